@@ -1,0 +1,1 @@
+"""Tektite: standing queries over changing data that share the indexes they need."""

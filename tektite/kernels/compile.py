@@ -1,0 +1,85 @@
+"""How kernels are compiled: once for each machine and version of the sources, into a cache, with visible progress.
+
+Every kernel declares the one signature it is ever called with, so nothing is compiled twice and a type that
+does not fit is an error instead of another specialisation. The cache folder is named after a hash of all kernel
+sources: Numba does not notice that a function which a cached kernel calls lives in another file that changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+
+_FOLDER = Path(__file__).parent
+
+
+def _sources_hash() -> str:
+    digest = hashlib.sha256(numba.__version__.encode())
+    for path in sorted(_FOLDER.glob("*.py")):
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_root() -> Path:
+    base = os.environ.get("TEKTITE_CACHE_DIR") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tektite"
+    )
+    return Path(base) / "kernels"
+
+
+CACHE = _cache_root() / _sources_hash()
+numba.config.CACHE_DIR = str(CACHE)  # type: ignore[attr-defined]
+
+_KERNELS: list[tuple[str, Any, str]] = []
+
+
+def kernel(signature: str) -> Callable[[Callable[..., Any]], Any]:
+    """Mark a function as a kernel: compiled for `signature` alone, cached, run without the GIL."""
+
+    def wrap(function: Callable[..., Any]) -> Any:
+        dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)(function)
+        _KERNELS.append((f"{function.__module__.rpartition('.')[2]}.{function.__name__}", dispatcher, signature))
+        return dispatcher
+
+    return wrap
+
+
+def inner(function: Callable[..., Any]) -> Any:
+    """Mark a function that only kernels call: compiled into each of them."""
+    return numba.njit(nogil=True, error_model="numpy", boundscheck=False)(function)
+
+
+def compile_kernels(progress: Callable[[int, int, str], None] | None = None) -> None:
+    """Compile every kernel that the cache lacks. Costs nothing when the cache is complete."""
+    marker = CACHE / "complete"
+    if marker.exists():
+        return
+    for done, (name, dispatcher, signature) in enumerate(_KERNELS):
+        if progress:
+            progress(done, len(_KERNELS), name)
+        dispatcher.compile(signature)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    marker.write_text(f"{len(_KERNELS)} kernels\n")
+    if progress:
+        progress(len(_KERNELS), len(_KERNELS), "")
+
+
+def print_progress(done: int, total: int, name: str) -> None:
+    """The progress that a user sees on the first start: one line on standard error that is rewritten."""
+    tty = sys.stderr.isatty()
+    if done == total:
+        text = f"tektite: {total} kernels compiled and cached"
+    else:
+        text = f"tektite: compiling kernels, once for this machine: {done}/{total} {name}"
+    if tty:
+        sys.stderr.write("\r\x1b[K" + text + ("\n" if done == total else ""))
+    elif done in (0, total) or done % 8 == 0:
+        sys.stderr.write(text + "\n")
+    sys.stderr.flush()

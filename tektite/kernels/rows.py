@@ -1,0 +1,154 @@
+"""The one physical layout of updates: a *head* that describes columns of words, and whatever memory they lie in.
+
+Columns come in the order data (key columns first), times (epoch, round, ...), diffs (multiplicity first).
+A head is a one-dimensional int64 array:
+
+    head[0]          number of rows
+    head[1]          the head's own address
+    head[2]          number of columns
+    head[3 + 3j]     address of column j's words
+    head[4 + 3j]     mask of column j: -1 if it is stored, 0 if it is constant
+    head[5 + 3j]     the value of a constant column (its address then points here)
+
+so that row i of column j is `load(address, i & mask)`, whether the column is stored or constant. Kernels take
+heads by address: a whole trace is one small array of addresses. Selecting, permuting and dropping columns, entering
+and leaving a scope and negating constant diffs write a new head and copy no row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tektite.kernels.compile import inner, kernel
+from tektite.kernels.memory import load, store
+
+FIXED = 3
+PER_COLUMN = 3
+STORED = -1
+CONSTANT = 0
+
+
+@inner
+def count(head):
+    """Number of rows of the rows object whose head is at address `head`."""
+    return load(head, 0)
+
+
+@inner
+def address(head, column):
+    return load(head, 3 + 3 * column)
+
+
+@inner
+def mask(head, column):
+    return load(head, 4 + 3 * column)
+
+
+@inner
+def value(head, column, row):
+    """The word at (row, column)."""
+    base = 3 + 3 * column
+    return load(load(head, base), row & load(head, base + 1))
+
+
+@inner
+def new_head(rows, columns):
+    """A head whose columns are all constant 0; the caller fills in the rest."""
+    head = np.empty(3 + 3 * columns, np.int64)
+    at = head.ctypes.data
+    head[0] = rows
+    head[1] = at
+    head[2] = columns
+    for j in range(columns):
+        head[3 + 3 * j] = at + 8 * (5 + 3 * j)
+        head[4 + 3 * j] = 0
+        head[5 + 3 * j] = 0
+    return head
+
+
+@inner
+def set_constant(head, column, word):
+    head[3 + 3 * column] = head[1] + 8 * (5 + 3 * column)
+    head[4 + 3 * column] = 0
+    head[5 + 3 * column] = word
+
+
+@inner
+def set_stored(head, column, where):
+    head[3 + 3 * column] = where
+    head[4 + 3 * column] = -1
+
+
+@inner
+def copy_column(source, column, head, target):
+    """Make column `target` of `head` the same memory as `column` of the rows at address `source`."""
+    if mask(source, column) == 0:
+        set_constant(head, target, load(source, 5 + 3 * column))
+    else:
+        set_stored(head, target, address(source, column))
+
+
+@kernel("int64[::1](int64, int64[::1])")
+def select_columns(source, spec):
+    """A head over the same rows with the columns that `spec` lists: j >= 0 takes column j; a negative entry makes
+    a constant, whose value is the entry after the listed ones that it counts back to: -1 is the last element of
+    `spec`, -2 the one before. `spec[0]` is the number of columns to produce.
+    """
+    columns = spec[0]
+    head = new_head(count(source), columns)
+    for j in range(columns):
+        pick = spec[1 + j]
+        if pick >= 0:
+            copy_column(source, pick, head, j)
+        else:
+            set_constant(head, j, spec[len(spec) + pick])
+    return head
+
+
+@kernel("int64[::1](int64, int64, int64, int64)")
+def slice_rows(source, start, stop, unused):
+    """A head over rows start..stop of the same memory."""
+    columns = load(source, 2)
+    head = new_head(stop - start, columns)
+    for j in range(columns):
+        if mask(source, j) == 0:
+            set_constant(head, j, load(source, 5 + 3 * j))
+        else:
+            set_stored(head, j, address(source, j) + 8 * start)
+    return head
+
+
+@kernel("int64[::1](int64[:, ::1], int64)")
+def head_of_array(columns, rows):
+    """A head over the first `rows` entries of each row of a C-contiguous (columns x capacity) array."""
+    width, capacity = columns.shape
+    head = new_head(rows, width)
+    at = columns.ctypes.data
+    for j in range(width):
+        set_stored(head, j, at + 8 * capacity * j)
+    return head
+
+
+@kernel("void(int64, int64[:, ::1])")
+def copy_out(source, target):
+    """Write every column of the rows at `source` into the rows of a (columns x capacity) array."""
+    rows = count(source)
+    for j in range(load(source, 2)):
+        at = address(source, j)
+        if mask(source, j) == 0:
+            word = load(at, 0)
+            for i in range(rows):
+                target[j, i] = word
+        else:
+            for i in range(rows):
+                target[j, i] = load(at, i)
+
+
+@kernel("int64[::1](int64, int64, int64[::1])")
+def column_head(rows, columns, addresses):
+    """A head from one address a column (0 makes the constant 0)."""
+    head = new_head(rows, columns)
+    for j in range(columns):
+        if addresses[j] != 0:
+            set_stored(head, j, addresses[j])
+    return head

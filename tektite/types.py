@@ -1,0 +1,45 @@
+"""The types a column can have. A type says how to read the 64-bit words of a column; the words themselves are untyped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """How the words of a column are read. Compare with `==`; `kind` is the name without parameters."""
+
+    kind: str
+
+    def __str__(self) -> str:
+        return self.kind
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalType(Type):
+    """A decimal of at most 18 digits, `scale` of them behind the point, held as an integer scaled by 10**scale."""
+
+    precision: int = 18
+    scale: int = 0
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision}, {self.scale})"
+
+    __repr__ = __str__
+
+
+Int = Type("int")
+Float = Type("float")
+Bool = Type("bool")
+Date = Type("date")
+Timestamp = Type("timestamp")
+String = Type("string")
+
+
+def Decimal(precision: int, scale: int = 0) -> DecimalType:
+    """A decimal type. `precision` is at most 18, so that every value is one word."""
+    if not (1 <= precision <= 18 and 0 <= scale <= precision):
+        raise ValueError(f"Decimal({precision}, {scale}): need 1 <= precision <= 18 and 0 <= scale <= precision")
+    return DecimalType("decimal", precision, scale)
