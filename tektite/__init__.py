@@ -1,1 +1,20 @@
 """Tektite: standing queries over changing data that share the indexes they need."""
+
+from tektite.aggregates import all, any, avg, count, count_distinct, max, min, sum
+from tektite.collection import Collection, Grouped, Loop, LoopVariable
+from tektite.engine import ArrangementInfo, Engine, Held
+from tektite.errors import (
+    ConflictError,
+    FaultError,
+    IncorrectError,
+    NotFoundError,
+    TektiteError,
+    UnsupportedError,
+)
+from tektite.expr import Expr, coalesce, col, lit, when
+from tektite.inputs import Input
+from tektite.schema import Schema
+from tektite.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
+from tektite.views import Change, Changes, View
+
+__version__ = "0.1.0"

@@ -105,8 +105,8 @@ def select_columns(source, spec):
     return head
 
 
-@kernel("int64[::1](int64, int64, int64, int64)")
-def slice_rows(source, start, stop, unused):
+@kernel("int64[::1](int64, int64, int64)")
+def slice_rows(source, start, stop):
     """A head over rows start..stop of the same memory."""
     columns = load(source, 2)
     head = new_head(stop - start, columns)

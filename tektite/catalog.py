@@ -1,0 +1,164 @@
+"""The catalog: every arrangement that queries share, by collection and leading columns.
+
+An arrangement in the catalog belongs to no query. It is the base arrangement of an input, or the output of a small
+dataflow of its own, which is made when the first query asks for it and dropped with the last one that reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tektite.dataflow.flow import Dataflow, Source
+from tektite.plan import operators as plan
+from tektite.plan.render import Renderer
+from tektite.trace.trace import Hold, Trace
+
+if TYPE_CHECKING:
+    from tektite.dictionary import Dictionary
+    from tektite.runtime.coordinator import Coordinator
+    from tektite.runtime.threads import Threads
+
+
+@dataclass(eq=False)
+class Entry:
+    """One shared arrangement: whose it is, where it comes from, and who reads it."""
+
+    name: str
+    collection: tuple[Any, ...]
+    source: Source
+    trace: Trace
+    columns: tuple[int, ...]
+    column_names: tuple[str, ...]
+    sharded_by: int
+    flow: Dataflow | None
+    hold: Hold | None = None
+    readers: list[str] = field(default_factory=list)
+
+    def serves(self, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
+        """Whether the arrangement begins with these columns and is sharded as asked."""
+        if self.columns[: len(lead)] != lead:
+            return False
+        if self.trace.shards == 1:
+            return True
+        return self.sharded_by == sharded_by if sharded_by is not None else self.sharded_by <= key
+
+
+class Catalog:
+    """Finds, makes and drops shared arrangements."""
+
+    def __init__(
+        self, coordinator: Coordinator, executor: Threads, dictionary: Dictionary, shards: int, effort: str
+    ) -> None:
+        self.coordinator = coordinator
+        self.executor = executor
+        self.dictionary = dictionary
+        self.shards = shards
+        self.effort = effort
+        self.entries: list[Entry] = []
+
+    def new_flow(self, name: str) -> Dataflow:
+        """An empty dataflow that runs as this engine's do."""
+        return Dataflow(name, self.executor, self.shards, self.effort)
+
+    def add(self, entry: Entry) -> None:
+        """Let queries find an arrangement."""
+        self.entries.append(entry)
+
+    def find(self, collection: tuple[Any, ...], lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry | None:
+        """An arrangement of the collection that serves, if there is one."""
+        for entry in self.entries:
+            if entry.collection == collection and entry.serves(lead, sharded_by, key):
+                return entry
+        return None
+
+    def make(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:
+        """A new arrangement, in a dataflow of its own."""
+        collection, described = fingerprint(operator), describe(operator)
+        names = operator.schema.names
+        name = f"{described} by ({', '.join(names[c] for c in lead)})"
+        flow = self.new_flow(name)
+        scribe = Scribe(self, name)
+        renderer = Renderer(flow, scribe, self.dictionary)
+        inner = operator.input if isinstance(operator, plan.Arrange) else operator
+        arranged = renderer.arrange_anew(inner, lead, key if sharded_by is None else sharded_by)
+        flow.settle_start()
+        entry = Entry(
+            name, collection, flow, arranged.trace, arranged.columns, tuple(names[c] for c in arranged.columns),
+            arranged.sharded_by, flow,
+        )  # fmt: skip
+        entry.hold = Hold(arranged.trace, last_closed(flow))
+        self.entries.append(entry)
+        self.coordinator.add(flow)
+        self.coordinator.finish(flow)
+        return entry
+
+    def release(self, reader: str) -> None:
+        """A reader is gone: drop what was made for readers and has none left."""
+        for entry in list(self.entries):
+            if reader in entry.readers:
+                entry.readers.remove(reader)
+                if entry.flow is not None and not entry.readers:
+                    self.drop(entry)
+
+    def drop(self, entry: Entry) -> None:
+        """Drop an arrangement that was made for readers, and what it alone reads."""
+        self.entries.remove(entry)
+        if entry.hold is not None:
+            entry.hold.drop()
+        assert entry.flow is not None
+        self.coordinator.remove(entry.flow)
+        self.release(entry.name)
+
+
+class Scribe:
+    """The catalog as one reader sees it: notes what the reader uses."""
+
+    def __init__(self, catalog: Catalog, reader: str) -> None:
+        self.catalog = catalog
+        self.reader = reader
+        self.created: list[Entry] = []
+        self.shared: list[Entry] = []
+
+    def arrangement(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:
+        entry = self.catalog.find(fingerprint(operator), lead, sharded_by, key)
+        if entry is None:
+            entry = self.catalog.make(operator, lead, sharded_by, key)
+            self.created.append(entry)
+        else:
+            self.shared.append(entry)
+        return self._note(entry)
+
+    def changes(self, operator: plan.Read) -> Entry:
+        entry = self.catalog.find(fingerprint(operator), (), None, 1 << 30)
+        assert entry is not None, "a readable collection always has its base arrangement"
+        return self._note(entry)
+
+    def _note(self, entry: Entry) -> Entry:
+        if self.reader not in entry.readers:
+            entry.readers.append(self.reader)
+        return entry
+
+
+def fingerprint(operator: plan.Operator) -> tuple[Any, ...]:
+    """What the catalog knows a collection by: arranging does not make it another one."""
+    return operator.input.fingerprint if isinstance(operator, plan.Arrange) else operator.fingerprint
+
+
+def describe(operator: plan.Operator) -> str:
+    """A collection's name for people."""
+    if isinstance(operator, plan.Arrange):
+        return describe(operator.input)
+    if isinstance(operator, plan.Read):
+        return str(operator.readable.name)
+    inner = ", ".join(describe(i) for i in operator.inputs)
+    return f"{type(operator).__name__.lower()}({inner})"
+
+
+def last_closed(source: Source) -> Any:
+    """The hold that lets a newcomer be answered at once: the last epoch that the source has closed."""
+
+    def frontier() -> tuple[tuple[int, ...], ...]:
+        return ((max(source.low - 1, 0),),)
+
+    return frontier

@@ -1,0 +1,455 @@
+"""Collection: what a Python user writes dataflows with.
+
+A collection is a description; nothing runs until it is installed. Every method returns a new collection and
+checks columns and types at once, so that a mistake is reported where it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from tektite import types
+from tektite.aggregates import Aggregate
+from tektite.errors import ConflictError, IncorrectError
+from tektite.expr import Expr, col, order_word, type_of, when
+from tektite.plan import operators as plan
+from tektite.schema import Schema
+
+if TYPE_CHECKING:
+    from tektite.engine import Engine
+
+Columns = str | Sequence[str]
+Keys = tuple[int, ...]
+On = str | tuple[str, str] | Sequence[str | tuple[str, str]]
+ROUND_LIMIT = 100_000
+"""Rounds after which a loop counts as one that does not converge."""
+
+
+class Collection:
+    """A changing bag of rows with named, typed columns."""
+
+    engine: Engine
+
+    def __init__(self, engine: Engine | None, operator: plan.Operator) -> None:
+        if engine is not None:
+            self.engine = engine
+        self.operator = operator
+
+    @property
+    def schema(self) -> Schema:
+        """Names and types of the columns."""
+        return self.operator.schema
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{n}: {t}" for n, t in zip(self.schema.names, self.schema.types, strict=True))
+        return f"<{type(self).__name__} ({columns})>"
+
+    def _new(self, operator: plan.Operator, *others: Collection) -> Collection:
+        """A collection of the engine that this one, or one of the others, belongs to. Loop variables know none."""
+        engines = [c.engine for c in (self, *others) if hasattr(c, "engine")]
+        if any(engine is not engines[0] for engine in engines):
+            raise IncorrectError("collections of two engines cannot be combined")
+        return Collection(engines[0] if engines else None, operator)
+
+    def _other(self, other: Collection, verb: str) -> Collection:
+        if not isinstance(other, Collection):
+            raise IncorrectError(f"{verb} needs a collection, not {type(other).__name__}")
+        return other
+
+    def _columns(self, names: Columns) -> tuple[int, ...]:
+        names = [names] if isinstance(names, str) else list(names)
+        found = tuple(self.schema.index(name) for name in names)
+        if len(set(found)) < len(found):
+            raise IncorrectError(f"a column is named twice in {names}")
+        return found
+
+    # ------------------------------------------------------------------ linear operators
+
+    def select(self, *columns: str | Expr, **named: Any) -> Collection:
+        """Columns by name, and new ones by expression.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        >>> edges.select("dst", total=tk.col("src") + tk.col("dst"))
+        <Collection (dst: int, total: int)>
+        """
+        outputs: list[tuple[str, Expr]] = []
+        for column in columns:
+            if isinstance(column, str):
+                self.schema.index(column)
+                outputs.append((column, col(column)))
+            elif isinstance(column, Expr):
+                outputs.append((column.output_name(), column))
+            else:
+                raise IncorrectError(f"select takes column names and expressions, not {column!r}")
+        outputs += [(name, col(value) if isinstance(value, str) else Expr.lift(value)) for name, value in named.items()]
+        return self._project(outputs, None)
+
+    def with_columns(self, **named: Any) -> Collection:
+        """All columns, with some added or replaced by expressions."""
+        new = {name: Expr.lift(value) for name, value in named.items()}
+        outputs = [(name, new.pop(name, col(name))) for name in self.schema.names]
+        return self._project([*outputs, *new.items()], None)
+
+    def rename(self, **new_names: str) -> Collection:
+        """The same columns under other names: `rename(new="old")`."""
+        old = {self.schema.names[self.schema.index(o)]: n for n, o in new_names.items()}
+        return self._project([(old.get(name, name), col(name)) for name in self.schema.names], None)
+
+    def filter(self, predicate: Expr) -> Collection:
+        """The rows for which the predicate is true; rows for which it is NULL do not pass."""
+        if not isinstance(predicate, Expr):
+            raise IncorrectError(f"filter takes an expression such as col('x') > 1, not {predicate!r}")
+        if type_of(predicate, self.schema) != types.Bool:
+            raise IncorrectError(f"filter needs a bool; {predicate} is {type_of(predicate, self.schema)}")
+        return self._project([(name, col(name)) for name in self.schema.names], predicate)
+
+    def _project(self, outputs: Sequence[tuple[str, Expr]], predicate: Expr | None) -> Collection:
+        names = [name for name, _ in outputs]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise IncorrectError(f"column {twice!r} would be there twice; name one of them differently")
+        schema = Schema({name: type_of(expression, self.schema) for name, expression in outputs})
+        return self._new(plan.Project(schema, self.operator, tuple(e for _, e in outputs), predicate))
+
+    def map_batches(self, function: Callable[[Any], Any], **columns: types.Type) -> Collection:
+        """A pure Python function from an Arrow table to one with as many rows, and the columns given."""
+        return self._new(plan.MapBatches(Schema(columns), self.operator, function, many=False))
+
+    def flat_map(self, function: Callable[[Any], Any], **columns: types.Type) -> Collection:
+        """A pure Python function from an Arrow table to (table, row numbers): any number of rows for each row given.
+
+        >>> import numpy as np, pyarrow as pa, tektite as tk
+        >>> engine = tk.Engine()
+        >>> words = engine.input("words", text=tk.String)
+        >>> def split(table):
+        ...     lists = [text.split() for text in table["text"].to_pylist()]
+        ...     rows = np.repeat(np.arange(len(lists)), [len(found) for found in lists])
+        ...     return pa.table({"word": [word for found in lists for word in found]}), rows
+        >>> view = engine.install("split", words.flat_map(split, word=tk.String))
+        >>> words.insert([("to be or not to be",)])
+        >>> _ = engine.advance()
+        >>> sorted(view.rows())
+        [('be',), ('be',), ('not',), ('or',), ('to',), ('to',)]
+        """
+        return self._new(plan.MapBatches(Schema(columns), self.operator, function, many=True))
+
+    def concat(self, *others: Collection) -> Collection:
+        """All rows of all collections: multiplicities add up. Columns go by position and must have the same types."""
+        for other in others:
+            self._other(other, "concat")
+            if other.schema.types != self.schema.types:
+                raise IncorrectError(f"concat needs the same column types: {self!r} and {other!r}")
+        return self._new(plan.Concat(self.schema, (self.operator, *(o.operator for o in others))), *others)
+
+    def negate(self) -> Collection:
+        """The same rows with negated multiplicities, to be taken from another collection by `concat`."""
+        return self._new(plan.Negate(self.schema, self.operator))
+
+    def inspect(self, function: Callable[[Any], None]) -> Collection:
+        """The same collection; the function sees a table of its changes (with `time` and `diff`) go by."""
+        return self._new(plan.Inspect(self.schema, self.operator, function))
+
+    # ------------------------------------------------------------------ arrangements and joins
+
+    def arrange(self, by: Columns) -> Collection:
+        """The same collection, indexed by some columns; every query that needs this index shares it."""
+        return self._new(plan.Arrange(self.schema, self.operator, self._columns(by)))
+
+    def consolidate(self) -> Collection:
+        """The same collection, with changes that cancel each other removed on the way."""
+        return self.arrange(by=self.schema.names)
+
+    def join(self, other: Collection, on: On, how: str = "inner") -> Collection:
+        """Pairs of rows that agree on some columns.
+
+        `on` names a column, a pair (left column, right column), or a list of these. The result has the left columns
+        and the right ones that are not in `on`; a name that is taken gets `_right`. `how` is inner, left, semi or anti.
+        NULL equals nothing.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        >>> hops = engine.install("hops", edges.join(edges, on=("dst", "src")).select("src", dst="dst_right"))
+        >>> edges.insert([(1, 2), (2, 3)])
+        >>> _ = engine.advance()
+        >>> hops.rows()
+        [(1, 3)]
+        """
+        self._other(other, "join")
+        left, right = self._pairs(other, on)
+        match how:
+            case "inner":
+                return self._inner(other, left, right)
+            case "left":
+                return self._left(other, left, right)
+            case "semi":
+                return self._semi(other, left, right)
+            case "anti":
+                return self._anti(other, left, right)
+        raise IncorrectError(f"join: how is inner, left, semi or anti, not {how!r}")
+
+    def _pairs(self, other: Collection, on: On) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        if isinstance(on, str) or (isinstance(on, tuple) and len(on) == 2 and all(isinstance(o, str) for o in on)):
+            on = [on]  # type: ignore[list-item]
+        pairs = [(o, o) if isinstance(o, str) else o for o in on]
+        left = tuple(self.schema.index(a) for a, _ in pairs)
+        right = tuple(other.schema.index(b) for _, b in pairs)
+        for a, b in zip(left, right, strict=True):
+            if self.schema.types[a] != other.schema.types[b]:
+                raise IncorrectError(
+                    f"join: {self.schema.names[a]!r} is {self.schema.types[a]} and {other.schema.names[b]!r} is "
+                    f"{other.schema.types[b]}; cast one of them"
+                )
+        if len(set(left)) < len(left) or len(set(right)) < len(right):
+            raise IncorrectError(f"join: a column is named twice in {on}")
+        return left, right
+
+    def _joined_names(self, other: Collection, right: tuple[int, ...]) -> dict[int, str]:
+        """What the other's columns are called in the result."""
+        names: dict[int, str] = {}
+        taken = set(self.schema.names)
+        for c, name in enumerate(other.schema.names):
+            if c not in right:
+                while name in taken:
+                    name += "_right"
+                taken.add(name)
+                names[c] = name
+        return names
+
+    def _inner(self, other: Collection, left: Keys, right: Keys, nulls_match: bool = False) -> Collection:
+        names = self._joined_names(other, right)
+        columns = dict(zip(self.schema.names, self.schema.types, strict=True))
+        columns |= {name: other.schema.types[c] for c, name in names.items()}
+        outputs = (*((0, c) for c in range(len(self.schema.names))), *((1, c) for c in names))
+        schema = Schema(columns)
+        operator = plan.Join(schema, self.operator, other.operator, left, right, outputs, nulls_match)
+        return self._new(operator, other)
+
+    def _left(self, other: Collection, left: Keys, right: Keys, nulls_match: bool = False) -> Collection:
+        matched = self._inner(other, left, right, nulls_match)
+        missing = self._anti(other, left, right, nulls_match)
+        nulls = {name: Expr.null(other.schema.types[c]) for c, name in self._joined_names(other, right).items()}
+        return matched.concat(missing.with_columns(**nulls))
+
+    def _semi(self, other: Collection, left: Keys, right: Keys, nulls_match: bool = False) -> Collection:
+        keys = other.select(*(other.schema.names[c] for c in right)).distinct()
+        return self._inner(keys, left, tuple(range(len(right))), nulls_match)
+
+    def _anti(self, other: Collection, left: Keys, right: Keys, nulls_match: bool = False) -> Collection:
+        return self.concat(self._semi(other, left, right, nulls_match).negate())
+
+    def with_part(self, part: Collection, keys: list[str]) -> Collection:
+        """This collection of groups with another's columns for the same groups; NULL where it lacks one."""
+        return self._left(part, self._columns(keys), part._columns(keys), nulls_match=True)
+
+    # ------------------------------------------------------------------ reductions
+
+    def distinct(self) -> Collection:
+        """Each row that is there, once."""
+        return self.threshold(1)
+
+    def threshold(self, times: int) -> Collection:
+        """Each row that is there at least `times` times, once."""
+        if not isinstance(times, int) or times < 1:
+            raise IncorrectError(f"threshold takes a positive number of times, not {times!r}")
+        return self._new(plan.AtLeast(self.schema, self.operator, times))
+
+    def count(self, by: Columns = (), name: str = "count") -> Collection:
+        """The number of rows of each group."""
+        from tektite.aggregates import count
+
+        return self.group_by(by).agg(**{name: count()})
+
+    def group_by(self, by: Columns = ()) -> Grouped:
+        """The groups of rows that agree on some columns; without any, all rows are one group."""
+        return Grouped(self, self._columns(by))
+
+    def min(self, column: str, by: Columns = ()) -> Collection:
+        """The least value of a column in each group, NULLs aside."""
+        return self._extreme(column, by, last=False)
+
+    def max(self, column: str, by: Columns = ()) -> Collection:
+        """The greatest value of a column in each group, NULLs aside."""
+        return self._extreme(column, by, last=True)
+
+    def _extreme(self, column: str, by: Columns, last: bool) -> Collection:
+        keys = [self.schema.names[c] for c in self._columns(by)]
+        if column in keys:
+            raise IncorrectError(f"column {column!r} is constant in a group by {keys}")
+        values = self.select(*keys, column)
+        if self.schema.types[self.schema.index(column)] == types.String:
+            return values.filter(col(column).is_not_null())._text_extreme(len(keys), last)
+        operator = values.operator
+        if not isinstance(self.operator, plan.Read) or last is False:
+            operator = values.filter(col(column).is_not_null()).operator
+        return self._new(plan.First(values.schema, operator, len(keys), 1, last))
+
+    def _text_extreme(self, keys: int, last: bool) -> Collection:
+        pick = max if last else min
+
+        def extreme(key: tuple[Any, ...], rows: list[tuple[tuple[Any, ...], int]]) -> list[tuple[Any, ...]]:
+            return [pick(row for row, _ in rows)]
+
+        names = self.schema.names
+        return self.reduce(extreme, by=names[:keys], **{names[keys]: types.String})
+
+    def top(self, k: int, order_by: str | Sequence[str], by: Columns = (), descending: bool | Sequence[bool] = False) -> Collection:  # fmt: skip
+        """The first `k` rows of each group in an order; NULLs come last.
+
+        Rows that are equal in the ordering columns are taken in the order of their other words, whatever that is.
+        """
+        if not isinstance(k, int) or k < 1:
+            raise IncorrectError(f"top takes a positive number of rows, not {k!r}")
+        keys = [self.schema.names[c] for c in self._columns(by)]
+        ordering = [order_by] if isinstance(order_by, str) else list(order_by)
+        downs = [descending] * len(ordering) if isinstance(descending, bool) else list(descending)
+        if len(downs) != len(ordering):
+            raise IncorrectError(f"top: {len(ordering)} ordering columns but {len(downs)} directions")
+        for name in ordering:
+            if self.schema.types[self.schema.index(name)] == types.String:
+                raise IncorrectError(f"top: column {name!r} is text; order by a number, date or time")
+        ranks = {f"__order_{i}": order_word(col(n), down) for i, (n, down) in enumerate(zip(ordering, downs, strict=True))}
+        rest = [name for name in self.schema.names if name not in keys]
+        ordered = self.select(*keys, **ranks, **{name: col(name) for name in rest})
+        first = self._new(plan.First(ordered.schema, ordered.operator, len(keys), k, last=False))
+        return first.select(*self.schema.names)
+
+    def reduce(self, function: Callable[..., Any], by: Columns = (), **columns: types.Type) -> Collection:
+        """What a pure Python function makes of each group: `function(key, rows)`.
+
+        `rows` is a list of (row without the key columns, multiplicity); the function returns a list of tuples for the
+        columns given. The result has the key columns and these.
+        """
+        keys = self._columns(by)
+        names = [self.schema.names[c] for c in keys]
+        rest = [name for name in self.schema.names if name not in names]
+        source = self.select(*names, *rest)
+        schema = Schema({n: self.schema.types[c] for n, c in zip(names, keys, strict=True)} | columns)
+        return self._new(plan.Reduce(schema, source.operator, len(keys), function))
+
+    # ------------------------------------------------------------------ loops
+
+    def iterate(self, body: Callable[[Collection], Collection], limit: int = ROUND_LIMIT, name: str = "iterate") -> Collection:  # fmt: skip
+        """Apply `body` again and again, beginning with this collection, until nothing changes.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        >>> def step(reach):
+        ...     longer = reach.join(edges, on=("dst", "src")).select("src", dst="dst_right")
+        ...     return longer.concat(edges).distinct()
+        >>> reach = engine.install("reach", edges.iterate(step))
+        >>> edges.insert([(1, 2), (2, 3), (3, 4)])
+        >>> _ = engine.advance()
+        >>> sorted(reach.rows())
+        [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
+        """
+        with Loop(name, limit) as loop:
+            variable = loop.variable("x", initial=self)
+            result = body(variable)
+            if not isinstance(result, Collection):
+                raise IncorrectError(f"iterate: the body must return a collection, not {type(result).__name__}")
+            variable.set(result)
+            return loop.leave(result)
+
+
+class Grouped:
+    """Groups of rows, to be aggregated."""
+
+    def __init__(self, collection: Collection, keys: tuple[int, ...]) -> None:
+        self.collection = collection
+        self.keys = keys
+
+    def agg(self, **aggregates: Aggregate) -> Collection:
+        """One row for each group: the key columns, then the aggregates, all taken in one pass where they are linear.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+        >>> totals = sales.group_by("shop").agg(n=tk.count(), total=tk.sum("amount"), best=tk.max("amount"))
+        >>> view = engine.install("totals", totals)
+        >>> sales.insert([("north", 3), ("north", 4), ("south", 5)])
+        >>> _ = engine.advance()
+        >>> sorted(view.rows())
+        [('north', 2, 7, 4), ('south', 1, 5, 5)]
+        """
+        from tektite.aggregates import build_aggregates
+
+        return build_aggregates(self.collection, self.keys, aggregates)
+
+
+_loops: ContextVar[tuple[Loop, ...]] = ContextVar("loops", default=())
+
+
+class Loop:
+    """A scope to iterate in, with any number of variables that may depend on each other.
+
+    Collections from outside may be used freely inside; what is inside comes out by `leave`. A loop opened
+    inside another one is nested in it.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    >>> with tk.Loop("reach") as loop:
+    ...     reach = loop.variable("reach", src=tk.Int, dst=tk.Int)
+    ...     longer = reach.join(edges, on=("dst", "src")).select("src", dst="dst_right")
+    ...     reach.set(edges.concat(longer).distinct())
+    ...     result = loop.leave(reach)
+    >>> result
+    <Collection (src: int, dst: int)>
+    """
+
+    def __init__(self, name: str = "loop", limit: int = ROUND_LIMIT) -> None:
+        outer = _loops.get()
+        self._plan = plan.Loop(name, limit, outer[-1]._plan if outer else None)
+        self.name = name
+
+    def __enter__(self) -> Loop:
+        self._token = _loops.set((*_loops.get(), self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _loops.reset(self._token)
+
+    def variable(self, name: str, initial: Collection | None = None, **columns: types.Type) -> LoopVariable:
+        """A variable with the columns given, or those of its initial collection; empty in round 0 without one."""
+        if (initial is None) == (not columns):
+            raise IncorrectError(f"variable {name!r} needs either an initial collection or columns")
+        schema = Schema(columns) if initial is None else initial.schema
+        engine = getattr(initial, "engine", None)
+        operator = plan.Variable(schema, name, self._plan, None if initial is None else initial.operator)
+        self._plan.variables.append(operator)
+        return LoopVariable(engine, operator)
+
+    def leave(self, collection: Collection) -> Collection:
+        """What a collection of this loop comes to when the loop is at rest."""
+        loop = collection.operator.loop
+        if loop is not None and not loop.encloses(self._plan):
+            raise IncorrectError(f"loop {self.name!r}: {collection!r} belongs to loop {loop.name!r}, leave that first")
+        operator = plan.Leave(collection.schema, collection.operator, self._plan)
+        self._plan.leaves.append(operator)
+        return collection._new(operator)
+
+
+class LoopVariable(Collection):
+    """A collection of a loop, defined in terms of itself and others."""
+
+    def __init__(self, engine: Engine | None, operator: plan.Variable) -> None:
+        super().__init__(engine, operator)
+        self.variable = operator
+
+    def set(self, definition: Collection) -> None:
+        """Say what the variable is in the next round."""
+        definitions = self.variable.of.definitions
+        if self.variable in definitions:
+            raise ConflictError(f"loop {self.variable.of.name!r}: variable {self.variable.name!r} is set already")
+        if definition.schema.types != self.schema.types:
+            raise IncorrectError(
+                f"loop {self.variable.of.name!r}: variable {self.variable.name!r} is {self.schema}, but its definition "
+                f"is {definition.schema}"
+            )
+        definitions[self.variable] = definition.operator

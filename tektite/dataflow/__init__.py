@@ -1,0 +1,1 @@
+"""The physical dataflow: scopes, the agenda that schedules them, and the operators."""

@@ -1,0 +1,201 @@
+"""Arrange, and how other operators read an arrangement.
+
+Arrange holds updates until their moment comes, sorts and consolidates them, and mints one batch per shard and moment,
+however many logical times it covers. Its buffer consolidates as it grows, so that its memory follows the number of
+distinct updates and not the number offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tektite.dataflow.graph import Moment, Node, Outbox, Scope
+from tektite.errors import IncorrectError
+from tektite.kernels.build import build
+from tektite.kernels.route import route
+from tektite.trace.batch import Batch
+from tektite.trace.chunk import Chunk, Words
+from tektite.trace.spine import Version
+from tektite.trace.trace import Handle, Trace
+
+CONSOLIDATE_AT = 1 << 17
+"""Rows that a buffer takes in before it first consolidates: two or three chunks of a join, well within the L2 cache."""
+
+
+class Buffer:
+    """Updates of one shape that wait at a node, per moment and shard."""
+
+    def __init__(self, shards: int, data: int, times: int, diffs: int) -> None:
+        self.shards = shards
+        self.shape = (data, times, diffs)
+        self._waiting: dict[Moment, list[list[Chunk]]] = {}
+        self._raw: dict[tuple[Moment, int], tuple[int, int]] = {}
+
+    def add(self, shard: int, chunk: Chunk, moment: Moment, low: int) -> None:
+        """Keep a chunk; consolidate when what came in since the last time outgrows what was kept then."""
+        waiting = self._waiting.get(moment)
+        if waiting is None:
+            waiting = self._waiting[moment] = [[] for _ in range(self.shards)]
+        chunks = waiting[shard]
+        chunks.append(chunk)
+        if chunk.n > 4096 or len(chunks) > 64:
+            kept, raw = self._raw.get((moment, shard), (0, 0))
+            raw += chunk.n
+            if len(chunks) > 1 and raw > max(kept, CONSOLIDATE_AT):
+                built = consolidate(chunks, self.shape, low)
+                waiting[shard] = [built]
+                kept, raw = built.n, 0
+            self._raw[moment, shard] = (kept, raw)
+
+    def take(self, moment: Moment) -> list[list[Chunk]] | None:
+        """Everything that waits at a moment, per shard."""
+        if self._raw:
+            for shard in range(self.shards):
+                self._raw.pop((moment, shard), None)
+        return self._waiting.pop(moment, None)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._waiting.clear()
+        self._raw.clear()
+
+
+def consolidate(chunks: list[Chunk], shape: tuple[int, int, int], low: int) -> Chunk:
+    """Chunks as one sorted, consolidated chunk; epochs before `low` become `low`."""
+    table = np.array([chunk.at for chunk in chunks], np.int64)
+    buf, head = build(table, *shape, low)
+    if head[0] < 0:
+        raise IncorrectError("a multiplicity or a sum does not fit into 64 bits")
+    return Chunk(head, buf)
+
+
+class Reader:
+    """A node's handle on an arrangement, possibly of an outer scope or of another dataflow."""
+
+    def __init__(self, node: Node, arranged: Arranged, reads_versions: bool = True) -> None:
+        self.node = node
+        self.trace = arranged.trace
+        self.imported = arranged.imported
+        self.lift = node.scope.depth - arranged.scope.depth
+        scope = arranged.scope
+        self.handle = Handle(arranged.trace, scope.frontier if reads_versions else None)
+        node.flow.handles.append(self.handle)
+        if self.imported:
+            node.flow.imports.append(self)
+        else:
+            arranged.readers.append(self)
+
+    def wake(self, moment: Moment = ()) -> None:
+        """Put the node on its agenda, because something waits in the handle's queue."""
+        if self.handle.waiting():
+            self.node.scope.schedule(self.node.position, moment + (0,) * self.lift)
+
+    def take(self, shard: int) -> tuple[Version, tuple[Batch, ...], Version]:
+        """Old, delta and new for this step: from another dataflow, exactly the sweep's share."""
+        if self.imported:
+            return self.handle.take_before(shard, self.node.flow.high)
+        return self.handle.take(shard)
+
+
+class Arranged:
+    """An arrangement as operators see it: a trace, the scope it lives in, and the order of its columns.
+
+    `columns` says which column of the collection each data column of the trace is; the first ones are the key.
+    """
+
+    def __init__(self, trace: Trace, scope: Scope, columns: tuple[int, ...], sharded_by: int, imported: bool) -> None:
+        self.trace = trace
+        self.scope = scope
+        self.columns = columns
+        self.sharded_by = sharded_by
+        self.imported = imported
+        self.readers: list[Reader] = []
+
+    def mint(self, shard: int, rows: Chunk) -> None:
+        """Append sorted, consolidated rows of the scope's current moment as a batch."""
+        self.trace.mint(shard, rows.head, rows.keep, self.scope.passed())
+
+    def wake_readers(self, moment: Moment) -> None:
+        """Let the readers in this dataflow know of a new batch."""
+        for reader in self.readers:
+            reader.wake(moment)
+
+
+class Arrange(Node):
+    """Exchange by key, hold until the moment comes, mint."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        shards: int,
+        columns: tuple[int, ...],
+        key: int,
+        name: str,
+        prepare: Callable[[Chunk], Chunk] | None = None,
+        data: int | None = None,
+        diffs: int = 1,
+    ) -> None:
+        """`prepare` brings a chunk's columns into the order of the trace; `key` leading columns decide the shard."""
+        super().__init__(scope, shards, name)
+        width = len(columns) if data is None else data
+        self.trace = Trace(width, self.times, diffs, shards, self.flow.effort)
+        self.arranged = Arranged(self.trace, scope, columns, key, imported=False)
+        self.prepare = prepare
+        self.key = np.arange(key, dtype=np.int64)
+        self.buffer = Buffer(shards, width, self.times, diffs)
+
+    def exchange(self, shard: int, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
+        if self.prepare is not None:
+            chunk = self.prepare(chunk)
+        if self.shards == 1:
+            outbox.append((self, 0, chunk, moment))
+        else:
+            exchange_by(self, self.key, chunk, moment, outbox)
+
+    def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
+        self.buffer.add(shard, chunk, moment, self.flow.low)
+        self.scope.schedule(self.position, moment)
+
+    def run(self, moment: Moment) -> None:
+        waiting = self.buffer.take(moment)
+        if waiting is None:
+            return
+        low = self.flow.low
+
+        def work(shard: int, outbox: Outbox) -> None:
+            if waiting[shard]:
+                batch = consolidate(waiting[shard], self.buffer.shape, low)
+                if batch.n:
+                    self.arranged.mint(shard, batch)
+
+        self.each_shard(work, sum(chunk.n for chunks in waiting for chunk in chunks))
+        self.arranged.wake_readers(moment)
+
+
+def exchange_by(node: Node, key: Words, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
+    """Address each row of a chunk to the shard that its key belongs to."""
+    buf, head, offsets = route(chunk.at, key, node.shards)
+    routed = Chunk(head, (chunk.keep, buf))
+    for shard in range(node.shards):
+        start, stop = int(offsets[shard]), int(offsets[shard + 1])
+        if stop > start:
+            outbox.append((node, shard, routed.slice(start, stop), moment))
+
+
+class Changes(Node):
+    """An arrangement's updates as a stream: what is queued, in the collection's own column order."""
+
+    def __init__(self, scope: Scope, shards: int, arranged: Arranged, name: str) -> None:
+        super().__init__(scope, shards, name)
+        self.reader = Reader(self, arranged, reads_versions=False)
+
+    def run(self, moment: Moment) -> None:
+        def work(shard: int, outbox: Outbox) -> None:
+            _, delta, _ = self.reader.take(shard)
+            for batch in delta:
+                self.port.emit(shard, Chunk(batch.head, batch.keep), moment, self.times, outbox)
+
+        rows = sum(batch.n for queue in self.reader.handle.queues for batch in queue)
+        self.each_shard(work, rows)

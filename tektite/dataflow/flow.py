@@ -1,0 +1,122 @@
+"""Dataflow: one installed graph of operators, swept over intervals of epochs.
+
+A sweep takes from every source exactly the updates of the epochs low ≤ e < high, all that are available when it starts,
+and runs the agenda until it is empty. It can be suspended between nodes and resumed. Updates from before `low`
+count as happening at `low`: that is what makes an installation on compacted history correct from its first answer on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from tektite.dataflow.graph import Outbox, Scope, run_agenda
+from tektite.errors import FaultError, TektiteError
+from tektite.times import Frontier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tektite.dataflow.arrange import Reader
+    from tektite.trace.trace import Handle
+
+
+class Executor(Protocol):
+    """Runs one node's work on every shard."""
+
+    def map(self, work: Callable[[int, Outbox], None], shards: int, rows: int) -> list[Outbox]:
+        """The outbox of each shard, in order; `rows` is how much there is to do, for choosing a way."""
+
+
+class Source(Protocol):
+    """What a dataflow reads: something that closes epochs."""
+
+    name: str
+    low: int
+    closed: bool
+    failure: TektiteError | None
+
+
+class Dataflow:
+    """A graph of operators with the interval of epochs that it has consumed and is consuming."""
+
+    def __init__(self, name: str, executor: Executor, shards: int, effort: str) -> None:
+        self.name = name
+        self.executor = executor
+        self.shards = shards
+        self.effort = effort
+        self.root = Scope(self)
+        self.sources: list[Source] = []
+        self.imports: list[Reader] = []
+        self.handles: list[Handle] = []
+        self.on_swept: list[Callable[[], None]] = []
+        self.low = 0
+        self.high = 0
+        self.running = False
+        self.closed = False
+        self.rounds = 0
+        self.failure: TektiteError | None = None
+
+    def read(self, source: Source) -> None:
+        """Note that the dataflow depends on `source`."""
+        if source not in self.sources:
+            self.sources.append(source)
+
+    def settle_start(self) -> None:
+        """Choose the as-of of the first sweep: the last epoch that the most advanced source has closed."""
+        self.low = self.high = max((max(source.low - 1, 0) for source in self.sources), default=0)
+
+    def available(self) -> int:
+        """The epoch up to which every source has been closed. A source that ended for good holds nobody up."""
+        going = [source.low for source in self.sources if not source.closed]
+        return min(going) if going else max((source.low for source in self.sources), default=0)
+
+    def work(self, deadline: float) -> bool:
+        """Run, or go on with, a sweep of everything available. Whether the dataflow is current afterwards."""
+        if self.failure is not None:
+            return True
+        try:
+            if not self.running:
+                high = self.available()
+                for source in self.sources:
+                    if source.failure is not None:
+                        raise FaultError(f"view {self.name!r} reads {source.name!r}, which failed: {source.failure}")
+                if high <= self.low:
+                    self.closed = all(source.closed for source in self.sources)
+                    return True
+                self.high = high
+                self.running = True
+                for reader in self.imports:
+                    reader.wake()
+            if not run_agenda(self.root, deadline):
+                return False
+        except Exception as error:
+            self.fail(error)
+            return True
+        self.running = False
+        self.low = self.high
+        self.closed = all(source.closed for source in self.sources)
+        self.root.rest()
+        for callback in self.on_swept:
+            callback()
+        return True
+
+    def fail(self, error: Exception) -> None:
+        """Stop for good, letting go of everything held; the error is what users of the result will see."""
+        if isinstance(error, TektiteError):
+            self.failure = error
+        else:
+            self.failure = FaultError(f"view {self.name!r} failed: {type(error).__name__}: {error}")
+            self.failure.__cause__ = error
+        self.running = False
+        self.drop()
+
+    def hold(self) -> Frontier:
+        """The frontier at which the dataflow reads traces of the outermost scope."""
+        return ((self.low,),)
+
+    def drop(self) -> None:
+        """Release every handle and all that waits."""
+        for handle in self.handles:
+            handle.drop()
+        self.handles.clear()
+        self.root.clear()

@@ -1,0 +1,249 @@
+"""Scopes, nodes, ports and the agenda: what runs next in one dataflow, and how chunks travel between nodes.
+
+A *moment* is the tuple of rounds that a scope is running; the outermost scope's only moment is (). Everything that
+waits in a dataflow waits at a node, at a moment of the node's scope, and is entered in that scope's agenda. A scope
+runs its moments in lexicographic order, and at each moment its nodes in topological order; a nested scope is a node
+of its parent that runs all its moments under the parent's moment. So a node never receives anything at a moment that
+has passed, and a node with nothing to do costs nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Protocol
+
+from tektite.errors import FaultError
+from tektite.times import Frontier, passed_frontier, running_frontier
+from tektite.trace.chunk import Chunk, Words, column_spec
+
+if TYPE_CHECKING:
+    from tektite.dataflow.flow import Dataflow
+
+Moment = tuple[int, ...]
+
+
+class Step(Protocol):
+    """A linear operation on chunks: looks at one row at a time, keeps nothing."""
+
+    def __call__(self, chunk: Chunk, times: int) -> Chunk:
+        """The chunk transformed; `times` is the number of its time columns."""
+
+
+class Runnable(Protocol):
+    """What an agenda schedules: a node, or a nested scope."""
+
+    position: int
+
+
+class Scope:
+    """A loop's body, or the outermost level of a dataflow."""
+
+    def __init__(self, flow: Dataflow, parent: Scope | None = None, name: str = "", limit: int = 0) -> None:
+        self.flow = flow
+        self.parent = parent
+        self.name = name
+        self.limit = limit
+        self.depth = 0 if parent is None else parent.depth + 1
+        self.body: list[Node | Scope] = []
+        self.position = -1
+        self.moment: Moment = (0,) * self.depth
+        self._moments: list[Moment] = []
+        self._agenda: dict[Moment, list[int]] = {}
+        self._passed: tuple[object, Frontier] = (None, ())
+        if parent is not None:
+            parent.add(self)
+
+    def add(self, member: Node | Scope) -> None:
+        """Put a node or a nested scope behind everything that is in the scope so far."""
+        member.position = len(self.body)
+        self.body.append(member)
+
+    def enters(self, parent: Scope) -> None:
+        """Something of the parent enters this scope: it has to come after all that the parent holds so far."""
+        members = parent.body
+        members.remove(self)
+        members.append(self)
+        for position, member in enumerate(members):
+            member.position = position
+
+    def schedule(self, position: int, moment: Moment) -> None:
+        """Enter the node at `position` in the agenda of `moment`."""
+        waiting = self._agenda.get(moment)
+        if waiting is None:
+            self._agenda[moment] = [position]
+            heappush(self._moments, moment)
+            if self.parent is not None:
+                self.parent.schedule(self.position, moment[:-1])
+        elif position not in waiting:
+            heappush(waiting, position)
+
+    def next(self, outer: Moment) -> tuple[Node | Scope, Moment] | None:
+        """Take the next node from the agenda under the parent's moment `outer`; None when nothing is left there."""
+        moments = self._moments
+        while moments:
+            moment = moments[0]
+            if moment[:-1] != outer:
+                return None
+            waiting = self._agenda[moment]
+            if waiting:
+                if moment != self.moment:
+                    self._begin(moment)
+                return self.body[heappop(waiting)], moment
+            heappop(moments)
+            del self._agenda[moment]
+        return None
+
+    def _begin(self, moment: Moment) -> None:
+        self.moment = moment
+        self.flow.rounds += 1
+        if moment[-1] > self.limit:
+            raise FaultError(
+                f"view {self.flow.name!r}: loop {self.name!r} did not come to rest within {self.limit} rounds; "
+                "check that its body converges, or raise the loop's limit"
+            )
+
+    def frontier(self) -> Frontier:
+        """The times that can still appear in this scope."""
+        flow = self.flow
+        if not flow.running:
+            return ((flow.low,) + (0,) * self.depth,)
+        return running_frontier(flow.low, flow.high, self.moment)
+
+    def passed(self) -> Frontier:
+        """The times that can still appear once the current moment is done."""
+        key = (self.flow.low, self.flow.high, self.moment)
+        if self._passed[0] != key:
+            self._passed = (key, passed_frontier(*key))
+        return self._passed[1]
+
+    def rest(self) -> None:
+        """Start over at moment zero: the sweep has ended."""
+        self.moment = (0,) * self.depth
+        for member in self.body:
+            if isinstance(member, Scope):
+                member.rest()
+
+    def clear(self) -> None:
+        """Forget everything that waits."""
+        self._moments.clear()
+        self._agenda.clear()
+        self.rest()
+        for member in self.body:
+            if isinstance(member, Scope):
+                member.clear()
+
+
+class Port:
+    """An output of a node: chunks put here run through each edge to the node at its other end."""
+
+    __slots__ = ("edges",)
+
+    def __init__(self) -> None:
+        self.edges: list[Edge] = []
+
+    def emit(self, shard: int, chunk: Chunk, moment: Moment, times: int, outbox: Outbox) -> None:
+        """Run a chunk of one moment through the edges and leave the results in the outbox."""
+        if chunk.n:
+            for edge in self.edges:
+                edge.carry(shard, chunk, moment, times, outbox)
+
+
+class Edge:
+    """The way from a port to a node: linear steps, then the scopes entered, then the exchange."""
+
+    __slots__ = ("lift", "steps", "target")
+
+    def __init__(self, steps: Sequence[Step], lift: int, target: Node) -> None:
+        self.steps = tuple(steps)
+        self.lift = lift
+        self.target = target
+
+    def carry(self, shard: int, chunk: Chunk, moment: Moment, times: int, outbox: Outbox) -> None:
+        """Transform a chunk and address it."""
+        for step in self.steps:
+            chunk = step(chunk, times)
+            if not chunk.n:
+                return
+        target = self.target
+        if self.lift:
+            chunk = enter(chunk, times, self.lift)
+            moment += (0,) * self.lift
+        target.exchange(shard, chunk, moment, outbox)
+
+
+Delivery = tuple["Node", int, Chunk, Moment]
+Outbox = list[Delivery]
+
+
+def enter(chunk: Chunk, times: int, lift: int) -> Chunk:
+    """The chunk with `lift` zero rounds behind its time columns. The diff is the last column."""
+    columns = int(chunk.head[2])
+    key = (columns, lift)
+    spec = _ENTER.get(key)
+    if spec is None:
+        last = columns - 1
+        spec = _ENTER[key] = column_spec([*range(last), *([-1] * lift), last], (0,))
+    return chunk.select(spec)
+
+
+_ENTER: dict[tuple[int, int], Words] = {}
+
+
+class Node:
+    """An operator. Its state is kept per shard; a shard's work touches no other shard's state."""
+
+    def __init__(self, scope: Scope, shards: int, name: str) -> None:
+        self.scope = scope
+        self.flow = scope.flow
+        self.shards = shards
+        self.name = name
+        self.port = Port()
+        self.position = -1
+        scope.add(self)
+
+    @property
+    def times(self) -> int:
+        """Number of time columns in this node's scope."""
+        return self.scope.depth + 1
+
+    def exchange(self, shard: int, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
+        """Address a chunk that comes in at `shard`; nodes that need their input by key route it."""
+        outbox.append((self, shard, chunk, moment))
+
+    def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
+        """Take in a chunk, and make sure that the agenda knows."""
+        raise NotImplementedError(f"{self.name} takes no chunks")
+
+    def run(self, moment: Moment) -> None:
+        """Do everything that waits at `moment`, or a bounded part of it and schedule the rest."""
+        raise NotImplementedError
+
+    def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
+        """Run `work` on every shard, then deliver what it emitted, in the order of shards."""
+        for outbox in self.flow.executor.map(work, self.shards, rows):
+            for target, shard, chunk, moment in outbox:
+                target.receive(shard, chunk, moment)
+
+
+def run_agenda(root: Scope, deadline: float) -> bool:
+    """Run a dataflow's agenda until it is empty (True) or the deadline has passed (False)."""
+    path: list[tuple[Scope, Moment]] = [(root, ())]
+    while path:
+        scope, outer = path[-1]
+        found = scope.next(outer)
+        if found is None:
+            path.pop()
+            continue
+        member, moment = found
+        if isinstance(member, Scope):
+            path.append((member, moment))
+            continue
+        member.run(moment)
+        if time.perf_counter() > deadline:
+            for nested, at in path[1:]:
+                assert nested.parent is not None
+                nested.parent.schedule(nested.position, at)
+            return False
+    return True

@@ -1,0 +1,123 @@
+"""Join: pairs of updates that agree on a key, at the least upper bound of their times.
+
+Old and new are separated by version, not by time: Δ(AB) = ΔA·B_old + A_new·ΔB. This is exact for any partial order, with many
+epochs in one batch and with shared traces that run ahead. Output comes in bounded pieces that the buffers behind it consolidate
+as they arrive, so memory does not follow the raw output of the join.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from tektite.dataflow.arrange import Arranged, Reader
+from tektite.dataflow.graph import Moment, Node, Outbox, Port, Scope
+from tektite.errors import IncorrectError
+from tektite.kernels.join import join as join_kernel
+from tektite.kernels.route import partition_moments
+from tektite.trace.batch import Batch
+from tektite.trace.chunk import Chunk
+from tektite.trace.spine import Version
+
+PIECE = 1 << 15
+"""Rows of one piece of output: its columns stay in the L2 cache while filters and projections behind the join run."""
+PIECES_PER_RUN = 64
+"""Pieces made before the dataflow may be suspended: some tens of milliseconds."""
+
+NULLS_MATCH = 1
+
+
+class Task:
+    """One side's delta against the other side's version, with the place where it stopped."""
+
+    __slots__ = ("delta", "keep", "other", "side", "state")
+
+    def __init__(self, side: int, delta: tuple[Batch, ...], other: Version) -> None:
+        self.side = side
+        self.delta = np.array([batch.at for batch in delta], np.int64)
+        self.other = other.table
+        self.keep = (delta, other)
+        self.state = np.zeros(STATE, np.int64)
+
+
+STATE = 16
+
+
+class Join(Node):
+    """The join of two arrangements on their first `key` columns."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        shards: int,
+        left: Arranged,
+        right: Arranged,
+        key: int,
+        output: list[tuple[int, int]],
+        name: str,
+        nulls_match: bool = False,
+    ) -> None:
+        """`output` lists the columns to produce as (side, data column of that side's trace)."""
+        super().__init__(scope, shards, name)
+        self.key = key
+        self.flags = NULLS_MATCH if nulls_match else 0
+        self.readers = (Reader(self, left), Reader(self, right))
+        widths = (left.trace.data, right.trace.data)
+        self.specs = [
+            np.array([c if s == side else widths[side] + c for s, c in output], np.int64) for side in (0, 1)
+        ]
+        self.data = len(output)
+        self.tasks: list[deque[Task]] = [deque() for _ in range(shards)]
+
+    def run(self, moment: Moment) -> None:
+        left, right = self.readers
+        rows = 0
+        for shard in range(self.shards):
+            _, delta_left, new_left = left.take(shard)
+            old_right, delta_right, _ = right.take(shard)
+            if delta_left and len(old_right.table):
+                self.tasks[shard].append(Task(0, delta_left, old_right))
+            if delta_right and len(new_left.table):
+                self.tasks[shard].append(Task(1, delta_right, new_left))
+            rows += sum(batch.n for batch in delta_left) + sum(batch.n for batch in delta_right)
+        self.each_shard(self._work, rows)
+        if any(self.tasks):
+            self.scope.schedule(self.position, moment)
+
+    def _work(self, shard: int, outbox: Outbox) -> None:
+        tasks = self.tasks[shard]
+        pieces = 0
+        while tasks and pieces < PIECES_PER_RUN:
+            task = tasks[0]
+            near, far = self.readers[task.side].trace, self.readers[1 - task.side].trace
+            buf, head = join_kernel(
+                task.delta, task.other, self.key, near.data, far.data, near.times, far.times, self.times,
+                self.specs[task.side], self.flow.low, PIECE, self.flags, task.state,
+            )  # fmt: skip
+            if head[0] < 0:
+                raise IncorrectError(f"{self.name}: a product of multiplicities does not fit into 64 bits")
+            if task.state[0] == 1:
+                tasks.popleft()
+            pieces += 1
+            emit_by_moment(self.port, shard, Chunk(head, buf), self.data, self.scope.moment, self.times, outbox)
+
+
+def emit_by_moment(
+    port: Port, shard: int, chunk: Chunk, data: int, moment: Moment, times: int, outbox: Outbox
+) -> None:
+    """Emit rows whose rounds may differ, cut into parts of one moment each."""
+    if not chunk.n:
+        return
+    if times == 1:
+        port.emit(shard, chunk, (), times, outbox)
+        return
+    if all(chunk.is_constant(data + i) for i in range(1, times)):
+        port.emit(shard, chunk, tuple(chunk.constant(data + i) for i in range(1, times)), times, outbox)
+        return
+    buf, head, offsets, moments = partition_moments(chunk.at, data, times)
+    parts = Chunk(head, (chunk.keep, buf))
+    for i, found in enumerate(moments.tolist()):
+        port.emit(shard, parts.slice(int(offsets[i]), int(offsets[i + 1])), tuple(found), times, outbox)
+
+

@@ -1,0 +1,170 @@
+"""Steps on edges: projection, filter, negation, Python functions, and the accumulators of linear aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tektite.errors import FaultError, IncorrectError
+from tektite.kernels.accumulate import COUNT_PRESENT, SUM_INT, accumulate
+from tektite.kernels.route import scale
+from tektite.trace.chunk import Chunk, Words, column_spec
+
+if TYPE_CHECKING:
+    from tektite.dictionary import Dictionary
+    from tektite.expr import Program
+    from tektite.schema import Schema
+
+FUNCTION_ROWS = 1 << 16
+"""Rows handed to a Python function at a time: enough to spread the cost of a call, few enough to bound its memory."""
+
+
+class SelectStep:
+    """Some of the data columns, in another order. Copies nothing."""
+
+    def __init__(self, columns: Sequence[int]) -> None:
+        self.columns = list(columns)
+        self._specs: dict[int, Words] = {}
+
+    def __call__(self, chunk: Chunk, times: int) -> Chunk:
+        width = int(chunk.head[2])
+        spec = self._specs.get(width)
+        if spec is None:
+            spec = self._specs[width] = column_spec([*self.columns, *range(width - times - 1, width)])
+        return chunk.select(spec)
+
+
+class NegateStep:
+    """Every diff negated."""
+
+    def __call__(self, chunk: Chunk, times: int) -> Chunk:
+        buf, head = scale(chunk.at, int(chunk.head[2]) - 1, -1)
+        return Chunk(head, (chunk.keep, buf))
+
+
+class ProgramStep:
+    """Expressions and a predicate, fused into one program."""
+
+    def __init__(self, program: Program, data: int, view: str) -> None:
+        self.program = program
+        self.data = data
+        self.view = view
+
+    def __call__(self, chunk: Chunk, times: int) -> Chunk:
+        keep, head = self.program.run(chunk.at, self.data, times, 1, 0, chunk.keep)
+        return Chunk(head, keep)
+
+
+class FunctionStep:
+    """A Python function over Arrow record batches. It must be pure: retractions evaluate it again."""
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        given: Schema,
+        wanted: Schema,
+        many: bool,
+        dictionary: Dictionary,
+        view: str,
+    ) -> None:
+        self.function = function
+        self.given = given
+        self.wanted = wanted
+        self.many = many
+        self.dictionary = dictionary
+        self.view = view
+
+    def __call__(self, chunk: Chunk, times: int) -> Chunk:
+        parts = [
+            self._apply(chunk.slice(start, min(start + FUNCTION_ROWS, chunk.n)), times)
+            for start in range(0, chunk.n, FUNCTION_ROWS)
+        ]
+        return Chunk.of_array(np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0])
+
+    def _apply(self, chunk: Chunk, times: int) -> Words:
+        data = len(self.given.names)
+        words = chunk.to_array()
+        batch = self.given.decode(words[:data], self.dictionary).combine_chunks()
+        try:
+            result = self.function(batch)
+        except Exception as error:
+            raise FaultError(f"view {self.view!r}: {function_name(self.function)} raised {error!r}") from error
+        rows: Words = np.arange(chunk.n)
+        if self.many:
+            result, origin = self._unpack(result)
+            rows = np.asarray(origin, np.int64)
+        elif not isinstance(result, pa.Table | pa.RecordBatch) or result.num_rows != chunk.n:
+            found = f"{result.num_rows} rows" if hasattr(result, "num_rows") else type(result).__name__
+            raise FaultError(
+                f"view {self.view!r}: {function_name(self.function)} must return a table with one row for each of the "
+                f"{chunk.n} it was given, not {found}"
+            )
+        try:
+            encoded = self.wanted.encode(result, self.dictionary)
+        except IncorrectError as error:
+            raise FaultError(f"view {self.view!r}: what {function_name(self.function)} returned: {error}") from error
+        if encoded.shape[1] != len(rows) or (len(rows) and (rows.min() < 0 or rows.max() >= chunk.n)):
+            raise FaultError(
+                f"view {self.view!r}: {function_name(self.function)} must say for each row it returns which of the "
+                f"{chunk.n} rows it came from; it returned {encoded.shape[1]} rows and {len(rows)} row numbers"
+            )
+        return np.ascontiguousarray(np.concatenate([encoded, words[data:][:, rows]], axis=0))
+
+    def _unpack(self, result: Any) -> tuple[Any, Any]:
+        if isinstance(result, tuple) and len(result) == 2:
+            return result
+        raise FaultError(
+            f"view {self.view!r}: {function_name(self.function)} must return (table, row numbers), not "
+            f"{type(result).__name__}"
+        )
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """How errors call a user's function."""
+    return f"function {getattr(function, '__qualname__', repr(function))}"
+
+
+class LinearAggregate(Protocol):
+    """An aggregate that is linear in the multiplicities."""
+
+    kind: str
+    column: int | None
+
+
+class Accumulate:
+    """Turns rows into keys with accumulators for diffs, so that building and merging aggregate for free.
+
+    Sums of integers are held as two limbs that are summed independently (low 32 bits, high 32 bits), which is exact
+    for two thousand million rows a group.
+    """
+
+    def __init__(
+        self, key: Sequence[int], aggregates: Sequence[LinearAggregate], schema: Schema, times: int
+    ) -> None:
+        self.times = times
+        self.width = len(schema.names)
+        self.data = len(key)
+        self.diffs = 1
+        self.kinds: list[tuple[Any, ...]] = []
+        spec: list[int] = [len(key), *key]
+        for aggregate in aggregates:
+            if aggregate.column is None:
+                self.kinds.append(("count", 0))
+            elif aggregate.kind == "count":
+                spec += [COUNT_PRESENT, aggregate.column]
+                self.kinds.append(("count", self.diffs))
+                self.diffs += 1
+            else:
+                spec += [COUNT_PRESENT, aggregate.column, SUM_INT, aggregate.column]
+                self.kinds.append((aggregate.kind, self.diffs, self.diffs + 1))
+                self.diffs += 3
+        self.spec = np.array(spec, np.int64)
+
+    def __call__(self, chunk: Chunk) -> Chunk:
+        buf, head = accumulate(chunk.at, self.width, self.times, self.spec)
+        if head[0] < 0:
+            raise IncorrectError("a multiplicity times a value does not fit into 64 bits")
+        return Chunk(head, (chunk.keep, buf))

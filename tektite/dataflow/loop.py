@@ -1,0 +1,73 @@
+"""Loops: variables that feed back, and the way out of a scope.
+
+A variable is what its definition was one round earlier. Entering a scope adds a round 0 to every time, feeding back adds one to
+the last round, leaving drops it. Feedback and leave consolidate what passes through them, so that a loop whose changes cancel
+comes to rest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tektite.dataflow.arrange import Buffer, consolidate, exchange_by
+from tektite.dataflow.graph import Moment, Node, Outbox, Scope
+from tektite.kernels.route import shift
+from tektite.trace.chunk import Chunk, column_spec
+
+
+class Variable(Node):
+    """Feedback: what arrives at a round goes out at the next one."""
+
+    def __init__(self, scope: Scope, shards: int, data: int, name: str) -> None:
+        super().__init__(scope, shards, name)
+        self.data = data
+        self.buffer = Buffer(shards, data, self.times, 1)
+        self.row = np.arange(data, dtype=np.int64)
+
+    def exchange(self, shard: int, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
+        """Equal rows have to meet in one shard, or a change and its retraction could circulate for ever."""
+        if self.shards == 1 or not self.data:
+            outbox.append((self, 0, chunk, moment))
+        else:
+            exchange_by(self, self.row, chunk, moment, outbox)
+
+    def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
+        buf, head = shift(chunk.at, self.data + self.times - 1, 1)
+        following = (*moment[:-1], moment[-1] + 1)
+        self.buffer.add(shard, Chunk(head, (chunk.keep, buf)), following, self.flow.low)
+        self.scope.schedule(self.position, following)
+
+    def run(self, moment: Moment) -> None:
+        release(self, self.buffer, moment)
+
+
+class Leave(Node):
+    """The way out of a loop: a node of the outer scope that collects what the inner one says at each outer moment."""
+
+    def __init__(self, scope: Scope, shards: int, data: int, name: str) -> None:
+        """`scope` is the outer one."""
+        super().__init__(scope, shards, name)
+        self.buffer = Buffer(shards, data, self.times, 1)
+        self.without_round = column_spec([c for c in range(data + self.times + 2) if c != data + self.times])
+
+    def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
+        outer = moment[:-1]
+        self.buffer.add(shard, chunk.select(self.without_round), outer, self.flow.low)
+        self.scope.schedule(self.position, outer)
+
+    def run(self, moment: Moment) -> None:
+        release(self, self.buffer, moment)
+
+
+def release(node: Node, buffer: Buffer, moment: Moment) -> None:
+    """Emit what waits at a moment, consolidated."""
+    waiting = buffer.take(moment)
+    if waiting is None:
+        return
+
+    def work(shard: int, outbox: Outbox) -> None:
+        if waiting[shard]:
+            chunk = consolidate(waiting[shard], buffer.shape, node.flow.low)
+            node.port.emit(shard, chunk, moment, node.times, outbox)
+
+    node.each_shard(work, sum(chunk.n for chunks in waiting for chunk in chunks))

@@ -1,0 +1,64 @@
+"""Where results leave a dataflow: functions that see changes pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from tektite.dataflow.arrange import Buffer, consolidate
+from tektite.dataflow.graph import Moment, Node, Scope
+from tektite.dataflow.linear import function_name
+from tektite.errors import FaultError
+from tektite.trace.chunk import Chunk, Words
+
+if TYPE_CHECKING:
+    from tektite.dictionary import Dictionary
+    from tektite.schema import Schema
+
+TIME_NAMES = ("time", "round", "round_2", "round_3")
+
+
+class Inspect(Node):
+    """Shows the consolidated changes of each moment to a Python function, as a table with time and diff columns."""
+
+    def __init__(
+        self, scope: Scope, shards: int, schema: Schema, function: Callable[..., Any], dictionary: Dictionary
+    ) -> None:
+        super().__init__(scope, shards, "inspect")
+        self.schema = schema
+        self.function = function
+        self.dictionary = dictionary
+        self.buffer = Buffer(1, len(schema.names), self.times, 1)
+
+    def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
+        self.buffer.add(0, chunk, moment, self.flow.low)
+        self.scope.schedule(self.position, moment)
+
+    def run(self, moment: Moment) -> None:
+        waiting = self.buffer.take(moment)
+        if waiting is None:
+            return
+        changes = consolidate(waiting[0], self.buffer.shape, self.flow.low)
+        if not changes.n:
+            return
+        try:
+            self.function(changes_table(changes.to_array(), self.schema, self.dictionary))
+        except Exception as error:
+            raise FaultError(f"view {self.flow.name!r}: {function_name(self.function)} raised {error!r}") from error
+
+
+def changes_table(words: Words, schema: Schema, dictionary: Dictionary) -> pa.Table:
+    """Updates as a table: the data columns, then `time` (and rounds, inside a loop), then `diff`."""
+    data = len(schema.names)
+    table = schema.decode(np.ascontiguousarray(words[:data]), dictionary)
+    names = (*TIME_NAMES[: len(words) - data - 1], "diff")
+    if not data:
+        table = pa.table({name: words[i] for i, name in enumerate(names)})
+        return table
+    for i, name in enumerate(names):
+        unique = name if name not in schema.names else f"{name}_"
+        table = table.append_column(unique, pa.array(words[data + i]))
+    return table

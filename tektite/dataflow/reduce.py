@@ -1,0 +1,143 @@
+"""Reduce: what each key's rows come to, kept as an arrangement.
+
+A node evaluates, at a moment, the keys that changed and those that an earlier moment put off: history which is not visible yet
+makes a key come up again when it is. At depth 0 every history is visible, and old results are computed from the old
+version of the input. In loops, and for Python functions, they are read from the node's own output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tektite.dataflow.arrange import Arranged, Reader
+from tektite.dataflow.graph import Moment, Node, Outbox, Scope
+from tektite.dataflow.linear import function_name
+from tektite.errors import FaultError, IncorrectError
+from tektite.kernels import aggregate as aggregate_kernel
+from tektite.kernels import reduce as reduce_kernel
+from tektite.kernels.route import partition_moments
+from tektite.trace.chunk import Chunk, Words
+from tektite.trace.spine import Version
+from tektite.trace.trace import Hold, Trace
+
+if TYPE_CHECKING:
+    from tektite.dictionary import Dictionary
+    from tektite.schema import Schema
+
+NOTHING: Words = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A built-in reduction: the kernel's code, its parameters, and the value columns it produces."""
+
+    code: int
+    params: Words
+    values: int
+
+
+def at_least(times: int) -> Operation:
+    """The key itself, once, where its multiplicity is at least `times`."""
+    return Operation(reduce_kernel.AT_LEAST, np.array([times], np.int64), 0)
+
+
+def first(count: int, last: bool, values: int) -> Operation:
+    """The first or last rows in the order of their value columns."""
+    return Operation(reduce_kernel.LAST if last else reduce_kernel.FIRST, np.array([count], np.int64), values)
+
+
+def linear(kinds: Sequence[tuple[Any, ...]]) -> Operation:
+    """Aggregates from accumulated diff columns: ("count", column), or ("sum" | "avg", present, low limb, digits)."""
+    params: list[int] = []
+    for kind in kinds:
+        if kind[0] == "count":
+            params += [aggregate_kernel.COUNT, kind[1], 0, 0, 0]
+        else:
+            code = aggregate_kernel.SUM if kind[0] == "sum" else aggregate_kernel.AVG
+            params += [code, kind[2], kind[2] + 1, kind[1], kind[3]]
+    return Operation(reduce_kernel.LINEAR, np.array(params, np.int64), len(kinds))
+
+
+class ReduceNode(Node):
+    """What all reductions share: the input, the output arrangement, and the keys put off to later moments."""
+
+    def __init__(self, source: Arranged, scope: Scope, shards: int, key: int, values: int, columns: tuple[int, ...],
+                 own_history: bool, name: str) -> None:  # fmt: skip
+        super().__init__(scope, shards, name)
+        self.key = key
+        self.values = values
+        self.reader = Reader(self, source)
+        trace = Trace(key + values, self.times, 1, shards, self.flow.effort)
+        self.output = Arranged(trace, scope, columns, min(source.sharded_by, key), imported=False)
+        self.hold: Hold | None = None
+        self.own_history = own_history
+        if own_history:
+            self.hold = Hold(trace, scope.frontier)
+        self.todo: list[dict[Moment, list[Chunk]]] = [{} for _ in range(shards)]
+
+    def run(self, moment: Moment) -> None:
+        rows = sum(batch.n for queue in self.reader.handle.queues for batch in queue)
+        self.each_shard(lambda shard, outbox: self._shard(shard, moment, outbox), rows)
+        self.output.wake_readers(moment)
+
+    def _shard(self, shard: int, moment: Moment, outbox: Outbox) -> None:
+        old, delta, new = self.reader.take(shard)
+        todo = self.todo[shard].pop(moment, [])
+        if not delta and not todo:
+            return
+        work = np.array([rows.at for rows in (*delta, *todo)], np.int64)
+        widths = np.array([self.reader.trace.data] * len(delta) + [self.key] * len(todo), np.int64)
+        result = self._evaluate(shard, work, widths, old, new, moment)
+        if result.n:
+            self.output.mint(shard, result)
+            self.port.emit(shard, result, moment, self.times, outbox)
+        del delta, todo
+
+    def _evaluate(self, shard: int, work: Words, widths: Words, old: Version, new: Version, moment: Moment) -> Chunk:
+        raise NotImplementedError
+
+    def put_off(self, shard: int, todo: Chunk) -> None:
+        """Remember keys for later moments. Each part stays sorted by key."""
+        if not todo.n:
+            return
+        buf, head, offsets, moments = partition_moments(todo.at, self.key, self.times)
+        parts = Chunk(head, (todo.keep, buf))
+        for i, moment in enumerate(map(tuple, moments.tolist())):
+            part = parts.slice(int(offsets[i]), int(offsets[i + 1]))
+            self.todo[shard].setdefault(moment, []).append(part)
+            self.scope.schedule(self.position, moment)
+
+
+class BuiltinReduce(ReduceNode):
+    """A reduction that the kernel evaluates."""
+
+    def __init__(self, source: Arranged, scope: Scope, shards: int, key: int, operation: Operation,
+                 columns: tuple[int, ...], name: str) -> None:  # fmt: skip
+        super().__init__(source, scope, shards, key, operation.values, columns, scope.depth > 0, name)
+        self.operation = operation
+        trace = source.trace
+        self.shape = np.array(
+            [key, trace.data, self.times, trace.times, trace.diffs, operation.values, int(self.own_history),
+             operation.code],
+            np.int64,
+        )  # fmt: skip
+
+    def _evaluate(self, shard: int, work: Words, widths: Words, old: Version, new: Version, moment: Moment) -> Chunk:
+        past = self.output.trace.version(shard) if self.own_history else old
+        flow = self.flow
+        buf, head, todo_buf, todo_head, status = reduce_kernel.reduce(
+            work, widths, new.table, past.table, self.shape, self.operation.params, np.array(moment, np.int64),
+            flow.low, flow.high,
+        )  # fmt: skip
+        if status[0]:
+            raise IncorrectError(
+                f"view {flow.name!r}: {self.name}: a sum does not fit into 64 bits, in the group with the key words "
+                f"{status[1:].tolist()}"
+            )
+        if todo_head[0]:
+            self.put_off(shard, Chunk(todo_head, todo_buf))
+        return Chunk(head, buf)

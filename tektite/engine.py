@@ -1,0 +1,292 @@
+"""Engine: inputs, views, the catalog of what they share, and the clock that moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tektite.catalog import Catalog, Entry, Scribe
+from tektite.collection import Collection
+from tektite.dictionary import Dictionary
+from tektite.errors import ConflictError, IncorrectError, NotFoundError
+from tektite.inputs import SEMANTICS, Input
+from tektite.kernels.warm import ensure_compiled
+from tektite.plan.render import Renderer
+from tektite.runtime.coordinator import Coordinator
+from tektite.runtime.threads import Threads
+from tektite.schema import Schema
+from tektite.trace.trace import Hold
+from tektite.types import Type
+from tektite.views import View
+
+MERGING = ("eager", "default", "lazy")
+
+
+@dataclass(frozen=True)
+class ArrangementInfo:
+    """What `Engine.arrangements` says of one shared arrangement."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: int
+    batches: int
+    bytes: int
+    since: int
+    upper: int
+    readers: tuple[str, ...]
+
+
+class Engine:
+    """Keeps standing queries up to date in this process, and lets them share the indexes they need.
+
+    `workers` is the number of shards, each maintained by a thread; answers do not depend on it. `merging` is how eagerly
+    traces are merged: eager, default or lazy. `turn` is how many seconds a view may take at a time before
+    the others get theirs.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    >>> degrees = engine.install("degrees", edges.count(by="src"))
+    >>> edges.insert([(1, 2), (1, 3), (2, 3)])
+    >>> engine.advance()
+    1
+    >>> sorted(degrees.rows())
+    [(1, 2), (2, 1)]
+    """
+
+    def __init__(self, workers: int = 1, *, merging: str = "default", turn: float = 0.05) -> None:
+        if not isinstance(workers, int) or workers < 1:
+            raise IncorrectError(f"workers must be a positive number, not {workers!r}")
+        if merging not in MERGING:
+            raise IncorrectError(f"merging is one of {', '.join(MERGING)}, not {merging!r}")
+        ensure_compiled()
+        self.workers = workers
+        self.merging = merging
+        self.dictionary = Dictionary()
+        self._executor = Threads(workers)
+        self._coordinator = Coordinator(turn)
+        self._catalog = Catalog(self._coordinator, self._executor, self.dictionary, workers, merging)
+        self._inputs: dict[str, Input] = {}
+        self._views: dict[str, View] = {}
+        self._epoch = 0
+
+    # ------------------------------------------------------------------ inputs and time
+
+    def input(
+        self,
+        name: str,
+        schema: Schema | Mapping[str, Type] | None = None,
+        *,
+        key: str | Sequence[str] = (),
+        semantics: str = "bag",
+        stream: bool = False,
+        **columns: Type,
+    ) -> Input:
+        """A new input.
+
+        With `semantics="bag"` rows have multiplicities; with "set" a row is there or not; with "upsert" a row replaces the
+        one with the same `key`. `key` also says by which columns the input's own arrangement is ordered.
+        A `stream` keeps no history: a view sees its rows from the view's installation on.
+        """
+        self._check_name(name)
+        if semantics not in SEMANTICS:
+            raise IncorrectError(f"input {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
+        if (schema is None) == (not columns):
+            raise IncorrectError(f"input {name!r} needs columns, such as src=tk.Int, or a schema")
+        found = schema if isinstance(schema, Schema) else Schema(schema if schema is not None else columns)
+        keys = [found.index(k) for k in ([key] if isinstance(key, str) else key)]
+        if semantics == "upsert" and not keys:
+            raise IncorrectError(f"input {name!r}: upsert semantics needs a key, such as key=['id']")
+        if stream and semantics != "bag":
+            raise IncorrectError(f"input {name!r}: a stream keeps no history, so it cannot have {semantics} semantics")
+        made = Input(self, name, found, keys, semantics, stream, self._epoch)
+        self._inputs[name] = made
+        names = tuple(found.names[c] for c in made.columns)
+        self._catalog.add(
+            Entry(name, made.operator.fingerprint, made, made.trace, made.columns, names, made.sharded_by, None)
+        )
+        return made
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that `advance` will close next."""
+        return self._epoch
+
+    def advance(self, to: int | None = None) -> int:
+        """Close the open epoch of every input (or all epochs before `to`) and bring the views up to date.
+
+        A view that needs more than its turn goes on in the next one; the others do not wait for it. Reading a view
+        completes it. Returns the new open epoch.
+        """
+        going = [i for i in self._inputs.values() if not i.closed]
+        latest = max((i.low for i in going), default=self._epoch)
+        target = max(latest, self._epoch) + 1 if to is None else to
+        if target < latest:
+            raise IncorrectError(f"cannot advance to {target}: an input has closed the epochs before {latest}")
+        self.close_epochs(dict.fromkeys(going, target))
+        return self._epoch
+
+    def close_epochs(self, targets: Mapping[Input, int], ending: Input | None = None) -> None:
+        """Close some inputs' epochs together: all of them, or, if one has bad updates pending, none."""
+        prepared = [(i, high, *i.prepare(high)) for i, high in targets.items()]
+        for source, high, batches, later in prepared:
+            source.commit(high, batches, later)
+            if high > self._epoch:
+                self._epoch = high
+        if ending is not None:
+            ending.closed = True
+        self._coordinator.run()
+
+    def run(self) -> bool:
+        """Give every view one more turn; whether all of them are up to date."""
+        return self._coordinator.run()
+
+    def settle(self) -> None:
+        """Bring every view up to date, whatever time that takes."""
+        while not self._coordinator.run():
+            pass
+
+    def finish(self, view: View) -> None:
+        """Bring one view up to date with the epochs that are closed."""
+        if not view.current:
+            self._coordinator.finish(view.flow)
+
+    # ------------------------------------------------------------------ views
+
+    def install(self, name: str, collection: Collection, *, key: str | Sequence[str] = ()) -> View:
+        """Keep a collection's contents up to date under a name. It reads the arrangements that are there already.
+
+        `key` says by which leading columns the result is ordered, for those that will join with it.
+        """
+        self._check_name(name)
+        if not isinstance(collection, Collection):
+            raise IncorrectError(f"install {name!r} needs a collection, not {type(collection).__name__}")
+        if getattr(collection, "engine", self) is not self:
+            raise IncorrectError(f"install {name!r}: the collection belongs to another engine")
+        operator = collection.operator
+        if operator.loop is not None:
+            raise IncorrectError(f"install {name!r}: the collection belongs to loop {operator.loop.name!r}; leave it first")
+        keys = collection._columns(key)
+        flow = self._catalog.new_flow(name)
+        scribe = Scribe(self._catalog, name)
+        try:
+            renderer = Renderer(flow, scribe, self.dictionary)
+            lead = keys or renderer.any_order(operator, len(operator.schema.names))[:1]
+            arranged = renderer.arranged(operator, lead, None)
+            flow.settle_start()
+            view = View(self, name, operator, flow, arranged)
+        except BaseException:
+            flow.drop()
+            self._catalog.release(name)
+            raise
+        self._views[name] = view
+        names = tuple(operator.schema.names[c] for c in view.columns)
+        self._catalog.add(
+            Entry(name, view.operator.fingerprint, view, view.trace, view.columns, names, view.sharded_by, None)
+        )
+        self._coordinator.add(flow)
+        self._coordinator.run()
+        return view
+
+    def drop(self, name: str) -> None:
+        """Remove a view, and everything that only it used."""
+        view = self.view(name)
+        entry = next(e for e in self._catalog.entries if e.source is view)
+        if entry.readers:
+            raise ConflictError(f"cannot drop view {name!r}: {', '.join(map(repr, entry.readers))} read it")
+        self._catalog.entries.remove(entry)
+        view.release()
+        self._coordinator.remove(view.flow)
+        self._catalog.release(name)
+        del self._views[name]
+
+    def view(self, name: str) -> View:
+        """A view by its name."""
+        return self._named(self._views, name, "view")
+
+    def table(self, name: str) -> Input:
+        """An input by its name."""
+        return self._named(self._inputs, name, "input")
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The names of all views."""
+        return tuple(self._views)
+
+    def hold(self, what: Input | View, at: int | None = None) -> Held:
+        """Keep every time from `at` on (the last closed epoch, where left out) readable until the hold is released."""
+        since = min((t[0] for t in what.trace.since()), default=0)
+        epoch = max(what.low - 1, 0) if at is None else at
+        if epoch < since:
+            raise IncorrectError(f"{what.name!r} can be held from time {since} on, not from {epoch}")
+        return Held(Hold(what.trace, lambda: ((epoch,),)), epoch)
+
+    def arrangements(self) -> list[ArrangementInfo]:
+        """Every shared arrangement, with its size and its readers."""
+        found = []
+        for entry in self._catalog.entries:
+            trace = entry.trace
+            since = min((t[0] for t in trace.since()), default=entry.source.low)
+            found.append(
+                ArrangementInfo(
+                    entry.name, entry.column_names, trace.rows, trace.batches, trace.bytes, since, entry.source.low,
+                    tuple(entry.readers),
+                )
+            )  # fmt: skip
+        return found
+
+    def idle(self, fuel: int = 1 << 20) -> bool:
+        """Spend some work on merging and compaction; whether there is more to do. For when nothing else is."""
+        traces = {id(e.trace): e.trace for e in self._catalog.entries}
+        for flow in self._coordinator.flows:
+            traces |= {id(h.trace): h.trace for h in flow.handles}
+        return any([trace.idle(fuel) for trace in traces.values()])
+
+    def close(self) -> None:
+        """Drop every view and stop the threads."""
+        for view in reversed(list(self._views.values())):
+            view.release()
+        for flow in reversed(list(self._coordinator.flows)):
+            self._coordinator.remove(flow)
+        self._views.clear()
+        self._executor.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ names
+
+    def _check_name(self, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise IncorrectError(f"a name is a non-empty string, not {name!r}")
+        if name in self._views or name in self._inputs:
+            kind = "a view" if name in self._views else "an input"
+            raise ConflictError(f"there is {kind} named {name!r} already")
+
+    def _named(self, where: Mapping[str, Any], name: str, kind: str) -> Any:
+        if name not in where:
+            known: Iterable[str] = where
+            raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(map(repr, known)) or 'none'}")
+        return where[name]
+
+
+class Held:
+    """A hold on history, released by `release` or at the end of a `with` block."""
+
+    def __init__(self, hold: Hold, at: int) -> None:
+        self._hold = hold
+        self.at = at
+
+    def release(self) -> None:
+        """Let history be compacted again."""
+        self._hold.drop()
+
+    def __enter__(self) -> Held:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()

@@ -1,0 +1,270 @@
+"""Input: a collection that changes from outside, and the epochs in which it does.
+
+Updates are buffered until their epoch is closed. Closing checks them, sorts them, and mints them as one batch into the input's
+base arrangement, however many epochs the batch covers. A call that fails changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tektite.collection import Collection
+from tektite.dataflow.arrange import consolidate
+from tektite.errors import ConflictError, IncorrectError, TektiteError
+from tektite.kernels.build import build
+from tektite.kernels.route import route, split_epoch
+from tektite.kernels.upsert import first_negative, resolve
+from tektite.plan import operators as plan
+from tektite.trace.chunk import Chunk, Words, column_spec
+from tektite.trace.trace import Hold, Trace
+
+if TYPE_CHECKING:
+    from tektite.engine import Engine
+    from tektite.schema import Schema
+
+SEMANTICS = ("bag", "set", "upsert")
+
+Batches = list[Chunk | None]
+
+
+class Input(Collection):
+    """A changing collection that the program writes to. Made by `Engine.input`.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> prices = engine.input("prices", key=["item"], semantics="upsert", item=tk.String, price=tk.Int)
+    >>> prices.insert([("tea", 3), ("salt", 1)])
+    >>> engine.advance()
+    1
+    >>> prices.insert([("tea", 4)])
+    >>> engine.advance()
+    2
+    >>> sorted(engine.install("all", prices).rows())
+    [('salt', 1), ('tea', 4)]
+    """
+
+    failure: TektiteError | None = None
+
+    def __init__(
+        self, engine: Engine, name: str, schema: Schema, key: Sequence[int], semantics: str, stream: bool, epoch: int
+    ) -> None:
+        self.name = name
+        self.semantics = semantics
+        self.is_stream = stream
+        self.low = epoch
+        self.closed = False
+        super().__init__(engine, plan.Read(schema, self))
+        width = len(schema.names)
+        self.key_columns = tuple(range(width)) if semantics == "set" else tuple(key)
+        lead = tuple(key)
+        self.columns = (*lead, *(c for c in range(width) if c not in lead))
+        self.sharded_by = min(1 if semantics == "bag" and not key else len(lead), width)
+        self.trace = Trace(width, 1, 1, engine.workers, engine.merging)
+        self.hold = None if stream else Hold(self.trace, self._last_closed)
+        self._pending: list[tuple[Chunk, int]] = []
+        self._arrivals = 0
+
+    def _last_closed(self) -> tuple[tuple[int, ...], ...]:
+        return ((max(self.low - 1, 0),),)
+
+    @property
+    def epoch(self) -> int:
+        """The open epoch: the earliest time that an update may still have."""
+        return self.low
+
+    @property
+    def pending(self) -> int:
+        """Updates that wait for their epoch to close."""
+        return sum(chunk.n for chunk, _ in self._pending)
+
+    # ------------------------------------------------------------------ writing
+
+    def insert(self, data: Any, *, time: int | None = None) -> None:
+        """Add rows: tuples, dicts, columns, NumPy arrays, Arrow tables or pandas frames.
+
+        In an upsert input a row replaces the one that has its key; in a set input a row that is there already stays as it is.
+        """
+        self._write(data, time, 1, "insert")
+
+    def remove(self, data: Any, *, time: int | None = None) -> None:
+        """Take rows away. In an upsert input the key columns alone decide, and `data` may hold only those."""
+        self._write(data, time, -1, "remove")
+
+    def update(self, data: Any, *, times: Any = None, diffs: Any = None) -> None:
+        """Change multiplicities: row i by `diffs[i]` at epoch `times[i]` (by 1, in the open epoch, where left out).
+
+        Times may come in any order and may lie ahead; each counts when its epoch closes. Diffs are for bag inputs.
+        """
+        self._check_open("update")
+        if self.semantics != "bag" and diffs is not None:
+            raise IncorrectError(
+                f"input {self.name!r} has {self.semantics} semantics: diffs are for bag inputs; use insert and remove"
+            )
+        words = self.schema.encode(data, self.engine.dictionary)
+        rows = words.shape[1]
+        at = self._integers(times, rows, "times", self.low)
+        by = self._integers(diffs, rows, "diffs", 1)
+        if rows and at.min() < self.low:
+            late = int(at[at < self.low][0])
+            raise IncorrectError(f"input {self.name!r}: time {late} is before the open epoch {self.low}")
+        if rows:
+            if self.semantics == "bag":
+                self._pending.append((Chunk.of_array(np.vstack([words[list(self.columns)], at, by])), int(at.max())))
+            else:
+                self._keyed(words, at, np.ones(rows, np.int64))
+
+    def _write(self, data: Any, time: int | None, diff: int, verb: str) -> None:
+        self._check_open(verb)
+        epoch = self.low if time is None else self._time(time)
+        if diff < 0 and self.semantics == "upsert":
+            words = self._encode_keys(data)
+        else:
+            words = self.schema.encode(data, self.engine.dictionary)
+        rows = words.shape[1]
+        if not rows:
+            return
+        if self.semantics == "bag":
+            chunk = Chunk.of_array(words)
+            self._pending.append((chunk.select(column_spec([*self.columns, -1, -2], (epoch, diff))), epoch))
+        else:
+            self._keyed(words, np.full(rows, epoch), np.full(rows, 1 if diff > 0 else 0))
+
+    def _encode_keys(self, data: Any) -> Words:
+        """Rows to remove from an upsert input: whole rows, or keys alone. Other columns become NULL."""
+        keys = self.schema.select([self.schema.names[c] for c in self.key_columns])
+        try:
+            words = self.schema.encode(data, self.engine.dictionary)
+        except TektiteError:
+            found = keys.encode(data, self.engine.dictionary)
+            words = np.full((len(self.schema.names), found.shape[1]), -(2**63), np.int64)
+            words[list(self.key_columns)] = found
+        return words
+
+    def _keyed(self, words: Words, epochs: Words, puts: Words) -> None:
+        """Buffer operations with their order of arrival: key, epoch, arrival, operation, values."""
+        rows = words.shape[1]
+        arrivals = np.arange(self._arrivals, self._arrivals + rows)
+        self._arrivals += rows
+        keys = list(self.key_columns) if self.semantics == "upsert" else list(self.columns)
+        values = [c for c in self.columns if c not in keys]
+        null_key = next((c for c in keys if self.semantics == "upsert" and (words[c] == -(2**63)).any()), None)
+        if null_key is not None:
+            raise IncorrectError(f"input {self.name!r}: key column {self.schema.names[null_key]!r} holds a NULL")
+        zero = np.zeros(rows, np.int64)
+        columns = [words[keys], [epochs, arrivals, puts], words[values], [zero, zero + 1]]
+        stacked = np.ascontiguousarray(np.concatenate([np.asarray(c, np.int64).reshape(-1, rows) for c in columns]))
+        self._pending.append((Chunk.of_array(stacked), int(epochs.max())))
+
+    def _time(self, time: int) -> int:
+        if not isinstance(time, int | np.integer):
+            raise IncorrectError(f"input {self.name!r}: a time is an integer, not {time!r}")
+        if time < self.low:
+            raise IncorrectError(f"input {self.name!r}: time {time} is before the open epoch {self.low}")
+        return int(time)
+
+    def _integers(self, values: Any, rows: int, what: str, default: int) -> Words:
+        if values is None:
+            return np.full(rows, default, np.int64)
+        found = np.asarray(values)
+        if found.ndim == 0:
+            found = np.full(rows, found)
+        if found.shape != (rows,):
+            raise IncorrectError(f"input {self.name!r}: {rows} rows, but {what} has shape {found.shape}")
+        if rows and found.dtype.kind not in "iu":
+            raise IncorrectError(f"input {self.name!r}: {what} must be integers, not {found.dtype}")
+        return found.astype(np.int64)
+
+    def _check_open(self, verb: str) -> None:
+        if self.closed:
+            raise ConflictError(f"cannot {verb}: input {self.name!r} is closed")
+
+    def rollback(self) -> None:
+        """Forget every update whose epoch has not been closed."""
+        self._pending.clear()
+
+    # ------------------------------------------------------------------ time
+
+    def advance(self, to: int | None = None) -> int:
+        """Close this input's epochs before `to` (the open one, where left out); its new open epoch."""
+        self._check_open("advance")
+        to = self.low + 1 if to is None else self._time(to)
+        self.engine.close_epochs({self: to})
+        return self.low
+
+    def close(self) -> None:
+        """End the input: what it holds stays, and it holds nobody up any longer."""
+        self._check_open("close again")
+        to = max([self.low, *(last + 1 for _, last in self._pending)])
+        self.engine.close_epochs({self: to}, ending=self)
+
+    def prepare(self, high: int) -> tuple[Batches, list[tuple[Chunk, int]]]:
+        """The batches that closing the epochs before `high` would mint, and what would stay pending."""
+        now = [chunk for chunk, last in self._pending if last < high]
+        later: list[tuple[Chunk, int]] = []
+        time_at = len(self.schema.names) if self.semantics == "bag" else len(self._operation_keys())
+        for chunk, last in self._pending:
+            if last >= high:
+                buf, head, cut = split_epoch(chunk.at, time_at, high)
+                parts = Chunk(head, (chunk.keep, buf))
+                if cut:
+                    now.append(parts.slice(0, int(cut)))
+                if cut < chunk.n:
+                    later.append((parts.slice(int(cut), chunk.n), last))
+        if not now:
+            return [None] * self.trace.shards, later
+        make = self._bag_batch if self.semantics == "bag" else self._keyed_batch
+        return [make(shard, chunks) if chunks else None for shard, chunks in enumerate(self._by_shard(now))], later
+
+    def _operation_keys(self) -> tuple[int, ...]:
+        return self.key_columns if self.semantics == "upsert" else self.columns
+
+    def _by_shard(self, chunks: list[Chunk]) -> list[list[Chunk]]:
+        shards = self.trace.shards
+        if shards == 1:
+            return [chunks]
+        pieces: list[list[Chunk]] = [[] for _ in range(shards)]
+        key = np.arange(self.sharded_by, dtype=np.int64)
+        for chunk in chunks:
+            buf, head, offsets = route(chunk.at, key, shards)
+            whole = Chunk(head, (chunk.keep, buf))
+            for shard in range(shards):
+                if offsets[shard + 1] > offsets[shard]:
+                    pieces[shard].append(whole.slice(int(offsets[shard]), int(offsets[shard + 1])))
+        return pieces
+
+    def _bag_batch(self, shard: int, chunks: list[Chunk]) -> Chunk:
+        width = len(self.columns)
+        batch = consolidate(chunks, (width, 1, 1), self.low)
+        if not self.is_stream and batch.n and not (batch.is_constant(width + 1) and batch.constant(width + 1) > 0):
+            row = first_negative(batch.at, width, self.trace.version(shard).table)
+            if row >= 0:
+                words = batch.slice(row, row + 1).to_array()
+                ordered = np.empty((width, 1), np.int64)
+                ordered[list(self.columns)] = words[:width]
+                found = self.schema.decode_rows(ordered, self.engine.dictionary)[0]
+                raise IncorrectError(
+                    f"input {self.name!r}: at time {int(words[width, 0])} row {found} would be there a negative number "
+                    "of times: it is removed more often than it was inserted. Nothing was closed; insert it, or "
+                    "rollback() to forget all pending updates"
+                )
+        return batch
+
+    def _keyed_batch(self, shard: int, chunks: list[Chunk]) -> Chunk:
+        keys = len(self._operation_keys())
+        values = len(self.columns) - keys
+        table = np.array([chunk.at for chunk in chunks], np.int64)
+        buf, head = build(table, keys + 3 + values, 1, 1, 0)
+        ops = Chunk(head, buf)
+        buf, head = resolve(ops.at, keys, values, self.trace.version(shard).table)
+        return consolidate([Chunk(head, buf)], (keys + values, 1, 1), self.low)
+
+    def commit(self, high: int, batches: Batches, later: list[tuple[Chunk, int]]) -> None:
+        """Mint what `prepare` made and open epoch `high`."""
+        for shard, batch in enumerate(batches):
+            if batch is not None and batch.n:
+                self.trace.mint(shard, batch.head, batch.keep, ((high,),))
+        self._pending = later
+        self.low = high

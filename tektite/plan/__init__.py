@@ -1,0 +1,1 @@
+"""Plans: a small algebra over collections, and its rendering as a dataflow."""

@@ -1,0 +1,320 @@
+"""The operators of a plan: immutable descriptions of collections, as a tree with sharing.
+
+A plan says what a collection is, not how it is kept up to date; `render` decides that. Two plans that describe the
+same collection in the same words have the same `fingerprint`, which is what the catalog shares arrangements by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tektite.errors import IncorrectError
+from tektite.expr import Expr
+from tektite.schema import Schema
+
+if TYPE_CHECKING:
+    from tektite.dataflow.flow import Source
+    from tektite.dataflow.arrange import Arranged
+
+
+@dataclass(eq=False, frozen=True)
+class Loop:
+    """A scope to iterate in. `parent` is the loop around it; `limit` the rounds after which it counts as failed."""
+
+    name: str
+    limit: int
+    parent: Loop | None = None
+    variables: list[Variable] = field(default_factory=list)
+    definitions: dict[Variable, Operator] = field(default_factory=dict)
+    leaves: list[Leave] = field(default_factory=list)
+
+    @property
+    def depth(self) -> int:
+        return 1 if self.parent is None else self.parent.depth + 1
+
+    def encloses(self, other: Loop | None) -> bool:
+        """Whether `other` is this loop or lies within it."""
+        while other is not None:
+            if other is self:
+                return True
+            other = other.parent
+        return False
+
+
+def innermost(operators: Sequence[Operator]) -> Loop | None:
+    """The loop that a combination of these belongs to: the innermost of theirs, which the others' must enclose."""
+    found: Loop | None = None
+    for operator in operators:
+        loop = operator.loop
+        if loop is None or (found is not None and loop.encloses(found)):
+            continue
+        if found is not None and not found.encloses(loop):
+            raise IncorrectError(
+                f"a collection of loop {loop.name!r} meets one of loop {found.name!r}, and neither loop is inside the "
+                "other: leave the loop first"
+            )
+        found = loop
+    return found
+
+
+@dataclass(eq=False, frozen=True)
+class Operator:
+    """A description of a collection."""
+
+    schema: Schema
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The collections that this one is made of."""
+        return ()
+
+    @cached_property
+    def loop(self) -> Loop | None:
+        """The loop whose rounds this collection changes with."""
+        return innermost(self.inputs)
+
+    @cached_property
+    def fingerprint(self) -> tuple[Any, ...]:
+        """Equal for plans that are the same, word for word."""
+        return (type(self).__name__, *self.parameters(), *(i.fingerprint for i in self.inputs))
+
+    def parameters(self) -> tuple[Any, ...]:
+        """What beside the inputs tells this operator from others of its class; identity where nothing does."""
+        return (id(self),)
+
+
+class Readable:
+    """Something with a maintained history that plans can read: an input, or a view's result."""
+
+    name: str
+    source: Source
+
+    def arranged(self, key: tuple[int, ...]) -> tuple[Source, Arranged]:
+        """An arrangement with these leading columns: one that exists, or a new one in the catalog."""
+        raise NotImplementedError
+
+    def changes(self) -> tuple[Source, Arranged]:
+        """The arrangement to follow for the stream of changes."""
+        raise NotImplementedError
+
+
+@dataclass(eq=False, frozen=True)
+class Read(Operator):
+    """The collection of an input or a view."""
+
+    readable: Any
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (id(self.readable),)
+
+
+@dataclass(eq=False, frozen=True)
+class Project(Operator):
+    """One output column for each expression, for the rows where the predicate is true."""
+
+    input: Operator
+    outputs: tuple[Expr, ...]
+    predicate: Expr | None
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        predicate = None if self.predicate is None else self.predicate.fingerprint
+        return (tuple(o.fingerprint for o in self.outputs), predicate)
+
+
+@dataclass(eq=False, frozen=True)
+class MapBatches(Operator):
+    """A pure Python function from record batches to record batches. With `many`, it returns the batch and, for each of
+    its rows, the number of the row that it came from.
+    """
+
+    input: Operator
+    function: Callable[[Any], Any]
+    many: bool
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.function, self.many, self.schema)
+
+
+@dataclass(eq=False, frozen=True)
+class Concat(Operator):
+    """The sum of collections: multiplicities add up."""
+
+    parts: tuple[Operator, ...]
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return self.parts
+
+    def parameters(self) -> tuple[Any, ...]:
+        return ()
+
+
+@dataclass(eq=False, frozen=True)
+class Negate(Operator):
+    """The collection with every multiplicity negated."""
+
+    input: Operator
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return ()
+
+
+@dataclass(eq=False, frozen=True)
+class Arrange(Operator):
+    """The same collection, kept as an arrangement by the key columns and shared through the catalog."""
+
+    input: Operator
+    key: tuple[int, ...]
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.key,)
+
+
+@dataclass(eq=False, frozen=True)
+class Join(Operator):
+    """Pairs of rows that agree on the key columns. `outputs` are (side, column) pairs."""
+
+    left: Operator
+    right: Operator
+    left_key: tuple[int, ...]
+    right_key: tuple[int, ...]
+    outputs: tuple[tuple[int, int], ...]
+    nulls_match: bool = False
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.left, self.right)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.left_key, self.right_key, self.outputs, self.nulls_match)
+
+
+@dataclass(eq=False, frozen=True)
+class AtLeast(Operator):
+    """Each row that is there at least `times` times, once."""
+
+    input: Operator
+    times: int
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.times,)
+
+
+@dataclass(eq=False, frozen=True)
+class Linear:
+    """One aggregate that is linear in the multiplicities: `kind` is count, sum or avg; `column` what it is taken of."""
+
+    kind: str
+    column: int | None
+
+
+@dataclass(eq=False, frozen=True)
+class Aggregate(Operator):
+    """One row for each key that is there: the key, then the linear aggregates of its group."""
+
+    input: Operator
+    key: tuple[int, ...]
+    aggregates: tuple[Linear, ...]
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.key, tuple((a.kind, a.column) for a in self.aggregates))
+
+
+@dataclass(eq=False, frozen=True)
+class First(Operator):
+    """Of each key's rows, in the order of the columns behind the key, the first (or last) `count` of them."""
+
+    input: Operator
+    key: int
+    count: int
+    last: bool
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.key, self.count, self.last)
+
+
+@dataclass(eq=False, frozen=True)
+class Reduce(Operator):
+    """What a pure Python function makes of each key's rows."""
+
+    input: Operator
+    key: int
+    function: Callable[..., Any]
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.key, self.function, self.schema)
+
+
+@dataclass(eq=False, frozen=True)
+class Inspect(Operator):
+    """The same collection; a Python function sees its changes pass."""
+
+    input: Operator
+    function: Callable[..., Any]
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.function,)
+
+
+@dataclass(eq=False, frozen=True)
+class Variable(Operator):
+    """A collection of a loop that is `initial` in round 0 and what its definition was one round earlier after that."""
+
+    name: str
+    of: Loop
+    initial: Operator | None
+
+    @cached_property
+    def loop(self) -> Loop | None:
+        return self.of
+
+
+@dataclass(eq=False, frozen=True)
+class Leave(Operator):
+    """What a collection of a loop comes to when the loop is at rest."""
+
+    inner: Operator
+    of: Loop
+
+    @cached_property
+    def loop(self) -> Loop | None:
+        return self.of.parent

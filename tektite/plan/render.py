@@ -1,0 +1,337 @@
+"""Rendering: from a plan to the nodes of a dataflow.
+
+Each operator of a plan is rendered once per dataflow, in the scope of its loop; where it is used in an inner loop it is entered.
+Linear operators become steps on edges. Whatever reads an arrangement gets one that exists, if there is one: from the catalog for
+inputs and views, from a reduce's own output, or one that this dataflow already made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from tektite.dataflow import arrange, loop, reduce
+from tektite.dataflow import join as join_node
+from tektite.dataflow.arrange import Arranged
+from tektite.dataflow.flow import Dataflow, Source
+from tektite.dataflow.graph import Edge, Node, Port, Scope, Step
+from tektite.dataflow.linear import Accumulate, FunctionStep, NegateStep, ProgramStep, SelectStep
+from tektite.dataflow.output import Inspect
+from tektite.errors import IncorrectError, UnsupportedError
+from tektite.expr import col, compile_program
+from tektite.plan import operators as plan
+from tektite.trace.chunk import column_spec
+from tektite.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from tektite.dictionary import Dictionary
+
+
+class Entry(Protocol):
+    """An arrangement that the catalog keeps for everybody."""
+
+    source: Source
+    trace: Trace
+    columns: tuple[int, ...]
+    sharded_by: int
+
+
+class Catalog(Protocol):
+    """Where rendering finds the arrangements of inputs, views and explicitly arranged collections."""
+
+    def arrangement(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:
+        """An arrangement whose leading columns are `lead`; made if there is none."""
+
+    def changes(self, operator: plan.Read) -> Entry:
+        """The arrangement whose changes are the collection's."""
+
+
+class Stream:
+    """A collection as chunks: the ports it comes from, each with the linear steps on the way."""
+
+    def __init__(self, scope: Scope, parts: Sequence[tuple[Port, tuple[Step, ...], int]]) -> None:
+        self.scope = scope
+        self.parts = tuple(parts)
+
+    def then(self, step: Step) -> Stream:
+        """The stream with one more step."""
+        return Stream(self.scope, [(port, (*steps, step), lift) for port, steps, lift in self.parts])
+
+    def enter(self, scope: Scope) -> Stream:
+        """The stream as seen from an inner scope."""
+        levels = scope.depth - self.scope.depth
+        if not levels:
+            return self
+        return Stream(scope, [(port, steps, lift + levels) for port, steps, lift in self.parts])
+
+    def feed(self, target: Node) -> None:
+        """Connect the stream to a node."""
+        for port, steps, lift in self.parts:
+            port.edges.append(Edge(steps, lift, target))
+
+
+class Renderer:
+    """Renders plans into one dataflow."""
+
+    def __init__(self, flow: Dataflow, catalog: Catalog, dictionary: Dictionary) -> None:
+        self.flow = flow
+        self.catalog = catalog
+        self.dictionary = dictionary
+        self.shards = flow.shards
+        self.scopes: dict[plan.Loop | None, Scope] = {None: flow.root}
+        self._streams: dict[plan.Operator, Stream] = {}
+        self._nodes: dict[plan.Operator, reduce.ReduceNode] = {}
+        self._arranged: list[tuple[plan.Operator, Arranged]] = []
+
+    # ------------------------------------------------------------------ scopes
+
+    def scope(self, of: plan.Operator) -> Scope:
+        """The scope that an operator is rendered in."""
+        return self._scope(of.loop)
+
+    def _scope(self, of: plan.Loop | None) -> Scope:
+        if of in self.scopes:
+            return self.scopes[of]
+        assert of is not None
+        scope = Scope(self.flow, self._scope(of.parent), of.name, of.limit)
+        self.scopes[of] = scope
+        return scope
+
+    def entered(self, operator: plan.Operator, scope: Scope) -> Stream:
+        """An operator's stream as seen from `scope`."""
+        stream = self.stream(operator)
+        self._pass_in(stream.scope, scope)
+        return stream.enter(scope)
+
+    def _pass_in(self, outer: Scope, inner: Scope) -> None:
+        while inner is not outer:
+            assert inner.parent is not None
+            inner.enters(inner.parent)
+            inner = inner.parent
+
+    # ------------------------------------------------------------------ streams
+
+    def stream(self, operator: plan.Operator) -> Stream:
+        """The operator's collection as a stream, in its own scope."""
+        found = self._streams.get(operator)
+        if found is None:
+            found = self._streams[operator] = self._render(operator)
+        return found
+
+    def _render(self, operator: plan.Operator) -> Stream:
+        match operator:
+            case plan.Read():
+                return self._read(operator)
+            case plan.Project():
+                return self._project(operator)
+            case plan.MapBatches():
+                step = FunctionStep(operator.function, operator.input.schema, operator.schema, operator.many,
+                                    self.dictionary, self.flow.name)  # fmt: skip
+                return self.stream(operator.input).then(step)
+            case plan.Concat():
+                scope = self.scope(operator)
+                parts = [part for p in operator.parts for part in self.entered(p, scope).parts]
+                return Stream(scope, parts)
+            case plan.Negate():
+                return self.stream(operator.input).then(NegateStep())
+            case plan.Arrange():
+                return self._changes(self.arranged(operator, operator.key, None))
+            case plan.Join():
+                return self._join(operator)
+            case plan.AtLeast() | plan.Aggregate() | plan.First() | plan.Reduce():
+                return self._reduced(operator)
+            case plan.Inspect():
+                return self._inspect(operator)
+            case plan.Variable() | plan.Leave():
+                self._loop(operator.of)
+                return self._streams[operator]
+        raise UnsupportedError(f"cannot render {type(operator).__name__}")
+
+    def _read(self, operator: plan.Read) -> Stream:
+        entry = self.catalog.changes(operator)
+        return self._changes(self._import(entry))
+
+    def _import(self, entry: Entry) -> Arranged:
+        self.flow.read(entry.source)
+        return Arranged(entry.trace, self.flow.root, entry.columns, entry.sharded_by, imported=True)
+
+    def _changes(self, arranged: Arranged) -> Stream:
+        node = arrange.Changes(arranged.scope, self.shards, arranged, "changes")
+        stream = Stream(arranged.scope, [(node.port, (), 0)])
+        columns = arranged.columns
+        if columns != tuple(range(len(columns))):
+            stream = stream.then(SelectStep([columns.index(c) for c in range(len(columns))]))
+        return stream
+
+    def _project(self, operator: plan.Project) -> Stream:
+        outputs, predicate, source = operator.outputs, operator.predicate, operator.input
+        while isinstance(source, plan.Project):
+            inner = dict(zip(source.schema.names, source.outputs, strict=True))
+            outputs = tuple(o.substitute(inner) for o in outputs)
+            predicate = None if predicate is None else predicate.substitute(inner)
+            if source.predicate is not None:
+                predicate = source.predicate if predicate is None else source.predicate & predicate
+            source = source.input
+        program = compile_program(outputs, predicate, source.schema, self.dictionary)
+        return self.stream(source).then(ProgramStep(program, len(source.schema.names), self.flow.name))
+
+    def _inspect(self, operator: plan.Inspect) -> Stream:
+        stream = self.stream(operator.input)
+        node = Inspect(stream.scope, self.shards, operator.schema, operator.function, self.dictionary)
+        stream.feed(node)
+        return stream
+
+    # ------------------------------------------------------------------ arrangements
+
+    def arranged(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None,
+                 key: int | None = None) -> Arranged:  # fmt: skip
+        """The operator's collection, arranged so that its leading columns are `lead`, the first `key` of them the key.
+
+        `sharded_by` asks for that many leading columns to decide the shard; None takes any number up to `key`.
+        """
+        key = len(lead) if key is None else key
+        for known, arranged in self._arranged:
+            if known is operator and self._serves(arranged, lead, sharded_by, key):
+                return arranged
+        arranged = self._arrange(operator, lead, sharded_by, key)
+        self._arranged.append((operator, arranged))
+        return arranged
+
+    def _serves(self, arranged: Arranged, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
+        if arranged.columns[: len(lead)] != lead:
+            return False
+        if self.shards == 1:
+            return True
+        return arranged.sharded_by == sharded_by if sharded_by is not None else arranged.sharded_by <= key
+
+    def _arrange(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Arranged:
+        match operator:
+            case plan.Read() if not operator.readable.is_stream:
+                return self._import(self.catalog.arrangement(operator, lead, sharded_by, key))
+            case plan.Arrange() if operator.loop is None:
+                return self._import(self.catalog.arrangement(operator, lead, sharded_by, key))
+            case plan.AtLeast() | plan.Aggregate() | plan.First() | plan.Reduce():
+                output = self._node(operator).output
+                if self._serves(output, lead, sharded_by, key):
+                    self._node(operator).keep_output()
+                    return output
+        return self.arrange_anew(operator, lead, key if sharded_by is None else sharded_by)
+
+    def arrange_anew(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int) -> Arranged:
+        """An arrangement of the operator's stream that is this dataflow's own."""
+        stream = self.stream(operator)
+        width = len(operator.schema.names)
+        columns = (*lead, *(c for c in range(width) if c not in lead))
+        select = None
+        if columns != tuple(range(width)):
+            times = stream.scope.depth + 1
+            spec = column_spec([*columns, *range(width, width + times + 1)])
+
+            def select(chunk):  # type: ignore[no-untyped-def]
+                return chunk.select(spec)
+
+        node = arrange.Arrange(stream.scope, self.shards, columns, sharded_by, f"arrange by {lead}", select)
+        stream.feed(node)
+        return node.arranged
+
+    # ------------------------------------------------------------------ join and reduce
+
+    def _join(self, operator: plan.Join) -> Stream:
+        scope = self.scope(operator)
+        left = self.arranged(operator.left, operator.left_key, None)
+        right = self.arranged(operator.right, operator.right_key, left.sharded_by)
+        for side in (left, right):
+            self._pass_in(side.scope, scope)
+        sides = (left.columns, right.columns)
+        output = [(side, sides[side].index(column)) for side, column in operator.outputs]
+        node = join_node.Join(scope, self.shards, left, right, len(operator.left_key), output,
+                              "join", operator.nulls_match)  # fmt: skip
+        return Stream(scope, [(node.port, (), 0)])
+
+    def _reduced(self, operator: plan.Operator) -> Stream:
+        node = self._node(operator)
+        stream = Stream(node.scope, [(node.port, (), 0)])
+        columns = node.output.columns
+        if columns != tuple(range(len(columns))):
+            stream = stream.then(SelectStep([columns.index(c) for c in range(len(columns))]))
+        return stream
+
+    def _node(self, operator: plan.Operator) -> reduce.ReduceNode:
+        node = self._nodes.get(operator)
+        if node is None:
+            node = self._nodes[operator] = self._make_reduce(operator)
+        return node
+
+    def _make_reduce(self, operator: plan.Operator) -> reduce.ReduceNode:
+        match operator:
+            case plan.AtLeast():
+                width = len(operator.schema.names)
+                source = self.arranged(operator.input, self.any_order(operator.input, width), None, width)
+                return reduce.BuiltinReduce(source, self.shards, width, reduce.at_least(operator.times), source.columns,
+                                            "distinct")  # fmt: skip
+            case plan.Aggregate():
+                return self._aggregate(operator)
+            case plan.First():
+                width = len(operator.schema.names)
+                source = self.arranged(operator.input, tuple(range(width)), None, operator.key)
+                op = reduce.first(operator.count, operator.last, width - operator.key)
+                return reduce.BuiltinReduce(source, self.shards, operator.key, op, tuple(range(width)), "top")
+            case plan.Reduce():
+                source = self.arranged(operator.input, tuple(range(operator.key)), None)
+                return reduce.FunctionReduce(source, self.shards, operator.key, operator.function, operator.input.schema,
+                                             operator.schema, self.dictionary, "reduce")  # fmt: skip
+        raise UnsupportedError(f"cannot render {type(operator).__name__}")
+
+    def any_order(self, operator: plan.Operator, width: int) -> tuple[int, ...]:
+        """A column order of the whole row, the one that an arrangement already has if there is one."""
+        if isinstance(operator, plan.Read) and not operator.readable.is_stream:
+            return self.catalog.changes(operator).columns
+        for known, arranged in self._arranged:
+            if known is operator:
+                return arranged.columns
+        return tuple(range(width))
+
+    def _aggregate(self, operator: plan.Aggregate) -> reduce.ReduceNode:
+        key, source = operator.key, operator.input
+        columns = tuple(range(len(key) + len(operator.aggregates)))
+        whole_row = set(key) == set(range(len(source.schema.names)))
+        if whole_row and all(a.kind == "count" and a.column is None for a in operator.aggregates):
+            arranged = self.arranged(source, key, None)
+            op = reduce.linear([("count", 0)] * len(operator.aggregates))
+            return reduce.BuiltinReduce(arranged, self.shards, len(key), op, columns, "aggregate")
+        stream = self.stream(source)
+        accumulate = Accumulate(key, operator.aggregates, source.schema, stream.scope.depth + 1)
+        node = arrange.Arrange(stream.scope, self.shards, tuple(range(accumulate.data)), len(key), "accumulate",
+                               accumulate, accumulate.data, accumulate.diffs)  # fmt: skip
+        stream.feed(node)
+        op = reduce.linear(accumulate.kinds)
+        return reduce.BuiltinReduce(node.arranged, self.shards, len(key), op, columns, "aggregate")
+
+    # ------------------------------------------------------------------ loops
+
+    def _loop(self, of: plan.Loop) -> None:
+        """Render a whole loop: its variables first, then their definitions, then everything that leaves."""
+        scope = self._scope(of)
+        variables = {}
+        for variable in of.variables:
+            node = loop.Variable(scope, self.shards, len(variable.schema.names), variable.name)
+            stream = Stream(scope, [(node.port, (), 0)])
+            if variable.initial is not None:
+                stream = Stream(scope, [*stream.parts, *self.entered(variable.initial, scope).parts])
+            self._streams[variable] = stream
+            variables[variable] = node
+        for variable, node in variables.items():
+            definition = of.definitions.get(variable)
+            if definition is None:
+                raise IncorrectError(f"loop {of.name!r}: variable {variable.name!r} was never set")
+            self.entered(definition, scope).feed(node)
+            if variable.initial is not None:
+                self.entered(variable.initial, scope).then(NegateStep()).feed(node)
+        for leave in of.leaves:
+            inner = self.entered(leave.inner, scope)
+            assert scope.parent is not None
+            out = loop.Leave(scope.parent, self.shards, len(leave.schema.names), "leave")
+            inner.feed(out)
+            self._streams[leave] = Stream(scope.parent, [(out.port, (), 0)])

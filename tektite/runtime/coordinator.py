@@ -1,0 +1,50 @@
+"""The coordinator: which dataflow runs next, and for how long.
+
+Dataflows run one by one, sources before their readers. Each gets a bounded turn; one that does not finish in it falls behind
+alone, and goes on where it stopped in its next turn. What it still needs is kept by its own handles.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+from tektite.dataflow.flow import Dataflow
+
+
+class Coordinator:
+    """All dataflows of an engine, in an order where sources come before readers."""
+
+    def __init__(self, turn: float) -> None:
+        self.turn = turn
+        self.flows: list[Dataflow] = []
+
+    def add(self, flow: Dataflow) -> None:
+        """A new dataflow; what it reads has been added before."""
+        self.flows.append(flow)
+
+    def remove(self, flow: Dataflow) -> None:
+        """Drop a dataflow and everything it holds."""
+        flow.drop()
+        if flow in self.flows:
+            self.flows.remove(flow)
+
+    def run(self) -> bool:
+        """Give every dataflow one turn; whether all of them are current."""
+        current = True
+        turn = self.turn
+        for flow in self.flows:
+            if not flow.work(time.perf_counter() + turn):
+                current = False
+        return current
+
+    def finish(self, flow: Dataflow) -> None:
+        """Run until `flow` is current, whatever time that takes; only what it reads gets time beside it."""
+        needed = {id(flow)}
+        for other in reversed(self.flows):
+            if id(other) in needed:
+                needed.update(id(source) for source in other.sources)
+        for other in self.flows:
+            if id(other) in needed:
+                while not other.work(math.inf):
+                    pass

@@ -1,0 +1,98 @@
+"""Times, their partial order, and frontiers.
+
+A time is a tuple of integers (epoch, round, round, ...), compared coordinate by coordinate: `a` is before `b` if it
+is so in every coordinate. Times of one length form a lattice. A frontier is an antichain of times, as a sorted
+tuple: nothing that is not beyond one of its elements can still arrive; the empty frontier says that nothing can.
+
+This module imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+
+Time = tuple[int, ...]
+Frontier = tuple[Time, ...]
+
+
+def before(a: Time, b: Time) -> bool:
+    """Whether a ≤ b in the product order.
+
+    >>> before((1, 2), (1, 3)), before((1, 2), (2, 0))
+    (True, False)
+    """
+    return all(x <= y for x, y in zip(a, b, strict=True))
+
+
+def join(a: Time, b: Time) -> Time:
+    """The least time that both are before.
+
+    >>> join((1, 2), (2, 0))
+    (2, 2)
+    """
+    return tuple(map(max, a, b))
+
+
+def meet(a: Time, b: Time) -> Time:
+    """The greatest time that is before both.
+
+    >>> meet((1, 2), (2, 0))
+    (1, 0)
+    """
+    return tuple(map(min, a, b))
+
+
+def antichain(times: Iterable[Time]) -> Frontier:
+    """The minimal elements of some times.
+
+    >>> antichain([(3, 7), (4, 2), (4, 8)])
+    ((3, 7), (4, 2))
+    """
+    distinct = sorted(set(times))
+    return tuple(t for t in distinct if not any(u != t and before(u, t) for u in distinct))
+
+
+def beyond(time: Time, frontier: Frontier) -> bool:
+    """Whether some element of the frontier is before `time`: it can still arrive.
+
+    >>> beyond((4, 3), ((3, 7), (4, 2))), beyond((3, 3), ((3, 7), (4, 2)))
+    (True, False)
+    """
+    return any(before(f, time) for f in frontier)
+
+
+def representative(time: Time, frontier: Frontier) -> Time:
+    """The time that compares with everything beyond `frontier` exactly as `time` does, and is the same for all
+    such times: the meet of its joins with the frontier's elements (Shared Arrangements, Appendix A).
+
+    >>> representative((3, 7), ((5, 0),)), representative((4, 2), ((5, 0),))
+    ((5, 7), (5, 2))
+    """
+    return reduce(meet, (join(time, f) for f in frontier))
+
+
+def running_frontier(low: int, high: int, moment: tuple[int, ...]) -> Frontier:
+    """What can still arrive while a sweep of the epochs low ≤ e < high runs a scope's `moment` (its tuple of rounds).
+
+    Rounds run in lexicographic order, so beside this moment there are the later ones of each enclosing round, and any
+    moment of the epochs from `high` on.
+
+    >>> running_frontier(3, 5, (2, 4))
+    ((3, 2, 4), (3, 3, 0), (5, 0, 0))
+    """
+    depth = len(moment)
+    times = [(low, *moment), (high,) + (0,) * depth]
+    times += [(low, *moment[:i], moment[i] + 1) + (0,) * (depth - i - 1) for i in range(depth - 1)]
+    return antichain(times)
+
+
+def passed_frontier(low: int, high: int, moment: tuple[int, ...]) -> Frontier:
+    """What can still arrive once everything at `moment` is done.
+
+    >>> passed_frontier(3, 5, (2, 4)), passed_frontier(3, 5, ())
+    (((3, 2, 5), (3, 3, 0), (5, 0, 0)), ((5,),))
+    """
+    depth = len(moment)
+    times = [(low, *moment[:i], moment[i] + 1) + (0,) * (depth - i - 1) for i in range(depth)]
+    return antichain([(high,) + (0,) * depth, *times])

@@ -1,0 +1,53 @@
+"""Chunk: some updates on their way between operators. Rows in any order, not consolidated, never changed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tektite.kernels.rows import copy_out, head_of_array, select_columns, slice_rows
+
+Words = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
+class Chunk:
+    """A head and whatever keeps the memory it points to alive."""
+
+    __slots__ = ("at", "head", "keep", "n")
+
+    def __init__(self, head: Words, keep: object) -> None:
+        self.head = head
+        self.keep = keep
+        self.n = int(head[0])
+        self.at = int(head[1])
+
+    @staticmethod
+    def of_array(columns: Words) -> Chunk:
+        """A chunk over the rows of a C-contiguous (columns x rows) array, which it shares."""
+        return Chunk(head_of_array(columns, columns.shape[1]), columns)
+
+    def select(self, spec: Words) -> Chunk:
+        """The same rows with other columns (see `rows.select_columns`)."""
+        return Chunk(select_columns(self.at, spec), self.keep)
+
+    def slice(self, start: int, stop: int) -> Chunk:
+        """Rows start..stop, in the same memory."""
+        return Chunk(slice_rows(self.at, start, stop), self.keep)
+
+    def to_array(self) -> Words:
+        """A copy of all columns as a (columns x rows) array."""
+        out = np.empty((int(self.head[2]), self.n), np.int64)
+        copy_out(self.at, out)
+        return out
+
+    def is_constant(self, column: int) -> bool:
+        """Whether the column holds one word, stored once."""
+        return bool(self.head[4 + 3 * column] == 0)
+
+    def constant(self, column: int) -> int:
+        """The word of a constant column."""
+        return int(self.head[5 + 3 * column])
+
+
+def column_spec(columns: list[int], constants: tuple[int, ...] = ()) -> Words:
+    """The `spec` of `rows.select_columns`: column numbers, where -1-i stands for the i-th of `constants`."""
+    return np.array([len(columns), *columns, *reversed(constants)], np.int64)

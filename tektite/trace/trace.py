@@ -1,0 +1,200 @@
+"""Trace and Handle: the history of one arrangement, and a reader's hold on it.
+
+A trace holds one spine per shard. A handle's reader sees, at every step, exactly *old*, *delta* and *new*:
+
+* delta comes from the handle's queue of minted batches, never from the merged spine, and merging never touches a queue;
+* old is the version pinned when the queue stopped being empty; while it is empty, old is the trace's newest version;
+* new is old plus the delta: the newest version, once the queue has been taken whole.
+
+A trace keeps spines only while some handle reads versions. When the last of them is dropped the history goes, and
+minting goes on for those who only follow the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tektite.kernels.route import split_epoch
+from tektite.times import Frontier, antichain
+from tektite.trace.batch import Batch
+from tektite.trace.chunk import Chunk, Words
+from tektite.trace.spine import EMPTY, Spine, Version
+
+
+class Trace:
+    """The multiversioned index of one collection, sharded, shared by any number of handles."""
+
+    def __init__(self, data: int, times: int, diffs: int, shards: int, effort: str) -> None:
+        self.data = data
+        self.times = times
+        self.diffs = diffs
+        self.shards = shards
+        self.effort = effort
+        self.handles: list[Handle] = []
+        self.holds: list[Hold] = []
+        self.spines: list[Spine] | None = None
+        self._uppers: list[Frontier] = [((0,) * times,)] * shards
+
+    def mint(self, shard: int, head: Words, keep: object, upper: Frontier) -> None:
+        """Append sorted, consolidated rows as the batch of all updates up to `upper`: to the queue of every handle,
+        and to the spine if somebody reads versions.
+        """
+        lower = self._uppers[shard]
+        self._uppers[shard] = upper
+        batch = Batch(head, keep, lower, upper, lower)
+        spines = self.spines
+        if spines is None:
+            for handle in self.handles:
+                handle.queues[shard].append(batch)
+            return
+        version = spines[shard].version
+        for handle in self.handles:
+            queue = handle.queues[shard]
+            if not queue:
+                handle.pins[shard] = version
+            queue.append(batch)
+        spines[shard].insert(batch)
+
+    def version(self, shard: int) -> Version:
+        """Everything minted so far, as far as it is kept."""
+        return EMPTY if self.spines is None else self.spines[shard].version
+
+    def frontier(self) -> Words:
+        """The times that some reader may still tell apart, as the rows of an array: what merges compact to."""
+        times = self.since()
+        return np.array(times, np.int64).reshape(len(times), self.times)
+
+    def since(self) -> Frontier:
+        """The frontier from which on reads are correct."""
+        return antichain(t for hold in self.holds for t in hold.frontier())
+
+    def keep(self, hold: Hold) -> None:
+        """Keep history for a reader of versions."""
+        self.holds.append(hold)
+        if self.spines is None:
+            shape = (self.data, self.times, self.diffs)
+            self.spines = [Spine(shape, self.effort, self.frontier) for _ in range(self.shards)]
+
+    def release(self, hold: Hold) -> None:
+        """Forget a reader of versions; without any, history is dropped."""
+        if hold in self.holds:
+            self.holds.remove(hold)
+        if not self.holds:
+            self.spines = None
+
+    def idle(self, fuel: int) -> bool:
+        """Spend `fuel` rows of merging on each shard; whether more could be done."""
+        return any([spine.idle(fuel) for spine in self.spines or ()])
+
+    @property
+    def rows(self) -> int:
+        """Updates held by the newest version."""
+        return sum(spine.version.rows for spine in self.spines or ())
+
+    @property
+    def batches(self) -> int:
+        """Batches that a reader of the newest version goes through, in the fullest shard."""
+        return max((len(spine.version.table) for spine in self.spines or ()), default=0)
+
+    @property
+    def bytes(self) -> int:
+        """Memory held by the spines, merges in progress included."""
+        return sum(spine.bytes for spine in self.spines or ())
+
+
+class Hold:
+    """A claim on history: `frontier` says, whenever a merge starts, from which times on its owner tells times apart."""
+
+    __slots__ = ("frontier", "trace")
+
+    def __init__(self, trace: Trace, frontier: Callable[[], Frontier]) -> None:
+        self.trace = trace
+        self.frontier = frontier
+        trace.keep(self)
+
+    def drop(self) -> None:
+        """Give up the claim; dropping twice is harmless."""
+        self.trace.release(self)
+
+
+class Handle:
+    """One reader's place in a trace: the queue of batches not consumed yet and, with `frontier`, a hold on versions.
+
+    The history found at the start is the first delta.
+    """
+
+    __slots__ = ("hold", "pins", "queues", "trace")
+
+    def __init__(self, trace: Trace, frontier: Callable[[], Frontier] | None) -> None:
+        self.trace = trace
+        self.queues: list[list[Batch]] = [
+            [batch for batch in trace.version(shard).batches if batch.n] for shard in range(trace.shards)
+        ]
+        self.pins: list[Version] = [EMPTY] * trace.shards
+        self.hold = None if frontier is None else Hold(trace, frontier)
+        trace.handles.append(self)
+
+    def waiting(self) -> bool:
+        """Whether a batch waits in some queue."""
+        return any(self.queues)
+
+    def old(self, shard: int) -> Version:
+        """The version consumed so far."""
+        return self.pins[shard] if self.queues[shard] else self.trace.version(shard)
+
+    def take(self, shard: int) -> tuple[Version, tuple[Batch, ...], Version]:
+        """Consume the whole queue of a shard: (old, delta, new)."""
+        queue = self.queues[shard]
+        new = self.trace.version(shard)
+        if not queue:
+            return new, (), new
+        old, delta = self.pins[shard], tuple(queue)
+        self.queues[shard] = []
+        self.pins[shard] = EMPTY
+        return old, delta, new
+
+    def take_before(self, shard: int, epoch: int) -> tuple[Version, tuple[Batch, ...], Version]:
+        """Consume exactly the updates before `epoch`, splitting queued batches that straddle it."""
+        queue = self.queues[shard]
+        if all(batch.upper[0][0] <= epoch for batch in queue):
+            return self.take(shard)
+        old = self.pins[shard]
+        now: list[Batch] = []
+        later: list[Batch] = []
+        for batch in queue:
+            if batch.upper[0][0] <= epoch:
+                now.append(batch)
+            elif batch.lower[0][0] >= epoch:
+                later.append(batch)
+            else:
+                first, second = split_batch(batch, self.trace.data, epoch)
+                now.append(first)
+                later.append(second)
+        now, later = [b for b in now if b.n], [b for b in later if b.n]
+        if not later:
+            return self.take(shard)
+        new = Version((*old.batches, *now)) if now else old
+        self.queues[shard] = later
+        self.pins[shard] = new
+        return old, tuple(now), new
+
+    def drop(self) -> None:
+        """Stop reading; dropping twice is harmless."""
+        if self in self.trace.handles:
+            self.trace.handles.remove(self)
+        if self.hold is not None:
+            self.hold.drop()
+
+
+def split_batch(batch: Batch, time_at: int, epoch: int) -> tuple[Batch, Batch]:
+    """A batch of the outermost scope as its updates before `epoch` and the others. Both stay sorted."""
+    buf, head, cut = split_epoch(batch.at, time_at, epoch)
+    whole = Chunk(head, (batch.keep, buf))
+    first, second = whole.slice(0, int(cut)), whole.slice(int(cut), batch.n)
+    middle: Frontier = ((epoch,),)
+    return (
+        Batch(first.head, first.keep, batch.lower, middle, batch.since),
+        Batch(second.head, second.keep, middle, batch.upper, batch.since),
+    )

@@ -1,0 +1,232 @@
+"""View: a named, maintained result, and the ways to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tektite.collection import Collection
+from tektite.dataflow.arrange import Arranged, consolidate
+from tektite.dataflow.flow import Dataflow
+from tektite.dataflow.linear import function_name
+from tektite.dataflow.output import changes_table
+from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
+from tektite.kernels.route import split_epoch
+from tektite.plan import operators as plan
+from tektite.trace.chunk import Chunk, Words
+from tektite.trace.trace import Handle, Hold, Trace
+
+if TYPE_CHECKING:
+    from tektite.engine import Engine
+    from tektite.schema import Schema
+
+
+class Change(NamedTuple):
+    """One row of a view changed its multiplicity by `diff` at `time`."""
+
+    row: tuple[Any, ...]
+    time: int
+    diff: int
+
+
+class View(Collection):
+    """A maintained result. Made by `Engine.install`; it is a collection that other views can be built on."""
+
+    is_stream = False
+
+    def __init__(self, engine: Engine, name: str, definition: plan.Operator, flow: Dataflow, arranged: Arranged) -> None:
+        super().__init__(engine, plan.Read(definition.schema, self))
+        self.name = name
+        self.definition = definition
+        self.flow = flow
+        self.trace = arranged.trace
+        self.columns = arranged.columns
+        self.sharded_by = arranged.sharded_by
+        self.hold: Hold | None = Hold(self.trace, self._last_closed)
+        self.dropped = False
+        self._subscriptions: list[Changes] = []
+
+    def _last_closed(self) -> tuple[tuple[int, ...], ...]:
+        return ((max(self.flow.low - 1, 0),),)
+
+    # A view is a source for the views built on it.
+    @property
+    def low(self) -> int:
+        """The first epoch for which the view has no answer yet."""
+        return self.flow.low
+
+    @property
+    def closed(self) -> bool:
+        """Whether the view can never change again, because every input it reads has ended."""
+        return self.flow.closed
+
+    @property
+    def failure(self) -> TektiteError | None:
+        """Why the view has stopped, if it has."""
+        return self.flow.failure
+
+    @property
+    def current(self) -> bool:
+        """Whether the view reflects every epoch that its sources have closed."""
+        return not self.flow.running and self.flow.available() <= self.flow.low
+
+    def snapshot(self, at: int | None = None, wait: bool = True) -> pa.Table:
+        """The result as of the last closed epoch, or of an earlier one that a hold still keeps apart.
+
+        With `wait=False` a view that has fallen behind answers as of the last epoch it has finished.
+        """
+        words = self._words(at, wait)
+        width = len(self.schema.names)
+        counts = words[width + 1]
+        if len(counts) and counts.min() < 0:
+            raise IncorrectError(f"view {self.name!r} holds a row with a negative multiplicity: it is not a collection")
+        rows = words[:width]
+        if len(counts) and counts.max() > 1:
+            rows = np.repeat(rows, counts, axis=1)
+        return self.schema.decode(np.ascontiguousarray(rows), self.engine.dictionary)
+
+    def rows(self, at: int | None = None) -> list[tuple[Any, ...]]:
+        """The snapshot as Python tuples."""
+        table = self.snapshot(at)
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def multiplicities(self, at: int | None = None) -> dict[tuple[Any, ...], int]:
+        """The snapshot as a mapping from row to multiplicity; these may be negative."""
+        words = self._words(at, True)
+        width = len(self.schema.names)
+        rows = self.schema.decode_rows(np.ascontiguousarray(words[:width]), self.engine.dictionary)
+        return dict(zip(rows, words[width + 1].tolist(), strict=True))
+
+    def _words(self, at: int | None, wait: bool) -> Words:
+        self._check()
+        if wait:
+            self.engine.finish(self)
+            self._check()
+        width = len(self.columns)
+        if not self.flow.low:
+            return np.empty((width + 2, 0), np.int64)
+        epoch = self.flow.low - 1 if at is None else at
+        since = min((t[0] for t in self.trace.since()), default=0)
+        if not since <= epoch < self.flow.low:
+            raise IncorrectError(
+                f"view {self.name!r} can be read at times {since} to {self.flow.low - 1}, not at {epoch}; "
+                "engine.hold keeps earlier times readable"
+            )
+        words = read_version(self.trace, epoch)
+        ordered = words.copy()
+        ordered[list(self.columns)] = words[:width]
+        return ordered
+
+    def changes(self, *, history: bool = True) -> Changes:
+        """The view's changes from here on, beginning with its present contents unless `history` is false."""
+        self._check()
+        self.engine.finish(self)
+        self._check()
+        return Changes(self, history)
+
+    def on_change(self, function: Callable[[pa.Table], None]) -> None:
+        """Call a function after each sweep with a table of the changes (data columns, `time`, `diff`)."""
+        changes = self.changes(history=False)
+
+        def deliver() -> None:
+            table = changes.table()
+            if table.num_rows:
+                try:
+                    function(table)
+                except Exception as error:
+                    self.flow.fail(
+                        FaultError(f"view {self.name!r}: callback {function_name(function)} raised {error!r}")
+                    )
+
+        self.flow.on_swept.append(deliver)
+
+    def drop(self) -> None:
+        """Remove the view, and everything that only it used."""
+        self._check(failed=False)
+        self.engine.drop(self.name)
+
+    def release(self) -> None:
+        """Let go of the trace and of all subscriptions."""
+        self.dropped = True
+        for subscription in list(self._subscriptions):
+            subscription.close()
+        if self.hold is not None:
+            self.hold.drop()
+
+    def _check(self, failed: bool = True) -> None:
+        if self.dropped:
+            raise ConflictError(f"view {self.name!r} was dropped")
+        if failed and self.flow.failure is not None:
+            raise self.flow.failure
+
+
+class Changes:
+    """A subscription. Iterating yields the changes of all epochs that have closed since the last time."""
+
+    def __init__(self, view: View, history: bool) -> None:
+        self.view = view
+        self.start = max(view.low - 1, 0)
+        self.handle = Handle(view.trace, None)
+        if not history:
+            self.start = view.low
+            for shard in range(view.trace.shards):
+                self.handle.take_before(shard, view.low)
+        view._subscriptions.append(self)
+
+    def table(self) -> pa.Table:
+        """What has changed since the last call, as a table with the columns `time` and `diff` behind the data."""
+        view = self.view
+        batches = [
+            batch
+            for shard in range(view.trace.shards)
+            for batch in self.handle.take_before(shard, view.low)[1]
+        ]
+        width = len(view.columns)
+        words: Words = np.empty((width + 2, 0), np.int64)
+        if batches:
+            chunks = [Chunk(batch.head, batch.keep) for batch in batches]
+            found = consolidate(chunks, (width, 1, 1), self.start).to_array()
+            words = found.copy()
+            words[list(view.columns)] = found[:width]
+            order = np.argsort(words[width], kind="stable")
+            words = np.ascontiguousarray(words[:, order])
+        return changes_table(words, view.schema, view.engine.dictionary)
+
+    def __iter__(self) -> Iterator[Change]:
+        self.view._check()
+        self.view.engine.finish(self.view)
+        self.view._check()
+        table = self.table()
+        columns = [column.to_pylist() for column in table.columns]
+        width = len(self.view.schema.names)
+        for values in zip(*columns, strict=True):
+            yield Change(values[:width], values[width], values[width + 1])
+
+    def close(self) -> None:
+        """Stop collecting changes."""
+        self.handle.drop()
+        if self in self.view._subscriptions:
+            self.view._subscriptions.remove(self)
+
+
+def read_version(trace: Trace, epoch: int) -> Words:
+    """What a trace of the outermost scope accumulates to at `epoch`: data columns, the epoch, multiplicities."""
+    width = trace.data
+    parts = []
+    for shard in range(trace.shards):
+        chunks = []
+        for batch in trace.version(shard).batches:
+            if not batch.n:
+                continue
+            if batch.upper[0][0] <= epoch + 1:
+                chunks.append(Chunk(batch.head, batch.keep))
+            else:
+                buf, head, cut = split_epoch(batch.at, width, epoch + 1)
+                if cut:
+                    chunks.append(Chunk(head, (batch.keep, buf)).slice(0, int(cut)))
+        if chunks:
+            parts.append(consolidate(chunks, (width, 1, 1), epoch).to_array())
+    return np.concatenate(parts, axis=1) if parts else np.empty((width + 2, 0), np.int64)
