@@ -38,9 +38,8 @@ def split(data: Any, names: Sequence[str]) -> tuple[list[Any], int]:
         columns = _split_array(data, names)
     elif isinstance(data, Mapping):
         columns = _by_name(data, data.keys(), names)
-    elif isinstance(data, (list, tuple, set, frozenset, Iterator)):
-        rows = data if isinstance(data, list) else list(data)
-        return _split_rows(rows, names), len(rows)
+    elif isinstance(data, (list, tuple, set, frozenset)):
+        return _split_rows(data if isinstance(data, list) else list(data), names), len(data)
     elif isinstance(data, (pa.Table, pa.RecordBatch)):
         return _split_table(data, names), data.num_rows
     elif isinstance(data, (pa.Array, pa.ChunkedArray)) or _is_pandas(data, "Series"):
@@ -52,6 +51,8 @@ def split(data: Any, names: Sequence[str]) -> tuple[list[Any], int]:
     elif hasattr(data, "__arrow_c_stream__"):
         table = pa.table(data)
         return _split_table(table, names), table.num_rows
+    elif isinstance(data, Iterator):
+        return split(list(data), names)
     else:
         raise IncorrectError(f"expected {_FORMS}, found {type(data).__name__}")
     return columns, _common_length(columns, names)
@@ -190,6 +191,8 @@ def _common_length(columns: list[Any], names: Sequence[str]) -> int:
                 f"column {name!r}: expected a list or an array of values, found {_shown(values)} "
                 f"({type(values).__name__}): a single row is [({', '.join(names)}{',' * (len(names) == 1)})]"
             )
+        if getattr(values, "ndim", 1) != 1:
+            raise IncorrectError(f"column {name!r}: expected one value a row, found an array of shape {values.shape}")
         if rows is None:
             rows = len(values)
         elif len(values) != rows:
@@ -220,8 +223,6 @@ def _arrow_column(values: Any, type: Type, column: str) -> Any:
 
 
 def _arrow_from_array(values: np.ndarray[Any, Any], type: Type, column: str) -> Any:
-    if values.ndim != 1:
-        raise IncorrectError(f"column {column!r}: expected one value a row, found an array of shape {values.shape}")
     if len(values) == 0:
         return pa.nulls(0)  # an empty NumPy array has a type nobody chose
     kind = values.dtype.kind
@@ -253,30 +254,44 @@ def _coarse_moments(values: np.ndarray[Any, Any], unit: str, column: str) -> np.
 
 
 def _arrow_from_list(values: list[Any], type: Type, column: str, nan_is_null: bool = False) -> Any:
+    if type.kind in ("date", "timestamp"):
+        # Arrow gets these wrong in silence: it cuts the time off a datetime in a list that begins with a date, cuts the
+        # nanoseconds off pandas' timestamps, and takes pandas' NaT for a moment.
+        classes = set(map(_class, values))
+        if not classes <= _PLAIN_MOMENTS:
+            values = _without_missing(values)
+            classes = set(map(_class, values))
+            for row, value in enumerate(values):
+                if getattr(value, "nanosecond", 0):
+                    raise IncorrectError(
+                        f"column {column!r}: expected {type}, found {value} in row {row}, which is no whole number of "
+                        "microseconds: round it"
+                    )
+        if datetime.date in classes and any(issubclass(kind, datetime.datetime) for kind in classes):
+            raise IncorrectError(
+                f"column {column!r}: expected {type}, found both dates and datetimes: give one of them"
+            )
+        if np.datetime64 in classes and classes <= {np.datetime64, _class(None)}:
+            return _arrow_from_array(np.array(values, "M8"), type, column)
     try:
         try:
             arrow = pa.array(values, from_pandas=nan_is_null)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            cleaned = _without_missing(values)
-            arrow = pa.array(cleaned, from_pandas=nan_is_null)
+            arrow = pa.array(_without_missing(values), from_pandas=nan_is_null)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise _misfit(values, type, column, error) from None
-    if arrow.type == pa.date32() and any(issubclass(kind, datetime.datetime) for kind in set(map(_class, values))):
-        # Arrow takes a list that begins with a date for one of dates, and cuts the time off what follows.
-        raise IncorrectError(f"column {column!r}: expected {type}, found both dates and datetimes: give one of the two")
     return arrow
 
 
-def _without_missing(values: list[Any]) -> Any:
-    """Values that Arrow could not read, with None for pandas' NA and NaT; NumPy moments as an array of them."""
+def _without_missing(values: list[Any]) -> list[Any]:
+    """The values with None for pandas' NA and NaT."""
     pandas = sys.modules.get("pandas")
-    if pandas is not None:
-        values = [None if value is pandas.NA or value is pandas.NaT else value for value in values]
-    if set(map(type, values)) <= {np.datetime64, type(None)}:
-        return np.array(values, "M8")
-    return values
+    if pandas is None:
+        return values
+    return [None if value is pandas.NA or value is pandas.NaT else value for value in values]
 
 
+_PLAIN_MOMENTS: Final = {datetime.date, datetime.datetime, type(None)}
 _CLASSES: Final[dict[str, tuple[type, ...]]] = {
     "int": (int, np.integer),
     "float": (float, int, np.floating, np.integer),
