@@ -1,0 +1,356 @@
+"""What every grouping kernel does for a key: find its rows in all sources, its epochs, its later work, its first values.
+
+*Sources* are rows objects sorted by the same key: the history of the input, the history of the operator's own output, and
+the work that names the keys to look at, in that order. The rows of key j of a block in source s are
+begin[s * BLOCK + j] .. end[s * BLOCK + j]. A source with test 0 is known to have only rows that count, by its constant time
+columns; the rows of the others are tested one by one: a row is *shown* at a moment if none of its rounds is past the moment's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tektite.kernels.compile import inner
+from tektite.kernels.memory import load, store
+from tektite.kernels.records import distinct_records, room, sort_records
+from tektite.kernels.rows import address, count, mask, value
+from tektite.kernels.seek import compare_rows, gather_block, group_end, seek_block
+
+
+@inner
+def next_keys(work, cursors, kc, keys, firsts, begin, end, base):
+    """The next block of keys that any of the work names, with their ranges as sources base, base + 1, ...; how many."""
+    parts = len(work)
+    if parts == 1:
+        many = gather_block(work[0], cursors[0], kc, keys, firsts)
+        at = 8 * 256 * base
+        for j in range(many):
+            store(begin + at, j, load(firsts, j))
+            store(end + at, j, load(firsts, j + 1))
+        if many > 0:
+            cursors[0] = load(firsts, many)
+        return many
+    many = 0
+    while many < 256:
+        least = -1
+        for w in range(parts):
+            if cursors[w] < count(work[w]) and (
+                least < 0 or compare_rows(work[w], cursors[w], work[least], cursors[least], kc) < 0
+            ):
+                least = w
+        if least < 0:
+            break
+        for c in range(kc):
+            store(keys, c * 256 + many, value(work[least], c, cursors[least]))
+        for w in range(parts):
+            rows = count(work[w])
+            at = (base + w) * 256 + many
+            store(begin, at, cursors[w])
+            if cursors[w] < rows:
+                cursors[w] = group_end(work[w], rows, cursors[w], keys, many, kc)
+            store(end, at, cursors[w])
+        many += 1
+    return many
+
+
+@inner
+def seek_sources(heads, sources, starts, keys, many, kc, begin, end):
+    """The ranges of a block of keys in sources 0..sources-1, each sought from where the block before ended."""
+    for s in range(sources):
+        head = heads[s]
+        rows = count(head)
+        at = 8 * 256 * s
+        seek_block(head, starts[s], keys, many, kc, begin + at)
+        last = starts[s]
+        for j in range(many):
+            # Equal keys cannot be: ranges of different keys do not overlap.
+            last = group_end(head, rows, load(begin + at, j), keys, j, kc)
+            store(end + at, j, last)
+        starts[s] = last
+
+
+@inner
+def shown(head, time_at, times, i, moment):
+    """Whether none of row i's rounds is past the moment's."""
+    for c in range(1, times):
+        if value(head, time_at + c, i) > moment[c - 1]:
+            return False
+    return True
+
+
+@inner
+def needs_test(head, time_at, times, moment, lo, single):
+    """Whether rows must be looked at one by one to know that they are shown and not later than the key's first epoch."""
+    for c in range(1, times):
+        if mask(head, time_at + c) != 0 or load(address(head, time_at + c), 0) > moment[c - 1]:
+            return 1
+    if single:
+        return 0
+    if mask(head, time_at) != 0 or load(address(head, time_at), 0) > lo:
+        return 1
+    return 0
+
+
+@inner
+def one_epoch(work, work_nd, lo, hi, from_output):
+    """The one epoch at which every key is evaluated, if that is known from the sweep or from constant columns; else -1."""
+    if hi == lo + 1:
+        return lo
+    epoch = -1
+    for w in range(len(work)):
+        if count(work[w]) > 0:
+            if mask(work[w], work_nd[w]) != 0:
+                return -1
+            here = max(lo, load(address(work[w], work_nd[w]), 0))
+            if epoch >= 0 and here != epoch:
+                return -1
+            epoch = here
+    # With histories that may hold later epochs, only the last epoch of the sweep is sure to stay alone.
+    if from_output != 0 and epoch < hi - 1:
+        return -1
+    return epoch
+
+
+@inner
+def fresh_epochs(heads, first, last, time_at, begin, end, j, lo):
+    """The least and the greatest epoch at which the work of sources first..last asks for key j."""
+    low = 9223372036854775807
+    high = lo
+    for s in range(first, last):
+        column = time_at[s]
+        for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+            epoch = max(lo, value(heads[s], column, i))
+            low = min(low, epoch)
+            high = max(high, epoch)
+    return low, high
+
+
+@inner
+def scan_history(heads, sources, tests, time_at, times, begin, end, j, moment, low):
+    """Flags of key j's history: 1 if a shown row is later than epoch `low`, 2 if a row is not shown."""
+    flags = 0
+    for s in range(sources):
+        if tests[s] == 0:
+            continue
+        head = heads[s]
+        for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+            if not shown(head, time_at[s], times[s], i, moment):
+                flags |= 2
+            elif value(head, time_at[s], i) > low:
+                flags |= 1
+    return flags
+
+
+@inner
+def key_epochs(heads, sources, fresh, last, tests, time_at, times, begin, end, j, moment, lo, low, epochs):
+    """All epochs at which key j is evaluated: fresh ones (sources fresh..last) and shown ones of sources 0..sources-1 later
+    than `low`, ascending. Returns the list and its length.
+    """
+    n = 0
+    for s in range(last):
+        if s >= sources and s < fresh:
+            continue
+        if s < sources and tests[s] == 0:
+            continue
+        head = heads[s]
+        first = load(begin, s * 256 + j)
+        past = load(end, s * 256 + j)
+        epochs = room(epochs, n, past - first + 1)
+        for i in range(first, past):
+            epoch = max(lo, value(head, time_at[s], i))
+            if s >= fresh or (epoch > low and shown(head, time_at[s], times[s], i, moment)):
+                if n == 0 or epochs[n - 1] != epoch:
+                    epochs[n] = epoch
+                    n += 1
+    sort_records(epochs, n, 1, 1)
+    return epochs, distinct_records(epochs, n, 1)
+
+
+@inner
+def later_work(heads, sources, tests, time_at, times, nt, begin, end, j, moment, lo, hi, epochs, n_epochs, list_):
+    """The times after this moment at which key j must be looked at again, because of history that is not shown:
+    the least upper bounds of that history with the epochs of this moment. Records of `nt` words, sorted, distinct.
+    """
+    n = 0
+    least = nt == 2 and hi == lo + 1
+    for s in range(sources):
+        if tests[s] == 0:
+            continue
+        head = heads[s]
+        at = time_at[s]
+        for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+            if shown(head, at, times[s], i, moment):
+                continue
+            if least and n == 1:
+                # Times form a chain: the next one will find those after it.
+                list_[1] = min(list_[1], value(head, at + 1, i))
+                continue
+            list_ = room(list_, n * nt, nt)
+            list_[n * nt] = max(epochs[0], value(head, at, i))
+            for c in range(1, nt):
+                there = value(head, at + c, i) if c < times[s] else 0
+                list_[n * nt + c] = max(moment[c - 1], there)
+            n += 1
+            if n % 64 == 0:
+                sort_records(list_, n, nt, nt)
+                n = distinct_records(list_, n, nt)
+    sort_records(list_, n, nt, nt)
+    n = distinct_records(list_, n, nt)
+    if n_epochs > 1 and n > 0:
+        own = n
+        list_ = room(list_, n * nt, own * (n_epochs - 1) * nt)
+        for q in range(own):
+            for k in range(1, n_epochs):
+                if epochs[k] > list_[q * nt]:
+                    list_[n * nt] = epochs[k]
+                    for c in range(1, nt):
+                        list_[n * nt + c] = list_[q * nt + c]
+                    n += 1
+        sort_records(list_, n, nt, nt)
+        n = distinct_records(list_, n, nt)
+    return list_, n
+
+
+@inner
+def walk(heads, sources, tests, time_at, times, begin, end, j, cursors, kc, nd, vo, k, backward, epoch, moment, list_, n):
+    """Append key j's first `k` values (its last, if `backward`) as of `epoch`: records of `vo` leading value words and
+    a multiplicity. Only values with positive multiplicity count, each as often as it occurs; k < 0 takes every
+    value whose multiplicity is not 0. All sources are walked together in value order and left as soon as k is reached.
+    """
+    step = 1
+    for s in range(sources):
+        cursors[s] = load(begin, s * 256 + j)
+    if backward:
+        step = -1
+        for s in range(sources):
+            cursors[s] = load(end, s * 256 + j) - 1
+    left = k
+    while left != 0:
+        best = -1
+        for s in range(sources):
+            i = cursors[s]
+            if i < load(begin, s * 256 + j) or i >= load(end, s * 256 + j):
+                continue
+            if best < 0:
+                best = s
+                continue
+            for c in range(kc, nd):
+                x = value(heads[s], c, i)
+                y = value(heads[best], c, cursors[best])
+                if x != y:
+                    if (x < y) != backward:
+                        best = s
+                    break
+        if best < 0:
+            break
+        chosen = heads[best]
+        row = cursors[best]
+        total = 0
+        for s in range(best, sources):
+            head = heads[s]
+            i = cursors[s]
+            first = load(begin, s * 256 + j)
+            past = load(end, s * 256 + j)
+            while i >= first and i < past:
+                same = True
+                for c in range(kc, nd):
+                    if value(head, c, i) != value(chosen, c, row):
+                        same = False
+                        break
+                if not same:
+                    break
+                if tests[s] == 0 or (
+                    value(head, time_at[s], i) <= epoch and shown(head, time_at[s], times[s], i, moment)
+                ):
+                    total += value(head, time_at[s] + times[s], i)
+                i += step
+            cursors[s] = i
+        if total > 0 or (k < 0 and total != 0):
+            if k > 0:
+                total = min(total, left)
+                left -= total
+            list_ = room(list_, n * (vo + 1), vo + 1)
+            for c in range(vo):
+                list_[n * (vo + 1) + c] = value(chosen, kc + c, row)
+            list_[n * (vo + 1) + vo] = total
+            n += 1
+    return list_, n
+
+
+@inner
+def push_values(list_, n, values, first, many, vo, epoch, sign):
+    """Append value records first..first+many as records (values, epoch, sign * multiplicity)."""
+    list_ = room(list_, n * (vo + 2), many * (vo + 2))
+    for q in range(first, first + many):
+        at = n * (vo + 2)
+        for c in range(vo):
+            list_[at + c] = values[q * (vo + 1) + c]
+        list_[at + vo] = epoch
+        list_[at + vo + 1] = sign * values[q * (vo + 1) + vo]
+        n += 1
+    return list_, n
+
+
+@inner
+def push_output(heads, first, last, tests, time_at, times, begin, end, j, kc, vo, moment, low, list_, n):
+    """Append what the operator's own output shows of key j, negated, as records (values, epoch, diff)."""
+    for s in range(first, last):
+        head = heads[s]
+        start = load(begin, s * 256 + j)
+        past = load(end, s * 256 + j)
+        if past > start:
+            list_ = room(list_, n * (vo + 2), (past - start) * (vo + 2))
+        for i in range(start, past):
+            epoch = low
+            if tests[s] != 0:
+                if not shown(head, time_at[s], times[s], i, moment):
+                    continue
+                epoch = max(low, value(head, time_at[s], i))
+            at = n * (vo + 2)
+            for c in range(vo):
+                list_[at + c] = value(head, kc + c, i)
+            list_[at + vo] = epoch
+            list_[at + vo + 1] = -value(head, time_at[s] + times[s], i)
+            n += 1
+    return list_, n
+
+
+@inner
+def write_records(list_, n, keys, j, kc, vo, buf, capacity, rows):
+    """Sort and consolidate key j's records (values, epoch, diff) into rows of the column-major buffer, which must have room
+    for all. Returns the number of rows then.
+    """
+    stride = vo + 2
+    sort_records(list_, n, stride, vo + 1)
+    q = 0
+    while q < n:
+        at = q * stride
+        diff = list_[at + vo + 1]
+        q += 1
+        while q < n:
+            same = True
+            for c in range(vo + 1):
+                if list_[q * stride + c] != list_[at + c]:
+                    same = False
+                    break
+            if not same:
+                break
+            diff += list_[q * stride + vo + 1]
+            q += 1
+        if diff != 0:
+            for c in range(kc):
+                buf[c * capacity + rows] = load(keys, c * 256 + j)
+            for c in range(vo + 1):
+                buf[(kc + c) * capacity + rows] = list_[at + c]
+            buf[(kc + vo + 1) * capacity + rows] = diff
+            rows += 1
+    return rows
+
+
+@inner
+def same_values(a, first, b, start, many, words):
+    """Whether `many` records of `words` words are the same from record `first` of a and `start` of b on."""
+    for w in range(many * words):
+        if a[first * words + w] != b[start * words + w]:
+            return False
+    return True

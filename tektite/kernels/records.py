@@ -1,0 +1,142 @@
+"""Small row-major lists of records that a kernel collects for one key, sorts and writes out.
+
+A list is a flat array and a count of records of `stride` words each. Only kernels use them, as scratch: what leaves a
+kernel is always columns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tektite.kernels.compile import inner
+from tektite.kernels.memory import load, store
+from tektite.kernels.rows import new_head, set_constant, set_stored
+from tektite.kernels.seek import all_same
+
+
+@inner
+def room(array, used, more):
+    """The array, or a copy at least twice as long if `more` words do not fit behind the `used` ones."""
+    if used + more <= len(array):
+        return array
+    larger = np.empty(max(2 * len(array), used + more), np.int64)
+    larger[:used] = array[:used]
+    return larger
+
+
+@inner
+def compare_records(a, i, b, k, words):
+    """-1, 0 or 1 as the words from a[i] on are before, equal to or after those from b[k] on."""
+    for c in range(words):
+        if a[i + c] != b[k + c]:
+            return -1 if a[i + c] < b[k + c] else 1
+    return 0
+
+
+@inner
+def sort_records(list_, many, stride, words):
+    """Sort records in place by their first `words` words: insertion sort for a few, merge sort for many."""
+    held = np.empty(stride, np.int64)
+    run = 12
+    for start in range(0, many, run):
+        for i in range(start + 1, min(start + run, many)):
+            k = i
+            while k > start and compare_records(list_, (k - 1) * stride, list_, i * stride, words) > 0:
+                k -= 1
+            if k < i:
+                for c in range(stride):
+                    held[c] = list_[i * stride + c]
+                for w in range(i * stride - 1, k * stride - 1, -1):
+                    list_[w + stride] = list_[w]
+                for c in range(stride):
+                    list_[k * stride + c] = held[c]
+    if many <= run:
+        return
+    source = list_
+    target = np.empty(many * stride, np.int64)
+    moved = False
+    while run < many:
+        for start in range(0, many, 2 * run):
+            i = start
+            middle = min(start + run, many)
+            k = middle
+            end = min(start + 2 * run, many)
+            for o in range(start, end):
+                if i < middle and (k >= end or compare_records(source, i * stride, source, k * stride, words) <= 0):
+                    take = i
+                    i += 1
+                else:
+                    take = k
+                    k += 1
+                for c in range(stride):
+                    target[o * stride + c] = source[take * stride + c]
+        source, target = target, source
+        moved = not moved
+        run *= 2
+    if moved:
+        for w in range(many * stride):
+            list_[w] = source[w]
+
+
+@inner
+def distinct_records(list_, many, stride):
+    """Drop repeated records of a sorted list; returns how many are left."""
+    kept = 0
+    for i in range(many):
+        if kept == 0 or compare_records(list_, i * stride, list_, (kept - 1) * stride, stride) != 0:
+            for c in range(stride):
+                list_[kept * stride + c] = list_[i * stride + c]
+            kept += 1
+    return kept
+
+
+@inner
+def columns_room(buf, capacity, width, rows, more):
+    """A column-major buffer with place for `more` further rows, and its capacity in rows."""
+    if rows + more <= capacity:
+        return buf, capacity
+    wider = max(2 * capacity, rows + more)
+    larger = np.empty(width * wider, np.int64)
+    for c in range(width):
+        larger[c * wider : c * wider + rows] = buf[c * capacity : c * capacity + rows]
+    return larger, wider
+
+
+@inner
+def head_of_columns(buf, capacity, rows, spec, constants):
+    """The head over a column-major buffer: entry c >= 0 of `spec` takes the buffer's column c, entry -1 - c makes the
+    constant constants[c]. Columns of one repeated word become constants. Returns the buffer to keep, too: an empty one
+    if nothing is stored in it, a smaller one if most of it is unused.
+    """
+    width = len(spec)
+    head = new_head(rows, width)
+    if rows == 0:
+        return np.empty(0, np.int64), head
+    at = buf.ctypes.data
+    stored = 0
+    for j in range(width):
+        if spec[j] < 0:
+            set_constant(head, j, constants[-1 - spec[j]])
+        else:
+            where = at + 8 * capacity * spec[j]
+            if all_same(where, rows):
+                set_constant(head, j, load(where, 0))
+            else:
+                set_stored(head, j, where)
+                stored += 1
+    if stored == 0:
+        buf[0] = buf[0]  # keeps the buffer alive up to here
+        return np.empty(0, np.int64), head
+    if 2 * stored * rows < len(buf) and len(buf) > 4096:
+        smaller = np.empty(stored * rows, np.int64)
+        out = smaller.ctypes.data
+        for j in range(width):
+            if head[4 + 3 * j] != 0:
+                where = head[3 + 3 * j]
+                for i in range(rows):
+                    store(out, i, load(where, i))
+                set_stored(head, j, out)
+                out += 8 * rows
+        buf[0] = buf[0]
+        return smaller, head
+    return buf, head

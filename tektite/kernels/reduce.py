@@ -1,0 +1,307 @@
+"""One moment of a reduce on one shard: what a group should show now, less what it shows already.
+
+For each key that the work names, and for each epoch e of the key in ascending order, the kernel evaluates the operator on
+the input that is shown at the moment with epoch <= e, and emits the difference to the output accumulated so far at (e, moment).
+The epochs of a key are the fresh ones of its work and all shown epochs of its history after the first of them: at one
+moment times are a chain, so this is all that a change can affect here. History that is not shown yet gives todo rows:
+the later times at which the key has to be looked at again.
+
+What is emitted is a batch: sorted by key, value and epoch, consolidated, with constant columns folded. Since the differences of
+consecutive results telescope, it is enough to write down every result with +, its predecessor with -, and what the output
+history shows with -, and to consolidate them per key.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tektite.kernels.aggregate import accumulate_row, accumulators, finish
+from tektite.kernels.compile import inner, kernel
+from tektite.kernels.group import (
+    fresh_epochs,
+    key_epochs,
+    later_work,
+    needs_test,
+    next_keys,
+    one_epoch,
+    push_output,
+    push_values,
+    same_values,
+    scan_history,
+    seek_sources,
+    shown,
+    walk,
+    write_records,
+)
+from tektite.kernels.memory import load
+from tektite.kernels.records import columns_room, head_of_columns, room, sort_records
+from tektite.kernels.rows import count, new_head, set_constant, set_stored, value
+
+# The operators. LINEAR takes five words for each output column (see aggregate.py); FIRST and LAST take k;
+# AT_LEAST takes the least multiplicity from which on the key itself is shown, once.
+LINEAR = 0
+FIRST = 1
+LAST = 2
+AT_LEAST = 3
+
+# Status codes.
+FINE = 0
+OVERFLOW = 1
+
+
+@inner
+def head_of_todo(todo, rows, kc, nt):
+    """Columns of the todo list from its records (key, time): a rows object with one constant diff."""
+    width = kc + nt
+    head = new_head(rows, width + 1)
+    set_constant(head, width, 1)
+    buf = np.empty(rows * width, np.int64)
+    for c in range(width):
+        for i in range(rows):
+            buf[c * rows + i] = todo[i * width + c]
+        set_stored(head, c, buf.ctypes.data + 8 * rows * c)
+    return buf, head
+
+
+@inner
+def push_todo(todo, n, keys, j, kc, nt, list_, many):
+    """Append key j's later times."""
+    width = kc + nt
+    todo = room(todo, n * width, many * width)
+    for q in range(many):
+        for c in range(kc):
+            todo[n * width + c] = load(keys, c * 256 + j)
+        for c in range(nt):
+            todo[n * width + kc + c] = list_[q * nt + c]
+        n += 1
+    return todo, n
+
+
+@kernel(
+    "Tuple((int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))(int64[::1], int64[::1], int64[::1], int64[::1],"
+    " int64[::1], int64[::1], int64[::1], int64, int64)"
+)
+def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
+    """Evaluate every key that `work` names, for epochs lo..hi-1 at `moment`.
+
+    shape   kc, nd, nt, nt_in, nf, vo, from_output, op: key and data columns of the input; time columns here and
+            in the input; diff columns of the input; value columns of the output; where old results come from; operator
+    work    rows sorted by key; part w has work_nd[w] data columns and nt times
+    input   the version of the input that includes the work (read if from_output is 1)
+    old     from_output 1: the version of the operator's own output before this step (kc + vo data columns, nt times).
+            from_output 0 (only with nt = 1): the version of the input without the work; its epochs count as lo
+
+    Returns (buf, head, todo_buf, todo_head, status); status is a code and, if that is not FINE, the offending key.
+    """
+    kc = shape[0]
+    nd = shape[1]
+    nt = shape[2]
+    nt_in = shape[3]
+    nf = shape[4]
+    vo = shape[5]
+    from_output = shape[6]
+    op = shape[7]
+    history = input if from_output != 0 else old
+    n_history = len(history)
+    n_own = len(old) if from_output != 0 else 0
+    n_past = n_history + n_own
+    n_work = len(work)
+    n_all = n_past + n_work
+    # Sources that results are computed from: with old results from the input, that is the old input and the work.
+    n_want = n_history if from_output != 0 else n_all
+
+    frame = np.empty(6 * n_all + n_work + 2 * 256 * n_all + kc * 256 + 257, np.int64)
+    heads = frame[:n_all]
+    time_at = frame[n_all : 2 * n_all]
+    times = frame[2 * n_all : 3 * n_all]
+    tests = frame[3 * n_all : 4 * n_all]
+    starts = frame[4 * n_all : 5 * n_all]
+    cursors = frame[5 * n_all : 6 * n_all]
+    work_cursors = frame[6 * n_all : 6 * n_all + n_work]
+    begin = frame.ctypes.data + 8 * (6 * n_all + n_work)
+    end = begin + 8 * 256 * n_all
+    keys = end + 8 * 256 * n_all
+    firsts = keys + 8 * 256 * kc
+
+    only = one_epoch(work, work_nd, lo, hi, from_output)
+    single = only >= 0
+    past_rows = 0
+    for s in range(n_all):
+        starts[s] = 0
+        if s < n_history:
+            heads[s] = history[s]
+            time_at[s] = nd
+            times[s] = nt_in
+            tests[s] = 0
+            if from_output != 0:
+                tests[s] = needs_test(heads[s], nd, nt_in, moment, lo, single)
+            past_rows += count(heads[s])
+        elif s < n_past:
+            heads[s] = old[s - n_history]
+            time_at[s] = kc + vo
+            times[s] = nt
+            tests[s] = needs_test(heads[s], kc + vo, nt, moment, lo, single)
+            past_rows += count(heads[s])
+        else:
+            heads[s] = work[s - n_past]
+            time_at[s] = work_nd[s - n_past]
+            times[s] = nt
+            tests[s] = 0 if single else 1
+    work_rows = 0
+    for w in range(n_work):
+        work_cursors[w] = 0
+        work_rows += count(work[w])
+
+    status = np.zeros(1 + kc, np.int64)
+    width = kc + vo + 2
+    capacity = work_rows + 8 if past_rows == 0 else 2 * work_rows + 8
+    buf = np.empty(width * capacity, np.int64)
+    rows = 0
+    todo = np.empty(16, np.int64)
+    n_todo = 0
+    linear = op == LINEAR
+    summed = linear or op == AT_LEAST
+    slots = accumulators(params, vo, nf, linear)
+    least = params[0] if len(params) > 0 else 0
+    acc = np.zeros(256 * slots if summed else 0, np.int64)
+    prior = np.zeros(256 * slots if summed and from_output == 0 else 0, np.int64)
+    epochs = np.empty(4, np.int64)
+    list_ = np.empty(4 * (vo + 2) + 2 * nt, np.int64)
+    values = np.empty(4 * (vo + 1), np.int64)
+    former = np.empty(4 * (vo + 1), np.int64)
+    events = np.empty(0, np.int64)
+
+    while status[0] == 0:
+        many = next_keys(work, work_cursors, kc, keys, firsts, begin, end, n_past)
+        if many == 0:
+            break
+        seek_sources(heads, n_past, starts, keys, many, kc, begin, end)
+        bad = -1
+        if summed:
+            for w in range(many * slots):
+                acc[w] = 0
+            for s in range(n_want):
+                if s == n_past and from_output == 0:
+                    prior[: many * slots] = acc[: many * slots]
+                head = heads[s]
+                if s >= n_past and time_at[s] != nd:
+                    continue
+                diff_at = time_at[s] + times[s]
+                for j in range(many):
+                    for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+                        if from_output != 0 and tests[s] != 0 and not shown(head, nd, times[s], i, moment):
+                            continue
+                        if not accumulate_row(head, i, kc, diff_at, nf, params, vo, linear, acc, j * slots):
+                            bad = j
+
+        for j in range(many):
+            low = only
+            high = only
+            if not single:
+                low, high = fresh_epochs(heads, n_past, n_all, time_at, begin, end, j, lo)
+            flags = 0 if low == high else 1
+            if from_output != 0:
+                flags |= scan_history(heads, n_past, tests, time_at, times, begin, end, j, moment, low)
+            epochs[0] = low
+            n_epochs = 1
+            if flags & 1 != 0:
+                epochs, n_epochs = key_epochs(
+                    heads, n_past if from_output != 0 else 0, n_past, n_all, tests, time_at, times, begin, end, j,
+                    moment, lo, low, epochs,
+                )  # fmt: skip
+            if flags & 2 != 0:
+                list_, n = later_work(
+                    heads, n_past, tests, time_at, times, nt, begin, end, j, moment, lo, hi, epochs, n_epochs, list_
+                )
+                todo, n_todo = push_todo(todo, n_todo, keys, j, kc, nt, list_, n)
+
+            n = 0
+            n_former = 0
+            n_values = 0
+            if from_output != 0:
+                list_, n = push_output(
+                    heads, n_history, n_past, tests, time_at, times, begin, end, j, kc, vo, moment, low, list_, n
+                )
+            elif summed:
+                n_former = finish(prior, j * slots, nf, params, vo, linear, least, former, 0)
+                former[vo] = 1
+            else:
+                former, n_former = walk(
+                    heads, n_history, tests, time_at, times, begin, end, j, cursors, kc, nd, vo, least, op == LAST,
+                    low, moment, former, 0,
+                )  # fmt: skip
+
+            n_events = 0
+            event = 0
+            if summed and n_epochs > 1:
+                # What comes later than the first epoch is taken out of the sums and put in again epoch by epoch.
+                for w in range(slots):
+                    acc[j * slots + w] = 0
+                for s in range(n_want):
+                    if s >= n_past and time_at[s] != nd:
+                        continue
+                    for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+                        epoch = low
+                        if tests[s] != 0:
+                            if not shown(heads[s], time_at[s], times[s], i, moment):
+                                continue
+                            epoch = value(heads[s], time_at[s], i)
+                        if epoch <= low:
+                            accumulate_row(
+                                heads[s], i, kc, time_at[s] + times[s], nf, params, vo, linear, acc, j * slots
+                            )
+                        else:
+                            events = room(events, 3 * n_events, 3)
+                            events[3 * n_events] = epoch
+                            events[3 * n_events + 1] = s
+                            events[3 * n_events + 2] = i
+                            n_events += 1
+                sort_records(events, n_events, 3, 3)
+
+            for q in range(n_epochs):
+                epoch = epochs[q]
+                if summed:
+                    while event < n_events and events[3 * event] <= epoch:
+                        s = events[3 * event + 1]
+                        if not accumulate_row(
+                            heads[s], events[3 * event + 2], kc, time_at[s] + times[s], nf, params, vo, linear, acc,
+                            j * slots,
+                        ):  # fmt: skip
+                            bad = j
+                        event += 1
+                    n_values = finish(acc, j * slots, nf, params, vo, linear, least, values, 0)
+                    values[vo] = 1
+                    if n_values < 0 or n_former < 0:
+                        bad = j
+                        n_values = 0
+                        n_former = 0
+                else:
+                    values, n_values = walk(
+                        heads, n_want, tests, time_at, times, begin, end, j, cursors, kc, nd, vo, least, op == LAST,
+                        epoch, moment, values, 0,
+                    )  # fmt: skip
+                if n_values != n_former or not same_values(values, 0, former, 0, n_values, vo + 1):
+                    list_, n = push_values(list_, n, former, 0, n_former, vo, epoch, -1)
+                    list_, n = push_values(list_, n, values, 0, n_values, vo, epoch, 1)
+                    former, values = values, former
+                    n_former = n_values
+            if n > 0:
+                buf, capacity = columns_room(buf, capacity, width, rows, n)
+                rows = write_records(list_, n, keys, j, kc, vo, buf, capacity, rows)
+            if bad >= 0:
+                break
+        if bad >= 0:
+            status[0] = OVERFLOW
+            for c in range(kc):
+                status[1 + c] = load(keys, c * 256 + bad)
+
+    spec = np.empty(kc + vo + nt + 1, np.int64)
+    for c in range(kc + vo + 1):
+        spec[c] = c
+    for c in range(1, nt):
+        spec[kc + vo + c] = -c
+    spec[kc + vo + nt] = kc + vo + 1
+    buf, head = head_of_columns(buf, capacity, rows, spec, moment)
+    todo_buf, todo_head = head_of_todo(todo, n_todo, kc, nt)
+    frame[0] = 0  # keeps the frame alive up to here
+    return buf, head, todo_buf, todo_head, status

@@ -1,0 +1,245 @@
+"""Finding keys in sorted rows.
+
+A *block* holds up to BLOCK keys in ascending order, column by column: key j's column c is word c * BLOCK + j.
+`seek_block` finds, for each of them, the first row whose leading columns are not smaller. Where keys lie far apart in the
+rows, all of a block's binary searches advance together, so that their cache misses overlap; where they lie close, each
+search gallops from where the one before it ended. Either way the work follows the keys, never the rows.
+"""
+
+from __future__ import annotations
+
+from tektite.kernels.compile import inner
+from tektite.kernels.memory import load, store
+from tektite.kernels.rows import address, count, mask, value
+
+NULL = -(2**63)
+
+# Keys sought together. Enough to hide misses; small enough that the rows they touch stay in the second-level cache.
+BLOCK = 256
+
+
+@inner
+def compare_rows(a, i, b, k, columns):
+    """-1, 0 or 1 as row i of the rows at `a` is before, equal to or after row k of those at `b` in their first columns."""
+    for c in range(columns):
+        x = value(a, c, i)
+        y = value(b, c, k)
+        if x != y:
+            return -1 if x < y else 1
+    return 0
+
+
+@inner
+def compare_key(head, i, keys, j, kc):
+    """-1, 0 or 1 as row i is before, equal to or after key j of the block at address `keys`."""
+    for c in range(kc):
+        x = value(head, c, i)
+        y = load(keys, c * 256 + j)
+        if x != y:
+            return -1 if x < y else 1
+    return 0
+
+
+@inner
+def gallop(head, rows, start, keys, j, kc):
+    """The first row from `start` on whose key is not before key j."""
+    if start >= rows or compare_key(head, start, keys, j, kc) >= 0:
+        return start
+    low = start
+    step = 1
+    while low + step < rows and compare_key(head, low + step, keys, j, kc) < 0:
+        low += step
+        step <<= 1
+    high = min(low + step, rows)
+    low += 1
+    while low < high:
+        middle = (low + high) >> 1
+        if compare_key(head, middle, keys, j, kc) < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
+def gallop_rows(head, rows, start, other, k, kc):
+    """The first row from `start` on whose key is not before that of row k of the rows at `other`."""
+    if start >= rows or compare_rows(head, start, other, k, kc) >= 0:
+        return start
+    low = start
+    step = 1
+    while low + step < rows and compare_rows(head, low + step, other, k, kc) < 0:
+        low += step
+        step <<= 1
+    high = min(low + step, rows)
+    low += 1
+    while low < high:
+        middle = (low + high) >> 1
+        if compare_rows(head, middle, other, k, kc) < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
+def gallop_word(at, rows, start, word):
+    """The first row from `start` on whose word in the stored column at address `at` is not below `word`."""
+    if start >= rows or load(at, start) >= word:
+        return start
+    low = start
+    step = 1
+    while low + step < rows and load(at, low + step) < word:
+        low += step
+        step <<= 1
+    high = min(low + step, rows)
+    low += 1
+    while low < high:
+        middle = (low + high) >> 1
+        if load(at, middle) < word:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
+def group_end(head, rows, start, keys, j, kc):
+    """The end of the rows with key j that begin at `start`; `start` itself if the row there has another key."""
+    if kc == 0:
+        return rows
+    if kc == 1 and mask(head, 0) != 0:
+        at = address(head, 0)
+        word = load(keys, j)
+        i = start
+        near = min(rows, start + 12)
+        while i < near and load(at, i) == word:
+            i += 1
+        if i < near or i >= rows:
+            return i
+        if word == 9223372036854775807:
+            return rows
+        return gallop_word(at, rows, i, word + 1)
+    i = start
+    near = min(rows, start + 12)
+    while i < near and compare_key(head, i, keys, j, kc) == 0:
+        i += 1
+    if i < near or i >= rows:
+        return i
+    low = i - 1
+    step = 1
+    while low + step < rows and compare_key(head, low + step, keys, j, kc) <= 0:
+        low += step
+        step <<= 1
+    high = min(low + step, rows)
+    low += 1
+    while low < high:
+        middle = (low + high) >> 1
+        if compare_key(head, middle, keys, j, kc) <= 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
+def seek_block(head, start, keys, many, kc, found):
+    """For each of `many` >= 1 ascending keys write to `found` the first row from `start` on that is not before it.
+
+    No row before `start` may be one of the answers.
+    """
+    rows = count(head)
+    if kc == 0 or start >= rows:
+        for j in range(many):
+            store(found, j, start)
+        return
+    at = address(head, 0)
+    # With fewer than about eight rows for each key, galloping touches fewer cache lines than searching.
+    far = start + 8 * many
+    if mask(head, 0) == 0:
+        p = start
+        for j in range(many):
+            p = gallop(head, rows, p, keys, j, kc)
+            store(found, j, p)
+        return
+    if far >= rows or load(at, far) >= load(keys, many - 1):
+        p = start
+        if kc == 1:
+            for j in range(many):
+                p = gallop_word(at, rows, p, load(keys, j))
+                store(found, j, p)
+        else:
+            for j in range(many):
+                p = gallop(head, rows, p, keys, j, kc)
+                store(found, j, p)
+        return
+    for j in range(many):
+        store(found, j, start)
+    length = rows - start
+    while length > 1:
+        half = length >> 1
+        ahead = at + 8 * (half - 1)
+        for j in range(many):
+            p = load(found, j)
+            store(found, j, p + half if load(ahead, p) < load(keys, j) else p)
+        length -= half
+    for j in range(many):
+        p = load(found, j)
+        store(found, j, p + 1 if load(at, p) < load(keys, j) else p)
+    if kc > 1:
+        for j in range(many):
+            store(found, j, gallop(head, rows, load(found, j), keys, j, kc))
+
+
+@inner
+def gather_block(head, start, kc, keys, firsts):
+    """Copy the next up to BLOCK distinct keys from row `start` on into the block at `keys`, the rows at which they begin,
+    and one past the last one's end, to `firsts`. Returns how many.
+    """
+    rows = count(head)
+    many = 0
+    i = start
+    if kc == 0:
+        store(firsts, 0, start)
+        store(firsts, 1, rows)
+        return 1 if start < rows else 0
+    if kc == 1 and mask(head, 0) != 0:
+        at = address(head, 0)
+        while i < rows and many < 256:
+            word = load(at, i)
+            store(keys, many, word)
+            store(firsts, many, i)
+            many += 1
+            i += 1
+            if i < rows and load(at, i) == word:
+                i = group_end(head, rows, i, keys, many - 1, kc)
+    else:
+        while i < rows and many < 256:
+            for c in range(kc):
+                store(keys, c * 256 + many, value(head, c, i))
+            store(firsts, many, i)
+            many += 1
+            i = group_end(head, rows, i, keys, many - 1, kc)
+    store(firsts, many, i)
+    return many
+
+
+@inner
+def has_null(keys, j, kc):
+    """Whether any column of key j is NULL."""
+    for c in range(kc):
+        if load(keys, c * 256 + j) == NULL:
+            return True
+    return False
+
+
+@inner
+def all_same(at, rows):
+    """Whether a stored column of `rows` >= 1 words is one word repeated."""
+    word = load(at, 0)
+    if load(at, rows - 1) != word:
+        return False
+    for i in range(rows):
+        if load(at, i) != word:
+            return False
+    return True
