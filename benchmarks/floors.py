@@ -32,4 +32,4 @@ def run(rows: int = 10_000_000, keys: int = 1_000_000, repetitions: int = 3) -> 
         for _ in range(repetitions):
             with laps.lap():
                 work()
-        yield {"what": what, "rows": rows, "keys": keys, "seconds": median(laps.seconds)} | memory()
+        yield {"what": what, "seconds": median(laps.seconds)} | memory()

@@ -64,10 +64,16 @@ def run(module: ModuleType, parameters: dict[str, Any], json_path: Path | None) 
     unknown = sorted(set(parameters) - set(accepted))
     if unknown:
         sys.exit(f"benchmark {module.NAME} has no parameter {', '.join(unknown)}; it has {', '.join(accepted)}")
+    # A parameter with several values is a sweep: the records say which value they belong to.
+    sweeps = {key for key, parameter in accepted.items() if isinstance(parameter.default, (list, tuple))}
+    parameters = {
+        key: [value] if key in sweeps and not isinstance(value, list) else value for key, value in parameters.items()
+    }
+    fixed = {key: parameters.get(key, parameter.default) for key, parameter in accepted.items() if key not in sweeps}
     print(f"{module.NAME}: {module.DESCRIPTION}", flush=True)
     table, records = Table(), []
     for measured in module.run(**parameters):
-        record = {"benchmark": module.NAME, **parameters, **measured}
+        record = {"benchmark": module.NAME, **fixed, **measured}
         records.append(record)
         if json_path:
             with json_path.open("a") as file:

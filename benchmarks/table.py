@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+# Room for the numbers of later rows, which are not known when the header is printed.
+LEAST = 10
+
 
 class Table:
     """Prints a header whenever the columns change, and each row at once."""
@@ -17,14 +20,14 @@ class Table:
 
         >>> table = Table()
         >>> table.show({"size": 10, "seconds": 0.25})
-        size  seconds
-          10     0.25
+              size     seconds
+                10        0.25
         >>> table.show({"size": 1_000, "seconds": 12.0})
-        1,000       12
+             1,000          12
         """
         cells = {name: text(value) for name, value in row.items()}
         if list(cells) != list(self._widths):
-            self._widths = {name: max(len(name), len(cell)) for name, cell in cells.items()}
+            self._widths = {name: max(len(name), len(cell), LEAST) for name, cell in cells.items()}
             print("  ".join(name.rjust(width) for name, width in self._widths.items()))
         print("  ".join(cells[name].rjust(width) for name, width in self._widths.items()), flush=True)
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import pytest
+
+from benchmarks import runner
 from benchmarks.anchors import anchors
 
 ROOT = Path(__file__).parent.parent
@@ -61,6 +67,19 @@ def test_unknown_parameter_is_refused_with_the_known_ones() -> None:
 def test_failing_benchmark_fails_the_command() -> None:
     assert benchmarks("floors", "--param", "repetitions=0").returncode != 0
     assert benchmarks("floors", "floors", "--param", "repetitions=0").returncode != 0
+
+
+def test_sweep_takes_one_value_and_records_say_which(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(K: int = 10_000_000, sizes: tuple[int, ...] = (1, 10)) -> Iterator[dict[str, Any]]:
+        for size in sizes:
+            yield {"Q": size, "p50_us": 70.0}
+
+    module = ModuleType("sweep")
+    module.__dict__.update(NAME="join", DESCRIPTION="a sweep over Q", run=run)
+    path = tmp_path / "records.jsonl"
+    runner.run(module, {"sizes": 1}, path)
+    assert json.loads(path.read_text()) == {"benchmark": "join", "K": 10_000_000, "Q": 1, "p50_us": 70.0}
+    assert "differential-dataflow 0.23: p50_us 35 (2.00x)" in capsys.readouterr().out
 
 
 def test_anchors_use_the_figures_that_records_have() -> None:
