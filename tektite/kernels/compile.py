@@ -2,7 +2,9 @@
 
 Every kernel declares the one signature it is ever called with, so nothing is compiled twice and a type that
 does not fit is an error instead of another specialisation. The cache folder is named after a hash of all kernel
-sources: Numba does not notice that a function which a cached kernel calls lives in another file that changed.
+sources: Numba does not notice that a function which a cached kernel calls lives in another file that changed. The hash
+also covers what Numba itself looks a cached kernel up by (path and modification time of its source, interpreter,
+processor), so that a kernel which the folder is said to hold is found there.
 """
 
 from __future__ import annotations
@@ -14,15 +16,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding
 import numba
+from numba.core import sigutils
 
 _FOLDER = Path(__file__).parent
 
 
 def _sources_hash() -> str:
-    digest = hashlib.sha256(numba.__version__.encode())
+    host = (
+        numba.__version__,
+        sys.implementation.cache_tag,
+        llvmlite.binding.get_host_cpu_name(),
+        str(_FOLDER.resolve()),
+    )
+    digest = hashlib.sha256(repr(host).encode())
     for path in sorted(_FOLDER.glob("*.py")):
-        digest.update(path.name.encode())
+        digest.update(f"{path.name} {path.stat().st_mtime_ns}".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -56,19 +66,31 @@ def inner(function: Callable[..., Any]) -> Any:
     return numba.njit(nogil=True, error_model="numpy", boundscheck=False)(function)
 
 
+def _compile(name: str, dispatcher: Any, signature: str) -> None:
+    """Compile one kernel and check that it returns what it declares."""
+    arguments, declared = sigutils.normalize_signature(signature)
+    # By argument types alone, as a call does: Numba would keep what is compiled for a text where no call finds it.
+    dispatcher.compile(arguments)
+    returned = dispatcher.overloads[arguments].signature.return_type
+    if returned != declared:
+        raise TypeError(f"kernel {name} declares that it returns {declared}, but it returns {returned}")
+
+
 def compile_kernels(progress: Callable[[int, int, str], None] | None = None) -> None:
-    """Compile every kernel that the cache lacks. Costs nothing when the cache is complete."""
+    """Compile every kernel of the modules imported so far that the cache lacks. Costs nothing when it has them all."""
     marker = CACHE / "complete"
-    if marker.exists():
+    cached = set(marker.read_text().split()) if marker.exists() else set()
+    missing = [entry for entry in _KERNELS if entry[0] not in cached]
+    if not missing:
         return
-    for done, (name, dispatcher, signature) in enumerate(_KERNELS):
+    for done, (name, dispatcher, signature) in enumerate(missing):
         if progress:
-            progress(done, len(_KERNELS), name)
-        dispatcher.compile(signature)
+            progress(done, len(missing), name)
+        _compile(name, dispatcher, signature)
     CACHE.mkdir(parents=True, exist_ok=True)
-    marker.write_text(f"{len(_KERNELS)} kernels\n")
+    marker.write_text("\n".join(sorted(cached | {name for name, _, _ in missing})) + "\n")
     if progress:
-        progress(len(_KERNELS), len(_KERNELS), "")
+        progress(len(missing), len(missing), "")
 
 
 def print_progress(done: int, total: int, name: str) -> None:

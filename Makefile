@@ -1,0 +1,60 @@
+# Every target makes the environment it needs (.venv, from the exact versions in requirements/) by itself.
+PYTHON ?= python3
+PYTEST_ARGS ?=
+BENCH ?=
+
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+# The stamp names the interpreter's version, so that another PYTHON makes the environment anew.
+STAMP := .venv/installed-$(VERSION)
+RUN := .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint format clean distclean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@echo
+	@echo "  PYTHON=python3.12        the interpreter to build .venv with (3.11 or later)"
+	@echo "  PYTEST_ARGS='-m \"not slow\"'   more arguments for pytest, for make test"
+	@echo "  BENCH='count join'       which benchmarks to run, and their options; all of them if empty"
+
+demo: $(STAMP)  ## run the demonstration
+	$(RUN) -m tektite.kernels.warm
+	$(RUN) -m examples.demo
+
+test: lint  ## lint, then run all tests and the examples in the documentation
+	$(RUN) -m tektite.kernels.warm
+	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+bench: $(STAMP)  ## run benchmarks; results go to out/
+	$(RUN) -m tektite.kernels.warm
+	@mkdir -p out
+	$(RUN) -m benchmarks --json out/benchmarks.jsonl $(BENCH)
+
+lint: $(STAMP)  ## check style and types
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+format: $(STAMP)  ## rewrite the sources in the project's style
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+
+$(STAMP): requirements/runtime.txt requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tektite needs Python 3.11 or later; $(PYTHON) is " \
+	  + sys.version.split()[0] + ". Choose another one: make PYTHON=python3.12 ...")'
+	@echo "Making .venv with $(PYTHON) ($(VERSION)); this downloads the pinned packages from PyPI once."
+	@rm -f .venv/installed-*
+	@if [ -x $(RUN) ] && [ "$$($(RUN) -c 'import sys; print("%d.%d" % sys.version_info[:2])')" != "$(VERSION)" ]; \
+	  then $(PYTHON) -m venv --clear .venv; else $(PYTHON) -m venv .venv; fi
+	$(RUN) -m pip install --disable-pip-version-check --no-deps -r requirements/dev.txt
+	$(RUN) -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(RUN) -m pip check
+	@touch $@
+
+clean:  ## remove caches and results
+	rm -rf out build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find tektite tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean  ## remove the environment as well
+	rm -rf .venv

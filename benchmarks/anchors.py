@@ -1,0 +1,43 @@
+"""What other systems reached on the same workloads, to set a record beside.
+
+An anchor applies to every record of its benchmark that has all of its parameters. They are named as in the definition
+of the workloads: K, N and B of count, K and Q of join, n, m and S of bfs; `phase` tells the first answer from later
+epochs. The figures (anchors.json) were taken on 2 cores of an AMD EPYC with 24 GiB, quiet, as medians of three runs,
+each system with one worker: on another machine they tell the class, not the last percent. Two numbers are a range
+that was seen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+@cache
+def anchors() -> list[dict[str, Any]]:
+    """All anchors, as anchors.json has them."""
+    found: list[dict[str, Any]] = json.loads(Path(__file__).with_name("anchors.json").read_text())
+    return found
+
+
+def comparisons(record: Mapping[str, Any]) -> list[str]:
+    """For each system with a figure for this record, its figures and ours as a multiple of them.
+
+    >>> comparisons({"benchmark": "join", "K": 10_000_000, "Q": 1, "p50_us": 70.0})
+    ['differential-dataflow 0.23: p50_us 35 (2.00x)']
+    """
+    systems: dict[str, list[str]] = {}
+    for anchor in anchors():
+        if anchor["benchmark"] != record["benchmark"]:
+            continue
+        if any(record.get(name) != value for name, value in anchor["parameters"].items()):
+            continue
+        for name, figure in anchor["figures"].items():
+            if name in record:
+                best = min(figure) if isinstance(figure, list) else figure
+                text = f"{name} {best:,} ({record[name] / best:.2f}x)"
+                systems.setdefault(anchor["system"], []).append(text)
+    return [f"{system}: {', '.join(texts)}" for system, texts in systems.items()]

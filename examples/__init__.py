@@ -1,0 +1,1 @@
+"""Programs that show what Tektite does; `python -m examples.NAME` runs one."""

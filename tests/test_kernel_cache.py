@@ -1,0 +1,70 @@
+"""Kernels are compiled once for a machine, however many processes ask and whichever modules they imported first."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+from tektite.kernels import compile as kernel_cache
+
+
+@pytest.fixture
+def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Three kernels in an empty cache, and the names of those that were compiled since."""
+    names: list[str] = []
+    monkeypatch.setattr(kernel_cache, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(kernel_cache, "_KERNELS", [(f"module.k{i}", None, "void(int64)") for i in range(3)])
+    monkeypatch.setattr(kernel_cache, "_compile", lambda name, dispatcher, signature: names.append(name))
+    return names
+
+
+def test_each_kernel_is_compiled_once(compiled: list[str]) -> None:
+    kernel_cache.compile_kernels()
+    kernel_cache.compile_kernels()
+    assert compiled == ["module.k0", "module.k1", "module.k2"]
+
+
+def test_kernels_of_a_module_imported_later_are_compiled(compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = kernel_cache._KERNELS
+    monkeypatch.setattr(kernel_cache, "_KERNELS", everything[:1])
+    kernel_cache.compile_kernels()
+    monkeypatch.setattr(kernel_cache, "_KERNELS", everything)
+    kernel_cache.compile_kernels()
+    assert compiled == ["module.k0", "module.k1", "module.k2"]
+
+
+def test_progress_counts_what_is_compiled(compiled: list[str]) -> None:
+    seen: list[tuple[int, int, str]] = []
+    kernel_cache.compile_kernels(lambda *report: seen.append(report))
+    assert seen == [(0, 3, "module.k0"), (1, 3, "module.k1"), (2, 3, "module.k2"), (3, 3, "")]
+
+
+def test_kernel_that_returns_another_type_than_it_declares_is_refused() -> None:
+    halved = numba.njit(lambda number: number / 2)
+    with pytest.raises(TypeError, match="declares that it returns int64, but it returns float64"):
+        kernel_cache._compile("module.halved", halved, "int64(int64)")
+
+
+def test_call_in_another_process_loads_what_was_compiled(tmp_path: Path) -> None:
+    def run(program: str) -> str:
+        root = str(Path(__file__).parent.parent)
+        environment = os.environ | {"TEKTITE_CACHE_DIR": str(tmp_path), "PYTHONPATH": root}
+        return subprocess.check_output([sys.executable, "-c", program], env=environment, cwd=tmp_path, text=True)
+
+    run(
+        "from tektite.kernels import compile, rows\n"
+        "compile._KERNELS[:] = [entry for entry in compile._KERNELS if entry[0] == 'rows.head_of_array']\n"
+        "compile.compile_kernels()"
+    )
+    called = run(
+        "import numpy\n"
+        "from tektite.kernels.rows import head_of_array\n"
+        "head_of_array(numpy.zeros((2, 4), numpy.int64), 4)\n"
+        "print(sum(head_of_array.stats.cache_hits.values()), sum(head_of_array.stats.cache_misses.values()))"
+    )
+    assert called.split() == ["1", "0"]
