@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tektite import types
 from tektite.aggregates import Aggregate
 from tektite.errors import ConflictError, IncorrectError
-from tektite.expr import Expr, col, order_word, type_of, when
+from tektite.expr import Expr, col, lift, lit, type_of
 from tektite.plan import operators as plan
 from tektite.schema import Schema
 
@@ -82,15 +82,17 @@ class Collection:
                 self.schema.index(column)
                 outputs.append((column, col(column)))
             elif isinstance(column, Expr):
-                outputs.append((column.output_name(), column))
+                if column.op != "col":
+                    raise IncorrectError(f"select: give {column} a name, as in select(total={column})")
+                outputs.append((column.params[0], column))
             else:
                 raise IncorrectError(f"select takes column names and expressions, not {column!r}")
-        outputs += [(name, col(value) if isinstance(value, str) else Expr.lift(value)) for name, value in named.items()]
+        outputs += [(name, col(value) if isinstance(value, str) else lift(value)) for name, value in named.items()]
         return self._project(outputs, None)
 
     def with_columns(self, **named: Any) -> Collection:
         """All columns, with some added or replaced by expressions."""
-        new = {name: Expr.lift(value) for name, value in named.items()}
+        new = {name: lift(value) for name, value in named.items()}
         outputs = [(name, new.pop(name, col(name))) for name in self.schema.names]
         return self._project([*outputs, *new.items()], None)
 
@@ -232,7 +234,7 @@ class Collection:
     def _left(self, other: Collection, left: Keys, right: Keys, nulls_match: bool = False) -> Collection:
         matched = self._inner(other, left, right, nulls_match)
         missing = self._anti(other, left, right, nulls_match)
-        nulls = {name: Expr.null(other.schema.types[c]) for c, name in self._joined_names(other, right).items()}
+        nulls = {name: lit(None, other.schema.types[c]) for c, name in self._joined_names(other, right).items()}
         return matched.concat(missing.with_columns(**nulls))
 
     def _semi(self, other: Collection, left: Keys, right: Keys, nulls_match: bool = False) -> Collection:
@@ -280,13 +282,10 @@ class Collection:
         keys = [self.schema.names[c] for c in self._columns(by)]
         if column in keys:
             raise IncorrectError(f"column {column!r} is constant in a group by {keys}")
-        values = self.select(*keys, column)
+        values = self.select(*keys, column).filter(col(column).is_not_null())
         if self.schema.types[self.schema.index(column)] == types.String:
-            return values.filter(col(column).is_not_null())._text_extreme(len(keys), last)
-        operator = values.operator
-        if not isinstance(self.operator, plan.Read) or last is False:
-            operator = values.filter(col(column).is_not_null()).operator
-        return self._new(plan.First(values.schema, operator, len(keys), 1, last))
+            return values._text_extreme(len(keys), last)
+        return self._new(plan.First(values.schema, values.operator, len(keys), 1, last))
 
     def _text_extreme(self, keys: int, last: bool) -> Collection:
         pick = max if last else min

@@ -137,9 +137,7 @@ class View(Collection):
                 try:
                     function(table)
                 except Exception as error:
-                    self.flow.fail(
-                        FaultError(f"view {self.name!r}: callback {function_name(function)} raised {error!r}")
-                    )
+                    self.flow.fail(FaultError(f"callback {function_name(function)} raised {error!r}", self.name))
 
         self.flow.on_swept.append(deliver)
 

@@ -79,7 +79,7 @@ class Dataflow:
                 high = self.available()
                 for source in self.sources:
                     if source.failure is not None:
-                        raise FaultError(f"view {self.name!r} reads {source.name!r}, which failed: {source.failure}")
+                        raise FaultError(f"it reads {source.name!r}, which failed: {source.failure}", self.name)
                 if high <= self.low:
                     self.closed = all(source.closed for source in self.sources)
                     return True
@@ -105,7 +105,7 @@ class Dataflow:
         if isinstance(error, TektiteError):
             self.failure = error
         else:
-            self.failure = FaultError(f"view {self.name!r} failed: {type(error).__name__}: {error}")
+            self.failure = FaultError(f"{type(error).__name__}: {error}", self.name)
             self.failure.__cause__ = error
         self.running = False
         self.drop()

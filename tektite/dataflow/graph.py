@@ -100,8 +100,9 @@ class Scope:
         self.flow.rounds += 1
         if moment[-1] > self.limit:
             raise FaultError(
-                f"view {self.flow.name!r}: loop {self.name!r} did not come to rest within {self.limit} rounds; "
-                "check that its body converges, or raise the loop's limit"
+                f"loop {self.name!r} did not come to rest within {self.limit} rounds; "
+                "check that its body converges, or raise the loop's limit",
+                self.flow.name,
             )
 
     def frontier(self) -> Frontier:

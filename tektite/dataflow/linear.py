@@ -91,7 +91,7 @@ class FunctionStep:
         try:
             result = self.function(batch)
         except Exception as error:
-            raise FaultError(f"view {self.view!r}: {function_name(self.function)} raised {error!r}") from error
+            raise FaultError(f"{function_name(self.function)} raised {error!r}", self.view) from error
         rows: Words = np.arange(chunk.n)
         if self.many:
             result, origin = self._unpack(result)
@@ -99,17 +99,19 @@ class FunctionStep:
         elif not isinstance(result, pa.Table | pa.RecordBatch) or result.num_rows != chunk.n:
             found = f"{result.num_rows} rows" if hasattr(result, "num_rows") else type(result).__name__
             raise FaultError(
-                f"view {self.view!r}: {function_name(self.function)} must return a table with one row for each of the "
-                f"{chunk.n} it was given, not {found}"
+                f"{function_name(self.function)} must return a table with one row for each of the {chunk.n} it was "
+                f"given, not {found}",
+                self.view,
             )
         try:
             encoded = self.wanted.encode(result, self.dictionary)
         except IncorrectError as error:
-            raise FaultError(f"view {self.view!r}: what {function_name(self.function)} returned: {error}") from error
+            raise FaultError(f"what {function_name(self.function)} returned: {error}", self.view) from error
         if encoded.shape[1] != len(rows) or (len(rows) and (rows.min() < 0 or rows.max() >= chunk.n)):
             raise FaultError(
-                f"view {self.view!r}: {function_name(self.function)} must say for each row it returns which of the "
-                f"{chunk.n} rows it came from; it returned {encoded.shape[1]} rows and {len(rows)} row numbers"
+                f"{function_name(self.function)} must say for each row it returns which of the {chunk.n} rows it came "
+                f"from; it returned {encoded.shape[1]} rows and {len(rows)} row numbers",
+                self.view,
             )
         return np.ascontiguousarray(np.concatenate([encoded, words[data:][:, rows]], axis=0))
 
@@ -117,8 +119,7 @@ class FunctionStep:
         if isinstance(result, tuple) and len(result) == 2:
             return result
         raise FaultError(
-            f"view {self.view!r}: {function_name(self.function)} must return (table, row numbers), not "
-            f"{type(result).__name__}"
+            f"{function_name(self.function)} must return (table, row numbers), not {type(result).__name__}", self.view
         )
 
 
@@ -159,7 +160,8 @@ class Accumulate:
                 self.diffs += 1
             else:
                 spec += [COUNT_PRESENT, aggregate.column, SUM_INT, aggregate.column]
-                self.kinds.append((aggregate.kind, self.diffs, self.diffs + 1))
+                digits = getattr(schema.types[aggregate.column], "scale", 0)
+                self.kinds.append((aggregate.kind, self.diffs, self.diffs + 1, digits))
                 self.diffs += 3
         self.spec = np.array(spec, np.int64)
 

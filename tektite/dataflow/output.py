@@ -47,7 +47,7 @@ class Inspect(Node):
         try:
             self.function(changes_table(changes.to_array(), self.schema, self.dictionary))
         except Exception as error:
-            raise FaultError(f"view {self.flow.name!r}: {function_name(self.function)} raised {error!r}") from error
+            raise FaultError(f"{function_name(self.function)} raised {error!r}", self.flow.name) from error
 
 
 def changes_table(words: Words, schema: Schema, dictionary: Dictionary) -> pa.Table:

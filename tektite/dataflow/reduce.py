@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, Reader
-from tektite.dataflow.graph import Moment, Node, Outbox, Scope
+from tektite.dataflow.graph import Moment, Node, Outbox
 from tektite.dataflow.linear import function_name
 from tektite.errors import FaultError, IncorrectError
 from tektite.kernels import aggregate as aggregate_kernel
@@ -65,8 +65,10 @@ def linear(kinds: Sequence[tuple[Any, ...]]) -> Operation:
 class ReduceNode(Node):
     """What all reductions share: the input, the output arrangement, and the keys put off to later moments."""
 
-    def __init__(self, source: Arranged, scope: Scope, shards: int, key: int, values: int, columns: tuple[int, ...],
-                 own_history: bool, name: str) -> None:  # fmt: skip
+    def __init__(
+        self, source: Arranged, shards: int, key: int, values: int, columns: tuple[int, ...], own_history: bool, name: str
+    ) -> None:
+        scope = source.scope
         super().__init__(scope, shards, name)
         self.key = key
         self.values = values
@@ -95,7 +97,6 @@ class ReduceNode(Node):
         if result.n:
             self.output.mint(shard, result)
             self.port.emit(shard, result, moment, self.times, outbox)
-        del delta, todo
 
     def _evaluate(self, shard: int, work: Words, widths: Words, old: Version, new: Version, moment: Moment) -> Chunk:
         raise NotImplementedError
@@ -115,9 +116,10 @@ class ReduceNode(Node):
 class BuiltinReduce(ReduceNode):
     """A reduction that the kernel evaluates."""
 
-    def __init__(self, source: Arranged, scope: Scope, shards: int, key: int, operation: Operation,
-                 columns: tuple[int, ...], name: str) -> None:  # fmt: skip
-        super().__init__(source, scope, shards, key, operation.values, columns, scope.depth > 0, name)
+    def __init__(
+        self, source: Arranged, shards: int, key: int, operation: Operation, columns: tuple[int, ...], name: str
+    ) -> None:
+        super().__init__(source, shards, key, operation.values, columns, source.scope.depth > 0, name)
         self.operation = operation
         trace = source.trace
         self.shape = np.array(

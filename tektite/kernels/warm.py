@@ -19,6 +19,11 @@ def import_kernels() -> None:
         importlib.import_module(module.name)
 
 
-if __name__ == "__main__":
+def ensure_compiled() -> None:
+    """Compile what the cache lacks, showing progress. Costs a moment when it has everything."""
     import_kernels()
     compile_kernels(print_progress)
+
+
+if __name__ == "__main__":
+    ensure_compiled()

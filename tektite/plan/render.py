@@ -174,6 +174,8 @@ class Renderer:
             if source.predicate is not None:
                 predicate = source.predicate if predicate is None else source.predicate & predicate
             source = source.input
+        if predicate is None and all(o.op == "col" for o in outputs):
+            return self.stream(source).then(SelectStep([source.schema.index(o.params[0]) for o in outputs]))
         program = compile_program(outputs, predicate, source.schema, self.dictionary)
         return self.stream(source).then(ProgramStep(program, len(source.schema.names), self.flow.name))
 
@@ -215,7 +217,6 @@ class Renderer:
             case plan.AtLeast() | plan.Aggregate() | plan.First() | plan.Reduce():
                 output = self._node(operator).output
                 if self._serves(output, lead, sharded_by, key):
-                    self._node(operator).keep_output()
                     return output
         return self.arrange_anew(operator, lead, key if sharded_by is None else sharded_by)
 
