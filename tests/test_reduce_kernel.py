@@ -4,6 +4,7 @@ the grid of times, to the operator applied to the input accumulated at that poin
 
 from __future__ import annotations
 
+import functools
 import itertools
 import struct
 from collections import defaultdict
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from kernel_rows import Row, Rows, check_constants, consolidate, read, table
 
 from tektite.kernels.aggregate import AVG, AVG_VALUE, COUNT, COUNT_VALUE, SUM, SUM_VALUE
+from tektite.kernels.collect import collect, settle
 from tektite.kernels.reduce import AT_LEAST, FINE, FIRST, LAST, LINEAR, OVERFLOW, reduce
 
 NULL = -(2**63)
@@ -212,8 +214,7 @@ def compare(updates: list[Row], emitted: list[Row], operator: Operator, kc: int,
 
 
 @st.composite
-def cases(draw: st.DrawFn, name: str) -> tuple:
-    operator = OPERATORS[name]
+def cases(draw: st.DrawFn, operator: Operator) -> tuple:
     kc = draw(st.integers(0, 2))
     nt = draw(st.integers(1, 3))
     nt_in = draw(st.integers(1, nt))
@@ -233,7 +234,7 @@ def test_output_accumulates_to_the_operator_at_every_time(name: str) -> None:
     operator = OPERATORS[name]
 
     @settings(max_examples=120, deadline=None)
-    @given(cases(name))
+    @given(cases(operator))
     def check(case: tuple) -> None:
         updates, kc, nt, nt_in, from_output, sweeps, seed = case
         emitted = simulate(updates, operator, kc, nt, nt_in, from_output, sweeps, seed)
@@ -305,3 +306,51 @@ def test_a_sum_that_does_not_fit_names_its_key() -> None:
     work = [(4, 0, 1, 0, 1), (5, 0, 2**62, 0, 2), (6, 0, 1, 0, 1)]
     _, status = run_once(work, [], operator, 0, 1)
     assert list(status) == [OVERFLOW, 5]
+
+
+def middle() -> Operator:
+    """An operator as a Python function might be: the middle row of a group, and how many rows there are."""
+
+    def apply(group: Group) -> Result:
+        rows = [v for v in sorted(group) for _ in range(max(0, group[v][0]))]
+        return {(rows[len(rows) // 2][0], len(rows)): 2} if rows else {}
+
+    return Operator(-1, [], 1, 1, 2, apply)
+
+
+def evaluate_outside(
+    operator: Operator, parts: list[Rows], work_nd: list[int], after: list[Rows], own: list[Rows], shape: np.ndarray,
+    moment: Row, lo: int, hi: int,
+) -> tuple[list[Row], list[Row]]:  # fmt: skip
+    """One step through `collect`, Python, and `settle`."""
+    kc, nd, vo = int(shape[0]), int(shape[1]), int(shape[5])
+    rounds = np.array(moment, np.int64)
+    _, head, request_buf, request_head, _, todo_head = collect(
+        table(parts), np.array(work_nd, np.int64), table(after), table(own), shape, rounds, lo, hi
+    )
+    rows, requests = read(head), read(request_head)
+    assert requests == sorted(set(requests)) and rows == sorted(rows)
+    assert all(r[-1] != 0 for r in rows) and len({r[:-1] for r in rows}) == len(rows)
+    wants: list[Row] = []
+    for q in range(len(requests)):
+        result = operator.apply({r[1:-1]: [r[-1]] for r in rows if r[0] == q})
+        wants += [(q, *v, m) for v, m in result.items()]
+    results = Rows(wants, vo + 2)
+    _, out = settle(int(request_head[1]), results.at, table(own), shape, rounds, lo, hi)
+    assert len(request_buf) >= 0 and nd >= kc
+    check_constants(out, range(kc + vo + len(moment) + 2))
+    return read(out), read(todo_head)
+
+
+def test_a_function_evaluated_outside_gives_the_same_as_a_reduce() -> None:
+    operator = middle()
+
+    @settings(max_examples=150, deadline=None)
+    @given(cases(operator))
+    def check(case: tuple) -> None:
+        updates, kc, nt, nt_in, _, sweeps, seed = case
+        step = functools.partial(evaluate_outside, operator)
+        emitted = simulate(updates, operator, kc, nt, nt_in, 1, sweeps, seed, step)
+        compare(updates, emitted, operator, kc, nt)
+
+    check()
