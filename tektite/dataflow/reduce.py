@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tektite.dataflow.arrange import Arranged, Reader
+from tektite.dataflow.arrange import Arranged, Reader, consolidate
 from tektite.dataflow.graph import Moment, Node, Outbox
 from tektite.dataflow.linear import function_name
 from tektite.errors import FaultError, IncorrectError
 from tektite.kernels import aggregate as aggregate_kernel
 from tektite.kernels import reduce as reduce_kernel
+from tektite.kernels.collect import collect, settle
 from tektite.kernels.route import partition_moments
-from tektite.trace.chunk import Chunk, Words
+from tektite.trace.chunk import Chunk, Words, column_spec
 from tektite.trace.spine import Version
 from tektite.trace.trace import Hold, Trace
 
@@ -143,3 +144,76 @@ class BuiltinReduce(ReduceNode):
         if todo_head[0]:
             self.put_off(shard, Chunk(todo_head, todo_buf))
         return Chunk(head, buf)
+
+
+class FunctionReduce(ReduceNode):
+    """A reduction by a Python function, which sees each group once at each time it may have changed.
+
+    Results are remembered in the node's output, so that a function is not asked again for what it said before.
+    """
+
+    def __init__(
+        self,
+        source: Arranged,
+        shards: int,
+        key: int,
+        function: Callable[..., Any],
+        given: Schema,
+        wanted: Schema,
+        dictionary: Dictionary,
+        name: str,
+    ) -> None:
+        values = len(wanted.names) - key
+        super().__init__(source, shards, key, values, tuple(range(key + values)), True, name)
+        self.function = function
+        names = given.names
+        self.key_schema = given.select(*names[:key])
+        self.value_schema = given.select(*names[key:])
+        self.result_schema = wanted.select(*wanted.names[key:])
+        self.dictionary = dictionary
+        trace = source.trace
+        self.shape = np.array([key, trace.data, self.times, trace.times, 1, values, 1, 0], np.int64)
+
+    def _evaluate(self, shard: int, work: Words, widths: Words, old: Version, new: Version, moment: Moment) -> Chunk:
+        flow = self.flow
+        past = self.output.trace.version(shard)
+        at = np.array(moment, np.int64)
+        buf, head, request_buf, request_head, todo_buf, todo_head = collect(
+            work, widths, new.table, past.table, self.shape, at, flow.low, flow.high
+        )
+        if todo_head[0]:
+            self.put_off(shard, Chunk(todo_head, todo_buf))
+        requests = Chunk(request_head, request_buf)
+        wants = self._ask(Chunk(head, buf).to_array(), requests.to_array())
+        buf, head = settle(requests.at, wants.at, past.table, self.shape, at, flow.low, flow.high)
+        return Chunk(head, buf)
+
+    def _ask(self, groups: Words, requests: Words) -> Chunk:
+        """Evaluate the function on every group that is not empty: rows of (request, result, multiplicity), sorted."""
+        keys = self.key_schema.decode_rows(np.ascontiguousarray(requests[: self.key]), self.dictionary)
+        rows = self.value_schema.decode_rows(np.ascontiguousarray(groups[1:-1]), self.dictionary)
+        counted = list(zip(rows, groups[-1].tolist(), strict=True))
+        numbers, starts = np.unique(groups[0], return_index=True)
+        stops = [*starts[1:].tolist(), len(counted)]
+        results: list[tuple[Any, ...]] = []
+        askers: list[int] = []
+        for number, start, stop in zip(numbers.tolist(), starts.tolist(), stops, strict=True):
+            found = self._call(keys[number], counted[start:stop])
+            results.extend(found)
+            askers.extend([number] * len(found))
+        try:
+            words = self.result_schema.encode(results, self.dictionary)
+        except IncorrectError as error:
+            raise FaultError(f"what {function_name(self.function)} returned: {error}", self.flow.name) from error
+        count = len(askers)
+        columns = np.vstack([np.array(askers, np.int64).reshape(1, count), words, np.zeros((1, count), np.int64),
+                             np.ones((1, count), np.int64)])  # fmt: skip
+        width = self.values + 1
+        built = consolidate([Chunk.of_array(columns)], (width, 1, 1), 0)
+        return built.select(column_spec([*range(width), width + 1]))
+
+    def _call(self, key: tuple[Any, ...], rows: list[tuple[tuple[Any, ...], int]]) -> list[tuple[Any, ...]]:
+        try:
+            return list(self.function(key, rows))
+        except Exception as error:
+            raise FaultError(f"{function_name(self.function)} raised {error!r} for key {key}", self.flow.name) from error
