@@ -23,6 +23,7 @@ from tektite.schema import Schema
 from tektite.types import Bool, Date, Decimal, Float, Int, String, Timestamp
 from tektite.words import NULL
 from tests.test_words import same
+from tests.xxh64 import colliding_texts
 
 EDGES = Schema(src=Int, dst=Int)
 MIXED = Schema(n=Int, x=Float, s=String)
@@ -181,6 +182,12 @@ def test_numpy_moments_of_every_unit(unit: str) -> None:
     assert Schema(d=Date).encode([(values[0],), (None,)]).tolist() == [[0, NULL]]
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8, np.uint32])
+def test_narrow_numbers_are_floats(dtype: Any) -> None:
+    schema = Schema(x=Float)
+    assert schema.decode_rows(schema.encode(np.array([0, 3], dtype))) == [(0.0,), (3.0,)]
+
+
 def test_time_zones_are_moved_to_utc() -> None:
     east = datetime.timezone(datetime.timedelta(hours=2))
     moment = datetime.datetime(1970, 1, 1, 2, tzinfo=east)
@@ -236,6 +243,7 @@ BAD: list[tuple[Schema, Any, str]] = [
         {"src": np.zeros((1, 1), int), "dst": [1]},
         r"column 'src': expected one value a row, found an array of shape",
     ),
+    (EDGES, {"src": {1, 2}, "dst": {3, 4}}, "column 'src': expected a list or an array of values, found .*set"),
     # the names
     (EDGES, {"src": [1]}, "missing column 'dst': expected src, dst, found src"),
     (
@@ -246,7 +254,11 @@ BAD: list[tuple[Schema, Any, str]] = [
     (EDGES, [{"src": 1, "dst": 2}, {"src": 1}], "missing column 'dst' in row 1"),
     (EDGES, [{"src": 1, "dst": 2, "w": 3}], "unknown column 'w' in row 0: the columns are: src, dst"),
     (EDGES, pa.table({"a": [1], "dst": [1]}), "unknown column 'a'"),
-    (EDGES, pa.table([[1], [1], [1]], names=["src", "dst", "dst"]), "expected each column once, found src, dst, dst"),
+    (
+        EDGES,
+        pa.table([pa.array([1])] * 3, names=["src", "dst", "dst"]),
+        "expected each column once, found src, dst, dst",
+    ),
     (EDGES, pd.DataFrame([[1, 2]]), "unknown column 0"),
     (EDGES, pd.DataFrame([[1, 2]], columns=["src", "src"]), "expected each column once"),
     (EDGES, np.array([(1, 2)], [("src", "i8"), ("x", "i8")]), "unknown column 'x'"),
@@ -317,6 +329,13 @@ def test_an_encode_that_fails_adds_no_text() -> None:
     for row in (("a", "b", "no int"), ("a", 5, 1)):
         with pytest.raises(IncorrectError):
             schema.encode([row], dictionary)
+    assert dictionary.texts == 0
+
+
+def test_a_collision_names_its_columns_and_adds_no_text() -> None:
+    dictionary = Dictionary()
+    with pytest.raises(IncorrectError, match="column 's' or 't': the texts .* have the same 64-bit id"):
+        Schema(s=String, t=String).encode([colliding_texts()], dictionary)
     assert dictionary.texts == 0
 
 
