@@ -167,7 +167,9 @@ def test_missing_values_of_every_library_are_null_and_nan_is_a_value() -> None:
     assert rows(masked, Schema(n=Int)) == [(1,), (None,)]
     moments = Schema(d=Date, t=Timestamp)
     day, moment = datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1)
-    frame = pd.DataFrame({"d": pd.to_datetime(["2020-01-01", None]), "t": pd.to_datetime(["2020-01-01", None])})
+    frame = pd.DataFrame(
+        {"d": np.array(["2020-01-01", "NaT"], "M8[us]"), "t": np.array(["2020-01-01", "NaT"], "M8[us]")}
+    )
     assert rows(frame, moments) == [(day, moment), (None, None)]
     assert rows([(day, moment), (pd.NaT, pd.NaT)], moments) == [(day, moment), (None, None)]
     columns = {"d": np.array(["2020-01-01", "NaT"], "M8[D]"), "t": np.array(["2020-01-01", "NaT"], "M8[ns]")}
@@ -334,7 +336,7 @@ def test_an_encode_that_fails_adds_no_text() -> None:
 
 def test_a_collision_names_its_columns_and_adds_no_text() -> None:
     dictionary = Dictionary()
-    with pytest.raises(IncorrectError, match="column 's' or 't': the texts .* have the same 64-bit id"):
+    with pytest.raises(IncorrectError, match=r"column 's' or 't': the texts .* have the same 64-bit id"):
         Schema(s=String, t=String).encode([colliding_texts()], dictionary)
     assert dictionary.texts == 0
 
@@ -358,14 +360,16 @@ def test_a_schema_without_columns_counts_rows() -> None:
 
 
 def test_schemas_are_made_from_keywords_dicts_and_arrow() -> None:
-    arrow = pa.schema({"n": pa.int32(), "x": pa.float32(), "s": pa.large_string()})
+    narrow: list[tuple[str, pa.DataType]] = [("n", pa.int32()), ("x", pa.float32()), ("s", pa.large_string())]
+    wide: list[tuple[str, pa.DataType]] = [("n", pa.int64()), ("x", pa.float64()), ("s", pa.string())]
+    arrow = pa.schema(narrow)
     assert Schema({"n": Int, "x": Float, "s": String}) == MIXED == Schema(arrow)
     assert Schema({"n": Int}, x=Float, s=String) == MIXED
     assert hash(Schema(arrow)) == hash(MIXED)
     assert MIXED != MIXED.select("n", "s", "x") != Schema(n=Int, s=String, x=Int)
     assert MIXED != "schema"
     assert MIXED.names == ("n", "x", "s") and MIXED.types == (Int, Float, String) and len(MIXED) == 3
-    assert MIXED.arrow == pa.schema({"n": pa.int64(), "x": pa.float64(), "s": pa.string()})
+    assert MIXED.arrow == pa.schema(wide)
     assert pickle.loads(pickle.dumps(ALL)) == ALL
 
 
@@ -373,11 +377,11 @@ def test_schemas_are_made_from_keywords_dicts_and_arrow() -> None:
     ("make", "error", "message"),
     [
         (
-            lambda: Schema(src=int),
+            lambda: Schema(src=int),  # type: ignore[arg-type]
             IncorrectError,
             "column 'src': expected a type such as tektite.Int, found <class 'int'>",
         ),
-        (lambda: Schema({5: Int}), IncorrectError, "expected the name of a column, found 5"),
+        (lambda: Schema({5: Int}), IncorrectError, "expected the name of a column, found 5"),  # type: ignore[dict-item]
         (lambda: Schema({"": Int}), IncorrectError, "expected the name of a column, found ''"),
         (lambda: Schema({"n": Int}, n=Int), IncorrectError, "column 'n': found it twice"),
         (lambda: Schema(pa.schema([("n", pa.int8()), ("n", pa.int8())])), IncorrectError, "column 'n': found it twice"),
