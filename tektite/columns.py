@@ -10,7 +10,7 @@ import datetime
 import decimal
 import difflib
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from operator import itemgetter
 from typing import Any, Final
 
@@ -186,7 +186,7 @@ def _only_column(data: Any, names: Sequence[str]) -> list[Any]:
 def _common_length(columns: list[Any], names: Sequence[str]) -> int:
     rows = None
     for name, values in zip(names, columns, strict=True):
-        if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+        if isinstance(values, (str, bytes, Set, Mapping)) or not hasattr(values, "__len__"):
             raise IncorrectError(
                 f"column {name!r}: expected a list or an array of values, found {_shown(values)} "
                 f"({type(values).__name__}): a single row is [({', '.join(names)}{',' * (len(names) == 1)})]"
@@ -254,6 +254,7 @@ def _coarse_moments(values: np.ndarray[Any, Any], unit: str, column: str) -> np.
 
 
 def _arrow_from_list(values: list[Any], type: Type, column: str, nan_is_null: bool = False) -> Any:
+    known = None  # the Arrow type, where it need not be found out value by value
     if type.kind in ("date", "timestamp"):
         # Arrow gets these wrong in silence: it cuts the time off a datetime in a list that begins with a date, cuts the
         # nanoseconds off pandas' timestamps, and takes pandas' NaT for a moment.
@@ -273,9 +274,11 @@ def _arrow_from_list(values: list[Any], type: Type, column: str, nan_is_null: bo
             )
         if np.datetime64 in classes and classes <= {np.datetime64, _class(None)}:
             return _arrow_from_array(np.array(values, "M8"), type, column)
+    elif type.kind == "string" and set(map(_class, values)) == {str}:
+        known = pa.string()
     try:
         try:
-            arrow = pa.array(values, from_pandas=nan_is_null)
+            arrow = pa.array(values, known, from_pandas=nan_is_null)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             arrow = pa.array(_without_missing(values), from_pandas=nan_is_null)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:

@@ -159,10 +159,11 @@ class Dictionary:
             elif reason == strings.CLASH:
                 start = detail + strings.HEADER
                 length = int(self._heap[detail:start].view(np.uint32)[0])
-                known = self._heap[start : start + length].tobytes().decode()
+                known = self._heap[start : start + length].tobytes()
+                found = array[done].as_buffer().to_pybytes()
                 raise IncorrectError(
-                    f"the texts {_shown(known)} and {_shown(array[done].as_py())} have the same 64-bit id, so only one "
-                    "of them can be held: change one of the two"
+                    f"the texts {_shown(known)} and {_shown(found)} "
+                    "have the same 64-bit id, so only one of them can be held: change one of the two"
                 )
             else:
                 raise IncorrectError(
@@ -240,5 +241,6 @@ def _buffers(array: pa.Array[Any]) -> tuple[int, int, int, int, int]:
     )
 
 
-def _shown(text: str) -> str:
+def _shown(data: bytes) -> str:
+    text = data.decode(errors="replace")
     return repr(text) if len(text) <= 80 else f"{text[:80]!r}... ({len(text)} characters)"

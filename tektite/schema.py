@@ -124,7 +124,11 @@ class Schema:
                 name = self.names[next(iter(texts))]
                 raise IncorrectError(f"column {name!r} holds strings: give the dictionary that their texts go to")
             # Last, when nothing else can fail, and all at once: a failure leaves no text behind.
-            for at, ids in zip(texts, dictionary.add_all(list(texts.values())), strict=True):
+            try:
+                columns_of_ids = dictionary.add_all(list(texts.values()))
+            except IncorrectError as error:
+                raise IncorrectError(f"column {' or '.join(repr(self.names[at]) for at in texts)}: {error}") from None
+            for at, ids in zip(texts, columns_of_ids, strict=True):
                 encoded[at] = ids
         return encoded
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import threading
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -183,7 +184,7 @@ def test_marks_see_each_text_once_in_order() -> None:
 @given(st.lists(st.lists(st.text(max_size=3), max_size=30), min_size=2, max_size=4))
 def test_threads_share_a_dictionary(batches: list[list[str]]) -> None:
     dictionary = Dictionary()
-    results: dict[int, list[str]] = {}
+    results: dict[int, list[Any]] = {}
 
     def work(number: int) -> None:
         ids = dictionary.add(pa.array(batches[number], pa.string()))
@@ -196,6 +197,26 @@ def test_threads_share_a_dictionary(batches: list[list[str]]) -> None:
         thread.join()
     assert results == dict(enumerate(batches))
     assert dictionary.texts == len({text for batch in batches for text in batch})
+
+
+def test_each_kernel_is_compiled_for_its_one_signature() -> None:
+    dictionary = Dictionary()
+    for layout in (pa.string(), pa.large_string()):
+        texts = pa.array([str(i) for i in range(100)], layout)
+        ids = dictionary.add(texts)
+        ids.flags.writeable = False
+        assert text_ids(texts).tolist() == ids.tolist()
+        dictionary.lookup(ids)
+    dictionary.since()
+    for kernel in (
+        strings.hash_texts,
+        strings.intern,
+        strings.rebuild,
+        strings.locate,
+        strings.walk,
+        strings.copy_texts,
+    ):
+        assert len(kernel.signatures) == 1
 
 
 def test_ids_that_share_their_low_bits_spread_over_the_table() -> None:

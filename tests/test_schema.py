@@ -23,6 +23,7 @@ from tektite.schema import Schema
 from tektite.types import Bool, Date, Decimal, Float, Int, String, Timestamp
 from tektite.words import NULL
 from tests.test_words import same
+from tests.xxh64 import colliding_texts
 
 EDGES = Schema(src=Int, dst=Int)
 MIXED = Schema(n=Int, x=Float, s=String)
@@ -166,7 +167,9 @@ def test_missing_values_of_every_library_are_null_and_nan_is_a_value() -> None:
     assert rows(masked, Schema(n=Int)) == [(1,), (None,)]
     moments = Schema(d=Date, t=Timestamp)
     day, moment = datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1)
-    frame = pd.DataFrame({"d": pd.to_datetime(["2020-01-01", None]), "t": pd.to_datetime(["2020-01-01", None])})
+    frame = pd.DataFrame(
+        {"d": np.array(["2020-01-01", "NaT"], "M8[us]"), "t": np.array(["2020-01-01", "NaT"], "M8[us]")}
+    )
     assert rows(frame, moments) == [(day, moment), (None, None)]
     assert rows([(day, moment), (pd.NaT, pd.NaT)], moments) == [(day, moment), (None, None)]
     columns = {"d": np.array(["2020-01-01", "NaT"], "M8[D]"), "t": np.array(["2020-01-01", "NaT"], "M8[ns]")}
@@ -179,6 +182,12 @@ def test_numpy_moments_of_every_unit(unit: str) -> None:
     assert Schema(t=Timestamp).encode(values).tolist() == [[0, NULL]]
     assert Schema(d=Date).encode(values).tolist() == [[0, NULL]]
     assert Schema(d=Date).encode([(values[0],), (None,)]).tolist() == [[0, NULL]]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8, np.uint32])
+def test_narrow_numbers_are_floats(dtype: Any) -> None:
+    schema = Schema(x=Float)
+    assert schema.decode_rows(schema.encode(np.array([0, 3], dtype))) == [(0.0,), (3.0,)]
 
 
 def test_time_zones_are_moved_to_utc() -> None:
@@ -236,6 +245,7 @@ BAD: list[tuple[Schema, Any, str]] = [
         {"src": np.zeros((1, 1), int), "dst": [1]},
         r"column 'src': expected one value a row, found an array of shape",
     ),
+    (EDGES, {"src": {1, 2}, "dst": {3, 4}}, "column 'src': expected a list or an array of values, found .*set"),
     # the names
     (EDGES, {"src": [1]}, "missing column 'dst': expected src, dst, found src"),
     (
@@ -246,7 +256,11 @@ BAD: list[tuple[Schema, Any, str]] = [
     (EDGES, [{"src": 1, "dst": 2}, {"src": 1}], "missing column 'dst' in row 1"),
     (EDGES, [{"src": 1, "dst": 2, "w": 3}], "unknown column 'w' in row 0: the columns are: src, dst"),
     (EDGES, pa.table({"a": [1], "dst": [1]}), "unknown column 'a'"),
-    (EDGES, pa.table([[1], [1], [1]], names=["src", "dst", "dst"]), "expected each column once, found src, dst, dst"),
+    (
+        EDGES,
+        pa.table([pa.array([1])] * 3, names=["src", "dst", "dst"]),
+        "expected each column once, found src, dst, dst",
+    ),
     (EDGES, pd.DataFrame([[1, 2]]), "unknown column 0"),
     (EDGES, pd.DataFrame([[1, 2]], columns=["src", "src"]), "expected each column once"),
     (EDGES, np.array([(1, 2)], [("src", "i8"), ("x", "i8")]), "unknown column 'x'"),
@@ -320,6 +334,13 @@ def test_an_encode_that_fails_adds_no_text() -> None:
     assert dictionary.texts == 0
 
 
+def test_a_collision_names_its_columns_and_adds_no_text() -> None:
+    dictionary = Dictionary()
+    with pytest.raises(IncorrectError, match=r"column 's' or 't': the texts .* have the same 64-bit id"):
+        Schema(s=String, t=String).encode([colliding_texts()], dictionary)
+    assert dictionary.texts == 0
+
+
 def test_strings_need_a_dictionary() -> None:
     with pytest.raises(IncorrectError, match="column 's' holds strings: give the dictionary"):
         MIXED.encode([(1, 1.0, "a")])
@@ -339,14 +360,16 @@ def test_a_schema_without_columns_counts_rows() -> None:
 
 
 def test_schemas_are_made_from_keywords_dicts_and_arrow() -> None:
-    arrow = pa.schema({"n": pa.int32(), "x": pa.float32(), "s": pa.large_string()})
+    narrow: list[tuple[str, pa.DataType]] = [("n", pa.int32()), ("x", pa.float32()), ("s", pa.large_string())]
+    wide: list[tuple[str, pa.DataType]] = [("n", pa.int64()), ("x", pa.float64()), ("s", pa.string())]
+    arrow = pa.schema(narrow)
     assert Schema({"n": Int, "x": Float, "s": String}) == MIXED == Schema(arrow)
     assert Schema({"n": Int}, x=Float, s=String) == MIXED
     assert hash(Schema(arrow)) == hash(MIXED)
     assert MIXED != MIXED.select("n", "s", "x") != Schema(n=Int, s=String, x=Int)
     assert MIXED != "schema"
     assert MIXED.names == ("n", "x", "s") and MIXED.types == (Int, Float, String) and len(MIXED) == 3
-    assert MIXED.arrow == pa.schema({"n": pa.int64(), "x": pa.float64(), "s": pa.string()})
+    assert MIXED.arrow == pa.schema(wide)
     assert pickle.loads(pickle.dumps(ALL)) == ALL
 
 
@@ -354,11 +377,11 @@ def test_schemas_are_made_from_keywords_dicts_and_arrow() -> None:
     ("make", "error", "message"),
     [
         (
-            lambda: Schema(src=int),
+            lambda: Schema(src=int),  # type: ignore[arg-type]
             IncorrectError,
             "column 'src': expected a type such as tektite.Int, found <class 'int'>",
         ),
-        (lambda: Schema({5: Int}), IncorrectError, "expected the name of a column, found 5"),
+        (lambda: Schema({5: Int}), IncorrectError, "expected the name of a column, found 5"),  # type: ignore[dict-item]
         (lambda: Schema({"": Int}), IncorrectError, "expected the name of a column, found ''"),
         (lambda: Schema({"n": Int}, n=Int), IncorrectError, "column 'n': found it twice"),
         (lambda: Schema(pa.schema([("n", pa.int8()), ("n", pa.int8())])), IncorrectError, "column 'n': found it twice"),

@@ -39,6 +39,9 @@ FIRST = 8
 HEADER = 4
 LONGEST = 2**31 - 1
 
+# Rows hashed together before the first of them is looked for: the look-ups of a block then overlap their cache misses.
+BLOCK = 64
+
 _PRIME_1 = np.uint64(0x9E3779B185EBCA87)
 _PRIME_2 = np.uint64(0xC2B2AE3D27D4EB4F)
 _PRIME_3 = np.uint64(0x165667B19E3779F9)
@@ -181,16 +184,21 @@ def _home(word, shift):
     return np.int64((np.uint64(word) * _PRIME_1) >> np.uint64(shift))
 
 
-@kernel("void(int64, int64, int64, int64, int64, int64[::1])")
-def hash_texts(offsets, wide, data, validity, first, ids):
-    """Write the ids of the rows first, first + 1, ... of an Arrow array to `ids`; NULL for nulls."""
-    for i in range(len(ids)):
+@inner
+def _hash_rows(offsets, wide, data, validity, first, begin, end, ids):
+    for i in range(begin, end):
         row = first + i
         if _is_null(validity, row):
             ids[i] = _NULL
         else:
             start = _offset(offsets, wide, row)
             ids[i] = text_id(data + start, _offset(offsets, wide, row + 1) - start)
+
+
+@kernel("void(int64, int64, int64, int64, int64, int64[::1])")
+def hash_texts(offsets, wide, data, validity, first, ids):
+    """Write the ids of the rows first, first + 1, ... of an Arrow array to `ids`; NULL for nulls."""
+    _hash_rows(offsets, wide, data, validity, first, 0, len(ids), ids)
 
 
 @kernel("int64(int64[::1], int64, int64, int64, int64, int64, int64, int64[::1])")
@@ -204,15 +212,18 @@ def intern(state, offsets, wide, data, validity, first, done, ids):
     shift = state[SHIFT]
     mask = (np.int64(1) << (64 - shift)) - 1
     heap = state[HEAP]
+    hashed = done
     for i in range(done, len(ids)):
         row = first + i
-        if _is_null(validity, row):
-            ids[i] = _NULL
+        if i == hashed:
+            hashed = min(i + BLOCK, len(ids))
+            _hash_rows(offsets, wide, data, validity, first, i, hashed, ids)
+        word = ids[i]
+        if word == _NULL:
             continue
         start = _offset(offsets, wide, row)
         length = _offset(offsets, wide, row + 1) - start
         text = data + start
-        word = text_id(text, length)
         slot = _home(word, shift)
         while True:
             position = load(table, 2 * slot + 1)
@@ -243,7 +254,6 @@ def intern(state, offsets, wide, data, validity, first, done, ids):
                     return i
                 break
             slot = (slot + 1) & mask
-        ids[i] = word
     state[REASON] = DONE
     return len(ids)
 

@@ -1,0 +1,28 @@
+"""Errors: one base, the fault in the class, and a view's name that survives a trip to another process."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from tektite import errors
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [errors.IncorrectError, errors.NotFoundError, errors.ConflictError, errors.FaultError, errors.UnsupportedError],
+)
+def test_every_error_is_a_tektite_error(kind: type[Exception]) -> None:
+    assert issubclass(kind, errors.TektiteError)
+    assert str(kind("what was found")) == "what was found"
+
+
+def test_incorrect_input_is_a_value_error_too() -> None:
+    assert issubclass(errors.IncorrectError, ValueError)
+
+
+def test_a_fault_names_its_view_in_every_process() -> None:
+    error = errors.FaultError("division by zero", view="ratios")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.view, str(copy)) == ("ratios", "view 'ratios': division by zero")
