@@ -1,0 +1,26 @@
+"""Expressions over columns, and their compilation to programs that a kernel runs over rows."""
+
+from tektite.expr.ast import Case, Expr, Scalar, coalesce, col, concat, greatest, hash64, least, lift, lit, when
+from tektite.expr.program import Program, compile
+from tektite.expr.text import Dictionary
+from tektite.expr.typing import Columns, type_of
+
+__all__ = [
+    "Case",
+    "Columns",
+    "Dictionary",
+    "Expr",
+    "Program",
+    "Scalar",
+    "coalesce",
+    "col",
+    "compile",
+    "concat",
+    "greatest",
+    "hash64",
+    "least",
+    "lift",
+    "lit",
+    "type_of",
+    "when",
+]

@@ -1,0 +1,466 @@
+"""Expressions as a Python user writes them: immutable trees that know nothing of schemas or rows.
+
+`col("a") * 2 + 1` builds a tree; `tektite.expr.typing` gives it a type against a schema and `tektite.expr.program`
+runs it. Python scalars (int, float, bool, str, Decimal, date, datetime, None, NumPy scalars) become literals by
+themselves. Two expressions are the same if their `fingerprint` is; `==` between expressions builds a comparison.
+
+NULL follows SQL: arithmetic, comparison and functions of NULL are NULL, `&`, `|` and `~` are three-valued.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tektite.expr.literals import literal_type, literal_value
+from tektite.types import Type
+
+Scalar = int | float | bool | str | decimal.Decimal | datetime.date | datetime.datetime | np.generic | None
+
+INFIX = {
+    "or": ("|", 1), "and": ("&", 2),
+    "eq": ("==", 3), "ne": ("!=", 3), "lt": ("<", 3), "le": ("<=", 3), "gt": (">", 3), "ge": (">=", 3),
+    "add": ("+", 4), "sub": ("-", 4), "mul": ("*", 5), "div": ("/", 5), "floordiv": ("//", 5), "mod": ("%", 5),
+}  # fmt: skip
+PREFIX = {"neg": "-", "not": "~"}
+TIGHTEST = 6
+FREE = frozenset({"coalesce", "least", "greatest", "hash64", "concat"})  # printed as functions, not as methods
+
+
+class Expr:
+    """A node: an operation, its operands, and parameters that are not expressions."""
+
+    __slots__ = ("args", "fingerprint", "op", "params")
+
+    op: str
+    args: tuple[Expr, ...]
+    params: tuple[Any, ...]
+    fingerprint: tuple[Any, ...]
+
+    def __init__(self, op: str, args: tuple[Expr, ...] = (), params: tuple[Any, ...] = ()) -> None:
+        put = object.__setattr__
+        put(self, "op", op)
+        put(self, "args", args)
+        put(self, "params", params)
+        # repr tells 1 from 1.0 and True, and 0.0 from -0.0, which compare equal in Python
+        put(self, "fingerprint", (op, *map(repr, params), *(arg.fingerprint for arg in args)))
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"expressions are immutable: cannot set {name!r} of {self}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"expressions are immutable: cannot delete {name!r} of {self}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.op, self.args, self.params)
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            f"the truth of {self} is not known until it meets a row. Write & | ~ instead of and, or, not, with "
+            "parentheses around comparisons; x.between(a, b) instead of a <= x <= b; x.isin([...]) instead of in; "
+            "x.fingerprint == y.fingerprint to ask whether two expressions are the same"
+        )
+
+    # -- walking ---------------------------------------------------------------------------------------------------
+
+    def walk(self) -> Iterator[Expr]:
+        """This node and all below it, operands after the node that uses them."""
+        todo = [self]
+        while todo:
+            node = todo.pop()
+            yield node
+            todo.extend(reversed(node.args))
+
+    def columns(self) -> list[str]:
+        """The names of the columns it reads, each once, in the order of their first use."""
+        return list(dict.fromkeys(node.params[0] for node in self.walk() if node.op == "col"))
+
+    def substitute(self, replacements: Mapping[str, Expr]) -> Expr:
+        """The same expression with columns replaced by expressions."""
+        if self.op == "col":
+            return replacements.get(self.params[0], self)
+        if not self.args:
+            return self
+        return type(self)(self.op, tuple(arg.substitute(replacements) for arg in self.args), self.params)
+
+    # -- printing --------------------------------------------------------------------------------------------------
+
+    def _binding(self) -> int:
+        """How tightly the printed form holds together."""
+        if self.op in INFIX:
+            return INFIX[self.op][1]
+        if self.op == "lit" and str(self).startswith("-"):
+            return TIGHTEST - 1
+        return TIGHTEST if self.op in PREFIX else TIGHTEST + 1
+
+    def _within(self, binding: int) -> str:
+        return f"({self})" if self._binding() < binding else str(self)
+
+    def __str__(self) -> str:
+        if self.op == "col":
+            return str(self.params[0])
+        if self.op == "lit":
+            value = self.params[1]
+            return repr(value) if value is None or isinstance(value, str | bool | int | float) else f"'{value}'"
+        if self.op in INFIX:
+            sign, binding = INFIX[self.op]
+            # comparisons would chain without parentheses, a - (b - c) needs them
+            left = binding + 1 if binding == 3 else binding
+            return f"{self.args[0]._within(left)} {sign} {self.args[1]._within(binding + 1)}"
+        if self.op in PREFIX:
+            return PREFIX[self.op] + self.args[0]._within(TIGHTEST)
+        if self.op == "case":
+            pairs = zip(self.args[0:-1:2], self.args[1:-1:2], strict=True)
+            whens = ".".join(f"when({condition}, {value})" for condition, value in pairs)
+            return f"{whens}.otherwise({self.args[-1]})"
+        shown = [repr(param) if isinstance(param, str) else str(param) for param in self.params]
+        if self.op in FREE:
+            return f"{self.op}({', '.join([str(arg) for arg in self.args] + shown)})"
+        if self.op == "isin":
+            return f"{self.args[0]._within(TIGHTEST + 1)}.isin([{', '.join(map(str, self.args[1:]))}])"
+        rest = ", ".join([str(arg) for arg in self.args[1:]] + shown)
+        return f"{self.args[0]._within(TIGHTEST + 1)}.{self.op}({rest})"
+
+    def __repr__(self) -> str:
+        return f"<Expr {self}>"
+
+    # -- arithmetic ------------------------------------------------------------------------------------------------
+
+    def __add__(self, other: Expr | Scalar) -> Expr:
+        return Expr("add", (self, lift(other)))
+
+    def __radd__(self, other: Scalar) -> Expr:
+        return Expr("add", (lift(other), self))
+
+    def __sub__(self, other: Expr | Scalar) -> Expr:
+        return Expr("sub", (self, lift(other)))
+
+    def __rsub__(self, other: Scalar) -> Expr:
+        return Expr("sub", (lift(other), self))
+
+    def __mul__(self, other: Expr | Scalar) -> Expr:
+        return Expr("mul", (self, lift(other)))
+
+    def __rmul__(self, other: Scalar) -> Expr:
+        return Expr("mul", (lift(other), self))
+
+    def __truediv__(self, other: Expr | Scalar) -> Expr:
+        return Expr("div", (self, lift(other)))
+
+    def __rtruediv__(self, other: Scalar) -> Expr:
+        return Expr("div", (lift(other), self))
+
+    def __floordiv__(self, other: Expr | Scalar) -> Expr:
+        return Expr("floordiv", (self, lift(other)))
+
+    def __rfloordiv__(self, other: Scalar) -> Expr:
+        return Expr("floordiv", (lift(other), self))
+
+    def __mod__(self, other: Expr | Scalar) -> Expr:
+        return Expr("mod", (self, lift(other)))
+
+    def __rmod__(self, other: Scalar) -> Expr:
+        return Expr("mod", (lift(other), self))
+
+    def __neg__(self) -> Expr:
+        return Expr("neg", (self,))
+
+    def __abs__(self) -> Expr:
+        return Expr("abs", (self,))
+
+    def abs(self) -> Expr:
+        """The size of a number."""
+        return Expr("abs", (self,))
+
+    def sign(self) -> Expr:
+        """-1, 0 or 1, as an Int. A NaN counts as greater than zero."""
+        return Expr("sign", (self,))
+
+    # -- comparison and logic --------------------------------------------------------------------------------------
+
+    def __eq__(self, other: Expr | Scalar) -> Expr:  # type: ignore[override]
+        return Expr("eq", (self, lift(other)))
+
+    def __ne__(self, other: Expr | Scalar) -> Expr:  # type: ignore[override]
+        return Expr("ne", (self, lift(other)))
+
+    def __lt__(self, other: Expr | Scalar) -> Expr:
+        return Expr("lt", (self, lift(other)))
+
+    def __le__(self, other: Expr | Scalar) -> Expr:
+        return Expr("le", (self, lift(other)))
+
+    def __gt__(self, other: Expr | Scalar) -> Expr:
+        return Expr("gt", (self, lift(other)))
+
+    def __ge__(self, other: Expr | Scalar) -> Expr:
+        return Expr("ge", (self, lift(other)))
+
+    def __and__(self, other: Expr | Scalar) -> Expr:
+        return Expr("and", (self, lift(other)))
+
+    def __rand__(self, other: Scalar) -> Expr:
+        return Expr("and", (lift(other), self))
+
+    def __or__(self, other: Expr | Scalar) -> Expr:
+        return Expr("or", (self, lift(other)))
+
+    def __ror__(self, other: Scalar) -> Expr:
+        return Expr("or", (lift(other), self))
+
+    def __invert__(self) -> Expr:
+        return Expr("not", (self,))
+
+    def is_null(self) -> Expr:
+        """Whether it is NULL; never NULL itself."""
+        return Expr("is_null", (self,))
+
+    def is_not_null(self) -> Expr:
+        """Whether it is not NULL; never NULL itself."""
+        return Expr("is_not_null", (self,))
+
+    def is_same(self, other: Expr | Scalar) -> Expr:
+        """Equality that takes NULL for a value: SQL's IS NOT DISTINCT FROM."""
+        return Expr("is_same", (self, lift(other)))
+
+    def between(self, low: Expr | Scalar, high: Expr | Scalar) -> Expr:
+        """low <= self and self <= high."""
+        return (self >= low) & (self <= high)
+
+    def isin(self, values: Any) -> Expr:
+        """Whether it equals one of the values. Like SQL's IN, NULL if it equals none and one of them is NULL."""
+        if isinstance(values, str | Expr) or not hasattr(values, "__iter__"):
+            raise TypeError(f"{self}.isin(...) takes a list of values, not {values!r}")
+        return Expr("isin", (self, *map(lift, values)))
+
+    def cast(self, type: Type) -> Expr:
+        """Convert to another type. A value that has no counterpart is an error; see `try_cast`."""
+        return Expr("cast", (self,), (_checked_type(type),))
+
+    def try_cast(self, type: Type) -> Expr:
+        """Convert text to another type; NULL where the text does not say one."""
+        return Expr("try_cast", (self,), (_checked_type(type),))
+
+    # -- text ------------------------------------------------------------------------------------------------------
+
+    def length(self) -> Expr:
+        """The number of characters (code points)."""
+        return Expr("length", (self,))
+
+    def lower(self) -> Expr:
+        """In lower case."""
+        return Expr("lower", (self,))
+
+    def upper(self) -> Expr:
+        """In upper case."""
+        return Expr("upper", (self,))
+
+    def strip(self, characters: str | None = None) -> Expr:
+        """Without the given characters (white space by default) at both ends."""
+        return Expr("strip", (self,), () if characters is None else (characters,))
+
+    def lstrip(self, characters: str | None = None) -> Expr:
+        """Without the given characters (white space by default) at the start."""
+        return Expr("lstrip", (self,), () if characters is None else (characters,))
+
+    def rstrip(self, characters: str | None = None) -> Expr:
+        """Without the given characters (white space by default) at the end."""
+        return Expr("rstrip", (self,), () if characters is None else (characters,))
+
+    def substring(self, start: Expr | int, length: Expr | int | None = None) -> Expr:
+        """`length` characters from `start` on, which counts from 1 as in SQL; a negative start counts from the end.
+
+        What lies before the first character is empty: substring(0, 2) is one character. A negative length is 0.
+        """
+        return Expr("substring", (self, lift(start), *(() if length is None else (lift(length),))))
+
+    def concat(self, *others: Expr | Scalar) -> Expr:
+        """This text and others, one after the other."""
+        return concat(self, *others)
+
+    def startswith(self, prefix: Expr | str) -> Expr:
+        """Whether the text starts with another."""
+        return Expr("startswith", (self, lift(prefix)))
+
+    def endswith(self, suffix: Expr | str) -> Expr:
+        """Whether the text ends with another."""
+        return Expr("endswith", (self, lift(suffix)))
+
+    def contains(self, part: Expr | str) -> Expr:
+        """Whether the text contains another."""
+        return Expr("contains", (self, lift(part)))
+
+    def like(self, pattern: str, escape: str | None = None) -> Expr:
+        """SQL's LIKE: % is any text, _ any character; `escape` before either makes it stand for itself."""
+        return Expr("like", (self,), _checked_pattern(pattern, escape))
+
+    def ilike(self, pattern: str, escape: str | None = None) -> Expr:
+        """LIKE that ignores case."""
+        return Expr("ilike", (self,), _checked_pattern(pattern, escape))
+
+    def replace(self, old: Expr | str, new: Expr | str) -> Expr:
+        """Every occurrence of `old` replaced by `new`. Nothing is replaced if `old` is empty."""
+        return Expr("replace", (self, lift(old), lift(new)))
+
+    # -- dates and timestamps --------------------------------------------------------------------------------------
+
+    def year(self) -> Expr:
+        """The year of a date or timestamp."""
+        return Expr("year", (self,))
+
+    def quarter(self) -> Expr:
+        """The quarter, 1 to 4."""
+        return Expr("quarter", (self,))
+
+    def month(self) -> Expr:
+        """The month, 1 to 12."""
+        return Expr("month", (self,))
+
+    def day(self) -> Expr:
+        """The day of the month, 1 to 31."""
+        return Expr("day", (self,))
+
+    def weekday(self) -> Expr:
+        """The day of the week as in Python: Monday is 0, Sunday 6."""
+        return Expr("weekday", (self,))
+
+    def hour(self) -> Expr:
+        """The hour of a timestamp, 0 to 23."""
+        return Expr("hour", (self,))
+
+    def minute(self) -> Expr:
+        """The minute of a timestamp, 0 to 59."""
+        return Expr("minute", (self,))
+
+    def second(self) -> Expr:
+        """The whole second of a timestamp, 0 to 59."""
+        return Expr("second", (self,))
+
+    def add_days(self, days: Expr | int) -> Expr:
+        """A date or timestamp some days later."""
+        return Expr("add_days", (self, lift(days)))
+
+    def add_months(self, months: Expr | int) -> Expr:
+        """A date or timestamp some months later, on the month's last day if the day does not exist there."""
+        return Expr("add_months", (self, lift(months)))
+
+    def truncate(self, unit: str) -> Expr:
+        """The start of its year, quarter, month, week (Monday), day, hour, minute or second; of the same type."""
+        return Expr("truncate", (self,), (unit,))
+
+    # -- bits ------------------------------------------------------------------------------------------------------
+
+    def bit_and(self, other: Expr | int) -> Expr:
+        """Bitwise and of integers (`&` is the logical one)."""
+        return Expr("bit_and", (self, lift(other)))
+
+    def bit_or(self, other: Expr | int) -> Expr:
+        """Bitwise or of integers."""
+        return Expr("bit_or", (self, lift(other)))
+
+    def bit_xor(self, other: Expr | int) -> Expr:
+        """Bitwise exclusive or of integers."""
+        return Expr("bit_xor", (self, lift(other)))
+
+    def bit_not(self) -> Expr:
+        """Every bit of an integer inverted."""
+        return Expr("bit_not", (self,))
+
+    def shift_left(self, bits: Expr | int) -> Expr:
+        """Bits moved up; losing one, or the sign, is an overflow."""
+        return Expr("shift_left", (self, lift(bits)))
+
+    def shift_right(self, bits: Expr | int) -> Expr:
+        """Bits moved down, the sign kept."""
+        return Expr("shift_right", (self, lift(bits)))
+
+
+class Case(Expr):
+    """A chain of when(condition, value), open for more. Where no condition is true it is NULL, or `otherwise`."""
+
+    __slots__ = ()
+
+    def when(self, condition: Expr | bool, value: Expr | Scalar) -> Case:
+        """The value where this condition is true and none before it was."""
+        return Case("case", (*self.args[:-1], lift(condition), lift(value), self.args[-1]))
+
+    def otherwise(self, value: Expr | Scalar) -> Expr:
+        """The value where no condition is true."""
+        return Expr("case", (*self.args[:-1], lift(value)))
+
+
+def _checked_type(type: Type) -> Type:
+    if not isinstance(type, Type):
+        raise TypeError(f"cast to {type!r}: a tektite type is needed, like tektite.Int or tektite.Decimal(15, 2)")
+    return type
+
+
+def _checked_pattern(pattern: str, escape: str | None) -> tuple[str, ...]:
+    if not isinstance(pattern, str):
+        raise TypeError(f"the pattern of LIKE is a string, not {pattern!r}")
+    if escape is None:
+        return (pattern,)
+    if not isinstance(escape, str) or len(escape) != 1:
+        raise TypeError(f"the escape of LIKE is one character, not {escape!r}")
+    return pattern, escape
+
+
+def col(name: str) -> Expr:
+    """The column of that name."""
+    if not isinstance(name, str):
+        raise TypeError(f"a column is named by a string, not {name!r}")
+    return Expr("col", (), (name,))
+
+
+def lit(value: Any, type: Type | None = None) -> Expr:
+    """A constant: of the given type, or of the one that its Python type says."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    chosen = literal_type(value) if type is None else _checked_type(type)
+    return Expr("lit", (), (chosen, literal_value(value, chosen)))
+
+
+def lift(value: Any) -> Expr:
+    """An expression as it is; a Python scalar as a literal."""
+    return value if isinstance(value, Expr) else lit(value)
+
+
+def when(condition: Expr | bool, value: Expr | Scalar) -> Case:
+    """A case: `when(a > 0, "positive").when(a < 0, "negative").otherwise("zero")`."""
+    return Case("case", (lift(condition), lift(value), lit(None)))
+
+
+def _variadic(op: str, least_count: int, doc: str) -> Callable[..., Expr]:
+    def build(*values: Expr | Scalar) -> Expr:
+        if len(values) < least_count:
+            raise TypeError(f"{op}() needs at least {least_count} value(s), got {len(values)}")
+        return Expr(op, tuple(map(lift, values)))
+
+    build.__name__ = build.__qualname__ = op
+    build.__doc__ = doc
+    return build
+
+
+coalesce = _variadic("coalesce", 1, "The first of the values that is not NULL.")
+least = _variadic("least", 1, "The least of the values; NULLs are ignored.")
+greatest = _variadic("greatest", 1, "The greatest of the values; NULLs are ignored.")
+hash64 = _variadic(
+    "hash64", 1, "A hash of the values as an Int, the same on every machine. NULL counts as a value of its own."
+)
+
+
+def concat(*values: Expr | Scalar) -> Expr:
+    """Texts one after the other; values of other types are cast to String. NULL if one of them is."""
+    if not values:
+        raise TypeError("concat() needs at least 1 value(s), got 0")
+    parts: list[Expr] = []
+    for value in map(lift, values):
+        parts.extend(value.args if value.op == "concat" else (value,))
+    return Expr("concat", tuple(parts))

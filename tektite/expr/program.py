@@ -1,0 +1,301 @@
+"""Programs: expressions compiled to what the kernel interprets, and the run of one over rows.
+
+`compile(outputs, predicate, columns, dictionary)` types the expressions, shares what they have in common, computes
+constants once, and lays the steps out over registers. A program is immutable and may run in several threads at once:
+all that a run writes belongs to it, and memos take care of themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tektite.errors import FaultError, IncorrectError
+from tektite.expr.ast import Expr
+from tektite.expr.literals import show_word
+from tektite.expr.text import Dictionary, Memo, Words, memo_for, set_table
+from tektite.expr.typing import CONSTANT, FALLIBLE, INPUT, Columns, Step, TextFunction, resolve
+from tektite.kernels import expr_steps as ops
+from tektite.kernels.expr import COLUMN, FAILED, OWNS, REGISTER, SHARES, STEP, WORD, run_program
+from tektite.types import Bool, Type
+from tektite.words import NULL
+
+Failure = {
+    ops.ADD: "overflow", ops.SUB: "overflow", ops.MUL: "overflow",
+    ops.FLOAT_TO_INT: "value out of range", ops.ADD_MONTHS: "date out of range",
+    ops.BIT_AND: "result out of range", ops.BIT_OR: "result out of range", ops.BIT_XOR: "result out of range",
+    ops.SHIFT_LEFT: "overflow, or a negative shift", ops.SHIFT_RIGHT: "negative shift",
+    ops.CHECK_PARSED: "text does not say such a value",
+}  # fmt: skip
+
+
+class Program:
+    """A compiled map and filter. `types` are the types of its outputs."""
+
+    def __init__(self, words: Words, types: tuple[Type, ...], steps: list[Step], memos: list[Memo | None],
+                 keep: list[Any], dictionary: Dictionary, text: str) -> None:  # fmt: skip
+        self.types = types
+        self._words = words
+        self._steps = steps
+        self._memos = memos
+        self._keep = keep  # cells and sets that the words point to
+        self._dictionary = dictionary
+        self._text = text
+
+    def __repr__(self) -> str:
+        return f"<Program {self._text}>"
+
+    def run(self, source: int, nd: int, nt: int, nf: int, lo: int, keep: object = None) -> tuple[object, Words]:
+        """The rows at head address `source`, filtered and mapped: (what keeps their memory alive, their head).
+
+        They have nd data, nt time and nf diff columns; the result has the outputs, then the same times, the epoch at
+        least `lo`, and the same diffs. `keep` is what keeps the input alive; it is part of what is returned only
+        if the result lies in the input's memory.
+        """
+        # each round of evaluation finishes one level of nested text functions
+        for _ in range(len(self._steps) + 1):
+            ended, buf, head = run_program(source, nd, nt, nf, lo, self._words)
+            if ended == SHARES:
+                return (keep, buf), head
+            if ended == OWNS:
+                return buf, head
+            if ended == FAILED:
+                raise self._failure(*buf.tolist())
+            self._learn(buf)
+        raise FaultError(f"{self._text}: texts stay unknown after they were evaluated")
+
+    def _learn(self, missing: Words) -> None:
+        """Evaluate the text functions for what their memos lack."""
+        records = missing[4 : 4 + 4 * int(missing[0])].reshape(-1, 4)
+        for number in np.unique(records[:, 0]).tolist():
+            memo = self._memos[number]
+            assert memo is not None
+            rows = records[records[:, 0] == number]
+            memo.learn(np.ascontiguousarray(rows[:, 1 : 1 + len(memo.function.arguments)].T), self._dictionary)
+
+    def _failure(self, at: int, row: int, left: int, right: int) -> IncorrectError:
+        """The error for a failed step: the expression, what went wrong, the row and the values found there."""
+        step = self._steps[at // STEP]
+        if step.op == ops.CHECK_PARSED:
+            found = repr(self._dictionary.lookup(np.array([right], np.int64))[0].as_py())
+        else:
+            found = " and ".join(show_word(word, arg.type) for word, arg in zip((left, right), step.args, strict=False))
+        kind = f" of {step.type}" if step.op in (ops.ADD, ops.SUB, ops.MUL, ops.FLOAT_TO_INT) else ""
+        kind = f": {step.type}" if step.op == ops.CHECK_PARSED else kind
+        return IncorrectError(f"{step.source}: {Failure[step.op]}{kind} in row {row}, found {found}")
+
+
+def compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, dictionary: Dictionary) -> Program:
+    """Compile a map (and a filter) over columns given as name -> (number, type)."""
+    typed = [resolve(output, columns) for output in outputs]
+    test = None
+    if predicate is not None:
+        test = resolve(predicate, columns)
+        if test.type != Bool and not (test.op == CONSTANT and test.extra == NULL):
+            raise IncorrectError(f"the filter {predicate} is of type {test.type}, not bool")
+    text = f"select {', '.join(map(str, outputs))}" + (f" where {predicate}" if predicate is not None else "")
+    assembler = Assembler(dictionary)
+    return assembler.assemble(list(map(assembler.fold, typed)), test and assembler.fold(test), text)
+
+
+class Assembler:
+    """Lays typed steps out as a program.
+
+    Values are numbered as they are made; equal steps over equal values are one value. Registers are assigned
+    last: a value's register is free again after its last use, so that few of them stay in cache.
+    """
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self.dictionary = dictionary
+        self.constants: dict[int, int] = {}  # word -> value
+        self.inputs: dict[int, int] = {}  # column -> value
+        self.made: dict[tuple[int, ...], int] = {}  # (op, operands, extra) -> value
+        self.steps: list[tuple[int, int, int, int, int, int]] = []  # (op, value, a, b, c, extra)
+        self.sources: list[Step] = []
+        self.values = 0
+        self.memos: list[Memo | None] = []
+        self.cells: list[Words] = []
+        self.memo_numbers: dict[object, int] = {}
+        self.keep: list[Any] = []
+        self.folded: dict[int, Step] = {}  # by id: the trees outlive the assembler
+        self.none = self.constant(0)  # the value that stands for "no operand"
+
+    def new_value(self) -> int:
+        self.values += 1
+        return self.values - 1
+
+    def constant(self, word: int) -> int:
+        if word not in self.constants:
+            self.constants[word] = self.new_value()
+        return self.constants[word]
+
+    def word_of(self, extra: int | str) -> int:
+        """A constant's word; a text becomes its id."""
+        if isinstance(extra, str):
+            return int(self.dictionary.add(pa.array([extra], pa.string()))[0])
+        return extra
+
+    def fold(self, step: Step) -> Step:
+        """The same step with every part that has no column in it computed. What fails stays, to fail when it is run."""
+        if step.op in (CONSTANT, INPUT):
+            return step
+        if id(step) in self.folded:
+            return self.folded[id(step)]
+        args = tuple(map(self.fold, step.args))
+        result = Step(step.op, step.type, args, step.extra, step.source)
+        if all(arg.op == CONSTANT for arg in args):
+            try:
+                word = evaluate_constant(result, self.dictionary)
+            except IncorrectError:
+                pass
+            else:
+                result = Step(CONSTANT, step.type, (), word, step.source)
+        self.folded[id(step)] = result
+        return result
+
+    def value(self, step: Step, guard: int) -> int:
+        """Emit what computes a step, unless it is there. Failures count only where the value `guard` is 1 (0: anywhere)."""
+        if step.op == CONSTANT:
+            return self.constant(self.word_of(step.extra))
+        if step.op == INPUT:
+            if step.extra not in self.inputs:
+                self.inputs[step.extra] = self.new_value()
+            return self.inputs[step.extra]
+        guards = [guard] * len(step.args)
+        args = []
+        for i, arg in enumerate(step.args):
+            if arg.fallible and i > 0 and step.op in (ops.SELECT, ops.COALESCE):
+                guards[i] = self._narrowed(step.op, args[0], i, guard)
+            args.append(self.value(arg, guards[i]))
+        args += [self.none] * (3 - len(args))
+        extra = step.extra
+        if step.op in (ops.MAP1, ops.MAP2, ops.MAP3, ops.MEMBER):
+            extra = self.memo(step)
+        if step.op in FALLIBLE:
+            unguarded = (step.op, args[0], args[1], self.none, extra)
+            if guard != self.none and unguarded in self.made:
+                return self.made[unguarded]
+            args[2] = guard
+        return self.emit(step, args, extra)
+
+    def emit(self, step: Step, args: list[int], extra: int) -> int:
+        key = (step.op, *args, extra)
+        if key not in self.made:
+            self.made[key] = self.new_value()
+            self.steps.append((step.op, self.made[key], args[0], args[1], args[2], extra))
+            self.sources.append(step)
+        return self.made[key]
+
+    def _narrowed(self, op: int, first: int, position: int, guard: int) -> int:
+        """The guard of a branch: where it is the one taken."""
+        none = self.none
+        if op == ops.COALESCE:
+            taken = self.emit(Step(ops.IS_NULL, Bool), [first, none, none], 0)
+        elif position == 1:
+            taken = first
+        else:
+            taken = self.emit(Step(ops.NOT_TRUE, Bool), [first, none, none], 0)
+        return taken if guard == none else self.emit(Step(ops.AND, Bool), [guard, taken, none], 0)
+
+    def memo(self, step: Step) -> int:
+        """The number of the memo or set that a step looks things up in."""
+        key: object = step.extra
+        if isinstance(step.extra, TextFunction):
+            if key not in self.memo_numbers:
+                memo = memo_for(step.extra, self.dictionary)
+                self.memos.append(memo)
+                self.cells.append(memo.cell)
+                self.memo_numbers[key] = len(self.memos) - 1
+            return self.memo_numbers[key]
+        words = [self.word_of(extra) for extra in step.extra]
+        key = frozenset(words)
+        if key not in self.memo_numbers:
+            table = set_table(words)
+            cell = np.array([table.ctypes.data], np.int64)
+            self.keep.append(table)
+            self.memos.append(None)
+            self.cells.append(cell)
+            self.memo_numbers[key] = len(self.memos) - 1
+        return self.memo_numbers[key]
+
+    def assemble(self, outputs: list[Step], predicate: Step | None, text: str) -> Program:
+        """The program for these outputs of the rows where the predicate is true."""
+        truth = -1
+        if predicate is not None:
+            if predicate.op != CONSTANT or predicate.extra != 1:
+                truth = self.value(predicate, self.none)
+        first = len(self.steps)
+        specs = []
+        for output in outputs:
+            if output.op == CONSTANT:
+                specs.append((WORD, self.word_of(output.extra)))
+            elif output.op == INPUT:
+                specs.append((COLUMN, output.extra))
+            else:
+                value = self.value(output, self.none)
+                if value in {step[1] for step in self.steps[:first]}:
+                    # computed for the predicate: bring it to where the output goes
+                    value = self.emit(Step(ops.COPY, output.type), [value, self.none, self.none], 0)
+                specs.append((REGISTER, value))
+        words = self._layout(specs, truth, first)
+        self.keep.extend(self.cells)
+        types = tuple(output.type for output in outputs)
+        return Program(words, types, self.sources, self.memos, self.keep, self.dictionary, text)
+
+    def _layout(self, specs: list[tuple[int, int]], truth: int, first: int) -> Words:
+        """The program's words: registers assigned, sections one after the other."""
+        registers = {value: i for i, value in enumerate(self.constants.values())}
+        for value in self.inputs.values():
+            registers[value] = len(registers)
+        width = len(registers)
+        for kind, value in specs:  # an output's register lies in the output's memory: no other value may use it
+            if kind == REGISTER and value not in registers:
+                registers[value] = width
+                width += 1
+        fixed = set(registers)
+        last_use = {}
+        for k, step in enumerate(self.steps):
+            last_use.update(dict.fromkeys(step[2:5], k))
+        if truth >= 0:
+            last_use[truth] = max(last_use.get(truth, 0), first)
+        free: list[int] = []
+        expiring: dict[int, list[int]] = {}
+        for k, step in enumerate(self.steps):
+            value = step[1]
+            if value not in fixed:
+                if free:
+                    registers[value] = free.pop()
+                else:
+                    registers[value] = width
+                    width += 1
+                expiring.setdefault(last_use.get(value, k), []).append(registers[value])
+            # after the result is placed: it must not overlap an operand
+            free.extend(expiring.pop(k, ()))
+        before = {step[1] for step in self.steps[:first]}
+        later = {operand for step in self.steps[first:] for operand in step[2:5]}
+        kept = sorted(registers[value] for value in before & later)
+        words = [len(self.constants), len(self.inputs), len(self.memos), len(specs), len(kept), width,
+                 first, len(self.steps), registers[truth] if truth >= 0 else -1, 0]  # fmt: skip
+        words += self.constants
+        for column, value in self.inputs.items():
+            words += (column, int(value in later))
+        words += [cell.ctypes.data for cell in self.cells]
+        for kind, value in specs:
+            words += (kind, registers[value] if kind == REGISTER else value)
+        words += kept
+        for op, value, a, b, c, extra in self.steps:
+            words += (op, registers[value], registers[a], registers[b], registers[c], extra)
+        return np.array(words, np.int64)
+
+
+def evaluate_constant(step: Step, dictionary: Dictionary) -> int:
+    """The word of a step over constants alone: its program, run over one row without columns."""
+    program = Assembler(dictionary).assemble([step], None, str(step.source))
+    _, head = program.run(ONE_ROW.ctypes.data, 0, 0, 0, NULL, ONE_ROW)
+    return int(head[5])
+
+
+ONE_ROW = np.array([1, 0, 0], np.int64)

@@ -1,0 +1,268 @@
+"""Functions of text, each evaluated once for each distinct argument and remembered.
+
+A column of text holds ids; what a function needs the texts for (LIKE, substring, lower, order) is looked up by id in a
+memo: a table from argument words to the result's word. A kernel maps whole blocks through it and reports the arguments
+it lacks; Python fetches their texts from the dictionary, evaluates the function with Arrow, and runs the kernel again.
+Results that are texts are added to the dictionary. The order of two text columns is a memo of pairs, so its memory
+follows the number of distinct pairs that were compared.
+
+Memos belong to a dictionary and are shared by every program that uses the same function with the same constants; a memo
+goes when the last such program does. Replaced tables live as long as the memo, since a kernel in another thread may
+still read them; together they are smaller than the one in use.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tektite.expr.literals import literal_word, parse, show_word
+from tektite.expr.typing import TextFunction
+from tektite.kernels.memo import HEADER, memo_insert
+from tektite.types import String, Type
+from tektite.words import NULL
+
+Words = npt.NDArray[np.int64]
+
+CHUNK = 1 << 20  # texts evaluated at a time: bounds the memory for them
+SMALLEST = 64  # slots of a table at first
+
+
+class Dictionary(Protocol):
+    """Where texts live: what `tektite.expr` needs of it. Ids are never NULL."""
+
+    def lookup(self, ids: Words) -> pa.Array:
+        """The texts of these ids."""
+
+    def add(self, texts: pa.Array) -> Words:
+        """The ids of these texts, which the dictionary knows from here on."""
+
+
+class Memo:
+    """A growing table of a function's results. `cell` holds the address of the table in use."""
+
+    def __init__(self, function: TextFunction) -> None:
+        self.function = function
+        self.cell = np.zeros(1, np.int64)
+        self._lock = threading.Lock()
+        self._tables: list[Words] = []
+        self._use(new_table(len(function.arguments), SMALLEST))
+
+    def _use(self, table: Words) -> None:
+        self._tables.append(table)
+        self.cell[0] = table.ctypes.data
+
+    def __len__(self) -> int:
+        return int(self._tables[-1][2])
+
+    def learn(self, arguments: Words, dictionary: Dictionary) -> None:
+        """Evaluate the function for distinct arguments (one row for each position) and remember the results."""
+        for start in range(0, arguments.shape[1], CHUNK):
+            part = np.ascontiguousarray(arguments[:, start : start + CHUNK])
+            results = evaluate(self.function, part, dictionary)
+            with self._lock:
+                table = self._tables[-1]
+                slots = int(table[1])
+                needed = 2 * (int(table[2]) + part.shape[1])
+                if needed > slots:
+                    while slots < needed:
+                        slots *= 2
+                    larger = new_table(len(part), slots)
+                    entries = table[HEADER:].reshape(-1, len(part) + 1)
+                    entries = entries[entries[:, 0] != NULL]
+                    memo_insert(larger, np.ascontiguousarray(entries[:, :-1].T), np.ascontiguousarray(entries[:, -1]))
+                    self._use(larger)
+                memo_insert(self._tables[-1], part, results)
+
+
+def new_table(arguments: int, slots: int) -> Words:
+    """An empty memo table, laid out as `tektite.kernels.memo` says."""
+    table = np.full(HEADER + (arguments + 1) * slots, NULL, np.int64)
+    table[:HEADER] = arguments, slots, 0
+    return table
+
+
+def set_table(words: list[int]) -> Words:
+    """A table that has exactly these words as arguments: a set."""
+    distinct = np.array(sorted(set(words)), np.int64).reshape(1, -1)
+    slots = SMALLEST
+    while slots < 2 * distinct.shape[1]:
+        slots *= 2
+    table = new_table(1, slots)
+    memo_insert(table, distinct, np.ones(distinct.shape[1], np.int64))
+    return table
+
+
+_memos: weakref.WeakKeyDictionary[Dictionary, weakref.WeakValueDictionary[TextFunction, Memo]]
+_memos = weakref.WeakKeyDictionary()
+_memos_lock = threading.Lock()
+
+
+def memo_for(function: TextFunction, dictionary: Dictionary) -> Memo:
+    """The memo of a function over a dictionary's texts, shared by all who ask."""
+    with _memos_lock:
+        known = _memos.setdefault(dictionary, weakref.WeakValueDictionary())
+        memo = known.get(function)
+        if memo is None:
+            memo = known[function] = Memo(function)
+        return memo
+
+
+def evaluate(function: TextFunction, arguments: Words, dictionary: Dictionary) -> Words:
+    """The result words for each column of argument words."""
+    given: list[Any] = []
+    for row, type in zip(arguments, function.arguments, strict=True):
+        if type == String:
+            texts = dictionary.lookup(np.ascontiguousarray(row))
+            given.append(texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts)
+        else:
+            given.append(row)
+    supply = iter(given)
+    filled = [next(supply) if part is None else part for part in function.pattern]
+    result = FUNCTIONS[function.name](*filled)
+    if isinstance(result, np.ndarray):
+        return result.astype(np.int64)
+    if function.result == String:
+        words = np.full(len(result), NULL, np.int64)
+        there = np.asarray(result.is_valid())
+        if there.any():
+            words[there] = dictionary.add(result.drop_null())
+        return words
+    numbers = result.cast(pa.int64())
+    words = np.asarray(numbers.fill_null(NULL))
+    return words
+
+
+# -- the functions: each gets Arrow arrays of texts or arrays of words, and constants, in its pattern's order -----------
+
+
+def _python(texts: Any, count: int) -> list[Any]:
+    """A text argument, or a constant, as one value for each row."""
+    if isinstance(texts, pa.Array):
+        return list(texts.to_pylist())
+    if isinstance(texts, np.ndarray):
+        return list(texts.tolist())
+    return [texts] * count
+
+
+def _by_row(call: Callable[..., Any], type: pa.DataType, *args: Any) -> pa.Array:
+    """Apply a Python function row by row: for the calls that Arrow has no kernel for."""
+    count = max(len(arg) for arg in args if isinstance(arg, pa.Array | np.ndarray))
+    return pa.array(map(call, *(_python(arg, count) for arg in args)), type)
+
+
+def _compare(left: Any, right: Any) -> pa.Array:
+    # as binary: Arrow then compares bytes, whatever the text type of each side
+    left, right = (pc.cast(side, pa.large_binary()) if isinstance(side, pa.Array) else
+                   pa.scalar(side.encode(), pa.large_binary()) for side in (left, right))  # fmt: skip
+    above = pc.greater(left, right).cast(pa.int64())
+    return pc.subtract(above, pc.less(left, right).cast(pa.int64()))
+
+
+def _like_pattern(pattern: str, escape: str | None) -> str:
+    """The pattern as Arrow reads it: backslash escapes, and an escape may stand before any character."""
+    if escape is not None and escape != "\\":
+        out, quoted = [], False
+        for character in pattern:
+            if quoted:
+                out.append("\\" + character if character in "%_\\" else character)
+                quoted = False
+            elif character == escape:
+                quoted = True
+            else:
+                out.append("\\\\" if character == "\\" else character)
+        return "".join(out)
+    return pattern if escape else pattern.replace("\\", "\\\\")
+
+
+def _like(texts: pa.Array, pattern: str, escape: str | None = None) -> pa.Array:
+    return pc.match_like(texts, _like_pattern(pattern, escape))
+
+
+def _ilike(texts: pa.Array, pattern: str, escape: str | None = None) -> pa.Array:
+    return pc.match_like(texts, _like_pattern(pattern, escape), ignore_case=True)
+
+
+def _trim(whitespace: Callable[..., Any], characters: Callable[..., Any]) -> Callable[..., pa.Array]:
+    def trim(texts: pa.Array, unwanted: str | None = None) -> pa.Array:
+        return whitespace(texts) if unwanted is None else characters(texts, unwanted)
+
+    return trim
+
+
+def _substring(text: str, start: int, length: int | None = None) -> str:
+    begin = start - 1 if start > 0 else (len(text) + start if start < 0 else -1)
+    end = len(text) if length is None else begin + max(length, 0)
+    return text[max(begin, 0) : max(end, 0)]
+
+
+def _substrings(texts: Any, start: Any, length: Any = None) -> pa.Array:
+    if isinstance(texts, pa.Array) and isinstance(start, int) and (length is None or isinstance(length, int)):
+        if start > 0:
+            return pc.utf8_slice_codeunits(texts, start - 1, None if length is None else start - 1 + max(length, 0))
+    return _by_row(_substring, pa.string(), texts, start, length)
+
+
+def _replace(texts: Any, old: Any, new: Any) -> pa.Array:
+    if isinstance(texts, pa.Array) and isinstance(old, str) and isinstance(new, str):
+        return texts if old == "" else pc.replace_substring(texts, old, new)
+    return _by_row(lambda text, o, n: text.replace(o, n) if o else text, pa.string(), texts, old, new)
+
+
+def _test(fast: Callable[..., Any], slow: Callable[[str, str], bool]) -> Callable[..., pa.Array]:
+    """A test of a text against a constant by Arrow; against another column row by row."""
+
+    def test(texts: Any, part: Any) -> pa.Array:
+        if isinstance(texts, pa.Array) and isinstance(part, str):
+            return fast(texts, part)
+        return _by_row(slow, pa.bool_(), texts, part)
+
+    return test
+
+
+def _concat(*parts: Any) -> pa.Array:
+    wide = [pc.cast(part, pa.large_string()) if isinstance(part, pa.Array) else pa.scalar(part, pa.large_string())
+            for part in parts]  # fmt: skip
+    return pc.binary_join_element_wise(*wide, pa.scalar("", pa.large_string()))
+
+
+def _show(words: Words, type: Type) -> pa.Array:
+    return pa.array([show_word(word, type) for word in words.tolist()], pa.string())
+
+
+def _parse(texts: pa.Array, type: Type) -> Words:
+    words = np.full(len(texts), NULL, np.int64)
+    for i, text in enumerate(texts.to_pylist()):
+        try:
+            words[i] = literal_word(parse(text, type), type)
+        except (ValueError, OverflowError):
+            continue
+    return words
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "compare": _compare,
+    "concat": _concat,
+    "contains": _test(pc.match_substring, lambda text, part: part in text),
+    "endswith": _test(pc.ends_with, str.endswith),
+    "ilike": _ilike,
+    "length": pc.utf8_length,
+    "like": _like,
+    "lower": pc.utf8_lower,
+    "lstrip": _trim(pc.utf8_ltrim_whitespace, pc.utf8_ltrim),
+    "parse": _parse,
+    "replace": _replace,
+    "rstrip": _trim(pc.utf8_rtrim_whitespace, pc.utf8_rtrim),
+    "show": _show,
+    "startswith": _test(pc.starts_with, str.startswith),
+    "strip": _trim(pc.utf8_trim_whitespace, pc.utf8_trim),
+    "substring": _substrings,
+    "upper": pc.utf8_upper,
+}

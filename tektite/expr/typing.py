@@ -1,0 +1,600 @@
+"""Typing: an expression against a schema becomes a tree of steps, each with its type, or an error that says why not.
+
+The rules, which are SQL's as DuckDB reads it unless said otherwise:
+
+* Int with Float gives Float; Decimal with Float gives Float; Int with Decimal counts as a Decimal of scale 0.
+* Decimal + and - align scales; * adds them. The precision is capped at 18; a result beyond it is an error of the row.
+* `/` of any two numbers is a Float. `//` and `%` round down as in Python, and `//` of Decimals is an Int.
+* Division by zero is NULL. Integer overflow is an error of the row.
+* Numbers of different types compare by value: Int and Decimal with each other exactly, Int and Float exactly, Decimal
+  and Float as floats. NaN equals NaN and is greater than every other number; -0.0 equals 0.0.
+* Date - Date is an Int of days, Timestamp - Timestamp an Int of microseconds; Date and Timestamp plus or minus an Int
+  move by days and by microseconds. A Date meets a Timestamp as its midnight. A text literal that meets a Date or a
+  Timestamp is read as one.
+* Text compares by its code points, which is the order of its UTF-8 bytes.
+* Casts from Float round to even, casts between Decimals (and to Int) round halves away from zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+from tektite.errors import IncorrectError, NotFoundError
+from tektite.expr.ast import Expr
+from tektite.expr.literals import DAY, MAX_DAYS, MAX_DIGITS, MAX_INT, Untyped, literal_value, literal_word, show_word
+from tektite.kernels import expr_steps as ops
+from tektite.types import Bool, Date, Decimal, DecimalType, Float, Int, String, Timestamp, Type
+from tektite.words import NULL
+
+CONSTANT, INPUT = -1, -2  # steps that are leaves
+
+Columns = Mapping[str, tuple[int, Type]]
+
+FALLIBLE = frozenset(
+    {
+        ops.ADD, ops.SUB, ops.MUL, ops.FLOAT_TO_INT, ops.ADD_MONTHS, ops.CHECK_PARSED,
+        ops.BIT_AND, ops.BIT_OR, ops.BIT_XOR, ops.SHIFT_LEFT, ops.SHIFT_RIGHT,
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TextFunction:
+    """A function that is evaluated in Python once for each distinct argument: see `tektite.expr.text`.
+
+    `pattern` says where the arguments go among the constants: None stands for the next argument.
+    """
+
+    name: str
+    pattern: tuple[Any, ...]
+    arguments: tuple[Type, ...]
+    result: Type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One step over the results of others. `extra` is a column number, a word or text, a limit, a function or a set."""
+
+    op: int
+    type: Type
+    args: tuple[Step, ...] = ()
+    extra: Any = 0
+    source: Expr | None = None
+    fallible: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        fallible = self.op in FALLIBLE or any(arg.fallible for arg in self.args)
+        object.__setattr__(self, "fallible", fallible)
+
+
+def type_of(expr: Expr, columns: Columns) -> Type:
+    """The type of an expression over these columns."""
+    return resolve(expr, columns).type
+
+
+def resolve(expr: Expr, columns: Columns) -> Step:
+    """The steps that compute an expression. A NULL of no type is an Int."""
+    step = Resolver(columns).step(expr)
+    return step if step.type != Untyped else Step(step.op, Int, step.args, step.extra, step.source)
+
+
+def word(value: int, type: Type = Int) -> Step:
+    return Step(CONSTANT, type, (), value)
+
+
+def number(kind: Type) -> bool:
+    return kind.kind in ("int", "float", "decimal")
+
+
+def limit_of(type: Type) -> int:
+    """The greatest size of a result of this type."""
+    if isinstance(type, DecimalType):
+        return int(10**type.precision) - 1
+    return MAX_DAYS if type == Date else MAX_INT
+
+
+class Resolver:
+    """Turns expressions over one schema into steps. The methods that build steps take the expression they serve."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+
+    def step(self, expr: Expr) -> Step:
+        """The steps of an expression."""
+        if expr.op == "col":
+            return self._column(expr)
+        if expr.op == "lit":
+            return self._literal(expr)
+        args = [self.step(arg) for arg in expr.args]
+        return RULES[expr.op](self, expr, *args)
+
+    def wrong(self, expr: Expr, problem: str, *steps: Step) -> IncorrectError:
+        """An error that names the expression, and each operand with its type."""
+        found = " and ".join(f"{'column ' if a.op == 'col' else ''}{a} of type {s.type}"
+                             for a, s in zip(expr.args, steps, strict=False))  # fmt: skip
+        return IncorrectError(f"{expr}: {problem}" + (f", found {found}" if found else ""))
+
+    def _column(self, expr: Expr) -> Step:
+        name = expr.params[0]
+        if name not in self.columns:
+            known = ", ".join(self.columns) or "none"
+            raise NotFoundError(f"column {name!r} does not exist; the columns are: {known}")
+        index, type = self.columns[name]
+        return Step(INPUT, type, (), index, expr)
+
+    def _literal(self, expr: Expr) -> Step:
+        type, value = expr.params
+        return Step(CONSTANT, type, (), value if type == String and value is not None else literal_word(value, type), expr)
+
+    # -- conversions -----------------------------------------------------------------------------------------------
+
+    def floats(self, step: Step) -> Step:
+        """A number as a Float."""
+        if step.type == Float:
+            return step
+        if step.type == Untyped:
+            return word(NULL, Float)
+        divisor = 10**step.type.scale if isinstance(step.type, DecimalType) else 1
+        return Step(ops.INT_TO_FLOAT, Float, (step,), divisor, step.source)
+
+    def decimals(self, step: Step) -> Step:
+        """An Int as a Decimal of scale 0: of as many digits as a constant has, of 18 otherwise."""
+        if isinstance(step.type, DecimalType):
+            return step
+        if step.type == Untyped:
+            return word(NULL, Decimal(1))
+        if step.op == CONSTANT and abs(step.extra) < 10**MAX_DIGITS:
+            return word(step.extra, Decimal(len(str(abs(step.extra)))))
+        return self.scaled(step, Decimal(MAX_DIGITS), 0)
+
+    def scaled(self, step: Step, type: DecimalType, by: int) -> Step:
+        """The word times 10**by, which must fit `type`."""
+        return Step(ops.MUL, type, (step, word(10**by)), limit_of(type), step.source)
+
+    def aligned(self, left: Step, right: Step) -> tuple[Step, Step]:
+        """Two Decimals with the same scale."""
+        left, right = self.decimals(left), self.decimals(right)
+        assert isinstance(left.type, DecimalType) and isinstance(right.type, DecimalType)
+        scale = max(left.type.scale, right.type.scale)
+        both = []
+        for step in (left, right):
+            assert isinstance(step.type, DecimalType)
+            by = scale - step.type.scale
+            type = Decimal(min(MAX_DIGITS, step.type.precision + by), scale)
+            both.append(self.scaled(step, type, by) if by else step)
+        return both[0], both[1]
+
+    def coerce(self, step: Step, type: Type, expr: Expr) -> Step:
+        """A step as another type where that loses nothing: what the branches of a case do to meet."""
+        if step.type == type:
+            return step
+        if step.type == Untyped:
+            return word(NULL, type)
+        if type == Float and number(step.type):
+            return self.floats(step)
+        if isinstance(type, DecimalType) and step.type.kind in ("int", "decimal"):
+            step = self.decimals(step)
+            assert isinstance(step.type, DecimalType)
+            by = type.scale - step.type.scale
+            if by == 0:
+                return Step(step.op, type, step.args, step.extra, step.source)
+            return self.scaled(step, type, by)
+        if type == Timestamp and step.type == Date:
+            return Step(ops.MUL, Timestamp, (step, word(DAY)), MAX_INT, step.source)
+        if type in (Date, Timestamp) and step.op == CONSTANT and step.type == String:
+            return word(literal_word(literal_value(step.extra, type), type), type)
+        raise self.wrong(expr, f"{step.type} does not go with {type}")
+
+    def common(self, expr: Expr, steps: Sequence[Step]) -> list[Step]:
+        """The steps as the one type that fits them all."""
+
+        def meet(one: Type, other: Type) -> Type:
+            if one == other or other == Untyped:
+                return one
+            if one == Untyped:
+                return other
+            if number(one) and number(other):
+                if Float in (one, other):
+                    return Float
+                one, other = (t if isinstance(t, DecimalType) else Decimal(MAX_DIGITS) for t in (one, other))
+                assert isinstance(one, DecimalType) and isinstance(other, DecimalType)
+                scale = max(one.scale, other.scale)
+                whole = max(one.precision - one.scale, other.precision - other.scale)
+                return Decimal(min(MAX_DIGITS, whole + scale), scale)
+            if {one, other} == {Date, Timestamp}:
+                return Timestamp
+            raise self.wrong(expr, f"{one} does not go with {other}", *steps)
+
+        # a text literal that meets dates is a date, so it has no say; an Int constant has few digits
+        kinds = {step.type for step in steps}
+        types = []
+        for step in steps:
+            if step.op == CONSTANT and step.type == String and kinds & {Date, Timestamp}:
+                continue
+            if step.op == CONSTANT and step.type == Int and any(isinstance(kind, DecimalType) for kind in kinds):
+                step = self.decimals(step)
+            types.append(step.type)
+        type = reduce(meet, types)
+        return [self.coerce(step, type, expr) for step in steps]
+
+    # -- arithmetic ------------------------------------------------------------------------------------------------
+
+    def arithmetic(self, expr: Expr, left: Step, right: Step) -> Step:
+        op = expr.op
+        moved = self._moved(expr, left, right)
+        if moved is not None:
+            return moved
+        left, right = self._typed_nulls(left, right)
+        if not (number(left.type) and number(right.type)):
+            raise self.wrong(expr, f"{op} needs two numbers", left, right)
+        if op == "div" or Float in (left.type, right.type):
+            return Step(FLOAT_OPS[op], Float, (self.floats(left), self.floats(right)), 0, expr)
+        if left.type == Int and right.type == Int:
+            return Step(INT_OPS[op], Int, (left, right), MAX_INT if op in CHECKED else 0, expr)
+        if op == "mul":
+            left, right = self.decimals(left), self.decimals(right)
+            assert isinstance(left.type, DecimalType) and isinstance(right.type, DecimalType)
+            scale = left.type.scale + right.type.scale
+            if scale > MAX_DIGITS:
+                raise self.wrong(expr, f"the product has {scale} digits behind the point, at most {MAX_DIGITS} fit: "
+                                 "cast an operand to fewer", left, right)  # fmt: skip
+            type = Decimal(max(1, min(MAX_DIGITS, left.type.precision + right.type.precision)), scale)
+            return Step(ops.MUL, type, (left, right), limit_of(type), expr)
+        left, right = self.aligned(left, right)
+        assert isinstance(left.type, DecimalType) and isinstance(right.type, DecimalType)
+        precision = max(left.type.precision, right.type.precision)
+        if op in ("add", "sub"):
+            type = Decimal(min(MAX_DIGITS, precision + 1), left.type.scale)
+            return Step(INT_OPS[op], type, (left, right), limit_of(type), expr)
+        return Step(INT_OPS[op], Int if op == "floordiv" else right.type, (left, right), 0, expr)
+
+    def _typed_nulls(self, left: Step, right: Step) -> tuple[Step, Step]:
+        """A bare NULL among two operands takes the type of the other, or Int."""
+        if left.type == Untyped:
+            left = word(NULL, Int if right.type == Untyped else right.type)
+        if right.type == Untyped:
+            right = word(NULL, left.type)
+        return left, right
+
+    def _moved(self, expr: Expr, left: Step, right: Step) -> Step | None:
+        """Arithmetic on dates and timestamps; None if it is not that."""
+        times = (Date, Timestamp)
+        if left.type not in times and right.type not in times:
+            return None
+        if expr.op == "sub" and right.type in times and left.type in (*times, String):
+            left, right = self.common(expr, (left, right))
+            return Step(ops.SUB, Int, (left, right), MAX_INT, expr)
+        if expr.op == "add" and right.type in times:
+            left, right = right, left
+        if expr.op in ("add", "sub") and left.type in times and right.type in (Int, Untyped):
+            return Step(INT_OPS[expr.op], left.type, (left, right), limit_of(left.type), expr)
+        if expr.op == "sub" and left.type in times and right.op == CONSTANT and right.type == String:
+            left, right = self.common(expr, (left, right))
+            return Step(ops.SUB, Int, (left, right), MAX_INT, expr)
+        raise self.wrong(expr, "dates and timestamps only differ, or move by an Int", left, right)
+
+    def negative(self, expr: Expr, value: Step) -> Step:
+        if not number(value.type) and value.type != Untyped:
+            raise self.wrong(expr, "only a number has a negative", value)
+        if value.type == Float:
+            return Step(ops.FMUL, Float, (value, word(literal_word(-1.0, Float), Float)), 0, expr)
+        return Step(ops.SUB, value.type, (word(0), value), MAX_INT, expr)
+
+    def magnitude(self, expr: Expr, value: Step) -> Step:
+        if not number(value.type) and value.type != Untyped:
+            raise self.wrong(expr, f"{expr.op} needs a number", value)
+        if expr.op == "abs":
+            return Step(ops.FABS if value.type == Float else ops.ABS, value.type, (value,), 0, expr)
+        return Step(ops.SIGN, Int, (self.key(value),), 0, expr)
+
+    def extreme(self, expr: Expr, *values: Step) -> Step:
+        steps = self.common(expr, values)
+        if steps[0].type != String:
+            op = ops.LEAST if expr.op == "least" else ops.GREATEST
+            return reduce(lambda a, b: Step(op, a.type, (a, b), 0, expr), steps)
+
+        def pick(one: Step, other: Step) -> Step:
+            order = self._text_order(expr, one, other)
+            better = (order, word(0)) if expr.op == "least" else (word(0), order)
+            # where one of the two is NULL the comparison is, and the other one is taken
+            chosen = Step(ops.SELECT, String, (Step(ops.LE, Bool, better), one, other), 0, expr)
+            return Step(ops.COALESCE, String, (chosen, one), 0, expr)
+
+        return reduce(pick, steps)
+
+    # -- comparison and logic --------------------------------------------------------------------------------------
+
+    def key(self, step: Step) -> Step:
+        """Words that are equal where the values are."""
+        return Step(ops.FLOAT_KEY, Float, (step,), 0, step.source) if step.type == Float else step
+
+    def comparison(self, expr: Expr, left: Step, right: Step) -> Step:
+        op = expr.op
+        if op in ("gt", "ge"):
+            op, left, right = ("lt" if op == "gt" else "le"), right, left
+        kinds = (left.type.kind, right.type.kind)
+        if kinds == ("int", "float"):
+            order = Step(ops.COMPARE_INT_FLOAT, Int, (left, right), 0, expr)
+            return Step(COMPARISONS[op], Bool, (order, word(0)), 0, expr)
+        if kinds == ("float", "int"):
+            order = Step(ops.COMPARE_INT_FLOAT, Int, (right, left), 0, expr)
+            return Step(COMPARISONS[op], Bool, (word(0), order), 0, expr)
+        if "decimal" in kinds and set(kinds) <= {"int", "decimal"}:
+            scales = [t.scale if isinstance(t, DecimalType) else 0 for t in (left.type, right.type)]
+            both = [self._saturated(s, max(scales) - scale) for s, scale in zip((left, right), scales, strict=True)]
+            return Step(COMPARISONS[op], Bool, (both[0], both[1]), 0, expr)
+        try:
+            left, right = self.common(expr, (left, right))
+        except IncorrectError:
+            raise self.wrong(expr, "these two cannot be compared", *map(self.step, expr.args)) from None
+        if left.type == String and op in ("lt", "le"):
+            return Step(COMPARISONS[op], Bool, (self._text_order(expr, left, right), word(0)), 0, expr)
+        return Step(COMPARISONS[op], Bool, (self.key(left), self.key(right)), 0, expr)
+
+    def _saturated(self, step: Step, by: int) -> Step:
+        return step if by == 0 else Step(ops.SCALE_SATURATED, step.type, (step, word(10**by)), 0, step.source)
+
+    def _text_order(self, expr: Expr, left: Step, right: Step) -> Step:
+        """-1, 0, 1 as one text is before, equal to or after another."""
+        return self.text("compare", expr, Int, (left, right))
+
+    def logic(self, expr: Expr, *values: Step) -> Step:
+        for value in values:
+            if value.type not in (Bool, Untyped):
+                hint = "" if expr.op == "not" else " (comparisons need parentheses: (a < b) & c)"
+                raise self.wrong(expr, f"{expr.op} needs Bool operands{hint}", *values)
+        steps = tuple(self.coerce(value, Bool, expr) for value in values)
+        return Step({"and": ops.AND, "or": ops.OR, "not": ops.NOT}[expr.op], Bool, steps, 0, expr)
+
+    def is_null(self, expr: Expr, value: Step) -> Step:
+        null = Step(ops.IS_NULL, Bool, (value,), 0, expr)
+        return null if expr.op == "is_null" else Step(ops.NOT, Bool, (null,), 0, expr)
+
+    def same(self, expr: Expr, left: Step, right: Step) -> Step:
+        equal = self.comparison(Expr("eq", expr.args), left, right)
+        both_null = Step(ops.AND, Bool, (Step(ops.IS_NULL, Bool, (left,)), Step(ops.IS_NULL, Bool, (right,))), 0, expr)
+        return Step(ops.COALESCE, Bool, (equal, both_null), 0, expr)
+
+    def isin(self, expr: Expr, value: Step, *items: Step) -> Step:
+        if items and all(item.op == CONSTANT and item.type in (value.type, Untyped) for item in items):
+            words = tuple(item.extra for item in items if item.extra != NULL)
+            if value.type == Float:
+                words = tuple(0 if w == -1 else w for w in words)
+            missing = word(NULL if len(words) < len(items) else 0, Bool)
+            return Step(ops.MEMBER, Bool, (self.key(value), missing), words, expr)
+        tests = [self.comparison(Expr("eq", (expr.args[0], source)), value, item)
+                 for source, item in zip(expr.args[1:], items, strict=True)]  # fmt: skip
+        if not tests:
+            return word(0, Bool)
+        while len(tests) > 1:  # in pairs: a long list stays a shallow tree
+            tests = [reduce(lambda a, b: Step(ops.OR, Bool, (a, b), 0, expr), tests[i : i + 2])
+                     for i in range(0, len(tests), 2)]  # fmt: skip
+        return tests[0]
+
+    def case(self, expr: Expr, *args: Step) -> Step:
+        conditions = args[0:-1:2]
+        for source, condition in zip(expr.args[0:-1:2], conditions, strict=True):
+            if condition.type not in (Bool, Untyped):
+                raise IncorrectError(f"{expr}: the condition {source} is of type {condition.type}, not bool")
+        *values, result = self.common(expr, [*args[1:-1:2], args[-1]])
+        for condition, value in zip(reversed(conditions), reversed(values), strict=True):
+            result = Step(ops.SELECT, result.type, (condition, value, result), 0, expr)
+        return result
+
+    def coalesce(self, expr: Expr, *values: Step) -> Step:
+        steps = self.common(expr, values)
+        result = steps[-1]
+        for step in reversed(steps[:-1]):
+            result = Step(ops.COALESCE, result.type, (step, result), 0, expr)
+        return result
+
+    # -- casts -----------------------------------------------------------------------------------------------------
+
+    def cast(self, expr: Expr, value: Step) -> Step:
+        target: Type = expr.params[0]
+        source = value.type
+        if source == target:
+            return value
+        if source == Untyped:
+            return word(NULL, target)
+        if target == String:
+            if value.op == CONSTANT:
+                return Step(CONSTANT, String, (), NULL if value.extra == NULL else show_word(value.extra, source), expr)
+            return self.text("show", expr, String, (value,), (source,))
+        if source == String:
+            parsed = self.text("parse", expr, target, (value,), (target,))
+            return parsed if expr.op == "try_cast" else Step(ops.CHECK_PARSED, target, (parsed, value), 0, expr)
+        if {source, target} == {Date, Timestamp}:
+            if target == Timestamp:
+                return Step(ops.MUL, Timestamp, (value, word(DAY)), MAX_INT, expr)
+            return Step(ops.FLOORDIV, Date, (value, word(DAY)), 0, expr)
+        if source == Bool and number(target):
+            return self.cast(expr, Step(value.op, Int, value.args, value.extra, value.source))
+        if number(source) and target == Bool:
+            return Step(ops.NE, Bool, (self.key(value), word(0)), 0, expr)
+        if number(source) and number(target):
+            return self._cast_number(expr, value, target)
+        raise self.wrong(expr, f"there is no cast to {target}", value)
+
+    def _cast_number(self, expr: Expr, value: Step, target: Type) -> Step:
+        if target == Float:
+            return self.floats(value)
+        scale = target.scale if isinstance(target, DecimalType) else 0
+        limit = limit_of(target)
+        if value.type == Float:
+            factor = word(literal_word(float(10**scale), Float), Float)
+            return Step(ops.FLOAT_TO_INT, target, (value, factor), limit, expr)
+        by = scale - (value.type.scale if isinstance(value.type, DecimalType) else 0)
+        if by < 0:
+            value = Step(ops.ROUND_DIV, value.type, (value, word(10**-by)), 0, expr)
+            by = 0
+        if target == Int:
+            return Step(value.op, Int, value.args, value.extra, expr)
+        return Step(ops.MUL, target, (value, word(10**by)), limit, expr)
+
+    # -- text ------------------------------------------------------------------------------------------------------
+
+    def text(self, name: str, expr: Expr, result: Type, args: Sequence[Step], constants: Sequence[Any] = ()) -> Step:
+        """A function of text: constant arguments become part of the function, the others are mapped through its memo."""
+        if any(arg.op == CONSTANT and arg.extra == NULL for arg in args):
+            return word(NULL, result)
+        free = [arg for arg in args if arg.op != CONSTANT]
+        if not free:  # of constants alone: the first stands in as the argument
+            free = [args[0]]
+            pattern: list[Any] = [None, *(arg.extra for arg in args[1:])]
+        else:
+            pattern = [None if arg.op != CONSTANT else arg.extra for arg in args]
+        function = TextFunction(name, (*pattern, *constants), tuple(arg.type for arg in free), result)
+        return Step((ops.MAP1, ops.MAP2, ops.MAP3)[len(free) - 1], result, tuple(free), function, expr)
+
+    def text_function(self, expr: Expr, *args: Step) -> Step:
+        wanted, result = TEXT_FUNCTIONS[expr.op]
+        steps = []
+        for arg, type in zip(args, wanted, strict=False):
+            if arg.type not in (type, Untyped):
+                raise self.wrong(expr, f"{expr.op} needs {', '.join(map(str, wanted[:len(args)]))}", *args)
+            steps.append(self.coerce(arg, type, expr))
+        return self.text(expr.op, expr, result, steps, expr.params)
+
+    def concat(self, expr: Expr, *args: Step) -> Step:
+        parts = []
+        for source, arg in zip(expr.args, args, strict=True):
+            parts.append(arg if arg.type == String else self.cast(Expr("cast", (source,), (String,)), arg))
+        # a memo takes three arguments: longer chains go from left to right, constants ride along
+        while True:
+            free = [i for i, part in enumerate(parts) if part.op != CONSTANT]
+            if len(free) <= 3:
+                return self.text("concat", expr, String, parts)
+            head = parts[: free[3]]
+            parts = [self.text("concat", expr, String, head), *parts[free[3] :]]
+
+    # -- dates and timestamps --------------------------------------------------------------------------------------
+
+    def _days(self, expr: Expr, value: Step) -> Step:
+        if value.type == Untyped:
+            return word(NULL, Date)
+        if value.type not in (Date, Timestamp):
+            raise self.wrong(expr, f"{expr.op} needs a date or a timestamp", value)
+        return value if value.type == Date else Step(ops.FLOORDIV, Date, (value, word(DAY)), 0, expr)
+
+    def date_field(self, expr: Expr, value: Step) -> Step:
+        days = self._days(expr, value)
+        if expr.op == "weekday":  # day 0 was a Thursday
+            return Step(ops.MOD, Int, (Step(ops.ADD, Int, (days, word(3)), MAX_INT, expr), word(7)), 0, expr)
+        field = {"year": ops.YEAR, "quarter": ops.QUARTER, "month": ops.MONTH, "day": ops.DAY}[expr.op]
+        return Step(ops.DATE_FIELD, Int, (days,), field, expr)
+
+    def time_field(self, expr: Expr, value: Step) -> Step:
+        if value.type not in (Timestamp, Untyped):
+            raise self.wrong(expr, f"{expr.op} needs a timestamp", value)
+        within = {"hour": DAY, "minute": 3_600_000_000, "second": 60_000_000}[expr.op]
+        unit = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}[expr.op]
+        return Step(ops.FLOORDIV, Int, (Step(ops.MOD, Int, (value, word(within)), 0, expr), word(unit)), 0, expr)
+
+    def add_days(self, expr: Expr, value: Step, days: Step) -> Step:
+        self._days(expr, value)
+        if days.type not in (Int, Untyped):
+            raise self.wrong(expr, "add_days needs an Int", value, days)
+        if value.type == Timestamp:
+            days = Step(ops.MUL, Int, (days, word(DAY)), MAX_INT, expr)
+        return Step(ops.ADD, Date if value.type == Untyped else value.type, (value, days), limit_of(value.type), expr)
+
+    def add_months(self, expr: Expr, value: Step, months: Step) -> Step:
+        if months.type not in (Int, Untyped):
+            raise self.wrong(expr, "add_months needs an Int", value, months)
+        days = Step(ops.ADD_MONTHS, Date, (self._days(expr, value), months), MAX_DAYS, expr)
+        return days if value.type != Timestamp else self._at_clock(expr, days, value)
+
+    def _at_clock(self, expr: Expr, days: Step, value: Step | None) -> Step:
+        """A timestamp on a day, at the time of day of another, or at midnight."""
+        midnight = Step(ops.MUL, Timestamp, (days, word(DAY)), MAX_INT, expr)
+        if value is None:
+            return midnight
+        clock = Step(ops.MOD, Int, (value, word(DAY)), 0, expr)
+        return Step(ops.ADD, Timestamp, (midnight, clock), MAX_INT, expr)
+
+    def truncate(self, expr: Expr, value: Step) -> Step:
+        unit = expr.params[0]
+        short = {"day": DAY, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
+        long = {"year": ops.YEAR, "quarter": ops.QUARTER, "month": ops.MONTH, "week": ops.WEEK}
+        days = self._days(expr, value)
+        if unit in long:
+            start = Step(ops.TRUNCATE_DATE, Date, (days,), long[unit], expr)
+            return start if value.type != Timestamp else self._at_clock(expr, start, None)
+        if unit == "day" and value.type != Timestamp:
+            return days
+        if unit not in short or value.type != Timestamp:
+            units = [*long, "day"] if value.type != Timestamp else [*long, *short]
+            raise IncorrectError(f"{expr}: a {value.type} has no {unit!r}; it has {', '.join(units)}")
+        rest = Step(ops.MOD, Int, (value, word(short[unit])), 0, expr)
+        return Step(ops.SUB, Timestamp, (value, rest), MAX_INT, expr)
+
+    # -- bits ------------------------------------------------------------------------------------------------------
+
+    def bits(self, expr: Expr, *values: Step) -> Step:
+        for value in values:
+            if value.type not in (Int, Untyped):
+                raise self.wrong(expr, f"{expr.op} needs integers", *values)
+        if expr.op == "bit_not":
+            return Step(ops.BIT_XOR, Int, (values[0], word(-1)), 0, expr)
+        return Step(BIT_OPS[expr.op], Int, values, 0, expr)
+
+    def hash(self, expr: Expr, *values: Step) -> Step:
+        state = word(0)
+        for value in values:
+            state = Step(ops.HASH, Int, (state, self.key(value)), 0, expr)
+        return state
+
+
+INT_OPS = {"add": ops.ADD, "sub": ops.SUB, "mul": ops.MUL, "floordiv": ops.FLOORDIV, "mod": ops.MOD}
+FLOAT_OPS = {
+    "add": ops.FADD, "sub": ops.FSUB, "mul": ops.FMUL, "div": ops.FDIV, "floordiv": ops.FFLOORDIV, "mod": ops.FMOD,
+}  # fmt: skip
+BIT_OPS = {
+    "bit_and": ops.BIT_AND, "bit_or": ops.BIT_OR, "bit_xor": ops.BIT_XOR,
+    "shift_left": ops.SHIFT_LEFT, "shift_right": ops.SHIFT_RIGHT,
+}  # fmt: skip
+CHECKED = frozenset({"add", "sub", "mul"})
+COMPARISONS = {"eq": ops.EQ, "ne": ops.NE, "lt": ops.LT, "le": ops.LE}
+TEXT_FUNCTIONS: dict[str, tuple[tuple[Type, ...], Type]] = {
+    "length": ((String,), Int),
+    "lower": ((String,), String),
+    "upper": ((String,), String),
+    "strip": ((String,), String),
+    "lstrip": ((String,), String),
+    "rstrip": ((String,), String),
+    "substring": ((String, Int, Int), String),
+    "startswith": ((String, String), Bool),
+    "endswith": ((String, String), Bool),
+    "contains": ((String, String), Bool),
+    "like": ((String,), Bool),
+    "ilike": ((String,), Bool),
+    "replace": ((String, String, String), String),
+}
+
+RULES: dict[str, Callable[..., Step]] = {
+    **dict.fromkeys(("add", "sub", "mul", "div", "floordiv", "mod"), Resolver.arithmetic),
+    "neg": Resolver.negative,
+    **dict.fromkeys(("abs", "sign"), Resolver.magnitude),
+    **dict.fromkeys(("least", "greatest"), Resolver.extreme),
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), Resolver.comparison),
+    **dict.fromkeys(("and", "or", "not"), Resolver.logic),
+    **dict.fromkeys(("is_null", "is_not_null"), Resolver.is_null),
+    "is_same": Resolver.same,
+    "isin": Resolver.isin,
+    "case": Resolver.case,
+    "coalesce": Resolver.coalesce,
+    **dict.fromkeys(("cast", "try_cast"), Resolver.cast),
+    **dict.fromkeys(TEXT_FUNCTIONS, Resolver.text_function),
+    "concat": Resolver.concat,
+    **dict.fromkeys(("year", "quarter", "month", "day", "weekday"), Resolver.date_field),
+    **dict.fromkeys(("hour", "minute", "second"), Resolver.time_field),
+    "add_days": Resolver.add_days,
+    "add_months": Resolver.add_months,
+    "truncate": Resolver.truncate,
+    **dict.fromkeys((*BIT_OPS, "bit_not"), Resolver.bits),
+    "hash64": Resolver.hash,
+}
