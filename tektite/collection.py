@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tektite import types
 from tektite.aggregates import Aggregate
 from tektite.errors import ConflictError, IncorrectError
-from tektite.expr import Expr, col, lift, lit, type_of
+from tektite.expr import Expr, col, lift, lit, type_of as expression_type
 from tektite.plan import operators as plan
 from tektite.schema import Schema
 
@@ -57,6 +57,9 @@ class Collection:
         if not isinstance(other, Collection):
             raise IncorrectError(f"{verb} needs a collection, not {type(other).__name__}")
         return other
+
+    def _type(self, expression: Expr) -> types.Type:
+        return expression_type(expression, self.schema.positions)
 
     def _columns(self, names: Columns) -> tuple[int, ...]:
         names = [names] if isinstance(names, str) else list(names)
@@ -105,8 +108,8 @@ class Collection:
         """The rows for which the predicate is true; rows for which it is NULL do not pass."""
         if not isinstance(predicate, Expr):
             raise IncorrectError(f"filter takes an expression such as col('x') > 1, not {predicate!r}")
-        if type_of(predicate, self.schema) != types.Bool:
-            raise IncorrectError(f"filter needs a bool; {predicate} is {type_of(predicate, self.schema)}")
+        if self._type(predicate) != types.Bool:
+            raise IncorrectError(f"filter needs a bool; {predicate} is {self._type(predicate)}")
         return self._project([(name, col(name)) for name in self.schema.names], predicate)
 
     def _project(self, outputs: Sequence[tuple[str, Expr]], predicate: Expr | None) -> Collection:
@@ -114,7 +117,7 @@ class Collection:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise IncorrectError(f"column {twice!r} would be there twice; name one of them differently")
-        schema = Schema({name: type_of(expression, self.schema) for name, expression in outputs})
+        schema = Schema({name: self._type(expression) for name, expression in outputs})
         return self._new(plan.Project(schema, self.operator, tuple(e for _, e in outputs), predicate))
 
     def map_batches(self, function: Callable[[Any], Any], **columns: types.Type) -> Collection:

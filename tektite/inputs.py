@@ -134,7 +134,7 @@ class Input(Collection):
 
     def _encode_keys(self, data: Any) -> Words:
         """Rows to remove from an upsert input: whole rows, or keys alone. Other columns become NULL."""
-        keys = self.schema.select([self.schema.names[c] for c in self.key_columns])
+        keys = self.schema.select(*(self.schema.names[c] for c in self.key_columns))
         try:
             words = self.schema.encode(data, self.engine.dictionary)
         except TektiteError:

@@ -60,6 +60,11 @@ class Schema:
         self.arrow = pa.schema([(name, words.arrow_type(type)) for name, type in pairs])
         self._ints = all(type.kind == "int" for type in self.types)
 
+    @property
+    def positions(self) -> dict[str, tuple[int, Type]]:
+        """Position and type of each column, by name: what expressions are compiled against."""
+        return {name: (at, type) for at, (name, type) in enumerate(zip(self.names, self.types, strict=True))}
+
     def index(self, name: str) -> int:
         """The position of a column.
 

@@ -20,7 +20,7 @@ from tektite.dataflow.graph import Edge, Node, Port, Scope, Step
 from tektite.dataflow.linear import Accumulate, FunctionStep, NegateStep, ProgramStep, SelectStep
 from tektite.dataflow.output import Inspect
 from tektite.errors import IncorrectError, UnsupportedError
-from tektite.expr import col, compile_program
+from tektite.expr import compile as compile_program
 from tektite.plan import operators as plan
 from tektite.trace.chunk import column_spec
 from tektite.trace.trace import Trace
@@ -176,7 +176,7 @@ class Renderer:
             source = source.input
         if predicate is None and all(o.op == "col" for o in outputs):
             return self.stream(source).then(SelectStep([source.schema.index(o.params[0]) for o in outputs]))
-        program = compile_program(outputs, predicate, source.schema, self.dictionary)
+        program = compile_program(outputs, predicate, source.schema.positions, self.dictionary)
         return self.stream(source).then(ProgramStep(program, len(source.schema.names), self.flow.name))
 
     def _inspect(self, operator: plan.Inspect) -> Stream:
