@@ -1,18 +1,20 @@
 """How kernels are compiled: once for each machine and version of the sources, into a cache, with visible progress.
 
 Every kernel declares the one signature it is ever called with, so nothing is compiled twice and a type that
-does not fit is an error instead of another specialisation. The cache folder is named after a hash of all kernel
-sources: Numba does not notice that a function which a cached kernel calls lives in another file that changed. The hash
-also covers what Numba itself looks a cached kernel up by (path and modification time of its source, interpreter,
-processor), so that a kernel which the folder is said to hold is found there.
+does not fit is an error instead of another specialisation. Numba does not notice that a function which a cached kernel
+calls lives in another file that changed, so the cache folder of a module is named after a hash of its source and those
+of all kernel modules it imports. The hash also covers what Numba itself looks a cached kernel up by (path and modification
+time of its source, interpreter, processor), so that a kernel which the folder is said to hold is found there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,21 @@ from numba.core import sigutils
 _FOLDER = Path(__file__).parent
 
 
-def _sources_hash() -> str:
+_IMPORT = re.compile(r"^from tektite\.kernels\.(\w+) import", re.MULTILINE)
+
+
+@cache
+def _imports(module: str) -> frozenset[str]:
+    """A kernel module and all kernel modules that it imports, directly or not."""
+    found = {module}
+    for name in _IMPORT.findall((_FOLDER / f"{module}.py").read_text()):
+        found |= _imports(name)
+    return frozenset(found)
+
+
+@cache
+def cache_folder(module: str) -> Path:
+    """Where the compiled kernels of a module are kept."""
     host = (
         numba.__version__,
         sys.implementation.cache_tag,
@@ -31,10 +47,10 @@ def _sources_hash() -> str:
         str(_FOLDER.resolve()),
     )
     digest = hashlib.sha256(repr(host).encode())
-    for path in sorted(_FOLDER.glob("*.py")):
+    for path in sorted(_FOLDER / f"{name}.py" for name in _imports(module)):
         digest.update(f"{path.name} {path.stat().st_mtime_ns}".encode())
         digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+    return _cache_root() / f"{module}-{digest.hexdigest()[:16]}"
 
 
 def _cache_root() -> Path:
@@ -44,9 +60,6 @@ def _cache_root() -> Path:
     return Path(base) / "kernels"
 
 
-CACHE = _cache_root() / _sources_hash()
-numba.config.CACHE_DIR = str(CACHE)  # type: ignore[attr-defined]
-
 _KERNELS: list[tuple[str, Any, str]] = []
 
 
@@ -54,8 +67,10 @@ def kernel(signature: str) -> Callable[[Callable[..., Any]], Any]:
     """Mark a function as a kernel: compiled for `signature` alone, cached, run without the GIL."""
 
     def wrap(function: Callable[..., Any]) -> Any:
+        module = function.__module__.rpartition(".")[2]
+        numba.config.CACHE_DIR = str(cache_folder(module))  # type: ignore[attr-defined]
         dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)(function)
-        _KERNELS.append((f"{function.__module__.rpartition('.')[2]}.{function.__name__}", dispatcher, signature))
+        _KERNELS.append((module, dispatcher, signature))
         return dispatcher
 
     return wrap
@@ -78,17 +93,14 @@ def _compile(name: str, dispatcher: Any, signature: str) -> None:
 
 def compile_kernels(progress: Callable[[int, int, str], None] | None = None) -> None:
     """Compile every kernel of the modules imported so far that the cache lacks. Costs nothing when it has them all."""
-    marker = CACHE / "complete"
-    cached = set(marker.read_text().split()) if marker.exists() else set()
-    missing = [entry for entry in _KERNELS if entry[0] not in cached]
+    missing = [k for k in _KERNELS if not (cache_folder(k[0]) / f"{k[1].__name__}.done").exists()]
     if not missing:
         return
-    for done, (name, dispatcher, signature) in enumerate(missing):
+    for done, (module, dispatcher, signature) in enumerate(missing):
         if progress:
-            progress(done, len(missing), name)
-        _compile(name, dispatcher, signature)
-    CACHE.mkdir(parents=True, exist_ok=True)
-    marker.write_text("\n".join(sorted(cached | {name for name, _, _ in missing})) + "\n")
+            progress(done, len(missing), f"{module}.{dispatcher.__name__}")
+        _compile(f"{module}.{dispatcher.__name__}", dispatcher, signature)
+        (cache_folder(module) / f"{dispatcher.__name__}.done").touch()
     if progress:
         progress(len(missing), len(missing), "")
 
