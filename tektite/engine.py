@@ -90,6 +90,10 @@ class Engine:
         A `stream` keeps no history: a view sees its rows from the view's installation on.
         """
         self._check_name(name)
+        if any(isinstance(option, Type) for option in (key, semantics, stream)):
+            raise IncorrectError(
+                f"input {name!r}: key, semantics and stream are options; pass columns of these names as schema={{...}}"
+            )
         if semantics not in SEMANTICS:
             raise IncorrectError(f"input {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
         if (schema is None) == (not columns):
