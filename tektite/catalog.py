@@ -65,7 +65,9 @@ class Catalog:
         """Let queries find an arrangement."""
         self.entries.append(entry)
 
-    def find(self, collection: tuple[Any, ...], lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry | None:
+    def find(
+        self, collection: tuple[Any, ...], lead: tuple[int, ...], sharded_by: int | None, key: int
+    ) -> Entry | None:
         """An arrangement of the collection that serves, if there is one."""
         for entry in self.entries:
             if entry.collection == collection and entry.serves(lead, sharded_by, key):

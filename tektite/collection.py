@@ -314,7 +314,9 @@ class Collection:
         for name in ordering:
             if self.schema.types[self.schema.index(name)] == types.String:
                 raise IncorrectError(f"top: column {name!r} is text; order by a number, date or time")
-        ranks = {f"__order_{i}": order_word(col(n), down) for i, (n, down) in enumerate(zip(ordering, downs, strict=True))}
+        ranks = {
+            f"__order_{i}": order_word(col(n), down) for i, (n, down) in enumerate(zip(ordering, downs, strict=True))
+        }
         rest = [name for name in self.schema.names if name not in keys]
         ordered = self.select(*keys, **ranks, **{name: col(name) for name in rest})
         first = self._new(plan.First(ordered.schema, ordered.operator, len(keys), k, last=False))

@@ -170,7 +170,9 @@ class Engine:
             raise IncorrectError(f"install {name!r}: the collection belongs to another engine")
         operator = collection.operator
         if operator.loop is not None:
-            raise IncorrectError(f"install {name!r}: the collection belongs to loop {operator.loop.name!r}; leave it first")
+            raise IncorrectError(
+                f"install {name!r}: the collection belongs to loop {operator.loop.name!r}; leave it first"
+            )
         keys = collection._columns(key)
         flow = self._catalog.new_flow(name)
         scribe = Scribe(self._catalog, name)

@@ -37,7 +37,9 @@ class View(Collection):
 
     is_stream = False
 
-    def __init__(self, engine: Engine, name: str, definition: plan.Operator, flow: Dataflow, arranged: Arranged) -> None:
+    def __init__(
+        self, engine: Engine, name: str, definition: plan.Operator, flow: Dataflow, arranged: Arranged
+    ) -> None:
         super().__init__(engine, plan.Read(definition.schema, self))
         self.name = name
         self.definition = definition
@@ -177,11 +179,7 @@ class Changes:
     def table(self) -> pa.Table:
         """What has changed since the last call, as a table with the columns `time` and `diff` behind the data."""
         view = self.view
-        batches = [
-            batch
-            for shard in range(view.trace.shards)
-            for batch in self.handle.take_before(shard, view.low)[1]
-        ]
+        batches = [batch for shard in range(view.trace.shards) for batch in self.handle.take_before(shard, view.low)[1]]
         width = len(view.columns)
         words: Words = np.empty((width + 2, 0), np.int64)
         if batches:

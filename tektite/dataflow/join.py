@@ -64,9 +64,7 @@ class Join(Node):
         self.flags = NULLS_MATCH if nulls_match else 0
         self.readers = (Reader(self, left), Reader(self, right))
         widths = (left.trace.data, right.trace.data)
-        self.specs = [
-            np.array([c if s == side else widths[side] + c for s, c in output], np.int64) for side in (0, 1)
-        ]
+        self.specs = [np.array([c if s == side else widths[side] + c for s, c in output], np.int64) for side in (0, 1)]
         self.data = len(output)
         self.tasks: list[deque[Task]] = [deque() for _ in range(shards)]
 
@@ -103,9 +101,7 @@ class Join(Node):
             emit_by_moment(self.port, shard, Chunk(head, buf), self.data, self.scope.moment, self.times, outbox)
 
 
-def emit_by_moment(
-    port: Port, shard: int, chunk: Chunk, data: int, moment: Moment, times: int, outbox: Outbox
-) -> None:
+def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, moment: Moment, times: int, outbox: Outbox) -> None:
     """Emit rows whose rounds may differ, cut into parts of one moment each."""
     if not chunk.n:
         return
@@ -119,5 +115,3 @@ def emit_by_moment(
     parts = Chunk(head, (chunk.keep, buf))
     for i, found in enumerate(moments.tolist()):
         port.emit(shard, parts.slice(int(offsets[i]), int(offsets[i + 1])), tuple(found), times, outbox)
-
-

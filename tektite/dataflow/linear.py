@@ -142,9 +142,7 @@ class Accumulate:
     for two thousand million rows a group.
     """
 
-    def __init__(
-        self, key: Sequence[int], aggregates: Sequence[LinearAggregate], schema: Schema, times: int
-    ) -> None:
+    def __init__(self, key: Sequence[int], aggregates: Sequence[LinearAggregate], schema: Schema, times: int) -> None:
         self.times = times
         self.width = len(schema.names)
         self.data = len(key)

@@ -67,7 +67,14 @@ class ReduceNode(Node):
     """What all reductions share: the input, the output arrangement, and the keys put off to later moments."""
 
     def __init__(
-        self, source: Arranged, shards: int, key: int, values: int, columns: tuple[int, ...], own_history: bool, name: str
+        self,
+        source: Arranged,
+        shards: int,
+        key: int,
+        values: int,
+        columns: tuple[int, ...],
+        own_history: bool,
+        name: str,
     ) -> None:
         scope = source.scope
         super().__init__(scope, shards, name)
@@ -216,4 +223,6 @@ class FunctionReduce(ReduceNode):
         try:
             return list(self.function(key, rows))
         except Exception as error:
-            raise FaultError(f"{function_name(self.function)} raised {error!r} for key {key}", self.flow.name) from error
+            raise FaultError(
+                f"{function_name(self.function)} raised {error!r} for key {key}", self.flow.name
+            ) from error
