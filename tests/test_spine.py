@@ -111,7 +111,13 @@ def test_any_number_of_time_columns(nt: int, seed: int) -> None:
     history: list[Row] = []
     for epoch in range(40):
         rows = [
-            (generator.randrange(40), epoch, *(generator.randrange(3) for _ in range(nt - 1)), generator.choice([1, -1]), 2)
+            (
+                generator.randrange(40),
+                epoch,
+                *(generator.randrange(3) for _ in range(nt - 1)),
+                generator.choice([1, -1]),
+                2,
+            )
             for _ in range(generator.choice([1, 5, 300]))
         ]
         history += rows
