@@ -50,7 +50,8 @@ def inputs(draw: st.DrawFn) -> tuple[list[list[Row]], int, int, int, int, bool]:
             pool.extend(generator.randrange(LEAST, MOST) for _ in range(100))
     diffs = draw(st.sampled_from([[1], [0], [1, -1], [1, -1, 0], [MOST, LEAST, 1, -1], [5, 2**62, -(2**62)]]))
     rows = [
-        (*(generator.choice(pool) for pool in pools), *(generator.choice(diffs) for _ in range(nf))) for _ in range(size)
+        (*(generator.choice(pool) for pool in pools), *(generator.choice(diffs) for _ in range(nf)))
+        for _ in range(size)
     ]
     if draw(st.booleans()):
         rows.sort()
@@ -67,7 +68,8 @@ def test_build_equals_its_twin(case: tuple[list[list[Row]], int, int, int, int, 
 
 @pytest.mark.parametrize("size", [40, 3000, 40_000])
 @pytest.mark.parametrize(
-    "kind", ["two columns", "hashes", "hash pairs", "hot hash", "nulls", "wide", "sums", "presorted", "skewed", "no key"]
+    "kind",
+    ["two columns", "hashes", "hash pairs", "hot hash", "nulls", "wide", "sums", "presorted", "skewed", "no key"],
 )
 def test_large_builds_equal_their_twin(size: int, kind: str) -> None:
     generator = np.random.default_rng(size)

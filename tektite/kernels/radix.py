@@ -12,8 +12,8 @@ import numpy as np
 from tektite.kernels.compile import inner
 from tektite.kernels.pages import empty_words
 
-# Up to this many words, a range and its copy stay in a core's own cache (2 x 8 bytes x 16384 = 256 KiB).
-CACHED = 16384
+# Up to this many words, a range and its copy stay in a core's own cache (2 x 8 bytes x 40960 = 640 KiB).
+CACHED = 40960
 # An MSD pass writes to at most 2**10 places at once: more would outgrow the cache's lines and the TLB.
 MSD_BITS = 10
 LSD_BITS = 8

@@ -1,1 +1,1 @@
-"""Batches, the spines that merge them, and the traces and handles that readers see."""
+"""Traces: the batches that make up a collection's history, merged as it grows."""

@@ -1,4 +1,63 @@
+"""A batch: an immutable, sorted, consolidated set of updates.
+
+Promise: it holds exactly the updates of its collection at times in advance of `lower` and not in advance of `upper`, correct
+for every reader that only asks about times in advance of `since`: times before that may have been replaced by their
+representatives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Time = tuple[int, ...]
+Frontier = tuple[Time, ...]
+Words = NDArray[np.int64]
+
+LATEST = 2**63 - 1
+
+
 class Batch:
-    __slots__ = ("head","keep","n","at","lower","upper","since")
-    def __init__(self, head, keep, lower, upper, since):
-        self.head=head; self.keep=keep; self.n=int(head[0]); self.at=int(head[1]); self.lower=lower; self.upper=upper; self.since=since
+    """Rows by their head, what keeps their memory alive, and the frontiers that describe them."""
+
+    __slots__ = ("_since", "at", "head", "keep", "lower", "n", "upper")
+
+    head: Words
+    keep: Any
+    n: int
+    at: int
+    lower: Frontier
+    upper: Frontier
+
+    def __init__(self, head: Words, keep: Any, lower: Frontier, upper: Frontier, since: Frontier | Words) -> None:
+        self.head = head
+        self.keep = keep
+        self.n, self.at = head[:2].tolist()
+        self.lower = lower
+        self.upper = upper
+        self._since: Frontier | Words = since
+
+    @property
+    def since(self) -> Frontier:
+        """The frontier from which on the batch tells times apart. Given as an array, it becomes tuples when asked for."""
+        if not isinstance(self._since, tuple):
+            self._since = tuple(map(tuple, self._since.tolist()))
+        return self._since
+
+    @property
+    def bytes(self) -> int:
+        """Memory of head and stored columns."""
+        return self.head.nbytes - 8 * self.n * int(self.head[4::3].sum())
+
+    def latest_epoch(self) -> int:
+        """No update of the batch is at a later epoch: it would be in advance of an element of `upper` whose rounds are 0."""
+        return min((time[0] - 1 for time in self.upper if not any(time[1:])), default=LATEST)
+
+    def varies_in(self, column: int) -> bool:
+        """Whether the column is stored, so that its words may differ."""
+        return bool(self.head[4 + 3 * column])
+
+    def __repr__(self) -> str:
+        return f"Batch({self.n} rows, {self.lower} to {self.upper}, since {self.since})"

@@ -1,11 +1,332 @@
+"""The spine: the batches of one shard's trace, merged as they come.
+
+Promise: the batches of `version`, added up, are the updates inserted so far, at times compacted no further than to the frontier
+of the readers; there are at most logarithmically many of them; and no insertion does more than a constant times its own
+size, times the logarithm of the trace's, of merging.
+
+Batches have levels: level k holds up to 64 * 2**k rows. Reading from the oldest to the newest, levels fall; two neighbours out of
+order are merged. A merge is opened and then paid for: each inserted row buys a few rows of work (the *effort*) on every
+open merge.
+
+Why an effort of two suffices: a merge of s rows ends before s / 2 more rows were inserted. Its result is wanted when a
+neighbour of its level has formed behind it, which takes about s rows, and the merges that form this neighbour, of s / 2, s / 4,
+... rows, delay it no less than they delay us. One is the least effort that keeps up with insertions at all; both bounds
+are about merges running beside each other, so that each level has at most one merge open and one batch waiting. Should
+cancellation bring about something worse, the smallest merges are finished on the spot until the bound on batches holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
-from tektite.trace.batch import Batch
+
+from tektite.kernels.merge import advance_merges
+from tektite.trace.batch import LATEST, Batch, Frontier, Words
+from tektite.trace.merging import DiffOverflow, Merge, merge_now
+
+Shape = tuple[int, int, int]
+
+# Merging this many rows at once is cheaper than keeping books about it (some 50 microseconds).
+SMALL = 4096
+# Rows of fuel that are worth a kernel call; until then insertions run into debt.
+_PAYABLE = 256
+# At rest, neighbours are merged unless the older one is this many times larger: some log8(rows) batches are left.
+_IDLE_RATIO = 8
+_EFFORTS = {"lazy": 1, "default": 2, "eager": 0}
+_ALL = 2**62
+
+
 class Version:
-    def __init__(self, batches):
-        self.batches=tuple(batches); self.table=np.array([b.at for b in batches if b.n],np.int64); self.rows=sum(b.n for b in batches); self.bytes=0
-EMPTY=Version(())
+    """What a reader sees of a trace: some batches, for ever. `table` lists the addresses of their heads, oldest first."""
+
+    __slots__ = ("batches", "rows", "table")
+
+    def __init__(self, batches: tuple[Batch, ...]) -> None:
+        self.batches = batches
+        self.table: Words = np.array([batch.at for batch in batches], np.int64)
+        self.rows = sum([batch.n for batch in batches])
+
+    @property
+    def bytes(self) -> int:
+        """Memory of all batches."""
+        return sum(batch.bytes for batch in self.batches)
+
+
+def _level(rows: int) -> int:
+    return (rows >> 6).bit_length()
+
+
 class Spine:
-    def __init__(self, shape, effort, frontier):
-        self.version=EMPTY; self.bytes=0
-    def insert(self,b): self.version=Version((*self.version.batches,b))
-    def idle(self,f): return False
+    """The trace of one shard for updates of `shape` (data, time and diff columns).
+
+    `frontier` returns the times (k x nt) from which on readers must be able to tell times apart, k == 0 if they must tell
+    all; it is asked whenever a merge starts. `effort` is "default", "lazy" (less work at each insertion, more batches for
+    readers to look through) or "eager" (all merges at once).
+    """
+
+    def __init__(
+        self, shape: Shape, effort: str = "default", frontier: Callable[[], Words] | None = None, upper: Frontier = ()
+    ) -> None:
+        if effort not in _EFFORTS:
+            raise ValueError(f"effort {effort!r}: need one of {', '.join(_EFFORTS)}")
+        self.shape = shape
+        self.upper = upper
+        self._effort = _EFFORTS[effort]
+        self._at_once = _ALL if effort == "eager" else SMALL
+        everything = np.empty((0, shape[1]), np.int64)
+        self._frontier = frontier or (lambda: everything)
+        self._units: list[Batch | Merge] = []  # oldest first
+        self._open: list[Merge] = []
+        self._open_table: Words = np.empty(0, np.int64)
+        self._owed = 0
+        self._allowed = 0
+        self._version: Version | None = None
+
+    def insert(self, batch: Batch) -> None:
+        """Append the batch that follows all others, and do its share of merging."""
+        self.upper = batch.upper
+        rows = batch.n
+        if not rows:
+            return
+        self._version = None
+        units = self._units
+        if self._open:
+            self._owed += rows * self._effort
+            if self._owed >= _PAYABLE:
+                fuel, self._owed = self._owed, 0
+                self._pay(fuel)
+        if units:
+            if rows >= 64 and len(units) > 1:
+                self._clear_the_way(_level(rows))
+            units.append(batch)
+            self._join_newest()
+            if len(units) + len(self._open) > self._allowed:
+                self._enforce_bound()
+        else:
+            units.append(batch)
+
+    @property
+    def version(self) -> Version:
+        """The batches as of now."""
+        version = self._version
+        if version is None:
+            if self._open:
+                batches: list[Batch] = []
+                for unit in self._units:
+                    if isinstance(unit, Merge):
+                        batches += (unit.a, unit.b) if unit.b.n else (unit.a,)
+                    else:
+                        batches.append(unit)
+                version = Version(tuple(batches))
+            else:
+                version = Version(tuple(self._units))  # type: ignore[arg-type]
+            self._version = version
+        return version
+
+    @property
+    def rows(self) -> int:
+        """Rows of the current version."""
+        return self.version.rows
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the current version."""
+        return self.version.bytes
+
+    @property
+    def bytes_in_progress(self) -> int:
+        """Memory of the results of open merges so far."""
+        return sum(merge.bytes for merge in self._open)
+
+    @property
+    def batches(self) -> int:
+        """Batches of the current version; the two inputs of an open merge count both."""
+        return len(self.version.batches)
+
+    @property
+    def open_merges(self) -> int:
+        """Merges in progress."""
+        return len(self._open)
+
+    def idle(self, fuel: int) -> bool:
+        """Spend about `fuel` rows of work on each open merge; with none open, start what saves memory or batches.
+        Returns whether more could be done.
+        """
+        if not self._open:
+            self._start_at_rest()
+        if self._open:
+            self._pay(fuel)
+            return bool(self._open) or self._rest_candidate() is not None
+        return False
+
+    def compact_now(self) -> None:
+        """Merge everything into one batch at the current frontier, however long that takes."""
+        self._finish_all()
+        frontier = self._frontier()
+        while len(self._units) > 1:
+            sizes = [unit.n for unit in self._units]
+            place = min(range(len(sizes) - 1), key=lambda i: sizes[i] + sizes[i + 1])
+            self._merge_at(place, frontier)
+        if self._units and isinstance(unit := self._units[0], Batch):
+            self._replace(0, 1, merge_now(unit, self._nothing_after(unit), self.shape, frontier, frontier))
+
+    def _pay(self, fuel: int) -> None:
+        if advance_merges(self._open_table, fuel):
+            self._collect()
+
+    def _collect(self) -> None:
+        """Put the results of ended merges in the place of their inputs, and merge them on if they are out of order."""
+        failed: DiffOverflow | None = None
+        for merge in list(self._open):
+            try:
+                if not merge.done:
+                    continue
+                result = [merge.result()]
+            except DiffOverflow as error:
+                failed = error
+                result = [merge.a, merge.b]
+            place = self._units.index(merge)
+            self._units[place : place + 1] = [batch for batch in result if batch.n]
+            self._open.remove(merge)
+        self._opened()
+        self._version = None
+        self._allowed = 0
+        if failed is not None:
+            raise failed
+        self._join_all()
+
+    def _opened(self) -> None:
+        self._open_table = np.array([merge.at for merge in self._open], np.int64)
+
+    def _open_at(self, place: int, frontier: Words, other: Batch | None = None) -> None:
+        """Open a merge of the batch at `place` and the one behind it, or `other`."""
+        a = self._units[place]
+        b = other or self._units[place + 1]
+        assert isinstance(a, Batch) and isinstance(b, Batch)
+        merge = Merge(a, b, self.shape, frontier, frontier)
+        self._units[place : place + (1 if other else 2)] = [merge]
+        self._open.append(merge)
+        self._opened()
+
+    def _merge_at(self, place: int, frontier: Words) -> None:
+        """Merge the batches at `place` and behind it at once."""
+        a, b = self._units[place : place + 2]
+        assert isinstance(a, Batch) and isinstance(b, Batch)
+        self._replace(place, 2, merge_now(a, b, self.shape, frontier, frontier))
+
+    def _replace(self, place: int, count: int, batch: Batch) -> None:
+        self._units[place : place + count] = [batch] if batch.n else []
+        self._version = None
+
+    def _join_newest(self) -> None:
+        """Merge the newest batches while they are out of order: at once if they are small, else open one merge."""
+        units = self._units
+        while len(units) > 1:
+            a = units[-2]
+            b = units[-1]
+            if type(a) is Merge or type(b) is Merge or (a.n >> 6).bit_length() > (b.n >> 6).bit_length():
+                return
+            frontier = self._frontier()
+            if a.n + b.n > self._at_once:
+                self._open_at(len(units) - 2, frontier)
+                return
+            batch = merge_now(a, b, self.shape, frontier, frontier)  # type: ignore[arg-type]
+            units.pop()
+            if batch.n:
+                units[-1] = batch
+            else:
+                units.pop()
+
+    def _join_all(self) -> None:
+        """Merge all neighbours that are out of order."""
+        units = self._units
+        place = 0
+        while place + 1 < len(units):
+            a = units[place]
+            b = units[place + 1]
+            if isinstance(a, Merge) or isinstance(b, Merge) or _level(a.n) > _level(b.n):
+                place += 1
+            elif a.n + b.n <= self._at_once:
+                self._merge_at(place, self._frontier())
+                place = max(place - 1, 0)
+            else:
+                self._open_at(place, self._frontier())
+                place += 1
+
+    def _clear_the_way(self, level: int) -> None:
+        """Make one batch of all the newest ones below `level`: a batch of that level is about to follow them. They are
+        together no larger than a few times that batch, which pays for it.
+        """
+        units = self._units
+        while len(units) > 1 and _level(units[-1].n) < level and _level(units[-2].n) < level:
+            if not self._finish(units[-1]) and not self._finish(units[-2]):
+                self._merge_at(len(units) - 2, self._frontier())
+        if units and _level(units[-1].n) < level:
+            self._finish(units[-1])
+
+    def _finish(self, unit: Batch | Merge) -> bool:
+        """Complete the unit if it is a merge; returns whether it was."""
+        if isinstance(unit, Merge):
+            advance_merges(np.array([unit.at], np.int64), _ALL)
+            self._collect()
+            return True
+        return False
+
+    def _finish_all(self) -> None:
+        while self._open:
+            self._pay(_ALL)
+
+    def _enforce_bound(self) -> None:
+        """Finish the smallest merges while there are more batches than three a level and a few."""
+        self._allowed = 6 + 3 * _level(sum(unit.n for unit in self._units))
+        while self._open and len(self._units) + len(self._open) > self._allowed:
+            self._finish(min(self._open, key=lambda merge: merge.n))
+
+    def _nothing_after(self, batch: Batch) -> Batch:
+        """An empty batch that follows `batch`: merging with it rewrites the batch at the current frontier."""
+        return Batch(_empty_head(sum(self.shape)), None, batch.upper, batch.upper, batch.since)
+
+    def _rest_candidate(self) -> tuple[int, bool] | None:
+        """What to merge next with no merge open: (place, whether the batch is to be rewritten alone)."""
+        units = self._units
+        frontier = self._frontier()
+        if len(frontier):
+            floor = int(frontier[:, 0].min())
+            for place, unit in enumerate(units):
+                if isinstance(unit, Batch) and unit.varies_in(self.shape[0]) and _worth_compacting(unit, floor):
+                    return place, True
+        pairs = [
+            (a.n + b.n, place)
+            for place, (a, b) in enumerate(zip(units, units[1:], strict=False))
+            if a.n < _IDLE_RATIO * b.n
+        ]
+        return (min(pairs)[1], False) if pairs else None
+
+    def _start_at_rest(self) -> None:
+        candidate = self._rest_candidate()
+        if candidate is not None:
+            place, alone = candidate
+            unit = self._units[place]
+            assert isinstance(unit, Batch)
+            self._open_at(place, self._frontier(), self._nothing_after(unit) if alone else None)
+            self._version = None
+
+
+def _worth_compacting(batch: Batch, floor: int) -> bool:
+    """Whether the frontier has moved at least half way through the epochs that the batch can still tell apart.
+
+    Asking for half of them bounds how often a batch is rewritten while the frontier moves on, by the logarithm of its epochs.
+    """
+    since = batch.since or batch.lower
+    low = max(min((time[0] for time in frontier), default=floor) for frontier in (since, batch.lower))
+    latest = batch.latest_epoch()
+    return latest != LATEST and floor > low and 2 * (floor - low) >= latest - low
+
+
+def _empty_head(columns: int) -> Words:
+    head = np.zeros(3 + 3 * columns, np.int64)
+    at = head.ctypes.data
+    head[1:3] = at, columns
+    head[3::3] = at + 8 * np.arange(5, 5 + 3 * columns, 3)
+    return head
