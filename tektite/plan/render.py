@@ -214,6 +214,9 @@ class Renderer:
                 return self._import(self.catalog.arrangement(operator, lead, sharded_by, key))
             case plan.Arrange() if operator.loop is None:
                 return self._import(self.catalog.arrangement(operator, lead, sharded_by, key))
+            case plan.Project() if (renamed := permutation(operator)) is not None:
+                inner = self.arranged(operator.input, tuple(renamed[c] for c in lead), sharded_by, key)
+                return inner.renamed({column: at for at, column in enumerate(renamed)})
             case plan.AtLeast() | plan.Aggregate() | plan.First() | plan.Reduce():
                 output = self._node(operator).output
                 if self._serves(output, lead, sharded_by, key):
@@ -336,3 +339,11 @@ class Renderer:
             out = loop.Leave(scope.parent, self.shards, len(leave.schema.names), "leave")
             inner.feed(out)
             self._streams[leave] = Stream(scope.parent, [(out.port, (), 0)])
+
+
+def permutation(operator: plan.Project) -> list[int] | None:
+    """The input column of each output, if the projection only reorders and renames all of its input's columns."""
+    if operator.predicate is not None or any(output.op != "col" for output in operator.outputs):
+        return None
+    columns = [operator.input.schema.index(output.params[0]) for output in operator.outputs]
+    return columns if sorted(columns) == list(range(len(operator.input.schema.names))) else None
