@@ -55,8 +55,9 @@ class Program:
         least `lo`, and the same diffs. `keep` is what keeps the input alive; it is part of what is returned only
         if the result lies in the input's memory.
         """
-        # each round of evaluation finishes one level of nested text functions
-        for _ in range(len(self._steps) + 1):
+        # each round finishes one level of nested text functions, unless it had more arguments than it could report
+        rounds = len(self._steps) + 1
+        while rounds:
             ended, buf, head = run_program(source, nd, nt, nf, lo, self._words)
             if ended == SHARES:
                 return (keep, buf), head
@@ -65,6 +66,8 @@ class Program:
             if ended == FAILED:
                 raise self._failure(*buf.tolist())
             self._learn(buf)
+            if buf[0] < buf[1]:
+                rounds -= 1
         raise FaultError(f"{self._text}: texts stay unknown after they were evaluated")
 
     def _learn(self, missing: Words) -> None:
@@ -165,7 +168,7 @@ class Assembler:
                 self.inputs[step.extra] = self.new_value()
             return self.inputs[step.extra]
         guards = [guard] * len(step.args)
-        args = []
+        args: list[int] = []
         for i, arg in enumerate(step.args):
             if arg.fallible and i > 0 and step.op in (ops.SELECT, ops.COALESCE):
                 guards[i] = self._narrowed(step.op, args[0], i, guard)

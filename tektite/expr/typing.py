@@ -5,7 +5,7 @@ The rules, which are SQL's as DuckDB reads it unless said otherwise:
 * Int with Float gives Float; Decimal with Float gives Float; Int with Decimal counts as a Decimal of scale 0.
 * Decimal + and - align scales; * adds them. The precision is capped at 18; a result beyond it is an error of the row.
 * `/` of any two numbers is a Float. `//` and `%` round down as in Python, and `//` of Decimals is an Int.
-* Division by zero is NULL. Integer overflow is an error of the row.
+* Division by zero is NULL, for floats too (DuckDB gives them an infinity). Integer overflow is an error of the row.
 * Numbers of different types compare by value: Int and Decimal with each other exactly, Int and Float exactly, Decimal
   and Float as floats. NaN equals NaN and is greater than every other number; -0.0 equals 0.0.
 * Date - Date is an Int of days, Timestamp - Timestamp an Int of microseconds; Date and Timestamp plus or minus an Int
@@ -365,8 +365,12 @@ class Resolver:
                 words = tuple(0 if w == -1 else w for w in words)
             missing = word(NULL if len(words) < len(items) else 0, Bool)
             return Step(ops.MEMBER, Bool, (self.key(value), missing), words, expr)
-        tests = [self.comparison(Expr("eq", (expr.args[0], source)), value, item)
-                 for source, item in zip(expr.args[1:], items, strict=True)]  # fmt: skip
+        tests = []
+        for source, item in zip(expr.args[1:], items, strict=True):
+            try:
+                tests.append(self.comparison(Expr("eq", (expr.args[0], source)), value, item))
+            except IncorrectError as error:
+                raise IncorrectError(f"{expr}: {error}") from None
         if not tests:
             return word(0, Bool)
         while len(tests) > 1:  # in pairs: a long list stays a shallow tree
