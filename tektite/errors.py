@@ -1,4 +1,4 @@
-"""What can go wrong, by whose fault it is. Every message names the query or expression, the column and what was found."""
+"""What can go wrong, by whose fault it is. A message names the query or expression, the column and what was found."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def key(value: Any) -> Any:
     """Ordered as values are: NaN equals itself and is the greatest number."""
     if isinstance(value, float) and math.isnan(value):
         return (1, 0)
-    return value if isinstance(value, str) or isinstance(value, datetime.date) else (0, value)
+    return value if isinstance(value, str | datetime.date) else (0, value)
 
 
 def number(value: Any) -> Any:

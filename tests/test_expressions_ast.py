@@ -46,12 +46,16 @@ def test_an_expression_prints_as_it_is_written(expr: Expr, text: str) -> None:
     assert repr(expr) == f"<Expr {text}>"
 
 
-@pytest.mark.parametrize("expr", [(a < 1) | (b < 1) & ~(a == b), 1 - (a - (b - 2)) * 3, -(a * 2), (a.is_null() == (b > -1)), -a % 2])
+@pytest.mark.parametrize(
+    "expr", [(a < 1) | (b < 1) & ~(a == b), 1 - (a - (b - 2)) * 3, -(a * 2), (a.is_null() == (b > -1)), -a % 2]
+)
 def test_what_is_printed_reads_back_as_the_same(expr: Expr) -> None:
     assert eval(str(expr), {"a": a, "b": b}).fingerprint == expr.fingerprint
 
 
-@pytest.mark.parametrize("use", [lambda: bool(a), lambda: a < 1 and b < 1, lambda: 1 < a < 3, lambda: not a, lambda: a in [b]])
+@pytest.mark.parametrize(
+    "use", [lambda: bool(a), lambda: a < 1 and b < 1, lambda: 1 < a < 3, lambda: not a, lambda: a in [b]]
+)
 def test_an_expression_has_no_truth_and_says_what_to_write_instead(use: Any) -> None:
     with pytest.raises(TypeError, match="Write & | ~ instead of and, or, not"):
         use()
@@ -60,8 +64,9 @@ def test_an_expression_has_no_truth_and_says_what_to_write_instead(use: Any) -> 
 def test_fingerprints_tell_structure_and_types_apart() -> None:
     same = [(a + 1) * b, (a + 1) * b]
     assert same[0].fingerprint == same[1].fingerprint and hash(same[0]) == hash(same[1])
-    others = [lit(1), lit(1.0), lit(True), lit("1"), lit(decimal.Decimal(1)), lit(0.0), lit(-0.0), lit(1, Float), lit(None),
-              lit(None, Int), a, a + b, b + a, a - b, a.cast(Int), a.cast(Decimal(3, 1)), a.cast(Decimal(4, 1))]  # fmt: skip
+    others = [lit(1), lit(1.0), lit(True), lit("1"), lit(decimal.Decimal(1)), lit(0.0), lit(-0.0), lit(1, Float),
+              lit(None), lit(None, Int), a, a + b, b + a, a - b, a.cast(Int), a.cast(Decimal(3, 1)),
+              a.cast(Decimal(4, 1))]  # fmt: skip
     fingerprints = {expr.fingerprint for expr in others}
     assert len(fingerprints) == len(others) - 1  # 1 as a Float is 1.0
 
@@ -89,8 +94,10 @@ def test_columns_and_substitution() -> None:
     ("value", "type"),
     [
         (1, Int), (1.5, Float), (True, Bool), ("x", String), (decimal.Decimal("1.50"), Decimal(3, 2)),
-        (decimal.Decimal("0.001"), Decimal(3, 3)), (decimal.Decimal("1e3"), Decimal(4, 0)), (datetime.date(2020, 1, 1), Date),
-        (datetime.datetime(2020, 1, 1), Timestamp), (None, Int), (np.int64(3), Int), (np.float64(3), Float), (np.bool_(True), Bool),
+        (decimal.Decimal("0.001"), Decimal(3, 3)), (decimal.Decimal("1e3"), Decimal(4, 0)),
+        (datetime.date(2020, 1, 1), Date),
+        (datetime.datetime(2020, 1, 1), Timestamp), (None, Int), (np.int64(3), Int),
+        (np.float64(3), Float), (np.bool_(True), Bool),
         (np.str_("x"), String),
     ],
 )  # fmt: skip

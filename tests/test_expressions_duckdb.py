@@ -56,7 +56,8 @@ CASES: list[tuple[Expr, str]] = [
     (least(j, 1), "least(j, 1)"),
     (greatest(x, y), "greatest(x, y)"),
     (greatest(s, r), "greatest(s, r)"),
-    (when(j > 0, "pos").when(j < 0, "neg").otherwise("zero"), "case when j > 0 then 'pos' when j < 0 then 'neg' else 'zero' end"),
+    (when(j > 0, "pos").when(j < 0, "neg").otherwise("zero"),
+     "case when j > 0 then 'pos' when j < 0 then 'neg' else 'zero' end"),
     (when(b, p).otherwise(0), "case when b then p else 0 end"),
     (when(j > 100, j), "case when j > 100 then j end"),
     (s.length(), "length(s)"),
@@ -97,7 +98,8 @@ CASES: list[tuple[Expr, str]] = [
     (t.add_days(3), "t + interval 3 day"),
     *[(t.truncate(unit), f"cast(date_trunc('{unit}', t) as timestamp)")
       for unit in ("year", "quarter", "month", "week", "day", "hour", "minute", "second")],
-    *[(d.truncate(unit), f"cast(date_trunc('{unit}', d) as date)") for unit in ("year", "quarter", "month", "week", "day")],
+    *[(d.truncate(unit), f"cast(date_trunc('{unit}', d) as date)")
+      for unit in ("year", "quarter", "month", "week", "day")],
     (d >= lit(DAY), "d >= date '1995-03-15'"),
     (d >= "1995-03-15", "d >= '1995-03-15'"),
     (t - u, "date_diff('microsecond', u, t)"),
@@ -159,7 +161,9 @@ def test_an_expression_means_what_duckdb_says(expr: Expr, sql: str, source: Rows
     assert [comparable(v) for v in source.values(expr)] == [comparable(v) for v in expected]
 
 
-@pytest.mark.parametrize(("expr", "sql"), [case for case in CASES if case[0].op in ("and", "or", "lt", "like", "isin", "eq")])
+@pytest.mark.parametrize(
+    ("expr", "sql"), [case for case in CASES if case[0].op in ("and", "or", "lt", "like", "isin", "eq")]
+)
 def test_a_filter_keeps_what_duckdb_keeps(expr: Expr, sql: str, source: Rows, database: Any) -> None:
     expected = [row[0] for row in database.execute(f"select row from data where {sql} order by row").fetchall()]
     assert [row[1] for row in source.run([j], expr)] == expected

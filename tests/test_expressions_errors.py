@@ -13,7 +13,16 @@ from tektite.errors import IncorrectError, NotFoundError
 from tektite.expr import Expr, coalesce, col, concat, lit, type_of, when
 from tektite.types import Bool, Date, Decimal, Float, Int, String, Timestamp
 
-SCHEMA = {"i": Int, "x": Float, "p": Decimal(15, 2), "b": Bool, "s": String, "d": Date, "t": Timestamp, "w": Decimal(18, 10)}
+SCHEMA = {
+    "i": Int,
+    "x": Float,
+    "p": Decimal(15, 2),
+    "b": Bool,
+    "s": String,
+    "d": Date,
+    "t": Timestamp,
+    "w": Decimal(18, 10),
+}
 COLUMNS = {name: (at, type) for at, (name, type) in enumerate(SCHEMA.items())}
 i, x, p, b, s, d, t, w = map(col, SCHEMA)
 MAX = 2**63 - 1
@@ -91,10 +100,10 @@ def rows(*values: tuple[Any, ...]) -> Rows:
         (x.cast(Int), (0, 1e19), "value out of range of int in row 1, found 1e[+]19"),
         (x.cast(Int), (0, float("nan")), "value out of range of int in row 1, found nan"),
         (x.cast(Decimal(4, 2)), (0, 100.0), r"value out of range of decimal\(4, 2\)"),
-        (p.cast(Decimal(4, 2)), (0, 0.0, decimal.Decimal("100.00")), r"overflow of decimal\(4, 2\) in row 1, found 100.00 and"),
+        (p.cast(Decimal(4, 2)), (0, 0.0, decimal.Decimal("100.00")), r"overflow of decimal\(4, 2\) in row 1, found 100.00"),
         (p * p, (0, 0.0, decimal.Decimal("9999999999999.99")), r"overflow of decimal\(18, 4\) in row 1"),
         (i + p, (10**17, 0.0, decimal.Decimal("1.00")), r"overflow of decimal\(18, 2\)"),
-        (s.cast(Int), (0, 0.0, None, None, "one"), r"s.cast\(int\): text does not say such a value: int in row 1, found 'one'"),
+        (s.cast(Int), (0, 0.0, None, None, "one"), r"s.cast\(int\): text .*: int in row 1, found 'one'"),
         (s.cast(Date), (0, 0.0, None, None, "2021-02-29"), "date in row 1, found '2021-02-29'"),
         (d + i, (2**31, 0.0, None, None, None, datetime.date(2020, 1, 1)), "overflow of date in row 1"),
         (d.add_months(i), (2**40, 0.0, None, None, None, datetime.date(2020, 1, 1)), "date out of range in row 1"),

@@ -11,8 +11,8 @@ import pytest
 from expression_twin import Rows, TextDictionary, read
 
 from tektite.expr import Expr, col, compile, lit, when
+from tektite.expr.steps import TextFunction
 from tektite.expr.text import memo_for
-from tektite.expr.typing import TextFunction
 from tektite.kernels.rows import head_of_array, select_columns
 from tektite.types import Date, Int, String
 from tektite.words import NULL
@@ -52,7 +52,12 @@ def test_columns_are_shared_when_no_row_is_filtered(n: int, where: Expr | None) 
         assert column_address(head, column) == array.ctypes.data + 8 * n * origin
     assert column_address(head, 1) == buf.ctypes.data and len(buf) == n
     assert not stored(head, 2) and head[5 + 3 * 2] == 7
-    assert read(head).tolist() == [array[1].tolist(), (array[0] + array[1]).tolist(), [7] * n, *array[[0, 2, 3]].tolist()]
+    assert read(head).tolist() == [
+        array[1].tolist(),
+        (array[0] + array[1]).tolist(),
+        [7] * n,
+        *array[[0, 2, 3]].tolist(),
+    ]
 
 
 def test_a_projection_touches_no_row() -> None:
@@ -214,5 +219,7 @@ def test_dates_of_all_eras_agree_with_python() -> None:
     days = [datetime.date.fromordinal(n) for n in range(1, 3652059, 1777)]
     source = Rows({"d": Date}, [(day,) for day in days], TextDictionary())
     d = col("d")
-    got = source.run([d.year(), d.month(), d.day(), d.weekday(), d.truncate("month"), d.add_months(1).add_months(-1).year()])
+    got = source.run(
+        [d.year(), d.month(), d.day(), d.weekday(), d.truncate("month"), d.add_months(1).add_months(-1).year()]
+    )
     assert [row[:5] for row in got] == [(x.year, x.month, x.day, x.weekday(), x.replace(day=1)) for x in days]

@@ -127,7 +127,9 @@ def random_expression(kind: str, depth: int, rng: random.Random) -> Any:
 
 def agree(got: Any, expected: Any) -> bool:
     if isinstance(expected, float) and isinstance(got, float):
-        return got == expected or (math.isnan(got) and math.isnan(expected)) or math.isclose(got, expected, rel_tol=1e-9)
+        return (
+            got == expected or (math.isnan(got) and math.isnan(expected)) or math.isclose(got, expected, rel_tol=1e-9)
+        )
     return bool(got == expected)
 
 

@@ -10,8 +10,8 @@ from expression_twin import Rows, TextDictionary
 
 from tektite.errors import FaultError
 from tektite.expr import col, concat
+from tektite.expr.steps import TextFunction
 from tektite.expr.text import memo_for, set_table
-from tektite.expr.typing import TextFunction
 from tektite.kernels.memo import HEADER
 from tektite.types import Int, String
 from tektite.words import NULL

@@ -236,7 +236,7 @@ class Expr:
         return (self >= low) & (self <= high)
 
     def isin(self, values: Any) -> Expr:
-        """Whether it equals one of the values. Like SQL's IN, NULL if it equals none and one of them is NULL; of no values, false."""
+        """Whether it equals one of the values; as SQL's IN, NULL if it equals none and one of them is NULL."""
         if isinstance(values, str | Expr) or not hasattr(values, "__iter__"):
             raise TypeError(f"{self}.isin(...) takes a list of values, not {values!r}")
         return Expr("isin", (self, *map(lift, values)))

@@ -16,8 +16,9 @@ import pyarrow as pa
 from tektite.errors import FaultError, IncorrectError
 from tektite.expr.ast import Expr
 from tektite.expr.literals import show_word
+from tektite.expr.steps import CONSTANT, FALLIBLE, INPUT, Step, TextFunction
 from tektite.expr.text import Dictionary, Memo, Words, memo_for, set_table
-from tektite.expr.typing import CONSTANT, FALLIBLE, INPUT, Columns, Step, TextFunction, resolve
+from tektite.expr.typing import Columns, resolve
 from tektite.kernels import expr_steps as ops
 from tektite.kernels.expr import COLUMN, FAILED, OWNS, REGISTER, SHARES, STEP, WORD, run_program
 from tektite.types import Bool, Type
@@ -160,7 +161,7 @@ class Assembler:
         return result
 
     def value(self, step: Step, guard: int) -> int:
-        """Emit what computes a step, unless it is there. Failures count only where the value `guard` is 1 (0: anywhere)."""
+        """Emit what computes a step, unless it is there. Failures count only where `guard` is 1; `none`: anywhere."""
         if step.op == CONSTANT:
             return self.constant(self.word_of(step.extra))
         if step.op == INPUT:
@@ -227,9 +228,8 @@ class Assembler:
     def assemble(self, outputs: list[Step], predicate: Step | None, text: str) -> Program:
         """The program for these outputs of the rows where the predicate is true."""
         truth = -1
-        if predicate is not None:
-            if predicate.op != CONSTANT or predicate.extra != 1:
-                truth = self.value(predicate, self.none)
+        if predicate is not None and (predicate.op != CONSTANT or predicate.extra != 1):
+            truth = self.value(predicate, self.none)
         first = len(self.steps)
         specs = []
         for output in outputs:

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tektite.expr.literals import literal_word, parse, show_word
-from tektite.expr.typing import TextFunction
+from tektite.expr.steps import TextFunction
 from tektite.kernels.memo import HEADER, memo_insert
 from tektite.types import String, Type
 from tektite.words import NULL
@@ -134,14 +134,14 @@ def evaluate(function: TextFunction, arguments: Words, dictionary: Dictionary) -
         words = np.full(len(result), NULL, np.int64)
         there = np.asarray(result.is_valid())
         if there.any():
-            words[there] = dictionary.add(result.drop_null())
+            words[there] = dictionary.add(result.drop_null().cast(pa.string()))
         return words
     numbers = result.cast(pa.int64())
     words = np.asarray(numbers.fill_null(NULL))
     return words
 
 
-# -- the functions: each gets Arrow arrays of texts or arrays of words, and constants, in its pattern's order -----------
+# -- the functions: each gets Arrow arrays of texts or arrays of words, and constants, in its pattern's order ----------
 
 
 def _python(texts: Any, count: int) -> list[Any]:
@@ -191,7 +191,7 @@ def _ilike(texts: Texts, pattern: str, escape: str | None = None) -> Texts:
     return pc.match_like(texts, _like_pattern(pattern, escape), ignore_case=True)
 
 
-def _trim(whitespace: Callable[..., Any], characters: Callable[..., Any]) -> Callable[..., pa.Array]:
+def _trim(whitespace: Callable[..., Any], characters: Callable[..., Any]) -> Callable[..., Texts]:
     def trim(texts: Texts, unwanted: str | None = None) -> Texts:
         return whitespace(texts) if unwanted is None else characters(texts, unwanted)
 
@@ -205,9 +205,9 @@ def _substring(text: str, start: int, length: int | None = None) -> str:
 
 
 def _substrings(texts: Any, start: Any, length: Any = None) -> Texts:
-    if isinstance(texts, pa.Array) and isinstance(start, int) and (length is None or isinstance(length, int)):
-        if start > 0:
-            return pc.utf8_slice_codeunits(texts, start - 1, None if length is None else start - 1 + max(length, 0))
+    plain = isinstance(texts, pa.Array) and isinstance(start, int) and (length is None or isinstance(length, int))
+    if plain and start > 0:
+        return pc.utf8_slice_codeunits(texts, start - 1, None if length is None else start - 1 + max(length, 0))
     return _by_row(_substring, pa.string(), texts, start, length)
 
 
@@ -217,7 +217,7 @@ def _replace(texts: Any, old: Any, new: Any) -> Texts:
     return _by_row(lambda text, o, n: text.replace(o, n) if o else text, pa.string(), texts, old, new)
 
 
-def _test(fast: Callable[..., Any], slow: Callable[[str, str], bool]) -> Callable[..., pa.Array]:
+def _test(fast: Callable[..., Any], slow: Callable[[str, str], bool]) -> Callable[..., Texts]:
     """A test of a text against a constant by Arrow; against another column row by row."""
 
     def test(texts: Any, part: Any) -> Texts:
@@ -229,9 +229,9 @@ def _test(fast: Callable[..., Any], slow: Callable[[str, str], bool]) -> Callabl
 
 
 def _concat(*parts: Any) -> Texts:
-    wide = [pc.cast(part, pa.large_string()) if isinstance(part, pa.Array) else pa.scalar(part, pa.large_string())
-            for part in parts]  # fmt: skip
-    return pc.binary_join_element_wise(*wide, pa.scalar("", pa.large_string()))
+    kind = pa.large_string()
+    wide: list[Any] = [part.cast(kind) if isinstance(part, pa.Array) else pa.scalar(part, kind) for part in parts]
+    return pc.binary_join_element_wise(*wide, pa.scalar("", kind))
 
 
 def _show(words: Words, type: Type) -> Texts:

@@ -40,7 +40,7 @@ from tektite.kernels.expr_steps import (
 )
 from tektite.kernels.memo import add_missing, find
 from tektite.kernels.memory import load, store
-from tektite.kernels.rows import address, copy_column, count, mask, new_head, set_constant, set_stored
+from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored
 from tektite.words import NULL
 
 BLOCK = 1024  # a register is 8 KiB: a handful fit the first-level cache, dozens the second
@@ -185,7 +185,8 @@ def fill_registers(source, program, registers, constant, scratch, block):
 
 @inner
 def run_predicate(source, program, start, stop, rows, registers, tables, missing, bits):
-    """The predicate over all rows, a bit each. Returns (rows that pass, failed step or -1, its row in its block, block)."""
+    """The predicate over all rows, a bit each. Returns (rows that pass, failed step or -1, its row in its block, the
+    block's first row)."""
     truth = load(program, 8)
     passed = 0
     for first in range(0, rows, BLOCK):

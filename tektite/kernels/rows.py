@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.memory import load, store
+from tektite.kernels.memory import load
 
 FIXED = 3
 PER_COLUMN = 3
