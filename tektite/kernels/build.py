@@ -261,7 +261,7 @@ def _build_packed(table, nd, keys, columns, lo, rows, low, bits, nullable, diff_
         used += bits[j]
     words = empty_words(rows).view(np.uint64)
     if not _pack(table, nd, columns, lo, low, bits, nullable, shift, diff_bits, words):
-        sort_words(words, empty_words(rows).view(np.uint64), rows, diff_bits)
+        words = _sorted(words, empty_words(rows).view(np.uint64), rows, diff_bits)
     if diff_bits == 64:
         clear = np.uint64(0)
     else:
@@ -269,6 +269,13 @@ def _build_packed(table, nd, keys, columns, lo, rows, low, bits, nullable, diff_
     if _is_consolidated(words, rows, keys, columns, low, bits, shift, clear):
         return _unpack(words, rows, columns, low, bits, nullable, shift)
     return _fold_packed(words, rows, keys, columns, low, bits, nullable, shift, clear)
+
+
+@inner
+def _sorted(words, spare, rows, low):
+    if sort_words(words.ctypes.data, spare.ctypes.data, rows, low) == words.ctypes.data:
+        return words
+    return spare
 
 
 @inner
@@ -585,8 +592,8 @@ def _order_rows(cells, rows, stride, key_words, key_bits, order):
             is_sorted &= word >= last
             last = word
             words[i] = (word << np.uint64(number_bits)) | np.uint64(row)
-        if not is_sorted:
-            sort_words(words, spare, length, number_bits)
+        if not is_sorted and sort_words(words.ctypes.data, spare.ctypes.data, length, number_bits) != words.ctypes.data:
+            words, spare = spare, words
         position += width
         i = 0
         while i < length:
