@@ -17,8 +17,8 @@ _VALUE column: high and low word of a 128-bit sum, and the number of words that 
 from __future__ import annotations
 
 from tektite.kernels.compile import inner
-from tektite.kernels.memory import bits_from_float
-from tektite.kernels.rows import value
+from tektite.kernels.memory import bits_from_float, load
+from tektite.kernels.rows import address, mask, value
 from tektite.kernels.seek import NULL
 from tektite.kernels.wide import product_high, sum_overflows, wide_add, wide_float
 
@@ -64,6 +64,49 @@ def accumulate_row(head, i, kc, diff_at, nf, params, vo, linear, acc, base):
                     acc[slot + 2] += m
                 slot += 3
     return not wrong
+
+
+@inner
+def accumulate_block(head, begin, end, many, kc, diff_at, nf, params, vo, linear, acc, slots):
+    """Add the rows begin[j]..end[j] to the accumulators of key j, for a block of keys, column by column. Returns a key
+    whose diffs no longer fit their word, or -1.
+    """
+    bad = -1
+    for f in range(nf):
+        at = address(head, diff_at + f)
+        turn = mask(head, diff_at + f)
+        for j in range(many):
+            total = acc[j * slots + f]
+            for i in range(load(begin, j), load(end, j)):
+                d = load(at, i & turn)
+                if sum_overflows(total, d):
+                    bad = j
+                total += d
+            acc[j * slots + f] = total
+    if linear and slots > nf:
+        diffs = address(head, diff_at)
+        diffs_turn = mask(head, diff_at)
+        slot = nf
+        for v in range(vo):
+            if params[5 * v] < 3:
+                continue
+            at = address(head, kc + params[5 * v + 1])
+            turn = mask(head, kc + params[5 * v + 1])
+            for j in range(many):
+                high = acc[j * slots + slot]
+                low = acc[j * slots + slot + 1]
+                seen = acc[j * slots + slot + 2]
+                for i in range(load(begin, j), load(end, j)):
+                    word = load(at, i & turn)
+                    if word != NULL:
+                        m = load(diffs, i & diffs_turn)
+                        high, low = wide_add(high, low, product_high(word, m), word * m)
+                        seen += m
+                acc[j * slots + slot] = high
+                acc[j * slots + slot + 1] = low
+                acc[j * slots + slot + 2] = seen
+            slot += 3
+    return bad
 
 
 @inner

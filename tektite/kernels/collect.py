@@ -11,6 +11,7 @@ import numpy as np
 
 from tektite.kernels.compile import kernel
 from tektite.kernels.group import (
+    batch_head,
     fresh_epochs,
     key_epochs,
     later_work,
@@ -53,15 +54,15 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
     n_past = n_history + len(old)
     n_work = len(work)
     n_all = n_past + n_work
-    frame = np.empty(6 * n_all + n_work + 2 * 256 * n_all + kc * 256 + 257, np.int64)
+    frame = np.empty(7 * n_all + n_work + 2 * 256 * n_all + kc * 256 + 257, np.int64)
     heads = frame[:n_all]
     time_at = frame[n_all : 2 * n_all]
     times = frame[2 * n_all : 3 * n_all]
     tests = frame[3 * n_all : 4 * n_all]
     starts = frame[4 * n_all : 5 * n_all]
-    cursors = frame[5 * n_all : 6 * n_all]
-    work_cursors = frame[6 * n_all : 6 * n_all + n_work]
-    begin = frame.ctypes.data + 8 * (6 * n_all + n_work)
+    cursors = frame[5 * n_all : 7 * n_all]
+    work_cursors = frame[7 * n_all : 7 * n_all + n_work]
+    begin = frame.ctypes.data + 8 * (7 * n_all + n_work)
     end = begin + 8 * 256 * n_all
     keys = end + 8 * 256 * n_all
     firsts = keys + 8 * 256 * kc
@@ -207,12 +208,6 @@ def settle(requests, wants, old, shape, moment, lo, hi):
                 buf, capacity = columns_room(buf, capacity, width, rows, n)
                 rows = write_records(list_, n, keys, j, kc, vo, buf, capacity, rows)
         start = load(firsts, many)
-    spec = np.empty(kc + vo + nt + 1, np.int64)
-    for c in range(kc + vo + 1):
-        spec[c] = c
-    for c in range(1, nt):
-        spec[kc + vo + c] = -c
-    spec[kc + vo + nt] = kc + vo + 1
-    buf, head = head_of_columns(buf, capacity, rows, spec, moment)
+    buf, head = batch_head(buf, capacity, rows, kc, vo, moment, -1)
     frame[0] = 0  # keeps the frame alive up to here
     return buf, head

@@ -12,9 +12,9 @@ import numpy as np
 
 from tektite.kernels.compile import inner
 from tektite.kernels.memory import load, store
-from tektite.kernels.records import distinct_records, room, sort_records
+from tektite.kernels.records import distinct_records, head_of_columns, room, sort_records
 from tektite.kernels.rows import address, count, mask, value
-from tektite.kernels.seek import compare_rows, gather_block, group_end, seek_block
+from tektite.kernels.seek import compare_rows, gather_block, group_end, prefetch, seek_block
 
 
 @inner
@@ -61,9 +61,15 @@ def seek_sources(heads, sources, starts, keys, many, kc, begin, end):
         rows = count(head)
         at = 8 * 256 * s
         seek_block(head, starts[s], keys, many, kc, begin + at)
+        if load(begin + at, many - 1) - load(begin + at, 0) > 16 * many:
+            # The rows found lie apart: fetch what will be read of them besides the key.
+            for c in range(kc, load(head, 2)):
+                if mask(head, c) != 0:
+                    column = address(head, c)
+                    for j in range(many):
+                        prefetch(column + 8 * load(begin + at, j))
         last = starts[s]
         for j in range(many):
-            # Equal keys cannot be: ranges of different keys do not overlap.
             last = group_end(head, rows, load(begin + at, j), keys, j, kc)
             store(end + at, j, last)
         starts[s] = last
@@ -217,38 +223,44 @@ def walk(heads, sources, tests, time_at, times, begin, end, j, cursors, kc, nd, 
     a multiplicity. Only values with positive multiplicity count, each as often as it occurs; k < 0 takes every
     value whose multiplicity is not 0. All sources are walked together in value order and left as soon as k is reached.
     """
-    step = 1
+    step = -1 if backward else 1
+    active = 0
     for s in range(sources):
-        cursors[s] = load(begin, s * 256 + j)
-    if backward:
-        step = -1
-        for s in range(sources):
-            cursors[s] = load(end, s * 256 + j) - 1
+        first = load(begin, s * 256 + j)
+        past = load(end, s * 256 + j)
+        if first < past:
+            cursors[2 * active] = s
+            cursors[2 * active + 1] = past - 1 if backward else first
+            active += 1
     left = k
     while left != 0:
         best = -1
-        for s in range(sources):
-            i = cursors[s]
+        chosen = 0
+        row = 0
+        for a in range(active):
+            s = cursors[2 * a]
+            i = cursors[2 * a + 1]
             if i < load(begin, s * 256 + j) or i >= load(end, s * 256 + j):
                 continue
-            if best < 0:
-                best = s
-                continue
-            for c in range(kc, nd):
-                x = value(heads[s], c, i)
-                y = value(heads[best], c, cursors[best])
-                if x != y:
-                    if (x < y) != backward:
-                        best = s
-                    break
+            better = best < 0
+            if not better:
+                for c in range(kc, nd):
+                    x = value(heads[s], c, i)
+                    y = value(chosen, c, row)
+                    if x != y:
+                        better = (x < y) != backward
+                        break
+            if better:
+                best = a
+                chosen = heads[s]
+                row = i
         if best < 0:
             break
-        chosen = heads[best]
-        row = cursors[best]
         total = 0
-        for s in range(best, sources):
+        for a in range(best, active):
+            s = cursors[2 * a]
             head = heads[s]
-            i = cursors[s]
+            i = cursors[2 * a + 1]
             first = load(begin, s * 256 + j)
             past = load(end, s * 256 + j)
             while i >= first and i < past:
@@ -264,7 +276,7 @@ def walk(heads, sources, tests, time_at, times, begin, end, j, cursors, kc, nd, 
                 ):
                     total += value(head, time_at[s] + times[s], i)
                 i += step
-            cursors[s] = i
+            cursors[2 * a + 1] = i
         if total > 0 or (k < 0 and total != 0):
             if k > 0:
                 total = min(total, left)
@@ -345,6 +357,63 @@ def write_records(list_, n, keys, j, kc, vo, buf, capacity, rows):
             buf[(kc + vo + 1) * capacity + rows] = diff
             rows += 1
     return rows
+
+
+@inner
+def write_change(former, n_former, values, n_values, keys, j, kc, vo, epoch, with_epoch, buf, capacity, rows):
+    """Write the change of key j from at most one record of values to at most one other. Returns the number of rows then."""
+    order = 0
+    if n_former == 0 or n_values == 0:
+        order = n_former - n_values
+    else:
+        for c in range(vo):
+            if former[c] != values[c]:
+                order = 1 if former[c] < values[c] else -1
+                break
+    diff = -former[vo] if order > 0 else values[vo]
+    both = n_former + n_values == 2
+    if order == 0:
+        if not both or former[vo] == values[vo]:
+            return rows
+        diff -= former[vo]
+        both = False
+    for turn in range(2):
+        for c in range(kc):
+            buf[c * capacity + rows] = load(keys, c * 256 + j)
+        if order > 0:
+            for c in range(vo):
+                buf[(kc + c) * capacity + rows] = former[c]
+        else:
+            for c in range(vo):
+                buf[(kc + c) * capacity + rows] = values[c]
+        if with_epoch:
+            buf[(kc + vo) * capacity + rows] = epoch
+        buf[(kc + vo + 1) * capacity + rows] = diff
+        rows += 1
+        if not both:
+            break
+        both = False
+        order = -order
+        diff = -former[vo] if order > 0 else values[vo]
+    return rows
+
+
+@inner
+def batch_head(buf, capacity, rows, kc, vo, moment, only):
+    """The head of an emitted batch over its buffer of keys, values, epoch and diff. If `only` >= 0 it is every row's epoch."""
+    rounds = len(moment)
+    spec = np.empty(kc + vo + rounds + 2, np.int64)
+    constants = np.empty(rounds + 1, np.int64)
+    for c in range(kc + vo + 1):
+        spec[c] = c
+    for c in range(rounds):
+        spec[kc + vo + 1 + c] = -1 - c
+        constants[c] = moment[c]
+    spec[kc + vo + 1 + rounds] = kc + vo + 1
+    if only >= 0:
+        spec[kc + vo] = -1 - rounds
+        constants[rounds] = only
+    return head_of_columns(buf, capacity, rows, spec, constants)
 
 
 @inner

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.kernels.aggregate import accumulate_row, accumulators, finish
+from tektite.kernels.aggregate import accumulate_block, accumulate_row, accumulators, finish
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.group import (
+    batch_head,
     fresh_epochs,
     key_epochs,
     later_work,
@@ -31,10 +32,11 @@ from tektite.kernels.group import (
     seek_sources,
     shown,
     walk,
+    write_change,
     write_records,
 )
 from tektite.kernels.memory import load
-from tektite.kernels.records import columns_room, head_of_columns, room, sort_records
+from tektite.kernels.records import columns_room, room, sort_records
 from tektite.kernels.rows import count, new_head, set_constant, set_stored, value
 
 # The operators. LINEAR takes five words for each output column (see aggregate.py); FIRST and LAST take k;
@@ -110,15 +112,15 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     # Sources that results are computed from: with old results from the input, that is the old input and the work.
     n_want = n_history if from_output != 0 else n_all
 
-    frame = np.empty(6 * n_all + n_work + 2 * 256 * n_all + kc * 256 + 257, np.int64)
+    frame = np.empty(7 * n_all + n_work + 2 * 256 * n_all + kc * 256 + 257, np.int64)
     heads = frame[:n_all]
     time_at = frame[n_all : 2 * n_all]
     times = frame[2 * n_all : 3 * n_all]
     tests = frame[3 * n_all : 4 * n_all]
     starts = frame[4 * n_all : 5 * n_all]
-    cursors = frame[5 * n_all : 6 * n_all]
-    work_cursors = frame[6 * n_all : 6 * n_all + n_work]
-    begin = frame.ctypes.data + 8 * (6 * n_all + n_work)
+    cursors = frame[5 * n_all : 7 * n_all]
+    work_cursors = frame[7 * n_all : 7 * n_all + n_work]
+    begin = frame.ctypes.data + 8 * (7 * n_all + n_work)
     end = begin + 8 * 256 * n_all
     keys = end + 8 * 256 * n_all
     firsts = keys + 8 * 256 * kc
@@ -181,20 +183,48 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
             for w in range(many * slots):
                 acc[w] = 0
             for s in range(n_want):
-                if s == n_past and from_output == 0:
-                    prior[: many * slots] = acc[: many * slots]
                 head = heads[s]
+                if s == n_past:
+                    for w in range(many * slots):
+                        prior[w] = acc[w]
                 if s >= n_past and time_at[s] != nd:
                     continue
                 diff_at = time_at[s] + times[s]
+                if from_output == 0 or tests[s] == 0:
+                    at = 8 * 256 * s
+                    wrong = accumulate_block(
+                        head, begin + at, end + at, many, kc, diff_at, nf, params, vo, linear, acc, slots
+                    )
+                    if wrong >= 0:
+                        bad = wrong
+                else:
+                    for j in range(many):
+                        for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+                            if shown(head, nd, times[s], i, moment):
+                                if not accumulate_row(head, i, kc, diff_at, nf, params, vo, linear, acc, j * slots):
+                                    bad = j
+            if from_output == 0 and single and bad < 0:
+                # The common case, and the one that bulk loads take: two sums for each key, and no more.
+                buf, capacity = columns_room(buf, capacity, width, rows, 2 * many)
                 for j in range(many):
-                    for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
-                        if from_output != 0 and tests[s] != 0 and not shown(head, nd, times[s], i, moment):
-                            continue
-                        if not accumulate_row(head, i, kc, diff_at, nf, params, vo, linear, acc, j * slots):
-                            bad = j
+                    n_former = 0
+                    if past_rows > 0:
+                        n_former = finish(prior, j * slots, nf, params, vo, linear, least, former, 0)
+                    n_values = finish(acc, j * slots, nf, params, vo, linear, least, values, 0)
+                    if n_former < 0 or n_values < 0:
+                        bad = j
+                        break
+                    former[vo] = 1
+                    values[vo] = 1
+                    rows = write_change(
+                        former, n_former, values, n_values, keys, j, kc, vo, only, False, buf, capacity, rows
+                    )
+                if bad < 0:
+                    continue
 
         for j in range(many):
+            if bad >= 0:
+                break
             low = only
             high = only
             if not single:
@@ -280,7 +310,18 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                         heads, n_want, tests, time_at, times, begin, end, j, cursors, kc, nd, vo, least, op == LAST,
                         epoch, moment, values, 0,
                     )  # fmt: skip
-                if n_values != n_former or not same_values(values, 0, former, 0, n_values, vo + 1):
+                if n_epochs == 1 and n <= 1 and n_former + n <= 1 and n_values <= 1:
+                    if n == 1:
+                        for c in range(vo):
+                            former[c] = list_[c]
+                        former[vo] = -list_[vo + 1]
+                        n_former = 1
+                        n = 0
+                    buf, capacity = columns_room(buf, capacity, width, rows, 2)
+                    rows = write_change(
+                        former, n_former, values, n_values, keys, j, kc, vo, low, not single, buf, capacity, rows
+                    )
+                elif n_values != n_former or not same_values(values, 0, former, 0, n_values, vo + 1):
                     list_, n = push_values(list_, n, former, 0, n_former, vo, epoch, -1)
                     list_, n = push_values(list_, n, values, 0, n_values, vo, epoch, 1)
                     former, values = values, former
@@ -288,20 +329,12 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
             if n > 0:
                 buf, capacity = columns_room(buf, capacity, width, rows, n)
                 rows = write_records(list_, n, keys, j, kc, vo, buf, capacity, rows)
-            if bad >= 0:
-                break
         if bad >= 0:
             status[0] = OVERFLOW
             for c in range(kc):
                 status[1 + c] = load(keys, c * 256 + bad)
 
-    spec = np.empty(kc + vo + nt + 1, np.int64)
-    for c in range(kc + vo + 1):
-        spec[c] = c
-    for c in range(1, nt):
-        spec[kc + vo + c] = -c
-    spec[kc + vo + nt] = kc + vo + 1
-    buf, head = head_of_columns(buf, capacity, rows, spec, moment)
+    buf, head = batch_head(buf, capacity, rows, kc, vo, moment, only)
     todo_buf, todo_head = head_of_todo(todo, n_todo, kc, nt)
     frame[0] = 0  # keeps the frame alive up to here
     return buf, head, todo_buf, todo_head, status
