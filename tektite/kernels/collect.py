@@ -192,6 +192,6 @@ def settle(requests, wants, old, shape, moment, lo, hi):
                 buf, capacity = columns_room(buf, capacity, width, rows, n)
                 rows = write_records(list_, n, keys, j, kc, vo, buf, capacity, rows)
         start = load(firsts, many)
-    buf, head = batch_head(buf, capacity, rows, kc, vo, moment, -1)
+    buf, head = batch_head(buf, capacity, rows, kc, vo, moment, -1, False)
     frame[0] = 0  # keeps the frame alive up to here
     return buf, head

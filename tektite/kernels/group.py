@@ -470,11 +470,75 @@ def write_change(former, n_former, values, n_values, keys, j, kc, vo, epoch, wit
 
 
 @inner
-def batch_head(buf, capacity, rows, kc, vo, moment, only):
-    """The head of an emitted batch over its buffer of keys, values, epoch and diff. If `only` >= 0 it is every row's epoch."""
+def write_block(results, had, many, keys, kc, vo, buf, capacity, rows, plus):
+    """Write the changes of a block of keys from former results (at address `results`, if `had`) to new ones (behind them),
+    each as `finish_block` leaves them. Diffs are not written while all rows so far have diff 1 (`plus`). Returns the number of
+    rows then, and whether that still holds.
+    """
+    side = 256 * (vo + 1)
+    picks = results + 8 * 2 * side
+    n = 0
+    lost = False
+    for j in range(many):
+        former = had and load(results, 256 * vo + j) != 0
+        new = load(results, side + 256 * vo + j) != 0
+        if not former:
+            store(picks, n, side + j)
+            n += 1 if new else 0
+            continue
+        order = 0
+        if new:
+            for v in range(vo):
+                x = load(results, 256 * v + j)
+                y = load(results, side + 256 * v + j)
+                if x != y:
+                    order = -1 if x < y else 1
+                    break
+            if order == 0:
+                continue
+        lost = True
+        if order > 0:
+            store(picks, n, side + j)
+            n += 1
+        store(picks, n, j)
+        n += 1
+        if order < 0:
+            store(picks, n, side + j)
+            n += 1
+    at = buf.ctypes.data + 8 * rows
+    for c in range(kc):
+        column = at + 8 * capacity * c
+        for q in range(n):
+            store(column, q, load(keys, 256 * c + (load(picks, q) & 255)))
+    for v in range(vo):
+        column = at + 8 * capacity * (kc + v)
+        for q in range(n):
+            store(column, q, load(results, 256 * v + load(picks, q)))
+    if plus and lost:
+        plus = False
+        write_ones(buf, (kc + vo + 1) * capacity, rows)
+    if not plus:
+        column = at + 8 * capacity * (kc + vo + 1)
+        for q in range(n):
+            store(column, q, 1 if load(picks, q) >= side else -1)
+    return rows + n, plus
+
+
+@inner
+def write_ones(buf, at, many):
+    """Write the diffs that were left out."""
+    for i in range(many):
+        buf[at + i] = 1
+
+
+@inner
+def batch_head(buf, capacity, rows, kc, vo, moment, only, plus):
+    """The head of an emitted batch over its buffer of keys, values, epoch and diff. If `only` >= 0 it is every row's epoch;
+    if `plus` every diff is 1.
+    """
     rounds = len(moment)
     spec = np.empty(kc + vo + rounds + 2, np.int64)
-    constants = np.empty(rounds + 1, np.int64)
+    constants = np.empty(rounds + 2, np.int64)
     for c in range(kc + vo + 1):
         spec[c] = c
     for c in range(rounds):
@@ -484,6 +548,9 @@ def batch_head(buf, capacity, rows, kc, vo, moment, only):
     if only >= 0:
         spec[kc + vo] = -1 - rounds
         constants[rounds] = only
+    if plus:
+        spec[kc + vo + 1 + rounds] = -2 - rounds
+        constants[rounds + 1] = 1
     return head_of_columns(buf, capacity, rows, spec, constants)
 
 

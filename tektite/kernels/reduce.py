@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.kernels.aggregate import accumulate_block, accumulate_row, accumulators, finish
+from tektite.kernels.aggregate import accumulate_block, accumulate_row, accumulators, finish, finish_block
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.group import (
     batch_head,
@@ -37,7 +37,9 @@ from tektite.kernels.group import (
     time_of,
     times_of,
     walk,
+    write_block,
     write_change,
+    write_ones,
     write_records,
 )
 from tektite.kernels.memory import load
@@ -117,13 +119,14 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     # Sources that results are computed from: with old results from the input, that is the old input and the work.
     n_want = n_history if from_output != 0 else n_all
 
-    frame = np.empty(8 * n_all + 2 * 256 * n_all + kc * 256 + 257, np.int64)
+    frame = np.empty(8 * n_all + 2 * 256 * n_all + kc * 256 + 257 + 2 * 256 * (vo + 2), np.int64)
     table = frame.ctypes.data
     cursors = table + 8 * 6 * n_all
     begin = cursors + 8 * 2 * n_all
     end = begin + 8 * 256 * n_all
     keys = end + 8 * 256 * n_all
     firsts = keys + 8 * 256 * kc
+    results = firsts + 8 * 257
     rounds = moment.ctypes.data
 
     only = one_epoch(work, work_nd, lo, hi, from_output)
@@ -150,6 +153,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     capacity = work_rows + 8 if past_rows == 0 else 2 * work_rows + 8
     buf = np.empty(width * capacity, np.int64)
     rows = 0
+    plus = True
     todo = np.empty(16, np.int64)
     n_todo = 0
     linear = op == LINEAR
@@ -197,21 +201,18 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
             if from_output == 0 and single and bad < 0:
                 # The common case, and the one that bulk loads take: two sums for each key, and no more.
                 buf, capacity = columns_room(buf, capacity, width, rows, 2 * many if past_rows > 0 else many)
-                for j in range(many):
-                    n_former = 0
-                    if past_rows > 0:
-                        n_former = finish(prior, j * slots, nf, params, vo, linear, least, former, 0)
-                    n_values = finish(acc, j * slots, nf, params, vo, linear, least, values, 0)
-                    if n_former < 0 or n_values < 0:
-                        bad = j
-                        break
-                    former[vo] = 1
-                    values[vo] = 1
-                    rows = write_change(
-                        former, n_former, values, n_values, keys, j, kc, vo, only, False, buf, capacity, rows
-                    )
+                if past_rows > 0:
+                    bad = finish_block(prior, many, slots, nf, params, vo, linear, least, results)
+                wrong = finish_block(acc, many, slots, nf, params, vo, linear, least, results + 8 * 256 * (vo + 1))
+                bad = max(bad, wrong)
                 if bad < 0:
+                    rows, plus = write_block(
+                        results, past_rows > 0, many, keys, kc, vo, buf, capacity, rows, plus
+                    )
                     continue
+        if plus:
+            plus = False
+            write_ones(buf, (kc + vo + 1) * capacity, rows)
 
         for j in range(many):
             if bad >= 0:
@@ -243,7 +244,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                     table, n_history, n_past, begin, end, j, kc, vo, rounds, low, list_, n
                 )
             elif summed:
-                n_former = finish(prior, j * slots, nf, params, vo, linear, least, former, 0)
+                n_former = finish(prior, j * slots, nf, params, vo, linear, least, former)
                 former[vo] = 1
             else:
                 former, n_former = walk(
@@ -289,7 +290,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                         ):  # fmt: skip
                             bad = j
                         event += 1
-                    n_values = finish(acc, j * slots, nf, params, vo, linear, least, values, 0)
+                    n_values = finish(acc, j * slots, nf, params, vo, linear, least, values)
                     values[vo] = 1
                     if n_values < 0 or n_former < 0:
                         bad = j
@@ -324,7 +325,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
             for c in range(kc):
                 status[1 + c] = load(keys, c * 256 + bad)
 
-    buf, head = batch_head(buf, capacity, rows, kc, vo, moment, only)
+    buf, head = batch_head(buf, capacity, rows, kc, vo, moment, only, plus)
     todo_buf, todo_head = head_of_todo(todo, n_todo, kc, nt)
     frame[0] = 0  # keeps the frame alive up to here
     return buf, head, todo_buf, todo_head, status
