@@ -273,37 +273,6 @@ def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, backward, epoch,
             store(cursors, 2 * active + 1, past - 1 if backward else first)
             active += 1
     left = k
-    if active == 1 and k == 1:
-        # One value out of one source: by far the most frequent case.
-        s = load(cursors, 0)
-        head = head_of(table, s)
-        column = time_of(table, s)
-        count_at = column + times_of(table, s)
-        test = test_of(table, s)
-        first = load(begin, s * 256 + j)
-        past = load(end, s * 256 + j)
-        i = load(cursors, 1)
-        total = 0
-        while i >= first and i < past:
-            if test == 0 or (value(head, column, i) <= epoch and shown(head, column, times_of(table, s), i, moment)):
-                total += value(head, count_at, i)
-            ahead = i + step
-            more = ahead >= first and ahead < past
-            if more:
-                for c in range(kc, nd):
-                    if value(head, c, i) != value(head, c, ahead):
-                        more = False
-                        break
-            if not more:
-                if total > 0:
-                    list_ = room(list_, n * (vo + 1), vo + 1)
-                    for c in range(vo):
-                        list_[n * (vo + 1) + c] = value(head, kc + c, i)
-                    list_[n * (vo + 1) + vo] = 1
-                    return list_, n + 1
-                total = 0
-            i = ahead
-        return list_, n
     while left != 0:
         best = -1
         chosen = 0
@@ -358,6 +327,119 @@ def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, backward, epoch,
             list_[n * (vo + 1) + vo] = total
             n += 1
     return list_, n
+
+
+@inner
+def top_value(table, sources, begin, end, j, cursors, kc, nd, vo, backward, epoch, moment, out):
+    """What `walk` finds with k = 1, written as column words out[256 * c + j]. Returns whether there is any: 1 or 0."""
+    step = -1 if backward else 1
+    active = 0
+    for s in range(sources):
+        first = load(begin, s * 256 + j)
+        past = load(end, s * 256 + j)
+        if first < past:
+            store(cursors, 2 * active, s)
+            store(cursors, 2 * active + 1, past - 1 if backward else first)
+            active += 1
+    while True:
+        best = -1
+        chosen = 0
+        row = 0
+        for a in range(active):
+            s = load(cursors, 2 * a)
+            i = load(cursors, 2 * a + 1)
+            if i < load(begin, s * 256 + j) or i >= load(end, s * 256 + j):
+                continue
+            better = best < 0
+            if not better:
+                for c in range(kc, nd):
+                    x = value(head_of(table, s), c, i)
+                    y = value(chosen, c, row)
+                    if x != y:
+                        better = (x < y) != backward
+                        break
+            if better:
+                best = a
+                chosen = head_of(table, s)
+                row = i
+        if best < 0:
+            return 0
+        total = 0
+        for a in range(best, active):
+            s = load(cursors, 2 * a)
+            head = head_of(table, s)
+            test = test_of(table, s)
+            column = time_of(table, s)
+            times = times_of(table, s)
+            i = load(cursors, 2 * a + 1)
+            first = load(begin, s * 256 + j)
+            past = load(end, s * 256 + j)
+            while i >= first and i < past:
+                same = True
+                if i != row or head != chosen:
+                    for c in range(kc, nd):
+                        if value(head, c, i) != value(chosen, c, row):
+                            same = False
+                            break
+                if not same:
+                    break
+                if test == 0 or (value(head, column, i) <= epoch and shown(head, column, times, i, moment)):
+                    total += value(head, column + times, i)
+                i += step
+            store(cursors, 2 * a + 1, i)
+        if total > 0:
+            for c in range(vo):
+                store(out, 256 * c + j, value(chosen, kc + c, row))
+            return 1
+
+
+@inner
+def output_value(table, first, last, begin, end, j, kc, vo, moment, found, out):
+    """The one value that the operator's own output shows of key j, as column words out[256 * c + j]. Returns 1, or 0 if it
+    shows nothing, or -1 if it shows anything else or lies in more than 16 rows. `found` is scratch for 32 words.
+    """
+    n = 0
+    for s in range(first, last):
+        head = head_of(table, s)
+        for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+            if test_of(table, s) == 0 or shown(head, time_of(table, s), times_of(table, s), i, moment):
+                if n == 16:
+                    return -1
+                store(found, 2 * n, head)
+                store(found, 2 * n + 1, i)
+                n += 1
+    if n == 0:
+        return 0
+    diff_at = time_of(table, first) + times_of(table, first)
+    answer = -1
+    for a in range(n):
+        head = load(found, 2 * a)
+        i = load(found, 2 * a + 1)
+        total = value(head, diff_at, i)
+        for b in range(n):
+            if b == a:
+                continue
+            other = load(found, 2 * b)
+            k = load(found, 2 * b + 1)
+            same = True
+            for c in range(kc, kc + vo):
+                if value(head, c, i) != value(other, c, k):
+                    same = False
+                    break
+            if same:
+                if b < a:
+                    total = 0
+                    break
+                total += value(other, diff_at, k)
+        if total != 0:
+            if total != 1 or answer >= 0:
+                return -1
+            answer = a
+    if answer < 0:
+        return 0
+    for c in range(vo):
+        store(out, 256 * c + j, value(load(found, 2 * answer), kc + c, load(found, 2 * answer + 1)))
+    return 1
 
 
 @inner

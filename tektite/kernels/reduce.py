@@ -26,6 +26,7 @@ from tektite.kernels.group import (
     needs_test,
     next_keys,
     one_epoch,
+    output_value,
     push_output,
     push_values,
     same_values,
@@ -36,13 +37,14 @@ from tektite.kernels.group import (
     test_of,
     time_of,
     times_of,
+    top_value,
     walk,
     write_block,
     write_change,
     write_ones,
     write_records,
 )
-from tektite.kernels.memory import load
+from tektite.kernels.memory import load, store
 from tektite.kernels.records import columns_room, room, sort_records
 from tektite.kernels.rows import count, new_head, set_constant, set_stored, value
 
@@ -119,7 +121,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     # Sources that results are computed from: with old results from the input, that is the old input and the work.
     n_want = n_history if from_output != 0 else n_all
 
-    frame = np.empty(8 * n_all + 2 * 256 * n_all + kc * 256 + 257 + 2 * 256 * (vo + 2), np.int64)
+    frame = np.empty(8 * n_all + 2 * 256 * n_all + kc * 256 + 257 + 2 * 256 * (vo + 2) + 32, np.int64)
     table = frame.ctypes.data
     cursors = table + 8 * 6 * n_all
     begin = cursors + 8 * 2 * n_all
@@ -127,6 +129,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     keys = end + 8 * 256 * n_all
     firsts = keys + 8 * 256 * kc
     results = firsts + 8 * 257
+    scratch = results + 8 * 2 * 256 * (vo + 2)
     rounds = moment.ctypes.data
 
     only = one_epoch(work, work_nd, lo, hi, from_output)
@@ -210,6 +213,37 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                         results, past_rows > 0, many, keys, kc, vo, buf, capacity, rows, plus
                     )
                     continue
+        elif single and least == 1:
+            # The first or last value of each key, one at most, against the one shown before: minimum and maximum.
+            marked = n_todo
+            usual = True
+            for j in range(many):
+                if from_output != 0:
+                    if scan_history(table, n_past, begin, end, j, rounds, only) & 2 != 0:
+                        epochs[0] = only
+                        list_, n = later_work(table, n_past, nt, begin, end, j, rounds, lo, hi, epochs, 1, list_)
+                        todo, n_todo = push_todo(todo, n_todo, keys, j, kc, nt, list_, n)
+                    former_there = output_value(
+                        table, n_history, n_past, begin, end, j, kc, vo, rounds, scratch, results
+                    )
+                    if former_there < 0:
+                        usual = False
+                        break
+                else:
+                    former_there = top_value(
+                        table, n_history, begin, end, j, cursors, kc, nd, vo, op == LAST, only, rounds, results
+                    )
+                store(results, 256 * vo + j, former_there)
+                there = top_value(
+                    table, n_want, begin, end, j, cursors, kc, nd, vo, op == LAST, only, rounds,
+                    results + 8 * 256 * (vo + 1),
+                )  # fmt: skip
+                store(results, 256 * (2 * vo + 1) + j, there)
+            if usual:
+                buf, capacity = columns_room(buf, capacity, width, rows, 2 * many if past_rows > 0 else many)
+                rows, plus = write_block(results, True, many, keys, kc, vo, buf, capacity, rows, plus)
+                continue
+            n_todo = marked
         if plus:
             plus = False
             write_ones(buf, (kc + vo + 1) * capacity, rows)
