@@ -275,15 +275,11 @@ class Renderer:
         for side, source, predicate in filters:
             if predicate is not None:
                 names = source.schema.names
-                positions = {
-                    names[c]: (at, source.schema.types[c]) for at, (s, c) in enumerate(produced) if s == side
-                }
+                positions = {names[c]: (at, source.schema.types[c]) for at, (s, c) in enumerate(produced) if s == side}
                 stream = self._filtered(stream, predicate, positions, len(produced))
         return stream if len(produced) == len(wanted) else stream.then(SelectStep(range(len(wanted))))
 
-    def _filtered(
-        self, stream: Stream, predicate: Expr, positions: dict[str, tuple[int, Type]], width: int
-    ) -> Stream:
+    def _filtered(self, stream: Stream, predicate: Expr, positions: dict[str, tuple[int, Type]], width: int) -> Stream:
         """A stream's rows for which a predicate over some of its columns is true, with all their columns."""
         unnamed = {f" {at}": (at, Int) for at in range(width)}
         outputs = [col(name) for name in unnamed]
