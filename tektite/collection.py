@@ -450,7 +450,7 @@ class Loop:
 
     def __init__(self, name: str = "loop", limit: int = ROUND_LIMIT) -> None:
         outer = _loops.get()
-        self._plan = plan.Loop(name, limit, outer[-1]._plan if outer else None)
+        self._plan: plan.Loop = plan.Loop(name, limit, outer[-1]._plan if outer else None)
         self.name = name
 
     def __enter__(self) -> Loop:

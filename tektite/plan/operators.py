@@ -16,8 +16,8 @@ from tektite.expr import Expr
 from tektite.schema import Schema
 
 if TYPE_CHECKING:
-    from tektite.dataflow.flow import Source
     from tektite.dataflow.arrange import Arranged
+    from tektite.dataflow.flow import Source
 
 
 @dataclass(eq=False, frozen=True)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
 from tektite.dataflow import arrange, loop, reduce
 from tektite.dataflow import join as join_node
 from tektite.dataflow.arrange import Arranged
@@ -254,8 +252,8 @@ class Renderer:
         arranged_right = self.arranged(
             right, tuple(right_columns[c] for c in operator.right_key), arranged_left.sharded_by, key
         )
-        for side in (arranged_left, arranged_right):
-            self._pass_in(side.scope, scope)
+        self._pass_in(arranged_left.scope, scope)
+        self._pass_in(arranged_right.scope, scope)
         columns = (left_columns, right_columns)
         wanted = [(side, columns[side][column]) for side, column in operator.outputs]
         filters = [(0, left, left_filter), (1, right, right_filter)]
