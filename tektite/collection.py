@@ -319,7 +319,7 @@ class Collection:
         names = self.schema.names
         return self.reduce(extreme, by=names[:keys], **{names[keys]: types.String})
 
-    def top(self, k: int, order_by: str | Sequence[str], by: Columns = (), descending: bool | Sequence[bool] = False) -> Collection:  # fmt: skip
+    def top(self, k: int, order_by: Columns, by: Columns = (), descending: bool | Sequence[bool] = False) -> Collection:
         """The first `k` rows of each group in an order; NULLs come last.
 
         Rows that are equal in the ordering columns are taken in the order of their other words, whatever that is.
@@ -373,7 +373,9 @@ class Collection:
 
     # ------------------------------------------------------------------ loops
 
-    def iterate(self, body: Callable[[Collection], Collection], limit: int = ROUND_LIMIT, name: str = "iterate") -> Collection:  # fmt: skip
+    def iterate(
+        self, body: Callable[[Collection], Collection], limit: int = ROUND_LIMIT, name: str = "iterate"
+    ) -> Collection:
         """Apply `body` again and again, beginning with this collection, until nothing changes.
 
         >>> import tektite as tk

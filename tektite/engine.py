@@ -178,7 +178,7 @@ class Engine:
         flow = self._catalog.new_flow(name)
         scribe = Scribe(self._catalog, name)
         try:
-            renderer = Renderer(flow, scribe, self.dictionary)
+            renderer = Renderer(flow, scribe, self.dictionary, operator)
             lead = keys or renderer.any_order(operator, len(operator.schema.names))[:1]
             arranged = renderer.arranged(operator, lead, None)
             flow.settle_start()
