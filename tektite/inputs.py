@@ -49,6 +49,7 @@ class Input(Collection):
     """
 
     failure: TektiteError | None = None
+    flow = None
 
     def __init__(
         self, engine: Engine, name: str, schema: Schema, key: Sequence[int], semantics: str, stream: bool, epoch: int
