@@ -257,7 +257,7 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
     width = outputs + nt + 1
     head = new_head(rows, width)
     if rows == 0:
-        work[0] = 0
+        work[0] = 0  # keeps the scratch alive up to here
         return np.empty(0, np.int64), head
     stored = 0
     for c in range(width):
@@ -310,7 +310,7 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
             stored += 1
 
     buf = np.empty(stored * rows, np.int64)
-    zero = np.zeros(1, np.int64)
+    work[0] = 0  # what a missing time column reads
     for c in range(width):
         if head[4 + 3 * c] == 0:
             continue
@@ -330,7 +330,7 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
                     o = _write_data(found, first, last, 1, address(b, pick - nd_a), mask(b, pick - nd_a), out, o)
             elif c < outputs + nt:
                 t = c - outputs
-                x = zero.ctypes.data
+                x = keys
                 y = x
                 x_mask = 0
                 y_mask = 0
@@ -354,6 +354,5 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
             set_constant(head, c, load(out, 0))
         else:
             set_stored(head, c, out)
-    zero[0] = 0
-    work[0] = 0
+    work[0] = 0  # keeps the scratch alive up to here
     return buf, head
