@@ -14,7 +14,9 @@ SPREADS = {
     "all words": lambda r, n: r.integers(-(2**63) + 1, 2**63 - 1, n),
     "runs of equal words": lambda r, n: r.integers(0, n // 50, n),
     "steep": lambda r, n: (r.random(n) ** 6 * 2**60).astype(np.int64),
-    "even with a cluster": lambda r, n: np.concatenate([r.integers(0, 10**9, n - n // 40), 5 * 10**8 + np.arange(n // 40)]),
+    "even with a cluster": lambda r, n: np.concatenate(
+        [r.integers(0, 10**9, n - n // 40), 5 * 10**8 + np.arange(n // 40)]
+    ),
     "two words": lambda r, n: r.integers(0, 2, n) * 2**40,
 }
 

@@ -1,9 +1,10 @@
 """Finding keys in sorted rows.
 
 A *block* holds up to BLOCK keys in ascending order, column by column: key j's column c is word c * BLOCK + j.
-`seek_block` finds, for each of them, the first row whose leading columns are not smaller. Where keys lie far apart in the
-rows, all of a block's searches advance together, so that their cache misses overlap: by interpolation if the first column
-grows evenly, else binary searches; where they lie close, each search gallops from where the one before it ended. Either way the work follows the keys, never the rows.
+`seek_block` finds, for each of them, the first row whose leading columns are not smaller. Where keys lie far apart in
+the rows, all of a block's searches advance together, so that their cache misses overlap: by interpolation if the first
+column grows evenly, else binary searches; where they lie close, each search gallops from where the one before it ended.
+Either way the work follows the keys, never the rows.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def prefetch(typing_context: Any, address: Any) -> Any:
 
 @inner
 def compare_rows(a, i, b, k, columns):
-    """-1, 0 or 1 as row i of the rows at `a` is before, equal to or after row k of those at `b` in their first columns."""
+    """-1, 0 or 1 as row i of the rows at `a` is before, equal to or after row k of those at `b` in their first
+    columns.
+    """
     for c in range(columns):
         x = value(a, c, i)
         y = value(b, c, k)
@@ -57,7 +60,7 @@ def compare_key(head, i, keys, j, kc):
     """-1, 0 or 1 as row i is before, equal to or after key j of the block at address `keys`."""
     for c in range(kc):
         x = value(head, c, i)
-        y = load(keys, c * 256 + j)
+        y = load(keys, c * BLOCK + j)
         if x != y:
             return -1 if x < y else 1
     return 0
@@ -181,9 +184,9 @@ def _even(at, start, length):
 
 @inner
 def _seek_even(at, start, rows, keys, many, found):
-    """Lower bounds in an even column. The place of a word follows from its value up to an error that grows like the root of
-    the distance, so three guesses, each corrected by the word found at the one before, come within a few rows: a third of
-    the cache misses of a binary search. A key that is not near its last guess gallops from there.
+    """Lower bounds in an even column. The place of a word follows from its value up to an error that grows like the
+    root of the distance, so three guesses, each corrected by the word found at the one before, come within a few rows:
+    a third of the cache misses of a binary search. A key that is not near its last guess gallops from there.
     """
     low = np.float64(load(at, start))
     last = np.float64(rows - 1)
@@ -289,8 +292,8 @@ def seek_block(head, start, keys, many, kc, found):
 
 @inner
 def gather_block(head, start, kc, keys, firsts):
-    """Copy the next up to BLOCK distinct keys from row `start` on into the block at `keys`, the rows at which they begin,
-    and one past the last one's end, to `firsts`. Returns how many.
+    """Copy the next up to BLOCK distinct keys from row `start` on into the block at `keys`, the rows at which they
+    begin, and one past the last one's end, to `firsts`. Returns how many.
     """
     rows = count(head)
     many = 0
@@ -301,7 +304,7 @@ def gather_block(head, start, kc, keys, firsts):
         return 1 if start < rows else 0
     if kc == 1 and mask(head, 0) != 0:
         at = address(head, 0)
-        while i < rows and many < 256:
+        while i < rows and many < BLOCK:
             word = load(at, i)
             store(keys, many, word)
             store(firsts, many, i)
@@ -310,9 +313,9 @@ def gather_block(head, start, kc, keys, firsts):
             if i < rows and load(at, i) == word:
                 i = group_end(head, rows, i, keys, many - 1, kc)
     else:
-        while i < rows and many < 256:
+        while i < rows and many < BLOCK:
             for c in range(kc):
-                store(keys, c * 256 + many, value(head, c, i))
+                store(keys, c * BLOCK + many, value(head, c, i))
             store(firsts, many, i)
             many += 1
             i = group_end(head, rows, i, keys, many - 1, kc)
@@ -324,7 +327,7 @@ def gather_block(head, start, kc, keys, firsts):
 def has_null(keys, j, kc):
     """Whether any column of key j is NULL."""
     for c in range(kc):
-        if load(keys, c * 256 + j) == NULL:
+        if load(keys, c * BLOCK + j) == NULL:
             return True
     return False
 
