@@ -35,7 +35,8 @@ from tektite.kernels.seek import BLOCK, gather_block
 
 
 @kernel(
-    "Tuple((int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))(int64[::1], int64[::1], int64[::1],"
+    "Tuple((int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))"
+    "(int64[::1], int64[::1], int64[::1],"
     " int64[::1], int64[::1], int64[::1], int64, int64)"
 )
 def collect(work, work_nd, input, old, shape, moment, lo, hi):

@@ -90,7 +90,8 @@ def push_todo(todo, n, keys, j, kc, nt, list_, many):
 
 
 @kernel(
-    "Tuple((int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))(int64[::1], int64[::1], int64[::1], int64[::1],"
+    "Tuple((int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))"
+    "(int64[::1], int64[::1], int64[::1], int64[::1],"
     " int64[::1], int64[::1], int64[::1], int64, int64)"
 )
 def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
