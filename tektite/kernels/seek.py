@@ -186,7 +186,7 @@ def _even(at, start, length):
 def _seek_even(at, start, rows, keys, many, found):
     """Lower bounds in an even column. The place of a word follows from its value up to an error that grows like the
     root of the distance, so three guesses, each corrected by the word found at the one before, come within a few rows:
-    a third of the cache misses of a binary search. A key that is not near its last guess gallops from there.
+    fewer cache lines than a binary search touches. A key that is not near its last guess gallops from there.
     """
     low = np.float64(load(at, start))
     last = np.float64(rows - 1)
