@@ -94,7 +94,7 @@ class Engine:
         self._check_name(name)
         if any(isinstance(option, Type) for option in (key, semantics, stream)):
             raise IncorrectError(
-                f"input {name!r}: key, semantics and stream are options; pass columns of these names as {{"name": type}}"
+                f"input {name!r}: key, semantics and stream are options; pass columns of these names in a dict"
             )
         if semantics not in SEMANTICS:
             raise IncorrectError(f"input {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
