@@ -15,7 +15,7 @@ import numpy as np
 
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.memory import load, store
-from tektite.kernels.pages import empty_words
+from tektite.kernels.pages import address_of, empty_words, prefetch
 from tektite.kernels.radix import bit_length, sort_words
 from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored, value
 
@@ -51,7 +51,7 @@ def build(table, nd, nt, nf, lo):
 
     Returns (buf, head); head[0] is -1 if a diff overflows.
     """
-    rows = 0
+    rows = np.int64(0)  # not a literal, for which all that follows would be compiled once more
     for c in range(len(table)):
         rows += count(table[c])
     if rows == 0:
@@ -165,7 +165,7 @@ def _build_few(table, nd, nt, nf, lo, rows):
                 stored_columns += 1
                 break
     buf = np.empty(stored_columns * kept, np.int64)
-    at = buf.ctypes.data
+    at = address_of(buf)
     for j in range(columns):
         if head[4 + 3 * j] != 0:
             set_stored(head, j, at)
@@ -240,8 +240,8 @@ def _build_many(table, nd, nt, nf, lo, rows):
     bits = np.empty(columns, np.int64)
     nullable = np.empty(columns, np.int64)
     _ranges(table, nd, keys, columns, lo, low, bits, nullable)
-    key_bits = 0
-    diff_bits = 0
+    key_bits = np.int64(0)
+    diff_bits = np.int64(0)
     for j in range(columns):
         if j < keys:
             key_bits += bits[j]
@@ -277,7 +277,7 @@ def _build_packed(table, nd, keys, columns, lo, rows, low, bits, nullable, diff_
 
 @inner
 def _sorted(words, spare, rows, low):
-    if sort_words(words.ctypes.data, spare.ctypes.data, rows, low) == words.ctypes.data:
+    if sort_words(address_of(words), address_of(spare), rows, low) == address_of(words):
         return words
     return spare
 
@@ -386,7 +386,7 @@ def _unpack(words, rows, columns, low, bits, nullable, shift):
         varying += bits[j] != 0
     head = new_head(rows, columns)
     buf = empty_words(varying * rows)
-    at = buf.ctypes.data
+    at = address_of(buf)
     for j in range(columns):
         if bits[j] == 0:
             set_constant(head, j, low[j])
@@ -459,7 +459,7 @@ def _fold_packed(words, rows, keys, columns, low, bits, nullable, shift, clear):
             head[4 + 3 * j] = -1
             stored_columns += 1
     buf = empty_words(stored_columns * kept)
-    at = buf.ctypes.data
+    at = address_of(buf)
     for j in range(columns):
         if head[4 + 3 * j] != 0:
             set_stored(head, j, at)
@@ -501,10 +501,10 @@ def _build_gathered(table, nd, keys, columns, lo, rows, low, bits, nullable, key
         offset[j] = stride
         stride += bits[j] != 0
     cell_room = empty_words(rows * stride)
-    cells = cell_room.ctypes.data
+    cells = address_of(cell_room)
     _lay_out(table, nd, keys, columns, lo, low, bits, nullable, offset, stride, key_words, cells)
     order_room = empty_words(rows)
-    order = order_room.ctypes.data
+    order = address_of(order_room)
     _order_rows(cells, rows, stride, key_words, key_bits, order)
     buf, head = _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offset, order)
     cell_room[0] = 0  # both are read by address up to here
@@ -584,8 +584,8 @@ def _order_rows(cells, rows, stride, key_words, key_bits, order):
     shift = np.uint64(number_bits)
     word_room = empty_words(rows)
     spare_room = empty_words(rows)
-    words = word_room.ctypes.data
-    spare = spare_room.ctypes.data
+    words = address_of(word_room)
+    spare = address_of(spare_room)
     # Ranges of rows that agree in all bits before `position`: disjoint, and longer than those settled on the spot.
     pending = np.empty(3 * (rows // _TIED + 2), np.int64)
     pending[0] = 0
@@ -673,7 +673,7 @@ def _settle_ties(cells, stride, word, key_words, order, start, stop):
 def _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offset, order):
     """Gather the rows in order, sum the diffs of equal keys, and write columns.
 
-    Rows come in blocks: fetching a block's cells is one simple loop, so that its cache misses overlap.
+    Rows come in blocks, and while one is worked on the cells of the next are fetched.
     """
     repeats = 0
     for i in range(rows):
@@ -683,54 +683,54 @@ def _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offs
         stored_columns += bits[j] != 0 or (repeats < 0 and j >= keys)
     room = empty_words(stored_columns * rows)
     target = np.zeros(columns, np.int64)
-    at = room.ctypes.data
+    at = address_of(room)
     for j in range(columns):
         if bits[j] != 0 or (repeats < 0 and j >= keys):
             target[j] = at
             at += 8 * rows
     block_room = np.empty(_GATHERED * stride + 1, np.int64)
-    block = block_room.ctypes.data
+    block = address_of(block_room)
     above = np.zeros(columns, np.int64)
-    kept = -1  # the row being written
+    kept = np.int64(-1)  # the row being written
     for begin in range(0, rows, _GATHERED):
         size = min(_GATHERED, rows - begin)
         mixed = 0
+        for i in range(begin + _GATHERED, min(begin + 2 * _GATHERED, rows)):
+            row = (load(order, i) & _MAX) * stride
+            prefetch(cells, row)
+            prefetch(cells, row + stride - 1)
         for i in range(size):
             row = load(order, begin + i)
             mixed |= row
             row = (row & _MAX) * stride
             for x in range(stride):
                 store(block, i * stride + x, load(cells, row + x))
-        if mixed >= 0 and (kept < 0 or _is_kept(target, kept, keys, columns, low)):
-            # Every row of the block has a key of its own.
-            for j in range(columns):
-                if target[j] != 0:
-                    _write_block(block, size, stride, j < keys, low[j], bits[j], nullable[j], offset[j], target[j], kept + 1)
-            if _none_empty(target, kept + 1, kept + size, keys, columns, low):
-                kept += size
-                continue
+        for j in range(columns):
+            if target[j] != 0:
+                _write_block(block, size, stride, j < keys, low[j], bits[j], nullable[j], offset[j], target[j], kept + 1)
+        if mixed >= 0 and _none_empty(target, kept, kept + size, keys, columns, low):
+            kept += size  # every row of the block has a key of its own
+            continue
+        first = kept + 1
         for i in range(size):
-            cell = i * stride
-            if load(order, begin + i) >= 0:
+            row = first + i
+            if load(order, begin + i) < 0:
                 for j in range(keys, columns):
-                    if above[j] != 0:
-                        return overflow_head(columns)
-                if kept < 0 or _is_kept(target, kept, keys, columns, low):
-                    kept += 1
-                for j in range(columns):
-                    if bits[j] != 0:
-                        _write_block(
-                            block + 8 * cell, 1, stride, j < keys, low[j], bits[j], nullable[j], offset[j], target[j], kept
-                        )
-                    elif target[j] != 0:
-                        store(target[j], kept, low[j])
-            else:
-                for j in range(keys, columns):
-                    word = low[j] if bits[j] == 0 else load(block, cell + offset[j])
                     left = load(target[j], kept)
+                    word = load(target[j], row)
                     total = left + word
                     above[j] += carry(left, word, total)
                     store(target[j], kept, total)
+                continue
+            for j in range(keys, columns):
+                if above[j] != 0:
+                    return overflow_head(columns)
+            if kept < 0 or _is_kept(target, kept, keys, columns, low):
+                kept += 1
+            if kept != row:
+                for j in range(columns):
+                    if target[j] != 0:
+                        store(target[j], kept, load(target[j], row))
     for j in range(keys, columns):
         if above[j] != 0:
             return overflow_head(columns)
@@ -761,11 +761,11 @@ def _is_kept(target, row, keys, columns, low):
 
 @inner
 def _none_empty(target, start, last, keys, columns, low):
-    """Whether all rows from start to last have a diff."""
+    """Whether all rows from start (or 0) to last have a diff."""
     for j in range(keys, columns):
         if target[j] == 0 and low[j] != 0:
             return True
-    for row in range(start, last + 1):
+    for row in range(max(start, 0), last + 1):
         if not _is_kept(target, row, keys, columns, low):
             return False
     return True
@@ -808,7 +808,7 @@ def _drop_constants(buf, head):
     if stored_columns * rows == len(buf):
         return buf, head
     lean = empty_words(stored_columns * rows)
-    target = lean.ctypes.data
+    target = address_of(lean)
     for j in range(head[2]):
         if head[4 + 3 * j] != 0:
             at = head[3 + 3 * j]

@@ -12,6 +12,7 @@ import numpy as np
 
 from tektite.kernels.compile import inner
 from tektite.kernels.memory import load, store
+from tektite.kernels.pages import address_of
 
 # A pass writes to one place per value of a digit. Up to 2**10 places their cache lines stay at hand; few rows are not worth
 # clearing that many counters.
@@ -79,12 +80,12 @@ def sort_words(words, spare, size, low):
     the two: returns its address. (Addresses, because Numba's checks for negative indices would cost a third of the time.)
     """
     if size <= _SHORT:
-        _insertion(words, 0, size)
+        _insertion(words, np.int64(0), size)
         return words
     # Ranges still to be sorted are disjoint and longer than _SHORT, which bounds how many there can be.
     pending = np.empty(2 * (size // _SHORT + 2), np.int64)
     room = np.empty(1 << _DIGIT_BITS, np.int64)
-    counts = room.ctypes.data
+    counts = address_of(room)
     pending[0] = 0
     pending[1] = size
     depth = 1
