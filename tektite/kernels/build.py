@@ -1,12 +1,12 @@
 """Build: any number of chunks of updates in any order become one sorted, consolidated rows object.
 
-Promise: the result is sorted by data columns, then time columns (signed); no two rows agree in both; no row's diffs are
-all zero; each diff is the exact sum of its inputs, or the row count is -1 because a sum does not fit 64 bits; columns that
-are constant are not stored and stored ones take exactly as much room as they need.
+Promise: the result is sorted by data columns, then time columns (signed); no two rows agree in both; no row's diffs
+are all zero; each diff is the exact sum of its inputs, or the row count is -1 because a sum does not fit 64 bits;
+columns that are constant are not stored and stored ones take exactly as much room as they need.
 
-How: what varies in a row is packed into as few bits as its ranges allow. If key and diffs fit one word together, those words
-are sorted and everything is unpacked from them. Otherwise words of (leading key bits, row number) are sorted, ties are settled
-by the next bits, and rows are gathered.
+How: what varies in a row is packed into as few bits as its ranges allow. If key and diffs fit one word together,
+those words are sorted and everything is unpacked from them. Otherwise words of (leading key bits, row number) are
+sorted, ties are settled by the next bits, and rows are gathered.
 """
 
 from __future__ import annotations
@@ -179,7 +179,8 @@ def _build_few(table, nd, nt, nf, lo, rows):
 def _ranges(table, nd, keys, columns, lo, low, bits, nullable):
     """For each column: its least word, the bits that its range needs, and whether NULL is set apart.
 
-    NULL lies 2**63 below everything else; were it not taken as "one less than the least", a single one would cost 64 bits.
+    NULL lies 2**63 below everything else; were it not taken as "one less than the least", a single one would cost 64
+    bits.
     """
     for j in range(columns):
         least = _MAX
@@ -484,8 +485,8 @@ def _times(word, factor):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# More than a word of key and diffs: sort row numbers. Each row is laid out as one bit string of its key columns, cut into
-# words and followed by the diffs that vary, so that a gather meets one place in memory per row.
+# More than a word of key and diffs: sort row numbers. Each row is laid out as one bit string of its key columns, cut
+# into words and followed by the diffs that vary, so that a gather meets one place in memory per row.
 
 
 @inner
@@ -707,7 +708,9 @@ def _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offs
                 store(block, i * stride + x, load(cells, row + x))
         for j in range(columns):
             if target[j] != 0:
-                _write_block(block, size, stride, j < keys, low[j], bits[j], nullable[j], offset[j], target[j], kept + 1)
+                _write_block(
+                    block, size, stride, j < keys, low[j], bits[j], nullable[j], offset[j], target[j], kept + 1
+                )
         if mixed >= 0 and _none_empty(target, kept, kept + size, keys, columns, low):
             kept += size  # every row of the block has a key of its own
             continue

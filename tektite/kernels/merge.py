@@ -1,17 +1,19 @@
 """Merge two sorted, consolidated rows objects into one, a little at a time, compacting times on the way.
 
-Promise: however the work is cut into pieces, the result is the sorted, consolidated union of both inputs with each time t
-replaced by rep_F(t), F the frontier given at the start: diffs of rows that agree in data and time are summed exactly (or the
-merge ends with OVERFLOWN), rows without a diff are gone, and columns that turn out constant are known as such.
+Promise: however the work is cut into pieces, the result is the sorted, consolidated union of both inputs with each
+time t replaced by rep_F(t), F the frontier given at the start: diffs of rows that agree in data and time are summed
+exactly (or the merge ends with OVERFLOWN), rows without a diff are gone, and columns that turn out constant are known
+as such.
 
-rep_F(t) is the meet over f in F of join(t, f). Times are tuples of integers, a distributive lattice, so that this equals
-join(t, meet of F): one *floor* per time column, and each coordinate is clamped by itself.
+rep_F(t) is the meet over f in F of join(t, f). Times are tuples of integers, a distributive lattice, so that this
+equals join(t, meet of F): one *floor* per time column, and each coordinate is clamped by itself.
 
-An open merge is an int64 array of state; Python owns it, the inputs and the room for the result's columns. A block of rows is
-merged in phases: *plan* which side each row comes from, *copy* column by column, *fold* rows that became equal. Inputs may
-hold equal data at many times. Clamping keeps the order of times unless it collapses a column that varies and another one behind
-it varies too; then (`GROUPED`) the rows of equal data are sorted again, whole groups at a time. Otherwise (`STREAMED`, or
-`DISTINCT` if no time column varies at all and equal rows can only come from different sides) rows are merged by data and time.
+An open merge is an int64 array of state; Python owns it, the inputs and the room for the result's columns. A block of
+rows is merged in phases: *plan* which side each row comes from, *copy* column by column, *fold* rows that became
+equal. Inputs may hold equal data at many times. Clamping keeps the order of times unless it collapses a column that
+varies and another one behind it varies too; then (`GROUPED`) the rows of equal data are sorted again, whole groups at
+a time. Otherwise (`STREAMED`, or `DISTINCT` if no time column varies at all and equal rows can only come from
+different sides) rows are merged by data and time.
 """
 
 from __future__ import annotations
@@ -90,7 +92,9 @@ def _set_column(state, j, field, word):
 
 @inner
 def _set_side(state, j, side, head, floor, latest):
-    """Describe column j of one input: side is ADDRESS_A or ADDRESS_B. Clamped constants become constants of the state."""
+    """Describe column j of one input: side is ADDRESS_A or ADDRESS_B. Clamped constants become constants of the
+    state.
+    """
     base = FIELDS + PER_COLUMN * j + side
     if mask(head, j) != 0 and latest > floor:
         store(state, base, address(head, j))
@@ -590,8 +594,8 @@ def advance_merges(states, fuel):
 @kernel("int64[::1](int64, int64, int64, int64, int64, int64[:, ::1], int64, int64)")
 def open_merge(a, b, nd, nt, nf, frontier, latest_a, latest_b):
     """The state of a merge of the rows at `a` and `b` that has not begun. Columns whose ROOM says NEEDED get memory
-    for as many rows as both inputs have together from the caller. An empty frontier leaves times alone; no epoch of an input
-    is later than `latest_a` or `latest_b`.
+    for as many rows as both inputs have together from the caller. An empty frontier leaves times alone; no epoch of
+    an input is later than `latest_a` or `latest_b`.
     """
     columns = nd + nt + nf
     state = np.empty(FIELDS + (PER_COLUMN + 1) * columns, np.int64)

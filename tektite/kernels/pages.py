@@ -2,8 +2,8 @@
 
 A radix sort scatters into hundreds of places at once and a fresh buffer faults once a page, so 4 KiB pages cost large
 builds up to a third of their time. NumPy asks the kernel for huge pages; arrays made inside kernels have to ask
-themselves. The advice is only that: where it does not exist nothing is asked. Likewise `prefetch` never changes a result: it has
-the line of a word that will be wanted soon brought into the cache.
+themselves. The advice is only that: where it does not exist nothing is asked. Likewise `prefetch` never changes a
+result: it has the line of a word that will be wanted soon brought into the cache.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def prefetch(typing_context: Any, address: Any, index: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
         flag = ir.IntType(32)
         pointer = builder.inttoptr(args[0], context.get_value_type(types.CPointer(types.int64)))
-        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte] + 3 * [flag]))
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte] + 3 * [flag])
+        )
         spot = builder.bitcast(builder.gep(pointer, [args[1]]), byte)
         builder.call(function, [spot, flag(0), flag(3), flag(1)])  # to read, in every cache, data
         return context.get_dummy_value()
