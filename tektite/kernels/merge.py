@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.kernels.build import carry, overflow_head
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.memory import load, store
 from tektite.kernels.pages import address_of, empty_words
 from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored
+from tektite.kernels.sums import carry, overflow_head
 
 RUNNING = 0
 DONE = 1

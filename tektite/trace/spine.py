@@ -64,8 +64,9 @@ class Spine:
     """The trace of one shard for updates of `shape` (data, time and diff columns).
 
     `frontier` returns the times (k x nt) from which on readers must be able to tell times apart, k == 0 if they must
-    tell all; it is asked whenever a merge starts. `effort` is "default", "lazy" (less work at each insertion, more
-    batches for readers to look through) or "eager" (all merges at once).
+    tell all; it is asked whenever a merge starts. The array is kept: a frontier that moves is another array. `effort` is
+    "default", "lazy" (less work at each insertion, more batches for readers to look through) or "eager" (all merges at
+    once).
     """
 
     def __init__(
