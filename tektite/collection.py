@@ -185,7 +185,7 @@ class Collection:
         [(1, 3)]
         """
         self._other(other, "join")
-        left, right = self._pairs(other, on)
+        left, right = self._pairs(other, on, "join")
         match how:
             case "inner":
                 return self._inner(other, left, right)
@@ -197,7 +197,7 @@ class Collection:
                 return self._anti(other, left, right)
         raise IncorrectError(f"join: how is inner, left, semi or anti, not {how!r}")
 
-    def _pairs(self, other: Collection, on: On) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _pairs(self, other: Collection, on: On, verb: str) -> tuple[Keys, Keys]:
         if isinstance(on, str) or (isinstance(on, tuple) and len(on) == 2 and all(isinstance(o, str) for o in on)):
             on = [on]  # type: ignore[list-item]
         pairs = [(o, o) if isinstance(o, str) else o for o in on]
@@ -206,11 +206,11 @@ class Collection:
         for a, b in zip(left, right, strict=True):
             if self.schema.types[a] != other.schema.types[b]:
                 raise IncorrectError(
-                    f"join: {self.schema.names[a]!r} is {self.schema.types[a]} and {other.schema.names[b]!r} is "
+                    f"{verb}: {self.schema.names[a]!r} is {self.schema.types[a]} and {other.schema.names[b]!r} is "
                     f"{other.schema.types[b]}; cast one of them"
                 )
         if len(set(left)) < len(left) or len(set(right)) < len(right):
-            raise IncorrectError(f"join: a column is named twice in {on}")
+            raise IncorrectError(f"{verb}: a column is named twice in {on}")
         return left, right
 
     def _joined_names(self, other: Collection, right: tuple[int, ...]) -> dict[int, str]:
@@ -250,6 +250,48 @@ class Collection:
     def with_part(self, part: Collection, keys: list[str]) -> Collection:
         """This collection of groups with another's columns for the same groups; NULL where it lacks one."""
         return self._left(part, self._columns(keys), part._columns(keys), nulls_match=True)
+
+    def filter_by_bound(
+        self, column: str, op: str, bounds: Collection, bound: str, by: Columns = ()
+    ) -> Collection:
+        """The rows whose `column` is <, <=, > or >= a bound that may move: the `bound` column of another collection, in
+        its row with the same `by` columns.
+
+        When a bound moves, only the rows between its old and its new place are touched. It is a join: a row is there once
+        for each bound that it passes, a group without a bound is left out, and NULL, be it a value, a bound or in
+        `by`, passes nothing. Both columns need one type; text has no order here.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.input("sales", shop=tk.String, amount=tk.Float)
+        >>> means = sales.group_by("shop").agg(mean=tk.avg("amount"))
+        >>> good = engine.install("good", sales.filter_by_bound("amount", ">", means, "mean", by="shop"))
+        >>> sales.insert([("north", 1.0), ("north", 3.0), ("south", 5.0), ("south", 6.0)])
+        >>> _ = engine.advance()
+        >>> sorted(good.rows())
+        [('north', 3.0), ('south', 6.0)]
+        >>> sales.insert([("north", 11.0)])
+        >>> _ = engine.advance()
+        >>> sorted(good.rows())
+        [('north', 11.0), ('south', 6.0)]
+        """
+        if op not in ("<", "<=", ">", ">="):
+            raise IncorrectError(f"filter_by_bound: op is <, <=, > or >=, not {op!r}")
+        self._other(bounds, "filter_by_bound")
+        left, right = self._pairs(bounds, [by] if isinstance(by, str) else list(by), "filter_by_bound")
+        value, limit = self.schema.index(column), bounds.schema.index(bound)
+        if value in left:
+            raise IncorrectError(f"filter_by_bound: column {column!r} is constant in a group by it; join instead")
+        found = (self.schema.types[value], bounds.schema.types[limit])
+        if types.String in found:
+            text = column if found[0] == types.String else bound
+            raise IncorrectError(f"filter_by_bound: column {text!r} is text; compare numbers, dates or times")
+        if not same_order(*found):
+            raise IncorrectError(
+                f"filter_by_bound: {column!r} is {found[0]} and {bound!r} is {found[1]}; cast one of them"
+            )
+        operator = plan.RangeFilter(self.schema, self.operator, bounds.operator, left, right, value, op, limit)
+        return self._new(operator, bounds)
 
     # ------------------------------------------------------------------ reductions
 
@@ -359,6 +401,13 @@ class Collection:
                 raise IncorrectError(f"iterate: the body must return a collection, not {type(result).__name__}")
             variable.set(result)
             return loop.leave(result)
+
+
+def same_order(one: types.Type, other: types.Type) -> bool:
+    """Whether the words of two types compare as their values do: one type, or decimals of one scale."""
+    if isinstance(one, types.DecimalType) and isinstance(other, types.DecimalType):
+        return one.scale == other.scale
+    return one == other
 
 
 class Grouped:

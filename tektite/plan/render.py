@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tektite.dataflow import arrange, loop, reduce
+from tektite import types
+from tektite.dataflow import arrange, between, loop, reduce
 from tektite.dataflow import join as join_node
 from tektite.dataflow.arrange import Arranged
 from tektite.dataflow.flow import Dataflow, Source
@@ -140,6 +141,8 @@ class Renderer:
                 return self._changes(self.arranged(operator, operator.key, None))
             case plan.Join():
                 return self._join(operator)
+            case plan.RangeFilter():
+                return self._range_filter(operator)
             case plan.AtLeast() | plan.Aggregate() | plan.First() | plan.Reduce():
                 return self._reduced(operator)
             case plan.Inspect():
@@ -252,6 +255,19 @@ class Renderer:
         output = [(side, sides[side].index(column)) for side, column in operator.outputs]
         node = join_node.Join(scope, self.shards, left, right, len(operator.left_key), output,
                               "join", operator.nulls_match)  # fmt: skip
+        return Stream(scope, [(node.port, (), 0)])
+
+    def _range_filter(self, operator: plan.RangeFilter) -> Stream:
+        scope = self.scope(operator)
+        key = len(operator.input_key)
+        rows = self.arranged(operator.input, (*operator.input_key, operator.column), None, key)
+        bounds = self.arranged(operator.bounds, operator.bounds_key, rows.sharded_by)
+        for side in (rows, bounds):
+            self._pass_in(side.scope, scope)
+        output = [rows.columns.index(column) for column in range(len(operator.schema.names))]
+        floats = operator.schema.types[operator.column] == types.Float
+        node = between.RangeFilter(scope, self.shards, rows, bounds, key, operator.comparison, floats,
+                                   bounds.columns.index(operator.bound), output, "range filter")  # fmt: skip
         return Stream(scope, [(node.port, (), 0)])
 
     def _reduced(self, operator: plan.Operator) -> Stream:
