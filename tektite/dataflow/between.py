@@ -1,7 +1,8 @@
 """Range filter: the rows of a group whose value lies on one side of the group's bound, while both change.
 
-It is the join of rows and bounds by key, restricted to pairs that compare, and maintained as one: Δ = ΔA·B_old + A_new·ΔB.
-What sets it apart is the second part: when a bound moves, only the rows between its old and its new place are looked at.
+It is the join of rows A and bounds B by key, restricted to pairs that compare, and maintained as one:
+Δ = ΔA·B_old + A_new·ΔB. What sets it apart is the second part: when a bound moves, only the rows between its old and
+its new place are looked at.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class RangeFilter(Node):
         output: list[int],
         name: str,
     ) -> None:
-        """The value compared is the data column of `rows` behind the key; `bound_at` is the bounds' data column that it is
-        compared with. `output` lists the data columns of `rows` to produce.
+        """The value compared is the data column of `rows` behind the key; `bound_at` is the bounds' data column that it
+        is compared with. `output` lists the data columns of `rows` to produce.
         """
         super().__init__(scope, shards, name)
         self.key = key

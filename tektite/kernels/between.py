@@ -1,10 +1,11 @@
 """Rows whose value lies on one side of a bound of their key: the differences that bounds make, as runs of rows.
 
-At each key and time the bounds that are added and removed give a row's multiplicity a factor, the *coefficient*: the sum of
-the diffs of the bounds that the row passes. It is a step function of the value, and 0 outside what lies between a bound
-that is removed and one that is added. Rows are sorted by (key, value), so each step is one run of rows in each batch, found by
-searching for its ends. `segments` lists the runs whose coefficient is not 0; `emit_segments` writes them out in bounded
-chunks. Work follows the bounds, the batches and the rows emitted, never the size of a group.
+At each key and time the bounds that are added and removed give a row's multiplicity a factor, the *coefficient*: the
+sum of the diffs of the bounds that the row passes. It is a step function of the value, and 0 outside what lies between
+a bound that is removed and one that is added. Rows are sorted by (key, value), so each step is one run of rows in each
+batch, found by searching for its ends. `segments` lists the runs whose coefficient is not 0; `emit_segments` writes
+them out in bounded chunks. Work follows the bounds, the batches and the rows emitted; of a group's size only the
+logarithm.
 
 A segment is the words (head, first row, end, coefficient, time...).
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.group import next_keys, seek_sources
+from tektite.kernels.group import head_of, next_keys, seek_sources, set_source, start_of
 from tektite.kernels.memory import load, store
 from tektite.kernels.records import compare_records, room, sort_records
 from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored, value
@@ -27,8 +28,8 @@ ABOVE = 1
 BEHIND = 2
 FLOATS = 4
 
-# What the caller keeps between calls: whether all keys were looked at, the segment to go on with, whether a coefficient did
-# not fit a word; then a cursor for each batch that names keys.
+# What the caller keeps between calls: whether all keys were looked at, the segment to go on with, whether a coefficient
+# did not fit a word; then a cursor for each batch that names keys.
 DONE = 0
 NEXT = 1
 OVERFLOWN = 2
@@ -64,12 +65,12 @@ def _place(head, column, start, end, step, word):
 
 
 @inner
-def _collect_bounds(heads, first, last, begin, end, j, bound_at, nd, times, nt, lo, flags, list_):
+def _collect_bounds(sources, first, last, begin, end, j, bound_at, nd, times, nt, lo, flags, list_):
     """The bounds of key j that are not NULL, as records (time, bound, diff) sorted by time and bound; how many."""
     stride = nt + 2
     many = 0
     for s in range(first, last):
-        head = heads[s]
+        head = head_of(sources, s)
         for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
             word = value(head, bound_at, i)
             if word == NULL:
@@ -138,30 +139,29 @@ def _add_segments(head, column, start, end, list_, first, last, nt, flags, found
     return found, used, wrong
 
 
-@kernel(
-    "int64[::1](int64[::1], int64[::1], int64, int64, int64, int64, int64, int64, int64, int64, int64, int64[::1])"
-)
+@kernel("int64[::1](int64[::1], int64[::1], int64, int64, int64, int64, int64, int64, int64, int64, int64, int64[::1])")
 def segments(named, sought, by_bounds, kc, bound_at, nd, times, nt, flags, lo, limit, state):
     """The segments of some further keys: those of the batches `named`, sought in the batches `sought`.
 
-    One of the two holds bounds (`named`, if by_bounds is 1), with the bound in column `bound_at`, `nd` data and `times` time
-    columns; the other rows, with the value in column `kc` behind the key. Keys are taken until their segments have `limit`
-    rows or are very many. Times have `nt` columns, the epoch at least `lo`. `state` is all 0 at first, of length
-    CURSORS + len(named).
+    One of the two holds bounds (`named`, if by_bounds is 1), with the bound in column `bound_at`, `nd` data and `times`
+    time columns; the other rows, with the value in column `kc` behind the key. Keys are taken until their segments have
+    `limit` rows or are very many. Times have `nt` columns, the epoch at least `lo`. `state`, all 0 at first, has length
+    CURSORS + len(named); state[DONE] is 1 after the last key.
     """
     n_named = len(named)
     n_sought = len(sought)
     n_all = n_named + n_sought
-    frame = np.empty(2 * n_all + 2 * 256 * n_all + kc * 256 + 257, np.int64)
-    heads = frame[:n_all]
-    starts = frame[n_all : 2 * n_all]
-    begin = frame.ctypes.data + 8 * 2 * n_all
+    frame = np.empty(6 * n_all + 2 * 256 * n_all + kc * 256 + 257, np.int64)
+    sources = frame.ctypes.data
+    begin = sources + 8 * 6 * n_all
     end = begin + 8 * 256 * n_all
     keys = end + 8 * 256 * n_all
     firsts = keys + 8 * 256 * kc
-    for s in range(n_all):
-        heads[s] = sought[s] if s < n_sought else named[s - n_sought]
-        starts[s] = 0
+    for s in range(n_sought):
+        set_source(sources, s, sought[s], 0, 0, 0)
+    for s in range(n_named):
+        set_source(sources, n_sought + s, named[s], 0, 0, 0)
+        store(sources, 6 * (n_sought + s) + 4, state[3 + s])
     first_bounds = 0
     last_bounds = n_sought
     first_rows = n_sought
@@ -171,7 +171,6 @@ def segments(named, sought, by_bounds, kc, bound_at, nd, times, nt, flags, lo, l
         last_bounds = n_all
         first_rows = 0
         last_rows = n_sought
-    cursors = state[3:]
     found = np.empty(16 * (nt + 4), np.int64)
     list_ = np.empty(16 * (nt + 2), np.int64)
     used = 0
@@ -180,11 +179,11 @@ def segments(named, sought, by_bounds, kc, bound_at, nd, times, nt, flags, lo, l
     state[0] = 0
     state[1] = 0
     while rows < limit and used < _MANY * (nt + 4):
-        many = next_keys(named, cursors, kc, keys, firsts, begin, end, n_sought)
+        many = next_keys(sources, n_sought, n_named, kc, keys, firsts, begin, end)
         if many == 0:
             state[0] = 1
             break
-        seek_sources(heads, n_sought, starts, keys, many, kc, begin, end)
+        seek_sources(sources, n_sought, keys, many, kc, begin, end)
         for j in range(many):
             if has_null(keys, j, kc):
                 continue
@@ -194,7 +193,7 @@ def segments(named, sought, by_bounds, kc, bound_at, nd, times, nt, flags, lo, l
             if not present:
                 continue
             list_, n = _collect_bounds(
-                heads, first_bounds, last_bounds, begin, end, j, bound_at, nd, times, nt, lo, flags, list_
+                sources, first_bounds, last_bounds, begin, end, j, bound_at, nd, times, nt, lo, flags, list_
             )
             b = 0
             while b < n:
@@ -207,7 +206,7 @@ def segments(named, sought, by_bounds, kc, bound_at, nd, times, nt, flags, lo, l
                     if stop > start:
                         before = used
                         found, used, bad = _add_segments(
-                            heads[s], kc, start, stop, list_, b, last, nt, flags, found, used
+                            head_of(sources, s), kc, start, stop, list_, b, last, nt, flags, found, used
                         )
                         wrong |= bad
                         for w in range(before, used, nt + 4):
@@ -215,7 +214,8 @@ def segments(named, sought, by_bounds, kc, bound_at, nd, times, nt, flags, lo, l
                 b = last
     complete = True
     for s in range(n_named):
-        complete &= cursors[s] >= count(named[s])
+        state[3 + s] = start_of(sources, n_sought + s)
+        complete &= state[3 + s] >= count(named[s])
     if complete:
         state[0] = 1
     if wrong:
@@ -246,7 +246,7 @@ def _copy_words(found, first, last, stride, column, out):
 
 @inner
 def _write_maxima(found, first, last, stride, t, column, out):
-    """Write time column `t`: the greater of a segment's and its rows' own in `column`, which is -1 if they have none."""
+    """Write time column `t`: the greater of a segment's and its rows' own in `column`; -1 if they have none."""
     for q in range(first, last):
         w = q * stride
         head = found[w]
@@ -319,7 +319,7 @@ def _one_word(found, first, last, stride, c, spec, nd, times, nt):
 
 @kernel("Tuple((int64[::1], int64[::1]))(int64[::1], int64[::1], int64, int64, int64, int64, int64[::1])")
 def emit_segments(found, spec, nd, times, nt, limit, state):
-    """The next chunk of at most `limit` >= 1 rows of the segments `found`: the data columns that `spec` lists, times, diff.
+    """The next at most `limit` >= 1 rows of the segments `found`: data columns as `spec` lists them, times, diff.
 
     The rows have `nd` data and `times` time columns; missing times are 0. state[NEXT] is the segment to go on with: the
     caller has them all when it reaches the end. The rest of a segment that is cut is kept in `found`.

@@ -210,7 +210,7 @@ class Join(Operator):
 
 @dataclass(eq=False, frozen=True)
 class RangeFilter(Operator):
-    """Rows whose `column` compares with the `bound` column of the bounds that agree on the key columns; once for each."""
+    """Rows whose `column` compares with the `bound` of bounds that agree on the key columns, once for each of these."""
 
     input: Operator
     bounds: Operator
