@@ -70,6 +70,21 @@ class Dataflow:
         going = [source.low for source in self.sources if not source.closed]
         return min(going) if going else max((source.low for source in self.sources), default=0)
 
+    def upstream(self) -> list[Dataflow]:
+        """This dataflow and all that it reads, directly or through others."""
+        found: list[Dataflow] = [self]
+        for flow in found:
+            for source in flow.sources:
+                behind = getattr(source, "flow", source)
+                if isinstance(behind, Dataflow) and behind not in found:
+                    found.append(behind)
+        return found
+
+    @property
+    def current(self) -> bool:
+        """Whether every epoch that the inputs have closed is reflected, none waiting on the way here either."""
+        return all(not flow.running and flow.available() <= flow.low for flow in self.upstream())
+
     def work(self, deadline: float) -> bool:
         """Run, or go on with, a sweep of everything available. Whether the dataflow is current afterwards."""
         if self.failure is not None:

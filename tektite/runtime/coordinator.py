@@ -40,11 +40,8 @@ class Coordinator:
 
     def finish(self, flow: Dataflow) -> None:
         """Run until `flow` is current, whatever time that takes; only what it reads gets time beside it."""
-        needed = {id(flow)}
-        for other in reversed(self.flows):
-            if id(other) in needed:
-                needed.update(id(source) for source in other.sources)
+        needed = flow.upstream()
         for other in self.flows:
-            if id(other) in needed:
+            if other in needed:
                 while not other.work(math.inf):
                     pass
