@@ -113,7 +113,7 @@ class Dataflow:
         self.root.rest()
         for callback in self.on_swept:
             callback()
-        return True
+        return self.available() <= self.low
 
     def fail(self, error: Exception) -> None:
         """Stop for good, letting go of everything held; the error is what users of the result will see."""
