@@ -47,6 +47,7 @@ class Input(Collection):
     [('salt', 1), ('tea', 4)]
     """
 
+    first = 0
     failure: TektiteError | None = None
 
     def __init__(
