@@ -158,3 +158,57 @@ def test_every_view_equals_brute_force_at_every_epoch(seed: int, operators: int,
     note(str(options))
     with world(seed, operators, epochs, **options) as w:
         run_at_random(w, rng)
+
+
+def changes_of(seed: int, operators: int, epochs: int, stops: list[int], **options: object) -> list[dict[object, int]]:
+    """All changes of the program's last collections, consolidated, when the epochs are closed at these stops."""
+    with world(seed, operators, epochs, **options) as w:
+        numbers = range(max(len(w.program.pool) - 3, 0), len(w.program.pool))
+        watched = [w.install(number) for number in numbers]
+        for stop in stops:
+            for name in w.program.inputs:
+                w.deliver(name, stop, random.Random(seed))
+            w.engine.advance(stop)
+            for v in watched:
+                v.said += [tuple(change) for change in v.changes]
+        return [bag(((row, time), diff) for row, time, diff in v.said) for v in watched]
+
+
+@settings(max_examples=max(MOST // 4, 10))
+@given(seed=SEEDS, operators=st.integers(1, 8), epochs=st.integers(2, 10))
+def test_changes_depend_neither_on_batching_nor_on_merging_nor_on_workers(
+    seed: int, operators: int, epochs: int
+) -> None:
+    rng = random.Random(~seed)
+    one_by_one = list(range(1, epochs + 1))
+    some = sorted({*rng.sample(one_by_one, len(one_by_one) // 2), epochs})
+    reference = changes_of(seed, operators, epochs, one_by_one)
+    assert changes_of(seed, operators, epochs, [epochs], workers=2, merging="lazy") == reference
+    assert changes_of(seed, operators, epochs, some, workers=3, merging="eager", turn=0.0) == reference
+    assert changes_of(seed, operators, epochs, one_by_one, merging="lazy") == reference
+
+
+@settings(max_examples=max(MOST // 4, 10))
+@given(seed=SEEDS, operators=st.integers(1, 6), epochs=st.integers(3, 10))
+def test_views_go_on_when_an_input_has_ended(seed: int, operators: int, epochs: int) -> None:
+    """Inputs are closed one after the other; what they hold stays, and nobody waits for them."""
+    rng = random.Random(~seed)
+    with world(seed, operators, epochs, workers=rng.choice([1, 2])) as w:
+        ending = {name: rng.randint(1, epochs) for name in (*w.program.inputs,)}
+        for name, end in ending.items():
+            w.history.updates[name] = [u for u in w.history.updates[name] if u[1] < end]
+        w.waiting = {name: list(log) for name, log in w.history.updates.items()}
+        w.install(len(w.program.pool) - 1)
+        for epoch in range(1, epochs + 1):
+            for name, source in w.program.inputs.items():
+                if not source.closed:
+                    w.deliver(name, epoch, rng)
+            w.engine.advance(epoch)
+            w.check()
+            for name, source in w.program.inputs.items():
+                if ending[name] <= epoch and not source.closed:
+                    source.close()
+                    w.check()
+            if rng.random() < 0.2:
+                w.install(rng.randrange(len(w.program.pool)))
+                w.check()
