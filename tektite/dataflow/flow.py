@@ -30,11 +30,25 @@ class Executor(Protocol):
 class Source(Protocol):
     """What a dataflow reads: something that closes epochs. It has answers for the epochs first ≤ e < low."""
 
-    name: str
-    first: int
-    low: int
-    closed: bool
-    failure: TektiteError | None
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+
+    @property
+    def first(self) -> int:
+        """The first epoch that it answers for."""
+
+    @property
+    def low(self) -> int:
+        """The first epoch that is not closed."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended for good."""
+
+    @property
+    def failure(self) -> TektiteError | None:
+        """Why it has stopped, if it has."""
 
 
 class Dataflow:
