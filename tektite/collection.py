@@ -195,17 +195,15 @@ class Collection:
         if how not in joins:
             raise IncorrectError(f"join: how is inner, left, semi or anti, not {how!r}")
         left, right = self._pairs(other, on)
-        if any(self.schema.types[c] == types.Float for c in left):
-            return self._join_on_floats(other, left, right, how)
-        return joins[how](self, other, left, right)
-
-    def _join_on_floats(self, other: Collection, left: Keys, right: Keys, how: str) -> Collection:
-        """A join whose keys are compared as numbers: on key columns beside the values, in which -0.0 is 0.0."""
+        if not any(self.schema.types[c] == types.Float for c in left):
+            return joins[how](self, other, left, right)
+        # Floats are compared as numbers: on key columns beside the values, in which -0.0 is 0.0.
         names = [f"__key_{i}" for i in range(len(left))]
         mine = self.with_columns(**{n: key(col(self.schema.names[c])) for n, c in zip(names, left, strict=True)})
         others = [name for c, name in enumerate(other.schema.names) if c not in right or how in ("semi", "anti")]
         theirs = other.with_columns(**{n: key(col(other.schema.names[c])) for n, c in zip(names, right, strict=True)})
-        joined = mine.join(theirs.select(*others, *names), on=names, how=how)
+        theirs = theirs.select(*others, *names)
+        joined = joins[how](mine, theirs, mine._columns(names), theirs._columns(names))
         return joined.select(*(name for name in joined.schema.names if name not in names))
 
     def _pairs(self, other: Collection, on: On) -> tuple[tuple[int, ...], tuple[int, ...]]:
