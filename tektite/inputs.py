@@ -50,6 +50,7 @@ class Input(Collection):
 
     first = 0
     failure: TektiteError | None = None
+    flow = None
 
     def __init__(
         self, engine: Engine, name: str, schema: Schema, key: Sequence[int], semantics: str, stream: bool, epoch: int

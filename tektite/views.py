@@ -77,8 +77,8 @@ class View(Collection):
 
     @property
     def current(self) -> bool:
-        """Whether the view reflects every epoch that the inputs it depends on have closed."""
-        return self.flow.current
+        """Whether the view reflects every epoch that its sources have closed."""
+        return self.engine.is_current(self)
 
     def snapshot(self, at: int | None = None, wait: bool = True) -> pa.Table:
         """The result as of the last closed epoch, or of an earlier one that a hold still keeps apart.
