@@ -48,6 +48,7 @@ class Input(Collection):
     [('salt', 1), ('tea', 4)]
     """
 
+    first = 0
     failure: TektiteError | None = None
     flow = None
 

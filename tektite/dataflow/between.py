@@ -17,8 +17,9 @@ from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
 from tektite.errors import IncorrectError
 from tektite.kernels.between import ABOVE, BEHIND, CURSORS, DONE, FLOATS, NEXT, OVERFLOWN, emit_segments, segments
 from tektite.trace.batch import Batch
-from tektite.trace.chunk import Chunk, Words
+from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version
+from tektite.words import Words
 
 COMPARISONS = {"<": 0, "<=": BEHIND, ">": ABOVE | BEHIND, ">=": ABOVE}
 

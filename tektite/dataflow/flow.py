@@ -29,11 +29,15 @@ class Executor(Protocol):
 
 
 class Source(Protocol):
-    """What a dataflow reads: something that closes epochs."""
+    """What a dataflow reads: something that closes epochs. It has answers for the epochs first ≤ e < low."""
 
     @property
     def name(self) -> str:
         """What errors call it."""
+
+    @property
+    def first(self) -> int:
+        """The first epoch that it answers for."""
 
     @property
     def flow(self) -> Dataflow | None:
@@ -65,6 +69,7 @@ class Dataflow:
         self.imports: list[Reader] = []
         self.handles: list[Handle] = []
         self.on_swept: list[Callable[[], None]] = []
+        self.first = 0
         self.low = 0
         self.high = 0
         self.running = False
@@ -83,8 +88,11 @@ class Dataflow:
             self.sources.append(source)
 
     def settle_start(self) -> None:
-        """Choose the as-of of the first sweep: the last epoch that the most advanced source has closed."""
-        self.low = self.high = max((max(source.low - 1, 0) for source in self.sources), default=0)
+        """Choose the as-of of the first sweep: the last epoch that the most advanced source has closed, and none that
+        a source has no answer for because it waits for its own first sweep.
+        """
+        self.first = max((max(source.low - 1, source.first) for source in self.sources), default=0)
+        self.low = self.high = self.first
 
     def available(self) -> int:
         """The epoch up to which every source has been closed. A source that ended for good holds nobody up."""

@@ -233,6 +233,8 @@ class Renderer:
             case plan.Project() if operator.predicate is None and (renamed := permutation(operator)) is not None:
                 inner = self.arranged(operator.input, tuple(renamed[c] for c in lead), sharded_by, key)
                 return inner.renamed({column: at for at, column in enumerate(renamed)})
+            case plan.Arrange():
+                return self.arranged(operator.input, lead, sharded_by, key)
             case plan.AtLeast() | plan.Aggregate() | plan.First() | plan.Reduce():
                 output = self._node(operator).output
                 if self._serves(output, lead, sharded_by, key):
