@@ -16,7 +16,7 @@ from tektite.plan.render import Renderer
 from tektite.runtime.coordinator import Coordinator
 from tektite.runtime.threads import Threads
 from tektite.schema import Schema
-from tektite.trace.trace import Hold
+from tektite.trace.trace import Hold, Trace
 from tektite.types import Type
 from tektite.views import View
 
@@ -244,10 +244,18 @@ class Engine:
 
     def idle(self, fuel: int = 1 << 20) -> bool:
         """Spend some work on merging and compaction; whether there is more to do. For when nothing else is."""
+        return any([trace.idle(fuel) for trace in self._traces()])
+
+    @property
+    def bytes(self) -> int:
+        """Memory of everything that is kept indexed: the shared arrangements, and what views keep for themselves."""
+        return sum(trace.bytes for trace in self._traces())
+
+    def _traces(self) -> Iterable[Trace]:
         traces = {id(e.trace): e.trace for e in self._catalog.entries}
         for flow in self._coordinator.flows:
-            traces |= {id(h.trace): h.trace for h in flow.handles}
-        return any([trace.idle(fuel) for trace in traces.values()])
+            traces |= {id(trace): trace for trace in flow.traces}
+        return traces.values()
 
     def close(self) -> None:
         """Drop every view and stop the threads."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tektite.dataflow.arrange import Reader
-    from tektite.trace.trace import Handle
+    from tektite.trace.trace import Handle, Trace
 
 
 class Executor(Protocol):
@@ -48,6 +48,7 @@ class Dataflow:
         self.sources: list[Source] = []
         self.imports: list[Reader] = []
         self.handles: list[Handle] = []
+        self.traces: list[Trace] = []
         self.on_swept: list[Callable[[], None]] = []
         self.low = 0
         self.high = 0
@@ -119,4 +120,5 @@ class Dataflow:
         for handle in self.handles:
             handle.drop()
         self.handles.clear()
+        self.traces.clear()
         self.root.clear()
