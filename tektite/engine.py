@@ -196,16 +196,26 @@ class Engine:
         return view
 
     def drop(self, name: str) -> None:
-        """Remove a view, and everything that only it used."""
+        """Remove a view, and everything that only it used; or an input that nothing reads."""
+        if name in self._inputs:
+            found = self._inputs[name]
+            self._forget(found, "input")
+            found.release()
+            del self._inputs[name]
+            return
         view = self.view(name)
-        entry = next(e for e in self._catalog.entries if e.source is view)
-        if entry.readers:
-            raise ConflictError(f"cannot drop view {name!r}: {', '.join(map(repr, entry.readers))} read it")
-        self._catalog.entries.remove(entry)
+        self._forget(view, "view")
         view.release()
         self._coordinator.remove(view.flow)
         self._catalog.release(name)
         del self._views[name]
+
+    def _forget(self, what: Input | View, kind: str) -> None:
+        """Take an input or a view out of the catalog, if nobody reads it."""
+        entry = next(e for e in self._catalog.entries if e.source is what)
+        if entry.readers:
+            raise ConflictError(f"cannot drop {kind} {what.name!r}: {', '.join(map(repr, entry.readers))} read it")
+        self._catalog.entries.remove(entry)
 
     def view(self, name: str) -> View:
         """A view by its name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import tektite as tk
 
 
@@ -43,3 +44,25 @@ def test_idle_merges_what_a_loop_keeps() -> None:
     while engine.idle():
         pass
     assert engine.bytes <= grown
+
+
+def test_dropped_input_gives_back_its_memory_and_its_name() -> None:
+    engine = engine_with_a_path(300)
+    engine.drop("edges")
+    assert (engine.bytes, engine.arrangements()) == (0, [])
+    edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    edges.insert([(1, 2)])
+    engine.advance()
+    assert engine.install("all", edges).rows() == [(1, 2)]
+
+
+def test_input_that_is_read_cannot_be_dropped() -> None:
+    engine = engine_with_a_path(3)
+    edges = engine.table("edges")
+    view = engine.install("degrees", edges.count(by="src"))
+    with pytest.raises(tk.ConflictError, match="cannot drop input 'edges': 'degrees' read it"):
+        engine.drop("edges")
+    view.drop()
+    engine.drop("edges")
+    with pytest.raises(tk.ConflictError, match="closed"):
+        edges.insert([(1, 2)])
