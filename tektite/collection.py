@@ -319,7 +319,7 @@ class Collection:
         names = self.schema.names
         return self.reduce(extreme, by=names[:keys], **{names[keys]: types.String})
 
-    def top(self, k: int, order_by: str | Sequence[str], by: Columns = (), descending: bool | Sequence[bool] = False) -> Collection:  # fmt: skip
+    def top(self, k: int, order_by: Columns, by: Columns = (), descending: bool | Sequence[bool] = False) -> Collection:
         """The first `k` rows of each group in an order; NULLs come last.
 
         Rows that are equal in the ordering columns are taken in the order of their other words, whatever that is.
@@ -373,7 +373,9 @@ class Collection:
 
     # ------------------------------------------------------------------ loops
 
-    def iterate(self, body: Callable[[Collection], Collection], limit: int = ROUND_LIMIT, name: str = "iterate") -> Collection:  # fmt: skip
+    def iterate(
+        self, body: Callable[[Collection], Collection], limit: int = ROUND_LIMIT, name: str = "iterate"
+    ) -> Collection:
         """Apply `body` again and again, beginning with this collection, until nothing changes.
 
         >>> import tektite as tk
@@ -450,7 +452,7 @@ class Loop:
 
     def __init__(self, name: str = "loop", limit: int = ROUND_LIMIT) -> None:
         outer = _loops.get()
-        self._plan = plan.Loop(name, limit, outer[-1]._plan if outer else None)
+        self._plan: plan.Loop = plan.Loop(name, limit, outer[-1]._plan if outer else None)
         self.name = name
 
     def __enter__(self) -> Loop:

@@ -16,12 +16,12 @@ from tektite.dataflow.output import changes_table
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.kernels.route import split_epoch
 from tektite.plan import operators as plan
-from tektite.trace.chunk import Chunk, Words
+from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Handle, Hold, Trace
+from tektite.words import Words
 
 if TYPE_CHECKING:
     from tektite.engine import Engine
-    from tektite.schema import Schema
 
 
 class Change(NamedTuple):

@@ -30,10 +30,21 @@ class Executor(Protocol):
 class Source(Protocol):
     """What a dataflow reads: something that closes epochs."""
 
-    name: str
-    low: int
-    closed: bool
-    failure: TektiteError | None
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+
+    @property
+    def low(self) -> int:
+        """The first epoch that is not closed."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended for good."""
+
+    @property
+    def failure(self) -> TektiteError | None:
+        """Why it has stopped, if it has."""
 
 
 class Dataflow:
