@@ -262,11 +262,11 @@ class Engine:
         """Memory of everything that is kept indexed: the shared arrangements, and what views keep for themselves."""
         return sum(trace.bytes for trace in self._traces())
 
-    def _traces(self) -> Iterable[Trace]:
+    def _traces(self) -> list[Trace]:
         traces = {id(e.trace): e.trace for e in self._catalog.entries}
         for flow in self._coordinator.flows:
             traces |= {id(trace): trace for trace in flow.traces}
-        return traces.values()
+        return list(traces.values())
 
     def close(self) -> None:
         """Drop every view and stop the threads."""
