@@ -41,7 +41,7 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
     add("--seconds", type=positive, default=60, help="how long changes stream in (default: 60)")
     add("--rate", type=positive, default=20, help="epochs a second (default: 20)")
     add("--changes", type=positive, default=20, help="edges that come and go in an epoch (default: 20)")
-    add("--queries", type=positive, default=28, help="queries that arrive in all (default: 28)")
+    add("--queries", type=positive, default=36, help="queries that arrive in all (default: 36)")
     add("--seed", type=int, default=1, help="where the random numbers start (default: 1)")
     add("--plain", action="store_true", help="print lines instead of a live screen, as without a terminal")
     add("--out", type=Path, default=Path("out/demo.png"), help="where the picture goes (default: out/demo.png)")
@@ -95,8 +95,9 @@ class Run:
         self.on_event()
         for side in self.sides.values():
             side.ask("load")
-        record.loaded({name: side.wait() for name, side in self.sides.items()})
-        record.begin()
+        turns = {name: side.wait() for name, side in self.sides.items()}
+        record.begin(turns)
+        self.on_event()
         coming = schedule(options.queries, record.settings.epochs)
         present: list[Query] = []
         for epoch in range(record.settings.epochs):

@@ -79,21 +79,25 @@ class Screen:
         low, high = min(seen, default=1e-4), max(seen, default=1e-1)
         parts: list[RenderableType] = []
         for side in SIDES:
-            median = milliseconds(quantile(sides[side].updates[-100:], 0.5)) if recent[side] else "no epoch yet"
-            parts.append(Text(f"{side}: {median}", style=STYLES[side]))
+            median = milliseconds(quantile(sides[side].updates[-100:], 0.5)) if recent[side] else "-"
+            parts.append(Text(f"{side}: median {median}", style=STYLES[side]))
             parts.append(Text(sparkline(recent[side], low, high), style=STYLES[side], no_wrap=True))
-        latency = Panel(Group(*parts), title="time of an update, log scale")
+        latency = Panel(Group(*parts), title="time to take in an epoch, log scale")
         most = max((max(found.indexed, default=0) for found in sides.values()), default=0) or 1
-        parts = []
+        memory = Table.grid(expand=True)
         for side in SIDES:
-            now = sides[side].indexed[-1] if sides[side].indexed else 0
-            process = sides[side].resident[-1] if sides[side].resident else 0
-            text = f"{side}: {mebibytes(now)} (process {mebibytes(process)})"
-            parts += [Text(text, style=STYLES[side], no_wrap=True), ProgressBar(most, now, complete_style=STYLES[side])]
-        return Group(latency, Panel(Group(*parts), title="memory of indexes"))
+            found = sides[side]
+            now, process = (found.indexed[-1], found.resident[-1]) if found.times else (0, 0)
+            memory.add_row(Text(f"{side}: {mebibytes(now)} (process {mebibytes(process)})", STYLES[side], no_wrap=True))
+            memory.add_row(ProgressBar(most, now, complete_style=STYLES[side], finished_style=STYLES[side]))
+        legend = Text.assemble(
+            ("shared: ", STYLES[SHARED]), "all queries read the indexes that one engine keeps of the edges\n",
+            ("not shared: ", STYLES[NOT_SHARED]), "each query loads and keeps its own copy of the edges",
+        )  # fmt: skip
+        return Group(latency, Panel(memory, title="memory of indexes"), Panel(legend))
 
     def _foot(self) -> RenderableType:
-        last = self.record.events[-1] if self.record.events else "Ctrl-C ends it with the summary so far"
+        last = self.record.events[-1] if self.record.events else ""
         verdict = Text(self.record.verdict, style="bold red" if self.record.differing else "green")
         return Panel(Group(Text(last, no_wrap=True, overflow="ellipsis"), verdict))
 

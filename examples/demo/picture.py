@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from examples.demo.record import MIB, Record
 from examples.demo.sides import NOT_SHARED, SHARED, SIDES
@@ -28,9 +29,13 @@ def draw(record: Record, path: Path) -> None:
         f"Tektite: {len(record.sides[SHARED].installs)} queries arrive and leave over a graph of {what.nodes:,} nodes "
         f"and {what.edges:,} edges; {record.epoch:,} epochs of {what.changes} changes"
     )
+    for axis in (install.xaxis, update.xaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    update.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.1%}" if value < 0.01 else f"{value:.0%}"))
+    install.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}"))
     for axes in (install, update, memory):
         axes.grid(alpha=0.3)
-        axes.legend(loc="best")
+        axes.legend(loc="upper left" if axes is not update else "lower left", framealpha=0.9)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
 
@@ -63,4 +68,5 @@ def draw_memory(axes: Any, record: Record) -> None:
         axes.plot(found.times, np.array(found.resident) / MIB, color=COLORS[side], linestyle=":",
                   label=f"{side}: whole process")  # fmt: skip
     axes.set(title="Memory", xlabel="seconds", ylabel="MiB")
-    axes.set_ylim(bottom=0)
+    most = max((max(found.resident, default=0) for found in record.sides.values()), default=0)
+    axes.set_ylim(0, 1.4 * most / MIB or 1)  # the legend goes above the lines

@@ -39,6 +39,17 @@ def step(found: Collection, edges: Collection, start: str = "src", end: str = "d
     return found.join(edges, on=("at", start)).select("node", at=end)
 
 
+def followers(edges: Collection, nodes: Collection) -> Collection:
+    """How many edges lead to each node."""
+    return nodes.join(edges, on=("node", "dst")).count(by="node")
+
+
+def mutual(edges: Collection, nodes: Collection) -> Collection:
+    """How many of its neighbours have an edge back to the node."""
+    near = step(nodes.select("node", at="node"), edges).distinct()
+    return near.join(edges, on=[("at", "src"), ("node", "dst")]).count(by="node")
+
+
 def two_hops_out(edges: Collection, nodes: Collection) -> Collection:
     """How many nodes each node gets to in two steps."""
     near = step(nodes.select("node", at="node"), edges)
@@ -90,10 +101,12 @@ def top_targets(edges: Collection, nodes: Collection) -> Collection:
 KINDS = (
     Kind("two hops out", 8, "src", two_hops_out),
     Kind("triangles", 32, "src", triangles),
-    Kind("two hops in", 8, "dst", two_hops_in),
-    Kind("distances", 1, "src", distances),
+    Kind("followers", 32, "dst", followers),
     Kind("common neighbours", 32, "src", common_neighbours),
+    Kind("distances", 1, "src", distances),
+    Kind("two hops in", 8, "dst", two_hops_in),
     Kind("three hops", 2, "src", three_hops),
+    Kind("mutual edges", 32, "src", mutual),
     Kind("top ten in-degree", 0, None, top_targets),
 )
 

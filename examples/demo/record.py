@@ -58,10 +58,13 @@ class Record:
         """Seconds since the stream began."""
         return time.monotonic() - self._start
 
-    def begin(self) -> None:
-        """The stream begins."""
+    def begin(self, turns: dict[str, Turn]) -> None:
+        """The graph is loaded, and the stream begins."""
         self._start = time.monotonic()
-        self.state = "running"
+        self.state = "queries arrive and leave; Ctrl-C ends it with the summary so far"
+        for side, turn in turns.items():
+            self.sides[side].load = turn.seconds
+        self.remember(turns)
 
     def remember(self, turns: dict[str, Turn]) -> None:
         """Note the memory of both sides."""
@@ -70,12 +73,6 @@ class Record:
             found.times.append(self.elapsed)
             found.indexed.append(turn.indexed)
             found.resident.append(turn.resident)
-
-    def loaded(self, turns: dict[str, Turn]) -> None:
-        """The graph is there."""
-        for side, turn in turns.items():
-            self.sides[side].load = turn.seconds
-        self.remember(turns)
 
     def installed(self, query: Query, turns: dict[str, Turn]) -> None:
         """A query has arrived."""
@@ -110,7 +107,9 @@ class Record:
         """Whether the answers agree, in words."""
         if self.differing:
             return f"ANSWERS DIFFER for {', '.join(sorted(set(self.differing)))}"
-        return f"{self.compared} answers compared, all the same on both sides" if self.compared else "nothing compared"
+        if not self.compared:
+            return "answers of both sides are compared when a query leaves, and at the end"
+        return f"{self.compared} answers compared: all the same on both sides"
 
 
 def quantile(values: Sequence[float], share: float) -> float:
