@@ -199,6 +199,13 @@ class Input(Collection):
         if self.closed:
             raise ConflictError(f"cannot {verb}: input {self.name!r} is closed")
 
+    def release(self) -> None:
+        """Let go of everything it holds, for good."""
+        self.closed = True
+        self._pending.clear()
+        if self.hold is not None:
+            self.hold.drop()
+
     def rollback(self) -> None:
         """Forget every update whose epoch has not been closed."""
         self._pending.clear()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tektite.dataflow.arrange import Reader
-    from tektite.trace.trace import Handle
+    from tektite.trace.trace import Handle, Trace
 
 
 class Executor(Protocol):
@@ -68,6 +68,7 @@ class Dataflow:
         self.sources: list[Source] = []
         self.imports: list[Reader] = []
         self.handles: list[Handle] = []
+        self.traces: list[Trace] = []
         self.on_swept: list[Callable[[], None]] = []
         self.first = 0
         self.low = 0
@@ -156,4 +157,5 @@ class Dataflow:
         for handle in self.handles:
             handle.drop()
         self.handles.clear()
+        self.traces.clear()
         self.root.clear()

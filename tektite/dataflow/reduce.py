@@ -83,6 +83,7 @@ class ReduceNode(Node):
         self.values = values
         self.reader = Reader(self, source)
         trace = Trace(key + values, self.times, 1, shards, self.flow.effort)
+        self.flow.traces.append(trace)
         self.output = Arranged(trace, scope, columns, min(source.sharded_by, key), imported=False)
         self.hold: Hold | None = None
         self.own_history = own_history
