@@ -240,7 +240,8 @@ class Program:
         arranged = edges.arrange(by="u") if self.rng.random() < 0.3 else edges
         if self.rng.random() < 0.5:
             found = edges.distinct().iterate(
-                lambda r: r.join(arranged, on=("v", "u")).select("u", v="v_right").concat(edges).distinct(), name="reach"
+                lambda r: r.join(arranged, on=("v", "u")).select("u", v="v_right").concat(edges).distinct(),
+                name="reach",
             )
         else:
             with tk.Loop("reach") as loop:

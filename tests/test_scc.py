@@ -98,7 +98,7 @@ def test_components_follow_the_edges(graph: object, together: bool) -> None:
                     if new not in edges:
                         edges.add(new)
                         source.insert([new], time=epoch + 1)
-            for stop in ([rng.randint(1, 5), 6] if together else range(1, 7)):
+            for stop in [rng.randint(1, 5), 6] if together else range(1, 7):
                 engine.advance(stop)
                 for row, time, diff in changes:
                     said.setdefault(time, []).append((row, diff))
