@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tektite import types
 from tektite.aggregates import Aggregate
@@ -17,9 +17,6 @@ from tektite.expr import Expr, col, key, lift, lit, rank
 from tektite.expr import type_of as expression_type
 from tektite.plan import operators as plan
 from tektite.schema import Schema
-
-if TYPE_CHECKING:
-    from tektite.engine import Engine
 
 Columns = str | Sequence[str]
 Keys = tuple[int, ...]
@@ -31,9 +28,9 @@ ROUND_LIMIT = 100_000
 class Collection:
     """A changing bag of rows with named, typed columns."""
 
-    engine: Engine
+    engine: Any
 
-    def __init__(self, engine: Engine | None, operator: plan.Operator) -> None:
+    def __init__(self, engine: Any, operator: plan.Operator) -> None:
         if engine is not None:
             self.engine = engine
         self.operator = operator
@@ -545,7 +542,7 @@ class Loop:
 class LoopVariable(Collection):
     """A collection of a loop, defined in terms of itself and others."""
 
-    def __init__(self, engine: Engine | None, operator: plan.Variable) -> None:
+    def __init__(self, engine: Any, operator: plan.Variable) -> None:
         super().__init__(engine, operator)
         self.variable = operator
 

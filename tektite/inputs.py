@@ -49,6 +49,7 @@ class Input(Collection):
     """
 
     first = 0
+    engine: Engine
     failure: TektiteError | None = None
     flow = None
 

@@ -35,6 +35,7 @@ class Change(NamedTuple):
 class View(Collection):
     """A maintained result. Made by `Engine.install`; it is a collection that other views can be built on."""
 
+    engine: Engine
     is_stream = False
 
     def __init__(
