@@ -1,8 +1,8 @@
 """Operators inside a doubly nested loop, with updates at chosen times (epoch, round, round), at every point of the grid.
 
-Random loops rarely produce times that are incomparable in all coordinates, so the updates are put there: a test-only operator reads
-the rounds from two columns of the data and emits each row at them. What the operator under test emits is then accumulated up
-to every point of the grid and compared with brute force over the updates up to that point.
+Random loops rarely produce times that are incomparable in all coordinates, so the updates are put there: a test-only operator
+reads the rounds from two columns of the data and emits each row at them. What the operator under test emits is then accumulated
+up to every point of the grid and compared with brute force over the updates up to that point.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Grid:
             self.result = inner.leave(result) if leave else result
         catalog = self.engine._catalog
         self.flow = catalog.new_flow("grid")
-        renderer = GridRenderer(self.flow, Scribe(catalog, "grid"), self.engine.dictionary)
+        renderer = GridRenderer(self.flow, Scribe(catalog, "grid"), self.engine.dictionary, self.result.operator)
         stream = renderer.stream(self.result.operator)
         self.capture = Capture(stream.scope, self.engine.workers, len(self.result.schema.names))
         stream.feed(self.capture)
