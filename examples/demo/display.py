@@ -39,9 +39,9 @@ class Screen:
         size = self.console.size
         wide = max(40, min(60, size.width * 11 // 20))
         layout = Layout()
-        layout.split_column(Layout(self._head(), size=5), Layout(name="body"), Layout(self._foot(), size=4))
+        layout.split_column(Layout(self._head(), size=6), Layout(name="body"), Layout(self._foot(), size=4))
         layout["body"].split_row(
-            Layout(self._queries(size.height - 9 - 4), size=wide), Layout(self._figures(size.width - wide - 4))
+            Layout(self._queries(size.height - 6 - 4 - 3), size=wide), Layout(self._figures(size.width - wide - 4))
         )
         return layout
 
@@ -55,22 +55,26 @@ class Screen:
             f"epoch {record.epoch:,} of {what.epochs:,}, {record.elapsed:.0f} s",
         )
         about = f"{what.nodes:,} nodes, {what.edges:,} edges; each epoch changes {what.changes} of them"
-        body = Group(Text(about), line, Text(record.state, style="dim"))
+        legend = Text.assemble(
+            ("shared", STYLES[SHARED]), ": one index of the edges for all; ",
+            ("not shared", STYLES[NOT_SHARED]), ": each query keeps its own", no_wrap=True,
+        )  # fmt: skip
+        body = Group(Text(about), legend, line, Text(record.state, style="dim"))
         return Panel(body, title="Tektite: standing queries over a changing graph")
 
     def _queries(self, room: int) -> RenderableType:
         active = list(self.record.active.items())
         table = Table(expand=True, box=None, pad_edge=False)
-        table.add_column("first answer of")
+        table.add_column("query", no_wrap=True, overflow="ellipsis", ratio=1)
         for side in SIDES:
             table.add_column(side, justify="right", style=STYLES[side], no_wrap=True)
-        table.add_column("", justify="right")
-        hidden = max(len(active) - room, 0)
+        table.add_column("", justify="right", no_wrap=True)
+        hidden = len(active) - room + 1 if len(active) > room else 0
         for name, seconds in reversed(active[hidden:]):
-            table.add_row(Text(name, no_wrap=True, overflow="ellipsis"), *map(milliseconds, seconds), ratio(*seconds))
+            table.add_row(name, *(milliseconds(s).removesuffix(" ms") for s in seconds), ratio(*seconds))
         if hidden:
             table.add_row(Text(f"and {hidden} more", style="dim"), "", "", "")
-        return Panel(table, title=f"{len(active)} queries at the moment")
+        return Panel(table, title=f"{len(active)} queries: ms to the first answer")
 
     def _figures(self, width: int) -> RenderableType:
         sides = self.record.sides
@@ -82,19 +86,15 @@ class Screen:
             median = milliseconds(quantile(sides[side].updates[-100:], 0.5)) if recent[side] else "-"
             parts.append(Text(f"{side}: median {median}", style=STYLES[side]))
             parts.append(Text(sparkline(recent[side], low, high), style=STYLES[side], no_wrap=True))
-        latency = Panel(Group(*parts), title="time to take in an epoch, log scale")
+        latency = Panel(Group(*parts), title="time of an update (log scale)")
         most = max((max(found.indexed, default=0) for found in sides.values()), default=0) or 1
         memory = Table.grid(expand=True)
         for side in SIDES:
             found = sides[side]
             now, process = (found.indexed[-1], found.resident[-1]) if found.times else (0, 0)
-            memory.add_row(Text(f"{side}: {mebibytes(now)} (process {mebibytes(process)})", STYLES[side], no_wrap=True))
+            memory.add_row(Text(f"{side}: {mebibytes(now)} ({mebibytes(process)})", STYLES[side], no_wrap=True))
             memory.add_row(ProgressBar(most, now, complete_style=STYLES[side], finished_style=STYLES[side]))
-        legend = Text.assemble(
-            ("shared: ", STYLES[SHARED]), "all queries read the indexes that one engine keeps of the edges\n",
-            ("not shared: ", STYLES[NOT_SHARED]), "each query loads and keeps its own copy of the edges",
-        )  # fmt: skip
-        return Group(latency, Panel(memory, title="memory of indexes"), Panel(legend))
+        return Group(latency, Panel(memory, title="indexes (whole process)"))
 
     def _foot(self) -> RenderableType:
         last = self.record.events[-1] if self.record.events else ""
@@ -174,4 +174,4 @@ def _row(table: Table, text: str, shared: list[float], apart: list[float], share
 def loading_note(sides: dict[str, Measurements]) -> str:
     """What was done before the first query arrived, which no query's figure includes."""
     load = milliseconds(sides[SHARED].load)
-    return f"Before any query, the shared side loaded the graph in {load}; without sharing each query loads its own."
+    return f"The shared side loaded the graph in {load}, before any query; on the other, each query does."

@@ -143,4 +143,4 @@ def ratio(shared: float, not_shared: float) -> str:
     ('1.5x', '250x')
     """
     times = not_shared / shared if shared else float("nan")
-    return f"{times:.0f}x" if times >= 20 else f"{times:.1f}x"
+    return f"{times:.0f}x" if times >= 10 else f"{times:.1f}x"
