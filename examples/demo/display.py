@@ -78,15 +78,15 @@ class Screen:
 
     def _figures(self, width: int) -> RenderableType:
         sides = self.record.sides
-        recent = {side: sides[side].updates[-width:] for side in SIDES}
+        recent = {side: sides[side].latencies[-width:] for side in SIDES}
         seen = [s for values in recent.values() for s in values]
         low, high = min(seen, default=1e-4), max(seen, default=1e-1)
         parts: list[RenderableType] = []
         for side in SIDES:
-            median = milliseconds(quantile(sides[side].updates[-100:], 0.5)) if recent[side] else "-"
+            median = milliseconds(quantile(sides[side].latencies[-100:], 0.5)) if recent[side] else "-"
             parts.append(Text(f"{side}: median {median}", style=STYLES[side]))
             parts.append(Text(sparkline(recent[side], low, high), style=STYLES[side], no_wrap=True))
-        latency = Panel(Group(*parts), title="time of an update (log scale)")
+        latency = Panel(Group(*parts), title="latency of an epoch, log scale")
         most = max((max(found.indexed, default=0) for found in sides.values()), default=0) or 1
         memory = Table.grid(expand=True)
         for side in SIDES:
@@ -128,10 +128,10 @@ class Lines:
             self._print(f"{record.elapsed:6.1f} s  {record.events.popleft()}")
         if record.epoch and time.monotonic() - self._last > self.EVERY:
             self._last = time.monotonic()
-            updates = ", ".join(f"{s} {milliseconds(quantile(record.sides[s].updates[-100:], 0.5))}" for s in SIDES)
+            latency = ", ".join(f"{s} {milliseconds(quantile(record.sides[s].latencies[-100:], 0.5))}" for s in SIDES)
             memory = ", ".join(f"{s} {mebibytes(record.sides[s].indexed[-1])}" for s in SIDES)
             self._print(f"{record.elapsed:6.1f} s  epoch {record.epoch}, {len(record.active)} queries; "
-                        f"median update: {updates}; indexes: {memory}")  # fmt: skip
+                        f"median latency of an epoch: {latency}; indexes: {memory}")  # fmt: skip
 
     def _print(self, line: str) -> None:
         print(line, flush=True)
@@ -158,7 +158,8 @@ def summary(record: Record) -> RenderableType:
     for text, share in (("median", 0.5), ("99%", 0.99)):
         _row(table, f"first answer of a query, {text}", shared.installs, apart.installs, share)
     for text, share in (("median", 0.5), ("99%", 0.99)):
-        _row(table, f"update of all queries, {text}", shared.updates, apart.updates, share)
+        _row(table, f"latency of an epoch, {text}", shared.latencies, apart.latencies, share)
+    _row(table, "work for an epoch, median", shared.work, apart.work, 0.5)
     indexed = [max(side.indexed, default=0) for side in (shared, apart)]
     resident = [max(side.resident, default=0) for side in (shared, apart)]
     for what, peaks in (("indexes", indexed), ("process", resident)):
