@@ -78,6 +78,7 @@ class Engine:
         self,
         name: str,
         schema: Schema | Mapping[str, Type] | None = None,
+        /,
         *,
         key: str | Sequence[str] = (),
         semantics: str = "bag",
@@ -93,7 +94,7 @@ class Engine:
         self._check_name(name)
         if any(isinstance(option, Type) for option in (key, semantics, stream)):
             raise IncorrectError(
-                f"input {name!r}: key, semantics and stream are options; pass columns of these names as schema={{...}}"
+                f"input {name!r}: key, semantics and stream are options; pass columns of these names in a dict"
             )
         if semantics not in SEMANTICS:
             raise IncorrectError(f"input {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
@@ -154,8 +155,11 @@ class Engine:
 
     def finish(self, view: View) -> None:
         """Bring one view up to date with the epochs that are closed."""
-        if not view.current:
-            self._coordinator.finish(view.flow)
+        self._coordinator.finish(view.flow)
+
+    def is_current(self, view: View) -> bool:
+        """Whether a view reflects every epoch that its inputs have closed."""
+        return self._coordinator.current(view.flow)
 
     # ------------------------------------------------------------------ views
 

@@ -48,7 +48,10 @@ class Input(Collection):
     [('salt', 1), ('tea', 4)]
     """
 
+    first = 0
+    engine: Engine
     failure: TektiteError | None = None
+    flow = None
 
     def __init__(
         self, engine: Engine, name: str, schema: Schema, key: Sequence[int], semantics: str, stream: bool, epoch: int
