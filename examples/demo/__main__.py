@@ -140,7 +140,7 @@ def main(words: list[str] | None = None) -> int:
     finally:
         run.close()
     console.print(summary(record))
-    print(loading_note(record.sides))
+    console.print(loading_note(record.sides), highlight=False)
     if record.epoch < settings.epochs:
         why = "ended by Ctrl-C" if run.stopping else "the machine did not keep up with the stream"
         print(f"{record.epoch:,} of {settings.epochs:,} epochs: {why}.")

@@ -39,9 +39,9 @@ class Screen:
         size = self.console.size
         wide = max(40, min(60, size.width * 11 // 20))
         layout = Layout()
-        layout.split_column(Layout(self._head(), size=5), Layout(name="body"), Layout(self._foot(), size=4))
+        layout.split_column(Layout(self._head(), size=6), Layout(name="body"), Layout(self._foot(), size=4))
         layout["body"].split_row(
-            Layout(self._queries(size.height - 9 - 4), size=wide), Layout(self._figures(size.width - wide - 4))
+            Layout(self._queries(size.height - 6 - 4 - 3), size=wide), Layout(self._figures(size.width - wide - 4))
         )
         return layout
 
@@ -55,46 +55,46 @@ class Screen:
             f"epoch {record.epoch:,} of {what.epochs:,}, {record.elapsed:.0f} s",
         )
         about = f"{what.nodes:,} nodes, {what.edges:,} edges; each epoch changes {what.changes} of them"
-        body = Group(Text(about), line, Text(record.state, style="dim"))
+        legend = Text.assemble(
+            ("shared", STYLES[SHARED]), ": one index of the edges for all; ",
+            ("not shared", STYLES[NOT_SHARED]), ": each query keeps its own", no_wrap=True,
+        )  # fmt: skip
+        body = Group(Text(about), legend, line, Text(record.state, style="dim"))
         return Panel(body, title="Tektite: standing queries over a changing graph")
 
     def _queries(self, room: int) -> RenderableType:
         active = list(self.record.active.items())
         table = Table(expand=True, box=None, pad_edge=False)
-        table.add_column("first answer of")
+        table.add_column("query", no_wrap=True, overflow="ellipsis", ratio=1)
         for side in SIDES:
             table.add_column(side, justify="right", style=STYLES[side], no_wrap=True)
-        table.add_column("", justify="right")
-        hidden = max(len(active) - room, 0)
+        table.add_column("", justify="right", no_wrap=True)
+        hidden = len(active) - room + 1 if len(active) > room else 0
         for name, seconds in reversed(active[hidden:]):
-            table.add_row(Text(name, no_wrap=True, overflow="ellipsis"), *map(milliseconds, seconds), ratio(*seconds))
+            table.add_row(name, *(milliseconds(s).removesuffix(" ms") for s in seconds), ratio(*seconds))
         if hidden:
             table.add_row(Text(f"and {hidden} more", style="dim"), "", "", "")
-        return Panel(table, title=f"{len(active)} queries at the moment")
+        return Panel(table, title=f"{len(active)} queries: ms to the first answer")
 
     def _figures(self, width: int) -> RenderableType:
         sides = self.record.sides
-        recent = {side: sides[side].updates[-width:] for side in SIDES}
+        recent = {side: sides[side].latencies[-width:] for side in SIDES}
         seen = [s for values in recent.values() for s in values]
         low, high = min(seen, default=1e-4), max(seen, default=1e-1)
         parts: list[RenderableType] = []
         for side in SIDES:
-            median = milliseconds(quantile(sides[side].updates[-100:], 0.5)) if recent[side] else "-"
+            median = milliseconds(quantile(sides[side].latencies[-100:], 0.5)) if recent[side] else "-"
             parts.append(Text(f"{side}: median {median}", style=STYLES[side]))
             parts.append(Text(sparkline(recent[side], low, high), style=STYLES[side], no_wrap=True))
-        latency = Panel(Group(*parts), title="time to take in an epoch, log scale")
+        latency = Panel(Group(*parts), title="latency of an epoch, log scale")
         most = max((max(found.indexed, default=0) for found in sides.values()), default=0) or 1
         memory = Table.grid(expand=True)
         for side in SIDES:
             found = sides[side]
             now, process = (found.indexed[-1], found.resident[-1]) if found.times else (0, 0)
-            memory.add_row(Text(f"{side}: {mebibytes(now)} (process {mebibytes(process)})", STYLES[side], no_wrap=True))
+            memory.add_row(Text(f"{side}: {mebibytes(now)} ({mebibytes(process)})", STYLES[side], no_wrap=True))
             memory.add_row(ProgressBar(most, now, complete_style=STYLES[side], finished_style=STYLES[side]))
-        legend = Text.assemble(
-            ("shared: ", STYLES[SHARED]), "all queries read the indexes that one engine keeps of the edges\n",
-            ("not shared: ", STYLES[NOT_SHARED]), "each query loads and keeps its own copy of the edges",
-        )  # fmt: skip
-        return Group(latency, Panel(memory, title="memory of indexes"), Panel(legend))
+        return Group(latency, Panel(memory, title="indexes (whole process)"))
 
     def _foot(self) -> RenderableType:
         last = self.record.events[-1] if self.record.events else ""
@@ -128,10 +128,10 @@ class Lines:
             self._print(f"{record.elapsed:6.1f} s  {record.events.popleft()}")
         if record.epoch and time.monotonic() - self._last > self.EVERY:
             self._last = time.monotonic()
-            updates = ", ".join(f"{s} {milliseconds(quantile(record.sides[s].updates[-100:], 0.5))}" for s in SIDES)
+            latency = ", ".join(f"{s} {milliseconds(quantile(record.sides[s].latencies[-100:], 0.5))}" for s in SIDES)
             memory = ", ".join(f"{s} {mebibytes(record.sides[s].indexed[-1])}" for s in SIDES)
             self._print(f"{record.elapsed:6.1f} s  epoch {record.epoch}, {len(record.active)} queries; "
-                        f"median update: {updates}; indexes: {memory}")  # fmt: skip
+                        f"median latency of an epoch: {latency}; indexes: {memory}")  # fmt: skip
 
     def _print(self, line: str) -> None:
         print(line, flush=True)
@@ -158,7 +158,8 @@ def summary(record: Record) -> RenderableType:
     for text, share in (("median", 0.5), ("99%", 0.99)):
         _row(table, f"first answer of a query, {text}", shared.installs, apart.installs, share)
     for text, share in (("median", 0.5), ("99%", 0.99)):
-        _row(table, f"update of all queries, {text}", shared.updates, apart.updates, share)
+        _row(table, f"latency of an epoch, {text}", shared.latencies, apart.latencies, share)
+    _row(table, "work for an epoch, median", shared.work, apart.work, 0.5)
     indexed = [max(side.indexed, default=0) for side in (shared, apart)]
     resident = [max(side.resident, default=0) for side in (shared, apart)]
     for what, peaks in (("indexes", indexed), ("process", resident)):
@@ -174,4 +175,4 @@ def _row(table: Table, text: str, shared: list[float], apart: list[float], share
 def loading_note(sides: dict[str, Measurements]) -> str:
     """What was done before the first query arrived, which no query's figure includes."""
     load = milliseconds(sides[SHARED].load)
-    return f"Before any query, the shared side loaded the graph in {load}; without sharing each query loads its own."
+    return f"The shared side loaded the graph in {load}, before any query; on the other, each query does."

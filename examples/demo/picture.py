@@ -51,11 +51,12 @@ def draw_installs(axes: Any, record: Record) -> None:
 
 
 def draw_updates(axes: Any, record: Record) -> None:
-    """For each duration, the share of epochs that took longer."""
+    """For each duration, the share of epochs that took at least as long: from their arrival, and the work alone."""
     for side in SIDES:
-        values = np.sort(record.sides[side].updates) * 1000
-        shares = 1 - np.arange(len(values)) / max(len(values), 1)
-        axes.step(values, shares, where="post", color=COLORS[side], label=side, linewidth=2)
+        found = record.sides[side]
+        for values, text, style in ((found.latencies, "from arrival", "-"), (found.work, "work alone", ":")):
+            shares = 1 - np.arange(len(values)) / max(len(values), 1)
+            axes.step(np.sort(values) * 1000, shares, style, where="post", color=COLORS[side], label=f"{side}: {text}")
     axes.set(xscale="log", yscale="log", title="Updates: until every query has taken in an epoch",
              xlabel="milliseconds", ylabel="share of epochs that took at least as long")  # fmt: skip
 

@@ -15,11 +15,10 @@ from tektite import Collection, col, lit
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of query: about how many nodes it asks, and by which column it looks edges up, if it does."""
+    """A kind of query, and about how many nodes it asks."""
 
     name: str
     nodes: int
-    index: str | None
     build: Callable[[Collection, Collection], Collection]
 
 
@@ -99,15 +98,15 @@ def top_targets(edges: Collection, nodes: Collection) -> Collection:
 
 
 KINDS = (
-    Kind("two hops out", 8, "src", two_hops_out),
-    Kind("triangles", 32, "src", triangles),
-    Kind("followers", 32, "dst", followers),
-    Kind("common neighbours", 32, "src", common_neighbours),
-    Kind("distances", 1, "src", distances),
-    Kind("two hops in", 8, "dst", two_hops_in),
-    Kind("three hops", 2, "src", three_hops),
-    Kind("mutual edges", 32, "src", mutual),
-    Kind("top ten in-degree", 0, None, top_targets),
+    Kind("two hops out", 8, two_hops_out),
+    Kind("triangles", 32, triangles),
+    Kind("followers", 32, followers),
+    Kind("common neighbours", 32, common_neighbours),
+    Kind("distances", 1, distances),
+    Kind("two hops in", 8, two_hops_in),
+    Kind("three hops", 2, three_hops),
+    Kind("mutual edges", 32, mutual),
+    Kind("top ten in-degree", 0, top_targets),
 )
 
 

@@ -1,9 +1,9 @@
 """The two sides that are compared: each is one engine in its own process, with the same graph and the same queries.
 
 *Shared*: one input of edges; all queries read the arrangements that the engine keeps of it. *Not shared*: each query
-has its own input of edges, loaded when it arrives and fed with every change, as in a system where an index belongs to
-one query. That input is kept in the order which its query needs, and not at all if the query needs no index: the least
-work and memory that it can do with.
+loads the edges when it arrives and arranges them for itself, as in a system where an index belongs to one query. Changes
+reach all of these queries through one stream, so that taking them in is done once on both sides: what differs
+is who keeps an index. A query that needs none, such as one that only counts, keeps none on either side.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Side:
         self.engine = tk.Engine()
         self.graph = graph
         self.changes = changes
-        self.inputs: dict[str, tk.Input] = {}
 
     def load(self) -> None:
         """Get ready for the first query."""
+        raise NotImplementedError
 
     def install(self, query: Query) -> None:
         """Install a query and read its first answer."""
@@ -59,15 +59,15 @@ class Side:
         return nodes
 
     def drop(self, query: Query) -> None:
-        """Drop a query, and the inputs that were made for it."""
+        """Drop a query, and what was made for it."""
         self.engine.drop(query.name)
         self.engine.drop(f"nodes of {query.name}")
 
     def update(self, removed: Words, inserted: Words) -> None:
         """Close an epoch with some changes and bring every query up to date."""
-        for edges in self.inputs.values():
-            edges.remove(as_columns(removed))
-            edges.insert(as_columns(inserted))
+        edges = self.engine.table("edges")
+        edges.remove(as_columns(removed))
+        edges.insert(as_columns(inserted))
         self.engine.advance()
         self.engine.settle()
 
@@ -83,34 +83,33 @@ class Shared(Side):
     """All queries read one input's arrangements."""
 
     def load(self) -> None:
-        self.inputs["edges"] = edges = self.engine.input("edges", src=tk.Int, dst=tk.Int)
+        edges = self.engine.input("edges", src=tk.Int, dst=tk.Int)
         edges.insert(as_columns(self.graph.edges))
         self.engine.advance()
 
     def install(self, query: Query) -> None:
         nodes = self.nodes(query)
         self.engine.advance()
-        install(self.engine, query, self.inputs["edges"], nodes).snapshot()
+        install(self.engine, query, self.engine.table("edges"), nodes).snapshot()
 
 
 class NotShared(Side):
-    """Each query has its own edges."""
+    """Each query arranges the edges for itself: a stream keeps nothing that others could read."""
+
+    def load(self) -> None:
+        self.engine.input("edges", stream=True, src=tk.Int, dst=tk.Int)
 
     def install(self, query: Query) -> None:
-        index = KINDS[query.kind].index
-        self.inputs[query.name] = edges = self.engine.input(
-            f"edges of {query.name}", key=index or (), stream=index is None, src=tk.Int, dst=tk.Int
-        )
-        nodes = self.nodes(query)
-        # A stream keeps nothing, so that its query has to be there before its rows.
-        view = install(self.engine, query, edges, nodes) if index is None else None
-        edges.insert(as_columns(self.graph.edges))
+        present = self.engine.input(f"edges for {query.name}", stream=True, src=tk.Int, dst=tk.Int)
+        view = install(self.engine, query, present.concat(self.engine.table("edges")), self.nodes(query))
+        present.insert(as_columns(self.graph.edges))
+        present.close()
         self.engine.advance()
-        (view or install(self.engine, query, edges, nodes)).snapshot()
+        view.snapshot()
 
     def drop(self, query: Query) -> None:
         super().drop(query)
-        self.engine.drop(self.inputs.pop(query.name).name)
+        self.engine.drop(f"edges for {query.name}")
 
 
 class Remote:
