@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
+
+import pyarrow as pa
 
 from tektite.catalog import Catalog, Entry, Scribe
 from tektite.collection import Collection
@@ -18,7 +20,7 @@ from tektite.runtime.threads import Threads
 from tektite.schema import Schema
 from tektite.trace.trace import Hold, Trace
 from tektite.types import Type
-from tektite.views import View
+from tektite.views import Changes, View
 
 T = TypeVar("T")
 MERGING = ("eager", "default", "lazy")
@@ -83,13 +85,15 @@ class Engine:
         key: str | Sequence[str] = (),
         semantics: str = "bag",
         stream: bool = False,
+        checked: bool = True,
         **columns: Type,
     ) -> Input:
         """A new input.
 
         With `semantics="bag"` rows have multiplicities; with "set" a row is there or not; with "upsert" a row replaces the
         one with the same `key`. `key` also says by which columns the input's own arrangement is ordered.
-        A `stream` keeps no history: a view sees its rows from the view's installation on.
+        A `stream` keeps no history: a view sees its rows from the view's installation on. Closing an epoch of a bag looks
+        every removed row up, to refuse the removal of one that is not there; `checked=False` trusts the caller instead.
         """
         self._check_name(name)
         if any(isinstance(option, Type) for option in (key, semantics, stream)):
@@ -106,7 +110,7 @@ class Engine:
             raise IncorrectError(f"input {name!r}: upsert semantics needs a key, such as key=['id']")
         if stream and semantics != "bag":
             raise IncorrectError(f"input {name!r}: a stream keeps no history, so it cannot have {semantics} semantics")
-        made = Input(self, name, found, keys, semantics, stream, self._epoch)
+        made = Input(self, name, found, keys, semantics, stream, checked, self._epoch)
         self._inputs[name] = made
         names = tuple(found.names[c] for c in made.columns)
         self._catalog.add(
@@ -163,10 +167,20 @@ class Engine:
 
     # ------------------------------------------------------------------ views
 
-    def install(self, name: str, collection: Collection, *, key: str | Sequence[str] = ()) -> View:
+    def install(
+        self,
+        name: str,
+        collection: Collection,
+        *,
+        key: str | Sequence[str] = (),
+        keep: bool = True,
+        on_change: Callable[[pa.Table], None] | None = None,
+    ) -> View:
         """Keep a collection's contents up to date under a name. It reads the arrangements that are there already.
 
-        `key` says by which leading columns the result is ordered, for those that will join with it.
+        `key` says by which leading columns the result is ordered, for those that will join with it. With `keep=False`
+        only the changes of the result are of interest: it is not kept, and cannot be read as a snapshot. `on_change`
+        is called after each sweep with a table of the changes (data columns, `time`, `diff`), the first answer included.
         """
         self._check_name(name)
         if not isinstance(collection, Collection):
@@ -186,7 +200,9 @@ class Engine:
             lead = keys or renderer.any_order(operator, len(operator.schema.names))[:1]
             arranged = renderer.arranged(operator, lead, None)
             flow.settle_start()
-            view = View(self, name, operator, flow, arranged)
+            view = View(self, name, operator, flow, arranged, keep)
+            if on_change is not None:
+                view.call_on_change(on_change, Changes(view, history=True))
         except BaseException:
             flow.drop()
             self._catalog.release(name)

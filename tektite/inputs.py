@@ -54,11 +54,20 @@ class Input(Collection):
     flow = None
 
     def __init__(
-        self, engine: Engine, name: str, schema: Schema, key: Sequence[int], semantics: str, stream: bool, epoch: int
+        self,
+        engine: Engine,
+        name: str,
+        schema: Schema,
+        key: Sequence[int],
+        semantics: str,
+        stream: bool,
+        checked: bool,
+        epoch: int,
     ) -> None:
         self.name = name
         self.semantics = semantics
         self.is_stream = stream
+        self.is_checked = checked and not stream
         self.low = epoch
         self.closed = False
         super().__init__(engine, plan.Read(schema, self))
@@ -264,7 +273,7 @@ class Input(Collection):
     def _bag_batch(self, shard: int, chunks: list[Chunk]) -> Chunk:
         width = len(self.columns)
         batch = consolidate(chunks, (width, 1, 1), self.low)
-        if not self.is_stream and batch.n and not (batch.is_constant(width + 1) and batch.constant(width + 1) > 0):
+        if self.is_checked and batch.n and not (batch.is_constant(width + 1) and batch.constant(width + 1) > 0):
             row = first_negative(batch.at, width, self.trace.version(shard).table)
             if row >= 0:
                 words = batch.slice(row, row + 1).to_array()
