@@ -20,7 +20,10 @@ from tektite.kernels.route import split_epoch
 from tektite.times import Frontier, antichain
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, Words
-from tektite.trace.spine import EMPTY, Spine, Version
+from tektite.trace.spine import Spine, Version
+
+
+EMPTY = Version(())
 
 
 class Trace:
@@ -101,7 +104,7 @@ class Trace:
     @property
     def bytes(self) -> int:
         """Memory held by the spines, merges in progress included."""
-        return sum(spine.bytes for spine in self.spines or ())
+        return sum(spine.bytes + spine.bytes_in_progress for spine in self.spines or ())
 
 
 class Hold:
