@@ -1,0 +1,60 @@
+"""Distances from one node of a random graph, maintained by a loop while edges are swapped for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.anchors import beside
+from benchmarks.maintained import Distances, closed_loop, edge_array
+from benchmarks.measure import Laps, Others, ccdf, memory, reset_peak
+from benchmarks.plots import ANCHOR, Record, draw_bars, draw_ccdf, figure, short
+
+NAME = "bfs"
+DESCRIPTION = "distances from node 0 in a random graph of n nodes and m edges, then epochs of S swapped edges"
+
+
+def run(
+    n: int = 1_000_000,
+    m: int = 10_000_000,
+    S: Sequence[int] = (1, 10, 1_000),
+    seconds: float = 8.0,
+    merging: str = "default",
+    check: bool = True,
+) -> Iterator[dict[str, Any]]:
+    """A record for the idle process, one for the first answer, and one for each number of swaps an epoch."""
+    computation = Distances(n, merging=merging)
+    yield {"phase": "start"} | memory()
+    edges = edge_array(n, m)
+    reset_peak()
+    others, laps = Others(), Laps()
+    with laps.lap():
+        computation.load(edges)
+    del edges
+    yield {"phase": "first", "seconds": laps.seconds[0]} | memory() | others.figures()
+    for swaps in S:
+        reset_peak()
+        others, laps = Others(), Laps()
+        for work in closed_loop(partial(computation.epochs, swaps), 2 * swaps, seconds):
+            with laps.lap():
+                computation.update(*work)
+        figures = laps.figures(2 * swaps * len(laps.seconds))
+        record = {"phase": "epochs", "S": swaps, "epochs": len(laps.seconds)} | figures | memory() | others.figures()
+        yield record | {"ccdf": ccdf(laps.seconds)}
+    if check:
+        computation.check()
+    computation.close()
+
+
+def plot(records: list[Record], path: Path) -> None:
+    """Latencies of the epochs, and the first answer beside the anchor's."""
+    epochs = [record for record in records if record["phase"] == "epochs"]
+    first = [record for record in records if record["phase"] == "first"]
+    n, m = records[0]["n"], records[0]["m"]
+    with figure(path, 2, f"bfs: distances in a graph of {short(n)} nodes and {short(m)} edges") as (left, right):
+        draw_ccdf(left, epochs, lambda r: f"{short(r['S'])} edges swapped", "epochs", anchors=True)
+        ours = [record["seconds"] for record in first]
+        theirs = [beside(record).get(ANCHOR, {}).get("seconds") for record in first]
+        draw_bars(right, ["first answer"], {"tektite": ours, ANCHOR: theirs}, "seconds", log=False)
