@@ -24,16 +24,16 @@ def run(
     merging: str = "default",
     check: bool = True,
 ) -> Iterator[dict[str, Any]]:
-    """A record for the idle process, one for the first answer, and one for each number of swaps an epoch."""
+    """A record for the process before it has data (`base_mib`), one for the first answer, and one for each size of epochs."""
     computation = Distances(n, merging=merging)
-    yield {"phase": "start"} | memory()
+    yield {"phase": "start", "base_mib": memory()["rss_mib"]}
     edges = edge_array(n, m)
     reset_peak()
     others, laps = Others(), Laps()
     with laps.lap():
         computation.load(edges)
     del edges
-    yield {"phase": "first", "seconds": laps.seconds[0]} | memory() | others.figures()
+    yield {"phase": "first"} | laps.total() | memory() | others.figures()
     for swaps in S:
         reset_peak()
         others, laps = Others(), Laps()

@@ -15,6 +15,7 @@ from benchmarks.plots import ANCHOR, Record, draw_bars, draw_ccdf, figure, short
 NAME = "count"
 DESCRIPTION = "load N records of K keys and maintain the count per key, then epochs of B updates in a closed loop"
 
+
 def run(
     K: int = 10_000_000,
     N: int = 10_000_000,
@@ -23,16 +24,16 @@ def run(
     merging: str = "default",
     check: bool = True,
 ) -> Iterator[dict[str, Any]]:
-    """A record for the idle process, one for the load, and one for each size of epochs."""
+    """A record for the process before it has data (`base_mib`), one for the load, and one for each size of epochs."""
     computation = Counts(K, merging=merging)
-    yield {"phase": "start"} | memory()
+    yield {"phase": "start", "base_mib": memory()["rss_mib"]}
     keys = all_count_keys(K, 0, N)
     reset_peak()
     others, laps = Others(), Laps()
     with laps.lap():
         computation.load(keys)
     del keys
-    yield {"phase": "load", "seconds": laps.seconds[0], "updates_per_s": N / laps.seconds[0]} | memory() | others.figures()
+    yield {"phase": "load"} | laps.total(N) | memory() | others.figures()
     for size in B:
         reset_peak()
         others, laps = Others(), Laps()

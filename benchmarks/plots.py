@@ -5,7 +5,7 @@ Matplotlib is imported when something is drawn, so that its memory does not coun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ def figure(path: Path, axes: int, title: str) -> Iterator[Sequence[Axes]]:
 def draw_ccdf(
     axes: Axes, records: Sequence[Record], label: Callable[[Record], str], what: str, anchors: bool = False
 ) -> None:
-    """A line for each record that has a distribution; with `anchors`, crosses at the anchor's median and 99th percentile."""
+    """A line for each record that has a distribution; with `anchors`, crosses at the anchor's p50 and p99."""
     for number, record in enumerate(r for r in records if "ccdf" in r):
         times = [microseconds / 1e3 for microseconds, _ in record["ccdf"]]
         shares = [share for _, share in record["ccdf"]]
@@ -59,9 +59,9 @@ def draw_ccdf(
 
 
 def draw_bars(
-    axes: Axes, names: Sequence[str], series: dict[str, Sequence[float | None]], unit: str, log: bool = True
+    axes: Axes, names: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str, log: bool = True
 ) -> None:
-    """Groups of bars, one group a name and one bar a series; what is None is left out. Each bar has its number on it."""
+    """Groups of bars with their numbers: one group a name, one bar a series; what is None is left out."""
     width = 0.8 / len(series)
     for number, (label, values) in enumerate(series.items()):
         places = [i + (number - (len(series) - 1) / 2) * width for i, value in enumerate(values) if value is not None]
