@@ -24,7 +24,7 @@ def run(
     merging: str = "default",
     check: bool = True,
 ) -> Iterator[dict[str, Any]]:
-    """A record for the process before it has data (`base_mib`), one for the first answer, and one for each size of epochs."""
+    """A record for the process before it has data (`base_mib`), one for the first answer, one for each size."""
     computation = Distances(n, merging=merging)
     yield {"phase": "start", "base_mib": memory()["rss_mib"]}
     edges = edge_array(n, m)

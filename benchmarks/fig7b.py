@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.maintained import Counts, all_count_keys
 from benchmarks.measure import Others
 from benchmarks.open_loop import figures, offer
-from benchmarks.plots import Record, draw_ccdf, figure, short
+from benchmarks.plots import Record, draw_ccdf, figure, plural, short
 
 NAME = "fig7b"
 DESCRIPTION = "strong scaling: an arrangement under the same open-loop load with one worker and with two, in turns"
@@ -46,4 +46,4 @@ def in_turns(computations: dict[Any, Counts], rate: int, seconds: float, rounds:
 def plot(records: list[Record], path: Path) -> None:
     keys, rate = records[0]["keys"], records[0]["rate"]
     with figure(path, 1, f"Figure 7b: strong scaling, {short(keys)} keys, {short(rate)} updates/s") as (axes,):
-        draw_ccdf(axes, records, lambda r: f"{r['workers']} workers", "updates")
+        draw_ccdf(axes, records, lambda r: plural(r["workers"]), "updates")

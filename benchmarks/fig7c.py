@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.maintained import Counts, all_count_keys
 from benchmarks.measure import Others
 from benchmarks.open_loop import figures, offer
-from benchmarks.plots import Record, draw_ccdf, figure, short
+from benchmarks.plots import Record, draw_ccdf, figure, plural, short
 
 NAME = "fig7c"
 DESCRIPTION = "weak scaling: keys and open-loop load for each worker stay the same, with one worker and with two"
@@ -42,4 +42,4 @@ def plot(records: list[Record], path: Path) -> None:
     with figure(path, 1, f"Figure 7c: weak scaling, {short(keys)} keys and {short(rate)} updates/s a worker") as (
         axes,
     ):
-        draw_ccdf(axes, records, lambda r: f"{r['workers']} workers", "updates")
+        draw_ccdf(axes, records, lambda r: plural(r["workers"]), "updates")

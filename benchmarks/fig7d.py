@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.maintained import Counts, all_count_keys
 from benchmarks.measure import Laps, Others, memory
-from benchmarks.plots import Record, draw_bars, figure, short
+from benchmarks.plots import Record, draw_bars, figure, plural, short
 
 NAME = "fig7d"
 DESCRIPTION = "throughput of forming batches, of maintaining the trace as well, and of a count beside, closed loop"
@@ -60,5 +60,5 @@ def plot(records: list[Record], path: Path) -> None:
     keys, batch = records[0]["keys"], records[0]["batch"]
     title = f"Figure 7d: throughput of the parts, {short(keys)} keys, epochs of {short(batch)} a worker"
     with figure(path, 1, title) as (axes,):
-        series = {f"{count} workers": [found[part, count] for part in PARTS] for count in counts}
+        series = {plural(count): [found[part, count] for part in PARTS] for count in counts}
         draw_bars(axes, list(PARTS), series, "million updates per second", log=False)

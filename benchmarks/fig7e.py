@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.fig7b import in_turns
 from benchmarks.maintained import Counts, all_count_keys
-from benchmarks.plots import Record, draw_ccdf, figure, short
+from benchmarks.plots import Record, draw_ccdf, figure, plural, short
 
 NAME = "fig7e"
 DESCRIPTION = "eager, default and lazy merging of an arrangement under the same open-loop load, in turns"
@@ -41,4 +41,4 @@ def plot(records: list[Record], path: Path) -> None:
     with figure(path, len(counts), title) as places:
         for axes, count in zip(places, counts, strict=True):
             draw_ccdf(axes, [r for r in records if r["workers"] == count], lambda r: str(r["merging"]), "updates")
-            axes.set_title(f"{count} workers", fontsize=10)
+            axes.set_title(plural(count), fontsize=10)

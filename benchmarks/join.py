@@ -1,4 +1,4 @@
-"""New queries that join some keys with an index that is there already, and what they take for indexes of other sizes."""
+"""New queries that join some keys with an index that is there already, for several sizes of the index."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Laps:
     ...     with laps.lap():
     ...         pass
     >>> sorted(laps.figures(updates=3))
-    ['cpu_p50_us', 'cpu_seconds', 'max_us', 'p50_us', 'p99_us', 'seconds', 'updates_per_s']
+    ['cpu_p50_us', 'cpu_p99_us', 'cpu_seconds', 'max_us', 'p50_us', 'p99_us', 'seconds', 'updates_per_s']
     """
 
     def __init__(self) -> None:
@@ -60,6 +60,7 @@ class Laps:
             "p99_us": percentile(ordered, 0.99) * 1e6,
             "max_us": ordered[-1] * 1e6,
             "cpu_p50_us": percentile(sorted(self.cpu), 0.5) * 1e6,
+            "cpu_p99_us": percentile(sorted(self.cpu), 0.99) * 1e6,
         }
 
     def total(self, updates: int | None = None) -> dict[str, float]:

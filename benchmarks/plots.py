@@ -78,6 +78,15 @@ def draw_bars(
     axes.legend(fontsize=8)
 
 
+def plural(count: int) -> str:
+    """A number of workers, in words.
+
+    >>> plural(1), plural(2)
+    ('1 worker', '2 workers')
+    """
+    return f"{count} worker{'s' if count > 1 else ''}"
+
+
 def short(number: float) -> str:
     """A number in three figures or so.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.maintained import Counts, Joined, all_count_keys
 from benchmarks.measure import Laps, Others, memory
-from benchmarks.plots import Record, draw_bars, figure, short
+from benchmarks.plots import Record, draw_bars, figure, plural, short
 
 NAME = "workers"
 DESCRIPTION = "count (load and epochs of B) and join (Q keys at once) with several workers, in turns"
@@ -103,7 +103,7 @@ def plot(records: list[Record], path: Path) -> None:
     counts = list(dict.fromkeys(record["workers"] for record in records))
     found = {(r["task"], r["size"], r["workers"]): r["updates_per_s"] / 1e6 for r in records}
     with figure(path, 1, "one process, several workers, in turns") as (axes,):
-        series = {f"{count} workers": [found[(*task, count)] for task in tasks] for count in counts}
+        series = {plural(count): [found[(*task, count)] for task in tasks] for count in counts}
         draw_bars(
             axes, [f"{task}\n{short(size)}" for task, size in tasks], series, "million updates per second", log=False
         )
