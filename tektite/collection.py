@@ -6,14 +6,15 @@ checks columns and types at once, so that a mistake is reported where it is made
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from tektite import types
 from tektite.aggregates import Aggregate
 from tektite.errors import ConflictError, IncorrectError
-from tektite.expr import Expr, col, lift, lit, type_of as expression_type
+from tektite.expr import Expr, col, lift, lit, when
+from tektite.expr import type_of as expression_type
 from tektite.plan import operators as plan
 from tektite.schema import Schema
 
@@ -185,17 +186,27 @@ class Collection:
         [(1, 3)]
         """
         self._other(other, "join")
+        joins = {
+            "inner": Collection._inner,
+            "left": Collection._left,
+            "semi": Collection._semi,
+            "anti": Collection._anti,
+        }
+        if how not in joins:
+            raise IncorrectError(f"join: how is inner, left, semi or anti, not {how!r}")
         left, right = self._pairs(other, on)
-        match how:
-            case "inner":
-                return self._inner(other, left, right)
-            case "left":
-                return self._left(other, left, right)
-            case "semi":
-                return self._semi(other, left, right)
-            case "anti":
-                return self._anti(other, left, right)
-        raise IncorrectError(f"join: how is inner, left, semi or anti, not {how!r}")
+        if any(self.schema.types[c] == types.Float for c in left):
+            return self._join_on_floats(other, left, right, how)
+        return joins[how](self, other, left, right)
+
+    def _join_on_floats(self, other: Collection, left: Keys, right: Keys, how: str) -> Collection:
+        """A join whose keys are compared as numbers: on key columns beside the values, in which -0.0 is 0.0."""
+        names = [f"__key_{i}" for i in range(len(left))]
+        mine = self.with_columns(**{n: float_key(self, c) for n, c in zip(names, left, strict=True)})
+        others = [name for c, name in enumerate(other.schema.names) if c not in right or how in ("semi", "anti")]
+        theirs = other.with_columns(**{n: float_key(other, c) for n, c in zip(names, right, strict=True)})
+        joined = mine.join(theirs.select(*others, *names), on=names, how=how)
+        return joined.select(*(name for name in joined.schema.names if name not in names))
 
     def _pairs(self, other: Collection, on: On) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if isinstance(on, str) or (isinstance(on, tuple) and len(on) == 2 and all(isinstance(o, str) for o in on)):
@@ -261,7 +272,15 @@ class Collection:
         """Each row that is there at least `times` times, once."""
         if not isinstance(times, int) or times < 1:
             raise IncorrectError(f"threshold takes a positive number of times, not {times!r}")
-        return self._new(plan.AtLeast(self.schema, self.operator, times))
+        found = self._with_float_keys(range(len(self.schema.names)))
+        return self._new(plan.AtLeast(self.schema, found.operator, times))
+
+    def _with_float_keys(self, columns: Iterable[int]) -> Collection:
+        """The collection with -0.0 as 0.0 in some columns, to group by them."""
+        floats = [c for c in columns if self.schema.types[c] == types.Float]
+        if not floats:
+            return self
+        return self.with_columns(**{self.schema.names[c]: float_key(self, c) for c in floats})
 
     def count(self, by: Columns = (), name: str = "count") -> Collection:
         """The number of rows of each group."""
@@ -271,7 +290,8 @@ class Collection:
 
     def group_by(self, by: Columns = ()) -> Grouped:
         """The groups of rows that agree on some columns; without any, all rows are one group."""
-        return Grouped(self, self._columns(by))
+        keys = self._columns(by)
+        return Grouped(self._with_float_keys(keys), keys)
 
     def min(self, column: str, by: Columns = ()) -> Collection:
         """The least value of a column in each group, NULLs aside."""
@@ -285,7 +305,7 @@ class Collection:
         keys = [self.schema.names[c] for c in self._columns(by)]
         if column in keys:
             raise IncorrectError(f"column {column!r} is constant in a group by {keys}")
-        values = self.select(*keys, column).filter(col(column).is_not_null())
+        values = self._with_float_keys(self._columns(by)).select(*keys, column).filter(col(column).is_not_null())
         if self.schema.types[self.schema.index(column)] == types.String:
             return values._text_extreme(len(keys), last)
         return self._new(plan.First(values.schema, values.operator, len(keys), 1, last))
@@ -311,16 +331,30 @@ class Collection:
         downs = [descending] * len(ordering) if isinstance(descending, bool) else list(descending)
         if len(downs) != len(ordering):
             raise IncorrectError(f"top: {len(ordering)} ordering columns but {len(downs)} directions")
-        for name in ordering:
-            if self.schema.types[self.schema.index(name)] == types.String:
-                raise IncorrectError(f"top: column {name!r} is text; order by a number, date or time")
-        ranks = {
-            f"__order_{i}": order_word(col(n), down) for i, (n, down) in enumerate(zip(ordering, downs, strict=True))
-        }
+        found = self._with_float_keys(self._columns(by))
+        if any(self.schema.types[self.schema.index(name)] == types.String for name in ordering):
+            return found._top_by_text(k, ordering, keys, downs)
+        ranks = {f"__rank_{i}": rank(col(n), down) for i, (n, down) in enumerate(zip(ordering, downs, strict=True))}
         rest = [name for name in self.schema.names if name not in keys]
-        ordered = self.select(*keys, **ranks, **{name: col(name) for name in rest})
-        first = self._new(plan.First(ordered.schema, ordered.operator, len(keys), k, last=False))
+        ranked = found.select(*keys, **ranks, **{name: col(name) for name in rest})
+        first = self._new(plan.First(ranked.schema, ranked.operator, len(keys), k, last=False))
         return first.select(*self.schema.names)
+
+    def _top_by_text(self, k: int, ordering: list[str], keys: list[str], downs: list[bool]) -> Collection:
+        """Text ids do not sort like text, so that groups ordered by text are sorted in Python."""
+        rest = [name for name in self.schema.names if name not in keys]
+        order = [(rest.index(name), down) for name, down in zip(ordering, downs, strict=True) if name in rest]
+
+        def first(key: tuple[Any, ...], rows: list[tuple[tuple[Any, ...], int]]) -> list[tuple[Any, ...]]:
+            ordered = [(row, count) for row, count in rows if count > 0]
+            for place, down in reversed(order):
+                present = [found for found in ordered if found[0][place] is not None]
+                absent = [found for found in ordered if found[0][place] is None]
+                ordered = sorted(present, key=itemgetter_of(place), reverse=down) + absent
+            return [row for row, count in ordered for _ in range(count)][:k]
+
+        columns = {name: self.schema.types[self.schema.index(name)] for name in rest}
+        return self.reduce(first, by=keys, **columns).select(*self.schema.names)
 
     def reduce(self, function: Callable[..., Any], by: Columns = (), **columns: types.Type) -> Collection:
         """What a pure Python function makes of each group: `function(key, rows)`.
@@ -331,7 +365,7 @@ class Collection:
         keys = self._columns(by)
         names = [self.schema.names[c] for c in keys]
         rest = [name for name in self.schema.names if name not in names]
-        source = self.select(*names, *rest)
+        source = self._with_float_keys(keys).select(*names, *rest)
         schema = Schema({n: self.schema.types[c] for n, c in zip(names, keys, strict=True)} | columns)
         return self._new(plan.Reduce(schema, source.operator, len(keys), function))
 
@@ -359,6 +393,19 @@ class Collection:
                 raise IncorrectError(f"iterate: the body must return a collection, not {type(result).__name__}")
             variable.set(result)
             return loop.leave(result)
+
+
+def itemgetter_of(place: int) -> Callable[[tuple[tuple[Any, ...], int]], Any]:
+    """The sort key of a counted row: one of its columns."""
+    return lambda found: found[0][place]
+
+
+def float_key(collection: Collection, column: int) -> Expr:
+    """A column as a key: -0.0 equals 0.0 there. Columns of other types are keys as they are."""
+    value = col(collection.schema.names[column])
+    if collection.schema.types[column] != types.Float:
+        return value
+    return when(value == 0.0, 0.0).otherwise(value)
 
 
 class Grouped:

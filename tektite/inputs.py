@@ -16,9 +16,10 @@ from tektite.dataflow.arrange import consolidate
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.kernels.build import build
 from tektite.kernels.route import route, split_epoch
+from tektite.kernels.rows import input_rows
 from tektite.kernels.upsert import first_negative, resolve
 from tektite.plan import operators as plan
-from tektite.trace.chunk import Chunk, Words, column_spec
+from tektite.trace.chunk import Chunk, Words
 from tektite.trace.trace import Hold, Trace
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Input(Collection):
         self.sharded_by = min(1 if semantics == "bag" and not key else len(lead), width)
         self.trace = Trace(width, 1, 1, engine.workers, engine.merging)
         self.hold = None if stream else Hold(self.trace, self._last_closed)
+        self._order = np.array(self.columns, np.int64)
         self._pending: list[tuple[Chunk, int]] = []
         self._arrivals = 0
 
@@ -105,16 +107,30 @@ class Input(Collection):
             )
         words = self.schema.encode(data, self.engine.dictionary)
         rows = words.shape[1]
-        at = self._integers(times, rows, "times", self.low)
-        by = self._integers(diffs, rows, "diffs", 1)
-        if rows and at.min() < self.low:
+        by = None if diffs is None else self._integers(diffs, rows, "diffs")
+        at = None if times is None else self._integers(times, rows, "times")
+        if not rows:
+            return
+        if at is not None and at.min() < self.low:
             late = int(at[at < self.low][0])
             raise IncorrectError(f"input {self.name!r}: time {late} is before the open epoch {self.low}")
-        if rows:
-            if self.semantics == "bag":
-                self._pending.append((Chunk.of_array(np.vstack([words[list(self.columns)], at, by])), int(at.max())))
-            else:
-                self._keyed(words, at, np.ones(rows, np.int64))
+        if self.semantics != "bag":
+            self._keyed(words, np.full(rows, self.low) if at is None else at, np.ones(rows, np.int64))
+        elif at is None:
+            self._bag(words, by, self.low, 1)
+        else:
+            by = np.ones(rows, np.int64) if by is None else by
+            self._pending.append((Chunk.of_array(np.vstack([words[list(self.columns)], at, by])), int(at.max())))
+
+    def _bag(self, words: Words, diffs: Words | None, epoch: int, diff: int) -> None:
+        """Buffer updates of one epoch, with their own diffs or all with the same."""
+        if diffs is not None:
+            width, rows = words.shape
+            joined = np.empty((width + 1, rows), np.int64)
+            joined[:width] = words
+            joined[width] = diffs
+            words = joined
+        self._pending.append((Chunk(input_rows(words, self._order, epoch, diff), words), epoch))
 
     def _write(self, data: Any, time: int | None, diff: int, verb: str) -> None:
         self._check_open(verb)
@@ -127,8 +143,7 @@ class Input(Collection):
         if not rows:
             return
         if self.semantics == "bag":
-            chunk = Chunk.of_array(words)
-            self._pending.append((chunk.select(column_spec([*self.columns, -1, -2], (epoch, diff))), epoch))
+            self._bag(words, None, epoch, diff)
         else:
             self._keyed(words, np.full(rows, epoch), np.full(rows, 1 if diff > 0 else 0))
 
@@ -165,9 +180,7 @@ class Input(Collection):
             raise IncorrectError(f"input {self.name!r}: time {time} is before the open epoch {self.low}")
         return int(time)
 
-    def _integers(self, values: Any, rows: int, what: str, default: int) -> Words:
-        if values is None:
-            return np.full(rows, default, np.int64)
+    def _integers(self, values: Any, rows: int, what: str) -> Words:
         found = np.asarray(values)
         if found.ndim == 0:
             found = np.full(rows, found)
@@ -175,7 +188,9 @@ class Input(Collection):
             raise IncorrectError(f"input {self.name!r}: {rows} rows, but {what} has shape {found.shape}")
         if rows and found.dtype.kind not in "iu":
             raise IncorrectError(f"input {self.name!r}: {what} must be integers, not {found.dtype}")
-        return found.astype(np.int64)
+        if found.dtype == np.uint64 and rows and found.max() > np.iinfo(np.int64).max:
+            raise IncorrectError(f"input {self.name!r}: {what} must fit into 64 bits; found {found.max()}")
+        return found.astype(np.int64, copy=False)
 
     def _check_open(self, verb: str) -> None:
         if self.closed:

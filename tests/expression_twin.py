@@ -142,6 +142,8 @@ def evaluate(expr: Expr, row: dict[str, Any]) -> Any:
         return args[0] is not None
     if expr.op == "is_same":
         return args[0] is None and args[1] is None or None not in args and key(args[0]) == key(args[1])
+    if expr.op == "isin" and len(args) == 1:
+        return False
     if expr.op == "isin":
         found = None if args[0] is None else any(key(args[0]) == key(a) for a in args[1:] if a is not None)
         return None if found is None or not found and None in args[1:] else found
@@ -154,7 +156,7 @@ def key(value: Any) -> Any:
     """Ordered as values are: NaN equals itself and is the greatest number."""
     if isinstance(value, float) and math.isnan(value):
         return (1, 0)
-    return value if isinstance(value, str) or isinstance(value, datetime.date) else (0, value)
+    return value if isinstance(value, str | datetime.date) else (0, value)
 
 
 def number(value: Any) -> Any:

@@ -180,13 +180,14 @@ def simulate(
             if step is not None:
                 rows, later = step(parts, work_nd, after, own, shape, moment, lo, hi)
             else:
-                _, head, _, todo_head, status = reduce(
+                buf, head, todo_buf, todo_head, status = reduce(
                     table(parts), np.array(work_nd, np.int64), table(after), table(old), shape,
                     np.array(operator.params, np.int64), np.array(moment, np.int64), lo, hi,
                 )  # fmt: skip
                 assert status[0] == FINE
                 rows, later = read(head), read(todo_head)
                 check_constants(head, range(kc + vo + nt + 1))
+                del buf, todo_buf  # a head does not own the memory that it describes
             assert rows == consolidate(rows)
             assert all(lo <= r[kc + vo] < hi and r[kc + vo + 1 : -1] == moment for r in rows)
             assert later == consolidate(later)
@@ -323,9 +324,9 @@ def evaluate_outside(
     moment: Row, lo: int, hi: int,
 ) -> tuple[list[Row], list[Row]]:  # fmt: skip
     """One step through `collect`, Python, and `settle`."""
-    kc, nd, vo = int(shape[0]), int(shape[1]), int(shape[5])
+    kc, vo = int(shape[0]), int(shape[5])
     rounds = np.array(moment, np.int64)
-    _, head, request_buf, request_head, _, todo_head = collect(
+    buf, head, request_buf, request_head, todo_buf, todo_head = collect(
         table(parts), np.array(work_nd, np.int64), table(after), table(own), shape, rounds, lo, hi
     )
     rows, requests = read(head), read(request_head)
@@ -336,10 +337,11 @@ def evaluate_outside(
         result = operator.apply({r[1:-1]: [r[-1]] for r in rows if r[0] == q})
         wants += [(q, *v, m) for v, m in result.items()]
     results = Rows(wants, vo + 2)
-    _, out = settle(int(request_head[1]), results.at, table(own), shape, rounds, lo, hi)
-    assert len(request_buf) >= 0 and nd >= kc
+    out_buf, out = settle(int(request_head[1]), results.at, table(own), shape, rounds, lo, hi)
     check_constants(out, range(kc + vo + len(moment) + 2))
-    return read(out), read(todo_head)
+    emitted, later = read(out), read(todo_head)
+    del buf, request_buf, todo_buf, out_buf  # a head does not own the memory that it describes
+    return emitted, later
 
 
 def test_a_function_evaluated_outside_gives_the_same_as_a_reduce() -> None:

@@ -60,10 +60,10 @@ def test_many_moments_are_numbered_and_sorted() -> None:
     random = np.random.default_rng(1)
     rows = [(0, int(a), int(b), 1) for a, b in random.integers(0, 60, (3000, 2))]
     source = Rows(rows, 4)
-    _, head, offsets, moments = partition_moments(source.at, 0, 3)
+    buf, head, offsets, moments = partition_moments(source.at, 0, 3)
     assert [tuple(int(x) for x in m) for m in moments] == sorted({r[1:3] for r in rows})
     assert read(head) == sorted(rows, key=lambda r: r[1:3])
-    assert offsets[-1] == 3000
+    assert offsets[-1] == 3000 and len(buf) == 2 * 3000
 
 
 @settings(max_examples=100, deadline=None)

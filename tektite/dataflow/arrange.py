@@ -113,6 +113,13 @@ class Arranged:
         self.imported = imported
         self.readers: list[Reader] = []
 
+    def renamed(self, positions: dict[int, int]) -> Arranged:
+        """The same arrangement for a collection whose columns are these in another order."""
+        columns = tuple(positions[column] for column in self.columns)
+        other = Arranged(self.trace, self.scope, columns, self.sharded_by, self.imported)
+        other.readers = self.readers
+        return other
+
     def mint(self, shard: int, rows: Chunk) -> None:
         """Append sorted, consolidated rows of the scope's current moment as a batch."""
         self.trace.mint(shard, rows.head, rows.keep, self.scope.passed())

@@ -108,7 +108,7 @@ class Scope:
     def frontier(self) -> Frontier:
         """The times that can still appear in this scope."""
         flow = self.flow
-        if not flow.running:
+        if not flow.running or not self.depth:
             return ((flow.low,) + (0,) * self.depth,)
         return running_frontier(flow.low, flow.high, self.moment)
 
@@ -223,6 +223,12 @@ class Node:
 
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run `work` on every shard, then deliver what it emitted, in the order of shards."""
+        if self.shards == 1:
+            alone: Outbox = []
+            work(0, alone)
+            for target, shard, chunk, moment in alone:
+                target.receive(shard, chunk, moment)
+            return
         for outbox in self.flow.executor.map(work, self.shards, rows):
             for target, shard, chunk, moment in outbox:
                 target.receive(shard, chunk, moment)

@@ -21,9 +21,10 @@ from tektite.types import Type
 
 Scalar = int | float | bool | str | decimal.Decimal | datetime.date | datetime.datetime | np.generic | None
 
+# how each prints, and how tightly it binds in Python: what is printed can be read back
 INFIX = {
-    "or": ("|", 1), "and": ("&", 2),
-    "eq": ("==", 3), "ne": ("!=", 3), "lt": ("<", 3), "le": ("<=", 3), "gt": (">", 3), "ge": (">=", 3),
+    "eq": ("==", 1), "ne": ("!=", 1), "lt": ("<", 1), "le": ("<=", 1), "gt": (">", 1), "ge": (">=", 1),
+    "or": ("|", 2), "and": ("&", 3),
     "add": ("+", 4), "sub": ("-", 4), "mul": ("*", 5), "div": ("/", 5), "floordiv": ("//", 5), "mod": ("%", 5),
 }  # fmt: skip
 PREFIX = {"neg": "-", "not": "~"}
@@ -112,7 +113,7 @@ class Expr:
         if self.op in INFIX:
             sign, binding = INFIX[self.op]
             # comparisons would chain without parentheses, a - (b - c) needs them
-            left = binding + 1 if binding == 3 else binding
+            left = binding + 1 if binding == 1 else binding
             return f"{self.args[0]._within(left)} {sign} {self.args[1]._within(binding + 1)}"
         if self.op in PREFIX:
             return PREFIX[self.op] + self.args[0]._within(TIGHTEST)
@@ -235,7 +236,7 @@ class Expr:
         return (self >= low) & (self <= high)
 
     def isin(self, values: Any) -> Expr:
-        """Whether it equals one of the values. Like SQL's IN, NULL if it equals none and one of them is NULL."""
+        """Whether it equals one of the values; as SQL's IN, NULL if it equals none and one of them is NULL."""
         if isinstance(values, str | Expr) or not hasattr(values, "__iter__"):
             raise TypeError(f"{self}.isin(...) takes a list of values, not {values!r}")
         return Expr("isin", (self, *map(lift, values)))

@@ -89,9 +89,9 @@ def literal_value(value: Any, type: Type) -> Any:
         return float(value)
     if found.kind in ("int", "decimal") and isinstance(type, DecimalType):
         exact = decimal.Decimal(value)
-        if exact.quantize(decimal.Decimal(1).scaleb(-type.scale), context=_EXACT) == exact:
-            if abs(exact.scaleb(type.scale, context=_EXACT)) < 10**type.precision:
-                return exact
+        whole = exact.scaleb(type.scale, context=_EXACT)
+        if whole == whole.to_integral_value() and abs(whole) < 10**type.precision:
+            return exact
         raise IncorrectError(f"literal {value} does not fit {type}")
     if found == Date and type == Timestamp:
         return datetime.datetime(value.year, value.month, value.day)

@@ -16,8 +16,9 @@ import pyarrow as pa
 from tektite.errors import FaultError, IncorrectError
 from tektite.expr.ast import Expr
 from tektite.expr.literals import show_word
+from tektite.expr.steps import CONSTANT, FALLIBLE, INPUT, Step, TextFunction
 from tektite.expr.text import Dictionary, Memo, Words, memo_for, set_table
-from tektite.expr.typing import CONSTANT, FALLIBLE, INPUT, Columns, Step, TextFunction, resolve
+from tektite.expr.typing import Columns, resolve
 from tektite.kernels import expr_steps as ops
 from tektite.kernels.expr import COLUMN, FAILED, OWNS, REGISTER, SHARES, STEP, WORD, run_program
 from tektite.types import Bool, Type
@@ -55,8 +56,9 @@ class Program:
         least `lo`, and the same diffs. `keep` is what keeps the input alive; it is part of what is returned only
         if the result lies in the input's memory.
         """
-        # each round of evaluation finishes one level of nested text functions
-        for _ in range(len(self._steps) + 1):
+        # each round finishes one level of nested text functions, unless it had more arguments than it could report
+        rounds = len(self._steps) + 1
+        while rounds:
             ended, buf, head = run_program(source, nd, nt, nf, lo, self._words)
             if ended == SHARES:
                 return (keep, buf), head
@@ -65,6 +67,8 @@ class Program:
             if ended == FAILED:
                 raise self._failure(*buf.tolist())
             self._learn(buf)
+            if buf[0] < buf[1]:
+                rounds -= 1
         raise FaultError(f"{self._text}: texts stay unknown after they were evaluated")
 
     def _learn(self, missing: Words) -> None:
@@ -157,7 +161,7 @@ class Assembler:
         return result
 
     def value(self, step: Step, guard: int) -> int:
-        """Emit what computes a step, unless it is there. Failures count only where the value `guard` is 1 (0: anywhere)."""
+        """Emit what computes a step, unless it is there. Failures count only where `guard` is 1; `none`: anywhere."""
         if step.op == CONSTANT:
             return self.constant(self.word_of(step.extra))
         if step.op == INPUT:
@@ -165,7 +169,7 @@ class Assembler:
                 self.inputs[step.extra] = self.new_value()
             return self.inputs[step.extra]
         guards = [guard] * len(step.args)
-        args = []
+        args: list[int] = []
         for i, arg in enumerate(step.args):
             if arg.fallible and i > 0 and step.op in (ops.SELECT, ops.COALESCE):
                 guards[i] = self._narrowed(step.op, args[0], i, guard)
@@ -224,9 +228,8 @@ class Assembler:
     def assemble(self, outputs: list[Step], predicate: Step | None, text: str) -> Program:
         """The program for these outputs of the rows where the predicate is true."""
         truth = -1
-        if predicate is not None:
-            if predicate.op != CONSTANT or predicate.extra != 1:
-                truth = self.value(predicate, self.none)
+        if predicate is not None and (predicate.op != CONSTANT or predicate.extra != 1):
+            truth = self.value(predicate, self.none)
         first = len(self.steps)
         specs = []
         for output in outputs:

@@ -24,12 +24,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tektite.expr.literals import literal_word, parse, show_word
-from tektite.expr.typing import TextFunction
+from tektite.expr.steps import TextFunction
 from tektite.kernels.memo import HEADER, memo_insert
 from tektite.types import String, Type
 from tektite.words import NULL
 
 Words = npt.NDArray[np.int64]
+Texts = Any  # an Arrow array, mostly of strings: Arrow's own types would say which kernel takes which
 
 CHUNK = 1 << 20  # texts evaluated at a time: bounds the memory for them
 SMALLEST = 64  # slots of a table at first
@@ -38,10 +39,10 @@ SMALLEST = 64  # slots of a table at first
 class Dictionary(Protocol):
     """Where texts live: what `tektite.expr` needs of it. Ids are never NULL."""
 
-    def lookup(self, ids: Words) -> pa.Array:
+    def lookup(self, ids: Words) -> Texts:
         """The texts of these ids."""
 
-    def add(self, texts: pa.Array) -> Words:
+    def add(self, texts: Texts) -> Words:
         """The ids of these texts, which the dictionary knows from here on."""
 
 
@@ -133,14 +134,14 @@ def evaluate(function: TextFunction, arguments: Words, dictionary: Dictionary) -
         words = np.full(len(result), NULL, np.int64)
         there = np.asarray(result.is_valid())
         if there.any():
-            words[there] = dictionary.add(result.drop_null())
+            words[there] = dictionary.add(result.drop_null().cast(pa.string()))
         return words
     numbers = result.cast(pa.int64())
     words = np.asarray(numbers.fill_null(NULL))
     return words
 
 
-# -- the functions: each gets Arrow arrays of texts or arrays of words, and constants, in its pattern's order -----------
+# -- the functions: each gets Arrow arrays of texts or arrays of words, and constants, in its pattern's order ----------
 
 
 def _python(texts: Any, count: int) -> list[Any]:
@@ -152,13 +153,13 @@ def _python(texts: Any, count: int) -> list[Any]:
     return [texts] * count
 
 
-def _by_row(call: Callable[..., Any], type: pa.DataType, *args: Any) -> pa.Array:
+def _by_row(call: Callable[..., Any], type: pa.DataType, *args: Any) -> Texts:
     """Apply a Python function row by row: for the calls that Arrow has no kernel for."""
     count = max(len(arg) for arg in args if isinstance(arg, pa.Array | np.ndarray))
     return pa.array(map(call, *(_python(arg, count) for arg in args)), type)
 
 
-def _compare(left: Any, right: Any) -> pa.Array:
+def _compare(left: Any, right: Any) -> Texts:
     # as binary: Arrow then compares bytes, whatever the text type of each side
     left, right = (pc.cast(side, pa.large_binary()) if isinstance(side, pa.Array) else
                    pa.scalar(side.encode(), pa.large_binary()) for side in (left, right))  # fmt: skip
@@ -182,16 +183,16 @@ def _like_pattern(pattern: str, escape: str | None) -> str:
     return pattern if escape else pattern.replace("\\", "\\\\")
 
 
-def _like(texts: pa.Array, pattern: str, escape: str | None = None) -> pa.Array:
+def _like(texts: Texts, pattern: str, escape: str | None = None) -> Texts:
     return pc.match_like(texts, _like_pattern(pattern, escape))
 
 
-def _ilike(texts: pa.Array, pattern: str, escape: str | None = None) -> pa.Array:
+def _ilike(texts: Texts, pattern: str, escape: str | None = None) -> Texts:
     return pc.match_like(texts, _like_pattern(pattern, escape), ignore_case=True)
 
 
-def _trim(whitespace: Callable[..., Any], characters: Callable[..., Any]) -> Callable[..., pa.Array]:
-    def trim(texts: pa.Array, unwanted: str | None = None) -> pa.Array:
+def _trim(whitespace: Callable[..., Any], characters: Callable[..., Any]) -> Callable[..., Texts]:
+    def trim(texts: Texts, unwanted: str | None = None) -> Texts:
         return whitespace(texts) if unwanted is None else characters(texts, unwanted)
 
     return trim
@@ -203,23 +204,23 @@ def _substring(text: str, start: int, length: int | None = None) -> str:
     return text[max(begin, 0) : max(end, 0)]
 
 
-def _substrings(texts: Any, start: Any, length: Any = None) -> pa.Array:
-    if isinstance(texts, pa.Array) and isinstance(start, int) and (length is None or isinstance(length, int)):
-        if start > 0:
-            return pc.utf8_slice_codeunits(texts, start - 1, None if length is None else start - 1 + max(length, 0))
+def _substrings(texts: Any, start: Any, length: Any = None) -> Texts:
+    plain = isinstance(texts, pa.Array) and isinstance(start, int) and (length is None or isinstance(length, int))
+    if plain and start > 0:
+        return pc.utf8_slice_codeunits(texts, start - 1, None if length is None else start - 1 + max(length, 0))
     return _by_row(_substring, pa.string(), texts, start, length)
 
 
-def _replace(texts: Any, old: Any, new: Any) -> pa.Array:
+def _replace(texts: Any, old: Any, new: Any) -> Texts:
     if isinstance(texts, pa.Array) and isinstance(old, str) and isinstance(new, str):
         return texts if old == "" else pc.replace_substring(texts, old, new)
     return _by_row(lambda text, o, n: text.replace(o, n) if o else text, pa.string(), texts, old, new)
 
 
-def _test(fast: Callable[..., Any], slow: Callable[[str, str], bool]) -> Callable[..., pa.Array]:
+def _test(fast: Callable[..., Any], slow: Callable[[str, str], bool]) -> Callable[..., Texts]:
     """A test of a text against a constant by Arrow; against another column row by row."""
 
-    def test(texts: Any, part: Any) -> pa.Array:
+    def test(texts: Any, part: Any) -> Texts:
         if isinstance(texts, pa.Array) and isinstance(part, str):
             return fast(texts, part)
         return _by_row(slow, pa.bool_(), texts, part)
@@ -227,17 +228,17 @@ def _test(fast: Callable[..., Any], slow: Callable[[str, str], bool]) -> Callabl
     return test
 
 
-def _concat(*parts: Any) -> pa.Array:
-    wide = [pc.cast(part, pa.large_string()) if isinstance(part, pa.Array) else pa.scalar(part, pa.large_string())
-            for part in parts]  # fmt: skip
-    return pc.binary_join_element_wise(*wide, pa.scalar("", pa.large_string()))
+def _concat(*parts: Any) -> Texts:
+    kind = pa.large_string()
+    wide: list[Any] = [part.cast(kind) if isinstance(part, pa.Array) else pa.scalar(part, kind) for part in parts]
+    return pc.binary_join_element_wise(*wide, pa.scalar("", kind))
 
 
-def _show(words: Words, type: Type) -> pa.Array:
+def _show(words: Words, type: Type) -> Texts:
     return pa.array([show_word(word, type) for word in words.tolist()], pa.string())
 
 
-def _parse(texts: pa.Array, type: Type) -> Words:
+def _parse(texts: Texts, type: Type) -> Words:
     words = np.full(len(texts), NULL, np.int64)
     for i, text in enumerate(texts.to_pylist()):
         try:

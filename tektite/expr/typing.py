@@ -5,7 +5,7 @@ The rules, which are SQL's as DuckDB reads it unless said otherwise:
 * Int with Float gives Float; Decimal with Float gives Float; Int with Decimal counts as a Decimal of scale 0.
 * Decimal + and - align scales; * adds them. The precision is capped at 18; a result beyond it is an error of the row.
 * `/` of any two numbers is a Float. `//` and `%` round down as in Python, and `//` of Decimals is an Int.
-* Division by zero is NULL. Integer overflow is an error of the row.
+* Division by zero is NULL, for floats too (DuckDB gives them an infinity). Integer overflow is an error of the row.
 * Numbers of different types compare by value: Int and Decimal with each other exactly, Int and Float exactly, Decimal
   and Float as floats. NaN equals NaN and is greater than every other number; -0.0 equals 0.0.
 * Date - Date is an Int of days, Timestamp - Timestamp an Int of microseconds; Date and Timestamp plus or minus an Int
@@ -18,56 +18,19 @@ The rules, which are SQL's as DuckDB reads it unless said otherwise:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
 from tektite.errors import IncorrectError, NotFoundError
+from tektite.expr import functions
 from tektite.expr.ast import Expr
-from tektite.expr.literals import DAY, MAX_DAYS, MAX_DIGITS, MAX_INT, Untyped, literal_value, literal_word, show_word
+from tektite.expr.literals import DAY, MAX_DIGITS, MAX_INT, Untyped, literal_value, literal_word
+from tektite.expr.steps import CONSTANT, INPUT, Step, TextFunction, limit_of, number, word
 from tektite.kernels import expr_steps as ops
 from tektite.types import Bool, Date, Decimal, DecimalType, Float, Int, String, Timestamp, Type
 from tektite.words import NULL
 
-CONSTANT, INPUT = -1, -2  # steps that are leaves
-
 Columns = Mapping[str, tuple[int, Type]]
-
-FALLIBLE = frozenset(
-    {
-        ops.ADD, ops.SUB, ops.MUL, ops.FLOAT_TO_INT, ops.ADD_MONTHS, ops.CHECK_PARSED,
-        ops.BIT_AND, ops.BIT_OR, ops.BIT_XOR, ops.SHIFT_LEFT, ops.SHIFT_RIGHT,
-    }
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class TextFunction:
-    """A function that is evaluated in Python once for each distinct argument: see `tektite.expr.text`.
-
-    `pattern` says where the arguments go among the constants: None stands for the next argument.
-    """
-
-    name: str
-    pattern: tuple[Any, ...]
-    arguments: tuple[Type, ...]
-    result: Type
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """One step over the results of others. `extra` is a column number, a word or text, a limit, a function or a set."""
-
-    op: int
-    type: Type
-    args: tuple[Step, ...] = ()
-    extra: Any = 0
-    source: Expr | None = None
-    fallible: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        fallible = self.op in FALLIBLE or any(arg.fallible for arg in self.args)
-        object.__setattr__(self, "fallible", fallible)
 
 
 def type_of(expr: Expr, columns: Columns) -> Type:
@@ -79,21 +42,6 @@ def resolve(expr: Expr, columns: Columns) -> Step:
     """The steps that compute an expression. A NULL of no type is an Int."""
     step = Resolver(columns).step(expr)
     return step if step.type != Untyped else Step(step.op, Int, step.args, step.extra, step.source)
-
-
-def word(value: int, type: Type = Int) -> Step:
-    return Step(CONSTANT, type, (), value)
-
-
-def number(kind: Type) -> bool:
-    return kind.kind in ("int", "float", "decimal")
-
-
-def limit_of(type: Type) -> int:
-    """The greatest size of a result of this type."""
-    if isinstance(type, DecimalType):
-        return int(10**type.precision) - 1
-    return MAX_DAYS if type == Date else MAX_INT
 
 
 class Resolver:
@@ -118,6 +66,7 @@ class Resolver:
         return IncorrectError(f"{expr}: {problem}" + (f", found {found}" if found else ""))
 
     def _column(self, expr: Expr) -> Step:
+        """A column of the schema."""
         name = expr.params[0]
         if name not in self.columns:
             known = ", ".join(self.columns) or "none"
@@ -126,8 +75,10 @@ class Resolver:
         return Step(INPUT, type, (), index, expr)
 
     def _literal(self, expr: Expr) -> Step:
+        """A constant: its word, or its text."""
         type, value = expr.params
-        return Step(CONSTANT, type, (), value if type == String and value is not None else literal_word(value, type), expr)
+        text = type == String and value is not None
+        return Step(CONSTANT, type, (), value if text else literal_word(value, type), expr)
 
     # -- conversions -----------------------------------------------------------------------------------------------
 
@@ -223,6 +174,7 @@ class Resolver:
     # -- arithmetic ------------------------------------------------------------------------------------------------
 
     def arithmetic(self, expr: Expr, left: Step, right: Step) -> Step:
+        """+ - * / // % of numbers, and what dates and timestamps have of it."""
         op = expr.op
         moved = self._moved(expr, left, right)
         if moved is not None:
@@ -277,6 +229,7 @@ class Resolver:
         raise self.wrong(expr, "dates and timestamps only differ, or move by an Int", left, right)
 
     def negative(self, expr: Expr, value: Step) -> Step:
+        """Unary minus."""
         if not number(value.type) and value.type != Untyped:
             raise self.wrong(expr, "only a number has a negative", value)
         if value.type == Float:
@@ -284,6 +237,7 @@ class Resolver:
         return Step(ops.SUB, value.type, (word(0), value), MAX_INT, expr)
 
     def magnitude(self, expr: Expr, value: Step) -> Step:
+        """abs and sign."""
         if not number(value.type) and value.type != Untyped:
             raise self.wrong(expr, f"{expr.op} needs a number", value)
         if expr.op == "abs":
@@ -291,6 +245,7 @@ class Resolver:
         return Step(ops.SIGN, Int, (self.key(value),), 0, expr)
 
     def extreme(self, expr: Expr, *values: Step) -> Step:
+        """least and greatest."""
         steps = self.common(expr, values)
         if steps[0].type != String:
             op = ops.LEAST if expr.op == "least" else ops.GREATEST
@@ -312,6 +267,7 @@ class Resolver:
         return Step(ops.FLOAT_KEY, Float, (step,), 0, step.source) if step.type == Float else step
 
     def comparison(self, expr: Expr, left: Step, right: Step) -> Step:
+        """== != < <= > >=."""
         op = expr.op
         if op in ("gt", "ge"):
             op, left, right = ("lt" if op == "gt" else "le"), right, left
@@ -335,6 +291,7 @@ class Resolver:
         return Step(COMPARISONS[op], Bool, (self.key(left), self.key(right)), 0, expr)
 
     def _saturated(self, step: Step, by: int) -> Step:
+        """The word times 10**by, for a comparison alone: what overflows is greater than any decimal."""
         return step if by == 0 else Step(ops.SCALE_SATURATED, step.type, (step, word(10**by)), 0, step.source)
 
     def _text_order(self, expr: Expr, left: Step, right: Step) -> Step:
@@ -342,6 +299,7 @@ class Resolver:
         return self.text("compare", expr, Int, (left, right))
 
     def logic(self, expr: Expr, *values: Step) -> Step:
+        """& | ~."""
         for value in values:
             if value.type not in (Bool, Untyped):
                 hint = "" if expr.op == "not" else " (comparisons need parentheses: (a < b) & c)"
@@ -350,23 +308,30 @@ class Resolver:
         return Step({"and": ops.AND, "or": ops.OR, "not": ops.NOT}[expr.op], Bool, steps, 0, expr)
 
     def is_null(self, expr: Expr, value: Step) -> Step:
+        """is_null and is_not_null."""
         null = Step(ops.IS_NULL, Bool, (value,), 0, expr)
         return null if expr.op == "is_null" else Step(ops.NOT, Bool, (null,), 0, expr)
 
     def same(self, expr: Expr, left: Step, right: Step) -> Step:
+        """Equality that takes NULL for a value."""
         equal = self.comparison(Expr("eq", expr.args), left, right)
         both_null = Step(ops.AND, Bool, (Step(ops.IS_NULL, Bool, (left,)), Step(ops.IS_NULL, Bool, (right,))), 0, expr)
         return Step(ops.COALESCE, Bool, (equal, both_null), 0, expr)
 
     def isin(self, expr: Expr, value: Step, *items: Step) -> Step:
+        """Membership: of constants in a set, of anything else by comparing."""
         if items and all(item.op == CONSTANT and item.type in (value.type, Untyped) for item in items):
             words = tuple(item.extra for item in items if item.extra != NULL)
             if value.type == Float:
                 words = tuple(0 if w == -1 else w for w in words)
             missing = word(NULL if len(words) < len(items) else 0, Bool)
             return Step(ops.MEMBER, Bool, (self.key(value), missing), words, expr)
-        tests = [self.comparison(Expr("eq", (expr.args[0], source)), value, item)
-                 for source, item in zip(expr.args[1:], items, strict=True)]  # fmt: skip
+        tests = []
+        for source, item in zip(expr.args[1:], items, strict=True):
+            try:
+                tests.append(self.comparison(Expr("eq", (expr.args[0], source)), value, item))
+            except IncorrectError as error:
+                raise IncorrectError(f"{expr}: {error}") from None
         if not tests:
             return word(0, Bool)
         while len(tests) > 1:  # in pairs: a long list stays a shallow tree
@@ -375,6 +340,7 @@ class Resolver:
         return tests[0]
 
     def case(self, expr: Expr, *args: Step) -> Step:
+        """The chain of choices, the last one innermost."""
         conditions = args[0:-1:2]
         for source, condition in zip(expr.args[0:-1:2], conditions, strict=True):
             if condition.type not in (Bool, Untyped):
@@ -385,60 +351,17 @@ class Resolver:
         return result
 
     def coalesce(self, expr: Expr, *values: Step) -> Step:
+        """The first that is not NULL."""
         steps = self.common(expr, values)
         result = steps[-1]
         for step in reversed(steps[:-1]):
             result = Step(ops.COALESCE, result.type, (step, result), 0, expr)
         return result
 
-    # -- casts -----------------------------------------------------------------------------------------------------
-
-    def cast(self, expr: Expr, value: Step) -> Step:
-        target: Type = expr.params[0]
-        source = value.type
-        if source == target:
-            return value
-        if source == Untyped:
-            return word(NULL, target)
-        if target == String:
-            if value.op == CONSTANT:
-                return Step(CONSTANT, String, (), NULL if value.extra == NULL else show_word(value.extra, source), expr)
-            return self.text("show", expr, String, (value,), (source,))
-        if source == String:
-            parsed = self.text("parse", expr, target, (value,), (target,))
-            return parsed if expr.op == "try_cast" else Step(ops.CHECK_PARSED, target, (parsed, value), 0, expr)
-        if {source, target} == {Date, Timestamp}:
-            if target == Timestamp:
-                return Step(ops.MUL, Timestamp, (value, word(DAY)), MAX_INT, expr)
-            return Step(ops.FLOORDIV, Date, (value, word(DAY)), 0, expr)
-        if source == Bool and number(target):
-            return self.cast(expr, Step(value.op, Int, value.args, value.extra, value.source))
-        if number(source) and target == Bool:
-            return Step(ops.NE, Bool, (self.key(value), word(0)), 0, expr)
-        if number(source) and number(target):
-            return self._cast_number(expr, value, target)
-        raise self.wrong(expr, f"there is no cast to {target}", value)
-
-    def _cast_number(self, expr: Expr, value: Step, target: Type) -> Step:
-        if target == Float:
-            return self.floats(value)
-        scale = target.scale if isinstance(target, DecimalType) else 0
-        limit = limit_of(target)
-        if value.type == Float:
-            factor = word(literal_word(float(10**scale), Float), Float)
-            return Step(ops.FLOAT_TO_INT, target, (value, factor), limit, expr)
-        by = scale - (value.type.scale if isinstance(value.type, DecimalType) else 0)
-        if by < 0:
-            value = Step(ops.ROUND_DIV, value.type, (value, word(10**-by)), 0, expr)
-            by = 0
-        if target == Int:
-            return Step(value.op, Int, value.args, value.extra, expr)
-        return Step(ops.MUL, target, (value, word(10**by)), limit, expr)
-
     # -- text ------------------------------------------------------------------------------------------------------
 
     def text(self, name: str, expr: Expr, result: Type, args: Sequence[Step], constants: Sequence[Any] = ()) -> Step:
-        """A function of text: constant arguments become part of the function, the others are mapped through its memo."""
+        """A function of text: constant arguments become part of it, the others are mapped through its memo."""
         if any(arg.op == CONSTANT and arg.extra == NULL for arg in args):
             return word(NULL, result)
         free = [arg for arg in args if arg.op != CONSTANT]
@@ -450,131 +373,13 @@ class Resolver:
         function = TextFunction(name, (*pattern, *constants), tuple(arg.type for arg in free), result)
         return Step((ops.MAP1, ops.MAP2, ops.MAP3)[len(free) - 1], result, tuple(free), function, expr)
 
-    def text_function(self, expr: Expr, *args: Step) -> Step:
-        wanted, result = TEXT_FUNCTIONS[expr.op]
-        steps = []
-        for arg, type in zip(args, wanted, strict=False):
-            if arg.type not in (type, Untyped):
-                raise self.wrong(expr, f"{expr.op} needs {', '.join(map(str, wanted[:len(args)]))}", *args)
-            steps.append(self.coerce(arg, type, expr))
-        return self.text(expr.op, expr, result, steps, expr.params)
-
-    def concat(self, expr: Expr, *args: Step) -> Step:
-        parts = []
-        for source, arg in zip(expr.args, args, strict=True):
-            parts.append(arg if arg.type == String else self.cast(Expr("cast", (source,), (String,)), arg))
-        # a memo takes three arguments: longer chains go from left to right, constants ride along
-        while True:
-            free = [i for i, part in enumerate(parts) if part.op != CONSTANT]
-            if len(free) <= 3:
-                return self.text("concat", expr, String, parts)
-            head = parts[: free[3]]
-            parts = [self.text("concat", expr, String, head), *parts[free[3] :]]
-
-    # -- dates and timestamps --------------------------------------------------------------------------------------
-
-    def _days(self, expr: Expr, value: Step) -> Step:
-        if value.type == Untyped:
-            return word(NULL, Date)
-        if value.type not in (Date, Timestamp):
-            raise self.wrong(expr, f"{expr.op} needs a date or a timestamp", value)
-        return value if value.type == Date else Step(ops.FLOORDIV, Date, (value, word(DAY)), 0, expr)
-
-    def date_field(self, expr: Expr, value: Step) -> Step:
-        days = self._days(expr, value)
-        if expr.op == "weekday":  # day 0 was a Thursday
-            return Step(ops.MOD, Int, (Step(ops.ADD, Int, (days, word(3)), MAX_INT, expr), word(7)), 0, expr)
-        field = {"year": ops.YEAR, "quarter": ops.QUARTER, "month": ops.MONTH, "day": ops.DAY}[expr.op]
-        return Step(ops.DATE_FIELD, Int, (days,), field, expr)
-
-    def time_field(self, expr: Expr, value: Step) -> Step:
-        if value.type not in (Timestamp, Untyped):
-            raise self.wrong(expr, f"{expr.op} needs a timestamp", value)
-        within = {"hour": DAY, "minute": 3_600_000_000, "second": 60_000_000}[expr.op]
-        unit = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}[expr.op]
-        return Step(ops.FLOORDIV, Int, (Step(ops.MOD, Int, (value, word(within)), 0, expr), word(unit)), 0, expr)
-
-    def add_days(self, expr: Expr, value: Step, days: Step) -> Step:
-        self._days(expr, value)
-        if days.type not in (Int, Untyped):
-            raise self.wrong(expr, "add_days needs an Int", value, days)
-        if value.type == Timestamp:
-            days = Step(ops.MUL, Int, (days, word(DAY)), MAX_INT, expr)
-        return Step(ops.ADD, Date if value.type == Untyped else value.type, (value, days), limit_of(value.type), expr)
-
-    def add_months(self, expr: Expr, value: Step, months: Step) -> Step:
-        if months.type not in (Int, Untyped):
-            raise self.wrong(expr, "add_months needs an Int", value, months)
-        days = Step(ops.ADD_MONTHS, Date, (self._days(expr, value), months), MAX_DAYS, expr)
-        return days if value.type != Timestamp else self._at_clock(expr, days, value)
-
-    def _at_clock(self, expr: Expr, days: Step, value: Step | None) -> Step:
-        """A timestamp on a day, at the time of day of another, or at midnight."""
-        midnight = Step(ops.MUL, Timestamp, (days, word(DAY)), MAX_INT, expr)
-        if value is None:
-            return midnight
-        clock = Step(ops.MOD, Int, (value, word(DAY)), 0, expr)
-        return Step(ops.ADD, Timestamp, (midnight, clock), MAX_INT, expr)
-
-    def truncate(self, expr: Expr, value: Step) -> Step:
-        unit = expr.params[0]
-        short = {"day": DAY, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
-        long = {"year": ops.YEAR, "quarter": ops.QUARTER, "month": ops.MONTH, "week": ops.WEEK}
-        days = self._days(expr, value)
-        if unit in long:
-            start = Step(ops.TRUNCATE_DATE, Date, (days,), long[unit], expr)
-            return start if value.type != Timestamp else self._at_clock(expr, start, None)
-        if unit == "day" and value.type != Timestamp:
-            return days
-        if unit not in short or value.type != Timestamp:
-            units = [*long, "day"] if value.type != Timestamp else [*long, *short]
-            raise IncorrectError(f"{expr}: a {value.type} has no {unit!r}; it has {', '.join(units)}")
-        rest = Step(ops.MOD, Int, (value, word(short[unit])), 0, expr)
-        return Step(ops.SUB, Timestamp, (value, rest), MAX_INT, expr)
-
-    # -- bits ------------------------------------------------------------------------------------------------------
-
-    def bits(self, expr: Expr, *values: Step) -> Step:
-        for value in values:
-            if value.type not in (Int, Untyped):
-                raise self.wrong(expr, f"{expr.op} needs integers", *values)
-        if expr.op == "bit_not":
-            return Step(ops.BIT_XOR, Int, (values[0], word(-1)), 0, expr)
-        return Step(BIT_OPS[expr.op], Int, values, 0, expr)
-
-    def hash(self, expr: Expr, *values: Step) -> Step:
-        state = word(0)
-        for value in values:
-            state = Step(ops.HASH, Int, (state, self.key(value)), 0, expr)
-        return state
-
 
 INT_OPS = {"add": ops.ADD, "sub": ops.SUB, "mul": ops.MUL, "floordiv": ops.FLOORDIV, "mod": ops.MOD}
 FLOAT_OPS = {
     "add": ops.FADD, "sub": ops.FSUB, "mul": ops.FMUL, "div": ops.FDIV, "floordiv": ops.FFLOORDIV, "mod": ops.FMOD,
 }  # fmt: skip
-BIT_OPS = {
-    "bit_and": ops.BIT_AND, "bit_or": ops.BIT_OR, "bit_xor": ops.BIT_XOR,
-    "shift_left": ops.SHIFT_LEFT, "shift_right": ops.SHIFT_RIGHT,
-}  # fmt: skip
 CHECKED = frozenset({"add", "sub", "mul"})
 COMPARISONS = {"eq": ops.EQ, "ne": ops.NE, "lt": ops.LT, "le": ops.LE}
-TEXT_FUNCTIONS: dict[str, tuple[tuple[Type, ...], Type]] = {
-    "length": ((String,), Int),
-    "lower": ((String,), String),
-    "upper": ((String,), String),
-    "strip": ((String,), String),
-    "lstrip": ((String,), String),
-    "rstrip": ((String,), String),
-    "substring": ((String, Int, Int), String),
-    "startswith": ((String, String), Bool),
-    "endswith": ((String, String), Bool),
-    "contains": ((String, String), Bool),
-    "like": ((String,), Bool),
-    "ilike": ((String,), Bool),
-    "replace": ((String, String, String), String),
-}
-
 RULES: dict[str, Callable[..., Step]] = {
     **dict.fromkeys(("add", "sub", "mul", "div", "floordiv", "mod"), Resolver.arithmetic),
     "neg": Resolver.negative,
@@ -587,14 +392,14 @@ RULES: dict[str, Callable[..., Step]] = {
     "isin": Resolver.isin,
     "case": Resolver.case,
     "coalesce": Resolver.coalesce,
-    **dict.fromkeys(("cast", "try_cast"), Resolver.cast),
-    **dict.fromkeys(TEXT_FUNCTIONS, Resolver.text_function),
-    "concat": Resolver.concat,
-    **dict.fromkeys(("year", "quarter", "month", "day", "weekday"), Resolver.date_field),
-    **dict.fromkeys(("hour", "minute", "second"), Resolver.time_field),
-    "add_days": Resolver.add_days,
-    "add_months": Resolver.add_months,
-    "truncate": Resolver.truncate,
-    **dict.fromkeys((*BIT_OPS, "bit_not"), Resolver.bits),
-    "hash64": Resolver.hash,
+    **dict.fromkeys(("cast", "try_cast"), functions.cast),
+    **dict.fromkeys(functions.TEXT_FUNCTIONS, functions.text_function),
+    "concat": functions.concat,
+    **dict.fromkeys(("year", "quarter", "month", "day", "weekday"), functions.date_field),
+    **dict.fromkeys(("hour", "minute", "second"), functions.time_field),
+    "add_days": functions.add_days,
+    "add_months": functions.add_months,
+    "truncate": functions.truncate,
+    **dict.fromkeys((*functions.BIT_OPS, "bit_not"), functions.bits),
+    "hash64": functions.hash,
 }

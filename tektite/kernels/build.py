@@ -25,6 +25,10 @@ _MAX = 2**63 - 1
 _FEW = 32
 # Rows packed and unpacked at a time, so that a block of words stays in the first-level cache between columns.
 _BLOCK = 1024
+# Rows gathered at a time.
+_GATHERED = 128
+# Rows that agree in the bits sorted so far and are no more than this are told apart by insertion.
+_TIED = 16
 
 
 @inner
@@ -261,7 +265,7 @@ def _build_packed(table, nd, keys, columns, lo, rows, low, bits, nullable, diff_
         used += bits[j]
     words = empty_words(rows).view(np.uint64)
     if not _pack(table, nd, columns, lo, low, bits, nullable, shift, diff_bits, words):
-        sort_words(words, empty_words(rows).view(np.uint64), rows, diff_bits)
+        words = _sorted(words, empty_words(rows).view(np.uint64), rows, diff_bits)
     if diff_bits == 64:
         clear = np.uint64(0)
     else:
@@ -269,6 +273,13 @@ def _build_packed(table, nd, keys, columns, lo, rows, low, bits, nullable, diff_
     if _is_consolidated(words, rows, keys, columns, low, bits, shift, clear):
         return _unpack(words, rows, columns, low, bits, nullable, shift)
     return _fold_packed(words, rows, keys, columns, low, bits, nullable, shift, clear)
+
+
+@inner
+def _sorted(words, spare, rows, low):
+    if sort_words(words.ctypes.data, spare.ctypes.data, rows, low) == words.ctypes.data:
+        return words
+    return spare
 
 
 @inner
@@ -489,11 +500,21 @@ def _build_gathered(table, nd, keys, columns, lo, rows, low, bits, nullable, key
     for j in range(keys, columns):
         offset[j] = stride
         stride += bits[j] != 0
-    cells = empty_words(rows * stride).view(np.uint64)
+    cell_room = empty_words(rows * stride)
+    cells = cell_room.ctypes.data
     _lay_out(table, nd, keys, columns, lo, low, bits, nullable, offset, stride, key_words, cells)
-    order = empty_words(rows)
+    order_room = empty_words(rows)
+    order = order_room.ctypes.data
     _order_rows(cells, rows, stride, key_words, key_bits, order)
-    return _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offset, order)
+    buf, head = _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offset, order)
+    cell_room[0] = 0  # both are read by address up to here
+    order_room[0] = 0
+    return buf, head
+
+
+@inner
+def _or(cells, place, bits):
+    store(cells, place, load(cells, place) | np.int64(bits))
 
 
 @inner
@@ -507,7 +528,7 @@ def _lay_out(table, nd, keys, columns, lo, low, bits, nullable, offset, stride, 
             base = (begin + block) * stride
             for i in range(size):
                 for g in range(key_words):
-                    cells[base + i * stride + g] = np.uint64(0)
+                    store(cells, base + i * stride + g, 0)
             for j in range(columns):
                 width = bits[j]
                 if width == 0:
@@ -517,7 +538,7 @@ def _lay_out(table, nd, keys, columns, lo, low, bits, nullable, offset, stride, 
                 if j >= keys:
                     spot = base + offset[j]
                     for i in range(size):
-                        cells[spot + i * stride] = np.uint64(load(at, (block + i) & stored))
+                        store(cells, spot + i * stride, load(at, (block + i) & stored))
                     continue
                 least = low[j]
                 floor = lo if j == nd else _NULL
@@ -527,14 +548,14 @@ def _lay_out(table, nd, keys, columns, lo, low, bits, nullable, offset, stride, 
                     by = np.uint64(room - width)
                     for i in range(size):
                         code = _encode(load(at, (block + i) & stored), least, nullable[j], floor)
-                        cells[spot + i * stride] |= code << by
+                        _or(cells, spot + i * stride, code << by)
                 else:
                     over = np.uint64(width - room)
                     by = np.uint64(64 - (width - room))
                     for i in range(size):
                         code = _encode(load(at, (block + i) & stored), least, nullable[j], floor)
-                        cells[spot + i * stride] |= code >> over
-                        cells[spot + i * stride + 1] |= code << by
+                        _or(cells, spot + i * stride, code >> over)
+                        _or(cells, spot + i * stride + 1, code << by)
         begin += here
 
 
@@ -544,30 +565,35 @@ def _field_of(cells, row, offset, width):
     spot = row + (offset >> 6)
     room = 64 - (offset & 63)
     if width <= room:
-        return (cells[spot] >> np.uint64(room - width)) & _field(width)
+        return (np.uint64(load(cells, spot)) >> np.uint64(room - width)) & _field(width)
     over = width - room
-    return ((cells[spot] << np.uint64(over)) | (cells[spot + 1] >> np.uint64(64 - over))) & _field(width)
+    leading = np.uint64(load(cells, spot)) << np.uint64(over)
+    return (leading | (np.uint64(load(cells, spot + 1)) >> np.uint64(64 - over))) & _field(width)
 
 
+# Marks, in the sign bit of an ordered row number, a row whose key equals that of the row before it.
 _SAME = -(2**63)
 
 
 @inner
 def _order_rows(cells, rows, stride, key_words, key_bits, order):
-    """order[i] = the i-th row's number, with the sign bit set if its key equals that of the row before it."""
+    """The row numbers in order, the sign bit set if a row's key equals that of the row before it."""
     number_bits = bit_length(np.uint64(rows - 1))
     step = 64 - number_bits
     number = _field(number_bits)
-    words = empty_words(rows).view(np.uint64)
-    spare = empty_words(rows).view(np.uint64)
-    # Ranges of rows that agree in all bits before `position`; those are disjoint and longer than 16 (see below).
-    pending = empty_words(3 * (rows // 16 + 2))
+    shift = np.uint64(number_bits)
+    word_room = empty_words(rows)
+    spare_room = empty_words(rows)
+    words = word_room.ctypes.data
+    spare = spare_room.ctypes.data
+    # Ranges of rows that agree in all bits before `position`: disjoint, and longer than those settled on the spot.
+    pending = np.empty(3 * (rows // _TIED + 2), np.int64)
     pending[0] = 0
     pending[1] = rows
     pending[2] = 0
     depth = 1
     for i in range(rows):
-        order[i] = i
+        store(order, i, i)
     while depth > 0:
         depth -= 1
         start = pending[3 * depth]
@@ -578,157 +604,191 @@ def _order_rows(cells, rows, stride, key_words, key_bits, order):
         is_sorted = True
         last = np.uint64(0)
         for i in range(length):
-            row = order[start + i] & _MAX
+            row = load(order, start + i) & _MAX
             word = np.uint64(0)
             if width > 0:
                 word = _field_of(cells, row * stride, position, width)
             is_sorted &= word >= last
             last = word
-            words[i] = (word << np.uint64(number_bits)) | np.uint64(row)
-        if not is_sorted:
-            sort_words(words, spare, length, number_bits)
+            store(words, i, np.int64((word << shift) | np.uint64(row)))
+        if not is_sorted and sort_words(words, spare, length, number_bits) != words:
+            words, spare = spare, words
         position += width
-        i = 0
-        while i < length:
-            leading = words[i] >> np.uint64(number_bits)
-            end = i + 1
-            while end < length and words[end] >> np.uint64(number_bits) == leading:
-                end += 1
-            tied = _SAME if position >= key_bits else 0
-            order[start + i] = np.int64(words[i] & number)
-            for k in range(i + 1, end):
-                order[start + k] = np.int64(words[k] & number) | tied
-            if tied == 0 and end - i > 1:
-                if end - i > 16:
-                    pending[3 * depth] = start + i
-                    pending[3 * depth + 1] = start + end
+        tied = _SAME if position >= key_bits else 0
+        begin = 0
+        last = np.uint64(load(words, 0)) >> shift
+        store(order, start, np.int64(np.uint64(load(words, 0)) & number))
+        for i in range(1, length + 1):
+            if i < length:
+                word = np.uint64(load(words, i))
+                same = word >> shift == last
+                store(order, start + i, np.int64(word & number) | (tied if same else 0))
+                if same:
+                    continue
+                last = word >> shift
+            if tied == 0 and i - begin > 1:
+                if i - begin > _TIED:
+                    pending[3 * depth] = start + begin
+                    pending[3 * depth + 1] = start + i
                     pending[3 * depth + 2] = position
                     depth += 1
                 else:
-                    _settle_ties(cells, stride, position >> 6, key_words, order, start + i, start + end)
-            i = end
+                    _settle_ties(cells, stride, position >> 6, key_words, order, start + begin, start + i)
+            begin = i
+    word_room[0] = 0  # both are read by address up to here
+    spare_room[0] = 0
 
 
 @inner
 def _settle_ties(cells, stride, word, key_words, order, start, stop):
     """Insertion sort of few row numbers by the words of their keys from `word` on."""
     for i in range(start + 1, stop):
-        row = order[i]
+        row = load(order, i)
         place = i
         while place > start:
-            other = order[place - 1]
+            other = load(order, place - 1)
             less = False
             for g in range(word, key_words):
-                x = cells[row * stride + g]
-                y = cells[other * stride + g]
+                x = np.uint64(load(cells, row * stride + g))
+                y = np.uint64(load(cells, other * stride + g))
                 if x != y:
                     less = x < y
                     break
             if not less:
                 break
-            order[place] = other
+            store(order, place, other)
             place -= 1
-        order[place] = row
+        store(order, place, row)
     for i in range(stop - 1, start, -1):
         same = True
         for g in range(word, key_words):
-            if cells[order[i] * stride + g] != cells[order[i - 1] * stride + g]:
+            if load(cells, load(order, i) * stride + g) != load(cells, load(order, i - 1) * stride + g):
                 same = False
                 break
         if same:
-            order[i] |= _SAME
+            store(order, i, load(order, i) | _SAME)
 
 
 @inner
 def _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offset, order):
-    """Sum the diffs of equal keys and gather the columns in order. A row's sums replace the diffs in its cells;
-    diffs that are constant on input have none, so they are summed into room of their own.
+    """Gather the rows in order, sum the diffs of equal keys, and write columns.
+
+    Rows come in blocks: fetching a block's cells is one simple loop, so that its cache misses overlap.
     """
-    kept = 0
-    fixed = 0
-    for j in range(keys, columns):
-        fixed += bits[j] == 0
-    repeats = False
+    repeats = 0
     for i in range(rows):
-        repeats |= order[i] < 0
-    sums = empty_words(fixed * rows if repeats else 0)
-    i = 0
-    while i < rows:
-        row = order[i]
-        end = i + 1
-        while end < rows and order[end] < 0:
-            end += 1
-        some = False
-        spot = kept
-        for j in range(keys, columns):
-            if bits[j] == 0:
-                total, above = _times(low[j], end - i)
-                if repeats:
-                    sums[spot] = total
-                spot += rows
-            else:
-                place = row * stride + offset[j]
-                total = np.int64(cells[place])
-                above = 0
-                for k in range(i + 1, end):
-                    word = np.int64(cells[(order[k] & _MAX) * stride + offset[j]])
-                    grown = total + word
-                    above += carry(total, word, grown)
-                    total = grown
-                cells[place] = np.uint64(total)
-            if above != 0:
-                return overflow_head(columns)
-            some = some or total != 0
-        if some:
-            order[kept] = row
-            kept += 1
-        i = end
-    head = new_head(kept, columns)
-    if kept == 0:
-        return np.empty(0, np.int64), head
+        repeats |= load(order, i)
     stored_columns = 0
     for j in range(columns):
-        stored_columns += bits[j] != 0 or (repeats and j >= keys)
-    buf = empty_words(stored_columns * kept)
-    base = buf.ctypes.data
-    # Columns side by side, block by block: the first column of a block fetches the cells that the others read again.
-    for block in range(0, kept, _BLOCK):
-        stop = min(block + _BLOCK, kept)
-        at = base
-        for j in range(columns):
-            if bits[j] == 0:
-                continue
-            if j < keys:
-                for i in range(block, stop):
-                    store(at, i, _decode(_field_of(cells, order[i] * stride, offset[j], bits[j]), low[j], nullable[j]))
-            else:
-                for i in range(block, stop):
-                    store(at, i, np.int64(cells[order[i] * stride + offset[j]]))
-            at += 8 * kept
-    at = base
+        stored_columns += bits[j] != 0 or (repeats < 0 and j >= keys)
+    room = empty_words(stored_columns * rows)
+    target = np.zeros(columns, np.int64)
+    at = room.ctypes.data
     for j in range(columns):
-        if bits[j] != 0:
-            set_stored(head, j, at)
-            at += 8 * kept
+        if bits[j] != 0 or (repeats < 0 and j >= keys):
+            target[j] = at
+            at += 8 * rows
+    block_room = np.empty(_GATHERED * stride + 1, np.int64)
+    block = block_room.ctypes.data
+    above = np.zeros(columns, np.int64)
+    kept = -1  # the row being written
+    for begin in range(0, rows, _GATHERED):
+        size = min(_GATHERED, rows - begin)
+        mixed = 0
+        for i in range(size):
+            row = load(order, begin + i)
+            mixed |= row
+            row = (row & _MAX) * stride
+            for x in range(stride):
+                store(block, i * stride + x, load(cells, row + x))
+        if mixed >= 0 and (kept < 0 or _is_kept(target, kept, keys, columns, low)):
+            # Every row of the block has a key of its own.
+            for j in range(columns):
+                if target[j] != 0:
+                    _write_block(block, size, stride, j < keys, low[j], bits[j], nullable[j], offset[j], target[j], kept + 1)
+            if _none_empty(target, kept + 1, kept + size, keys, columns, low):
+                kept += size
+                continue
+        for i in range(size):
+            cell = i * stride
+            if load(order, begin + i) >= 0:
+                for j in range(keys, columns):
+                    if above[j] != 0:
+                        return overflow_head(columns)
+                if kept < 0 or _is_kept(target, kept, keys, columns, low):
+                    kept += 1
+                for j in range(columns):
+                    if bits[j] != 0:
+                        _write_block(
+                            block + 8 * cell, 1, stride, j < keys, low[j], bits[j], nullable[j], offset[j], target[j], kept
+                        )
+                    elif target[j] != 0:
+                        store(target[j], kept, low[j])
+            else:
+                for j in range(keys, columns):
+                    word = low[j] if bits[j] == 0 else load(block, cell + offset[j])
+                    left = load(target[j], kept)
+                    total = left + word
+                    above[j] += carry(left, word, total)
+                    store(target[j], kept, total)
+    for j in range(keys, columns):
+        if above[j] != 0:
+            return overflow_head(columns)
+    if _is_kept(target, kept, keys, columns, low):
+        kept += 1
+    head = new_head(kept, columns)
+    block_room[0] = 0  # its address was in use up to here
+    if kept == 0:
+        return np.empty(0, np.int64), head
+    for j in range(columns):
+        if target[j] != 0:
+            set_stored(head, j, target[j])
         else:
             set_constant(head, j, low[j])
-    if repeats:
-        spot = 0
-        for j in range(keys, columns):
-            if bits[j] == 0:
-                set_stored(head, j, at)
-                for i in range(kept):
-                    store(at, i, sums[spot + i])
-                spot += rows
-                at += 8 * kept
     if kept == rows:
-        return buf, head
-    return _drop_constants(buf, head)
+        return room, head
+    return _drop_constants(room, head)
+
+
+@inner
+def _is_kept(target, row, keys, columns, low):
+    """Whether the row has a diff."""
+    for j in range(keys, columns):
+        if (low[j] if target[j] == 0 else load(target[j], row)) != 0:
+            return True
+    return False
+
+
+@inner
+def _none_empty(target, start, last, keys, columns, low):
+    """Whether all rows from start to last have a diff."""
+    for j in range(keys, columns):
+        if target[j] == 0 and low[j] != 0:
+            return True
+    for row in range(start, last + 1):
+        if not _is_kept(target, row, keys, columns, low):
+            return False
+    return True
+
+
+@inner
+def _write_block(block, size, stride, is_key, low, bits, nullable, offset, target, start):
+    """One column of gathered rows to target[start:]."""
+    if not is_key:
+        if bits == 0:
+            for i in range(size):
+                store(target, start + i, low)
+        else:
+            for i in range(size):
+                store(target, start + i, load(block, i * stride + offset))
+        return
+    for i in range(size):
+        store(target, start + i, _decode(_field_of(block, i * stride, offset, bits), low, nullable))
 
 
 @inner
 def _drop_constants(buf, head):
-    """Folding may have left columns constant: keep the others, in a buffer of their size."""
+    """The same rows in a buffer of their size, without columns that summing has left constant."""
     rows = head[0]
     stored_columns = 0
     for j in range(head[2]):

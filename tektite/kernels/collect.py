@@ -11,6 +11,7 @@ import numpy as np
 
 from tektite.kernels.compile import kernel
 from tektite.kernels.group import (
+    batch_head,
     fresh_epochs,
     key_epochs,
     later_work,
@@ -22,6 +23,7 @@ from tektite.kernels.group import (
     same_values,
     scan_history,
     seek_sources,
+    set_source,
     walk,
     write_records,
 )
@@ -53,37 +55,25 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
     n_past = n_history + len(old)
     n_work = len(work)
     n_all = n_past + n_work
-    frame = np.empty(6 * n_all + n_work + 2 * 256 * n_all + kc * 256 + 257, np.int64)
-    heads = frame[:n_all]
-    time_at = frame[n_all : 2 * n_all]
-    times = frame[2 * n_all : 3 * n_all]
-    tests = frame[3 * n_all : 4 * n_all]
-    starts = frame[4 * n_all : 5 * n_all]
-    cursors = frame[5 * n_all : 6 * n_all]
-    work_cursors = frame[6 * n_all : 6 * n_all + n_work]
-    begin = frame.ctypes.data + 8 * (6 * n_all + n_work)
+    frame = np.empty(8 * n_all + 2 * 256 * n_all + kc * 256 + 257, np.int64)
+    table = frame.ctypes.data
+    cursors = table + 8 * 6 * n_all
+    begin = cursors + 8 * 2 * n_all
     end = begin + 8 * 256 * n_all
     keys = end + 8 * 256 * n_all
     firsts = keys + 8 * 256 * kc
+    rounds = moment.ctypes.data
 
     only = one_epoch(work, work_nd, lo, hi, 1)
     single = only >= 0
     for s in range(n_all):
-        starts[s] = 0
         if s < n_history:
-            heads[s] = input[s]
-            time_at[s] = nd
-            times[s] = nt_in
+            set_source(table, s, input[s], nd, nt_in, needs_test(input[s], nd, nt_in, rounds, lo, single))
         elif s < n_past:
-            heads[s] = old[s - n_history]
-            time_at[s] = kc + vo
-            times[s] = nt
+            head = old[s - n_history]
+            set_source(table, s, head, kc + vo, nt, needs_test(head, kc + vo, nt, rounds, lo, single))
         else:
-            heads[s] = work[s - n_past]
-            time_at[s] = work_nd[s - n_past]
-            times[s] = nt
-            work_cursors[s - n_past] = 0
-        tests[s] = needs_test(heads[s], time_at[s], times[s], moment, lo, single)
+            set_source(table, s, work[s - n_past], work_nd[s - n_past], nt, 1)
 
     capacity = 64
     buf = np.empty((nv + 2) * capacity, np.int64)
@@ -97,32 +87,32 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
     list_ = np.empty(4 * nt, np.int64)
     values = np.empty(16 * (nv + 1), np.int64)
     while True:
-        many = next_keys(work, work_cursors, kc, keys, firsts, begin, end, n_past)
+        many = next_keys(table, n_past, n_work, kc, keys, firsts, begin, end)
         if many == 0:
             break
-        seek_sources(heads, n_past, starts, keys, many, kc, begin, end)
+        seek_sources(table, n_past, keys, many, kc, begin, end)
         for j in range(many):
             low = only
             high = only
             if not single:
-                low, high = fresh_epochs(heads, n_past, n_all, time_at, begin, end, j, lo)
+                low, high = fresh_epochs(table, n_past, n_all, begin, end, j, lo)
             flags = 0 if low == high else 1
-            flags |= scan_history(heads, n_past, tests, time_at, times, begin, end, j, moment, low)
+            flags |= scan_history(table, n_past, begin, end, j, rounds, low)
             epochs[0] = low
             n_epochs = 1
             if flags & 1 != 0:
                 epochs, n_epochs = key_epochs(
-                    heads, n_past, n_past, n_all, tests, time_at, times, begin, end, j, moment, lo, low, epochs
+                    table, n_past, n_past, n_all, begin, end, j, rounds, lo, low, epochs
                 )
             if flags & 2 != 0:
                 list_, n = later_work(
-                    heads, n_past, tests, time_at, times, nt, begin, end, j, moment, lo, hi, epochs, n_epochs, list_
+                    table, n_past, nt, begin, end, j, rounds, lo, hi, epochs, n_epochs, list_
                 )
                 todo, n_todo = push_todo(todo, n_todo, keys, j, kc, nt, list_, n)
             for q in range(n_epochs):
                 values, n = walk(
-                    heads, n_history, tests, time_at, times, begin, end, j, cursors, kc, nd, nv, -1, False,
-                    epochs[q], moment, values, 0,
+                    table, n_history, begin, end, j, cursors, kc, nd, nv, -1, False,
+                    epochs[q], rounds, values, 0,
                 )  # fmt: skip
                 buf, capacity = columns_room(buf, capacity, nv + 2, rows, n)
                 for v in range(n):
@@ -156,20 +146,15 @@ def settle(requests, wants, old, shape, moment, lo, hi):
     n_own = len(old)
     n_requests = count(requests)
     n_wants = count(wants)
-    frame = np.empty(4 * n_own + 2 * 256 * n_own + kc * 256 + 257, np.int64)
-    time_at = frame[:n_own]
-    times = frame[n_own : 2 * n_own]
-    tests = frame[2 * n_own : 3 * n_own]
-    starts = frame[3 * n_own : 4 * n_own]
-    begin = frame.ctypes.data + 8 * 4 * n_own
+    frame = np.empty(6 * n_own + 2 * 256 * n_own + kc * 256 + 257, np.int64)
+    table = frame.ctypes.data
+    begin = table + 8 * 6 * n_own
     end = begin + 8 * 256 * n_own
     keys = end + 8 * 256 * n_own
     firsts = keys + 8 * 256 * kc
+    rounds = moment.ctypes.data
     for s in range(n_own):
-        starts[s] = 0
-        time_at[s] = kc + vo
-        times[s] = nt
-        tests[s] = needs_test(old[s], kc + vo, nt, moment, lo, hi == lo + 1)
+        set_source(table, s, old[s], kc + vo, nt, needs_test(old[s], kc + vo, nt, rounds, lo, hi == lo + 1))
     width = kc + vo + 2
     capacity = n_wants + n_requests + 8
     buf = np.empty(width * capacity, np.int64)
@@ -180,11 +165,11 @@ def settle(requests, wants, old, shape, moment, lo, hi):
     start = 0
     while start < n_requests:
         many = gather_block(requests, start, kc, keys, firsts)
-        seek_sources(old, n_own, starts, keys, many, kc, begin, end)
+        seek_sources(table, n_own, keys, many, kc, begin, end)
         for j in range(many):
             first = load(firsts, j)
             low = value(requests, kc, first)
-            list_, n = push_output(old, 0, n_own, tests, time_at, times, begin, end, j, kc, vo, moment, low, list_, 0)
+            list_, n = push_output(table, 0, n_own, begin, end, j, kc, vo, rounds, low, list_, 0)
             former = 0
             n_former = 0
             used = 0
@@ -207,12 +192,6 @@ def settle(requests, wants, old, shape, moment, lo, hi):
                 buf, capacity = columns_room(buf, capacity, width, rows, n)
                 rows = write_records(list_, n, keys, j, kc, vo, buf, capacity, rows)
         start = load(firsts, many)
-    spec = np.empty(kc + vo + nt + 1, np.int64)
-    for c in range(kc + vo + 1):
-        spec[c] = c
-    for c in range(1, nt):
-        spec[kc + vo + c] = -c
-    spec[kc + vo + nt] = kc + vo + 1
-    buf, head = head_of_columns(buf, capacity, rows, spec, moment)
+    buf, head = batch_head(buf, capacity, rows, kc, vo, moment, -1, False)
     frame[0] = 0  # keeps the frame alive up to here
     return buf, head

@@ -38,45 +38,46 @@ from tektite.kernels.expr_steps import (
     SHIFT_RIGHT,
     step,
 )
-from tektite.kernels.memo import add_missing, find, new_missing
+from tektite.kernels.memo import add_missing, find
 from tektite.kernels.memory import load, store
-from tektite.kernels.rows import address, copy_column, count, mask, new_head, set_constant, set_stored
+from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored
 from tektite.words import NULL
 
 BLOCK = 1024  # a register is 8 KiB: a handful fit the first-level cache, dozens the second
-WORDS = BLOCK // 64
 HEADER = 10
 STEP = 6
+MOST_MISSING = 1 << 20  # arguments that one run reports: with more than these it is run more often
 
 COLUMN, WORD, REGISTER = range(3)
 
 SHARES, OWNS, FAILED, MISSING = range(4)  # how a run ended; the first two are success
 
+# Everything below the kernel itself takes addresses: arrays would have to be counted at every branch, which
+# costs the compiler more than the work itself.
+
 
 @inner
-def map_block(op, n, d, a, b, c, memo, table, records, index):
+def map_block(op, n, d, a, b, c, memo, table, missing):
     """Map n rows through a memo table; what it lacks goes into the set of missing arguments and maps to NULL."""
     for i in range(n):
         x = load(a, i)
         y = 0
         z = 0
         null = x == NULL
-        if op == MAP2:
+        if op != MAP1:
             y = load(b, i)
             null |= y == NULL
-        elif op != MAP1:
-            y = load(b, i)
-            z = load(c, i)
-            null |= (y == NULL) | (z == NULL)
+            if op != MAP2:
+                z = load(c, i)
+                null |= z == NULL
         result = NULL
         if not null:
             at = find(table, x, y, z)
             if at >= 0:
                 result = load(table, at)
             else:
-                records, index = add_missing(records, index, memo, x, y, z)
+                add_missing(missing, memo, x, y, z)
         store(d, i, result)
-    return records, index
 
 
 @inner
@@ -102,82 +103,190 @@ def can_fail(op):
 
 
 @inner
-def run_steps(program, start, stop, n, registers, tables, records, index):
-    """Run steps over n rows. Returns (failed step or -1, its row, records, index): the failure in the first row.
+def run_steps(program, start, stop, n, registers, tables, missing):
+    """Run steps over n rows. Returns (failed step or -1, its row): the failure in the first row that has one.
 
     A step that failed somewhere runs again row by row, to find the first row that failed under its guard.
-    There is one call of `step` for both, since every further one costs seconds to compile.
+    There is one call of `step` for both, since every further one takes long to compile. Failures do not count
+    while arguments are missing: they may come of the NULLs that stand in for results.
     """
     failed = -1
     row = n
     for k in range(start, stop, STEP):
-        op = program[k]
-        d = registers[program[k + 1]]
-        a = registers[program[k + 2]]
-        b = registers[program[k + 3]]
-        c = registers[program[k + 4]]
-        extra = program[k + 5]
+        op = load(program, k)
+        d = load(registers, load(program, k + 1))
+        a = load(registers, load(program, k + 2))
+        b = load(registers, load(program, k + 3))
+        guard = load(program, k + 4)
+        c = load(registers, guard)
+        extra = load(program, k + 5)
         if op < MAP1:
-            at = -8
+            at = 0
+            size = n
             while True:
-                bad = step(op, n if at < 0 else 1, d + max(at, 0), a + max(at, 0), b + max(at, 0), c + max(at, 0), extra)
-                if at < 0:
-                    if not bad:
+                bad = step(op, size, d + at, a + at, b + at, c + at, extra)
+                if size != n or n == 1:
+                    if bad and (guard == 0 or load(c + at, 0) == 1):
+                        row = at >> 3
+                        failed = k
                         break
-                elif bad and (program[k + 4] == 0 or load(c + at, 0) == 1):
-                    row = at >> 3
-                    failed = k
+                    at += 8
+                elif not bad:
                     break
-                at += 8
+                size = 1
                 if at >= 8 * row:
                     break
         elif op == MEMBER:
-            member_block(n, d, a, b, tables[extra])
+            member_block(n, d, a, b, load(tables, extra))
         else:
-            records, index = map_block(op, n, d, a, b, c, extra, tables[extra], records, index)
-    return failed, row, records, index
+            map_block(op, n, d, a, b, c, extra, load(tables, extra), missing)
+    if load(missing, 0) > 0:
+        failed = -1
+    return failed, row
 
 
 @inner
-def point_inputs(source, program, first, registers, start):
+def point_inputs(source, program, registers, start):
     """Let the registers of stored input columns point at row `start`. Constant columns were filled in once."""
-    constants, inputs = program[0], program[1]
-    for j in range(inputs):
-        column = program[first + 2 * j]
+    constants = load(program, 0)
+    for j in range(load(program, 1)):
+        column = load(program, HEADER + constants + 2 * j)
         if mask(source, column) != 0:
-            registers[constants + j] = address(source, column) + 8 * start
+            store(registers, constants + j, address(source, column) + 8 * start)
+
+
+@inner
+def fill_registers(source, program, registers, constant, scratch, block):
+    """Give every register a block of scratch memory, fill in constants, and find out which ones are constant."""
+    constants, inputs, width = load(program, 0), load(program, 1), load(program, 5)
+    for r in range(width):
+        store(registers, r, scratch + 8 * block * r)
+        store(constant, r, 0)
+    for r in range(constants):
+        store(constant, r, 1)
+        word = load(program, HEADER + r)
+        for i in range(block):
+            store(scratch, r * block + i, word)
+    for j in range(inputs):
+        column = load(program, HEADER + constants + 2 * j)
+        if mask(source, column) == 0:
+            r = constants + j
+            store(constant, r, 1)
+            word = load(source, 5 + 3 * column)
+            for i in range(block):
+                store(scratch, r * block + i, word)
+    start = HEADER + constants + 2 * inputs + load(program, 2) + 2 * load(program, 3) + load(program, 4)
+    for k in range(start, start + STEP * load(program, 7), STEP):
+        same = load(constant, load(program, k + 2)) & load(constant, load(program, k + 3))
+        if not can_fail(load(program, k)):  # the guard of what can fail does not change its result
+            same &= load(constant, load(program, k + 4))
+        store(constant, load(program, k + 1), same)
+
+
+@inner
+def run_predicate(source, program, start, stop, rows, registers, tables, missing, bits):
+    """The predicate over all rows, a bit each. Returns (rows that pass, failed step or -1, its row in its block, the
+    block's first row)."""
+    truth = load(program, 8)
+    passed = 0
+    for first in range(0, rows, BLOCK):
+        m = min(rows - first, BLOCK)
+        point_inputs(source, program, registers, first)
+        failed, row = run_steps(program, start, stop, m, registers, tables, missing)
+        if failed >= 0:
+            return passed, failed, row, first
+        words = load(registers, truth)
+        for i in range(0, m, 64):
+            word = 0
+            for j in range(min(64, m - i)):
+                bit = 1 if load(words, i + j) == 1 else 0
+                word |= bit << j
+                passed += bit
+            store(bits, (first + i) >> 6, word)
+    return passed, -1, 0, 0
+
+
+@inner
+def select_bits(bits, first, m, selection):
+    """Write the positions of the bits that are set among m from `first` on; their number."""
+    picked = 0
+    for i in range(0, m, 64):
+        word = load(bits, (first + i) >> 6)
+        if word != 0:
+            for j in range(min(64, m - i)):
+                store(selection, picked, i + j)
+                picked += (word >> j) & 1
+    return picked
 
 
 @inner
 def gather(source, target, selection, m):
     for i in range(m):
-        store(target, i, load(source, selection[i]))
+        store(target, i, load(source, load(selection, i)))
 
 
 @inner
-def failure(program, k, start, registers, row, original):
-    """What Python needs to name a failure: the step's number, the row, and its operands."""
-    report = np.empty(4, np.int64)
-    report[0] = k - start
-    report[1] = original
-    report[2] = load(registers[program[k + 2]], row)
-    report[3] = load(registers[program[k + 3]], row)
-    return report
+def compact_registers(program, registers, constant, selection, picked, scratch, block):
+    """Bring the selected rows of what the outputs read to the front of registers in scratch memory."""
+    constants, inputs = load(program, 0), load(program, 1)
+    for j in range(inputs):
+        r = constants + j
+        if load(program, HEADER + constants + 2 * j + 1) != 0 and load(constant, r) == 0:
+            place = scratch + 8 * block * r
+            gather(load(registers, r), place, selection, picked)
+            store(registers, r, place)
+    at_kept = HEADER + constants + 2 * inputs + load(program, 2) + 2 * load(program, 3)
+    for j in range(load(program, 4)):
+        words = load(registers, load(program, at_kept + j))
+        gather(words, words, selection, picked)
 
 
 @inner
-def share_epoch(source, column, lo, head, target, buf, clamp):
-    """Put the epoch column, clamped to at least `lo`, into `head`: into `buf` if it is stored and `clamp` says so."""
-    if mask(source, column) == 0:
-        set_constant(head, target, max(load(source, 5 + 3 * column), lo))
-    elif not clamp:
-        copy_column(source, column, head, target)
-    else:
-        where = buf.ctypes.data
-        words = address(source, column)
-        for i in range(count(source)):
-            store(where, i, max(load(words, i), lo))
-        set_stored(head, target, where)
+def run_outputs(
+    source, nd, rest, program, rows, whole, head, registers, constant, tables, missing, bits, selection, scratch, block
+):
+    """Compute the outputs and, unless all rows passed, gather the other columns, into the memory that `head` names.
+
+    Returns (failed step or -1, its row in its block, its row).
+    """
+    outputs, kept = load(program, 3), load(program, 4)
+    at_outputs = HEADER + load(program, 0) + 2 * load(program, 1) + load(program, 2)
+    at_steps = at_outputs + 2 * outputs + kept
+    at_second = at_steps + STEP * load(program, 6)
+    at_end = at_steps + STEP * load(program, 7)
+    written = 0
+    for first in range(0, rows, BLOCK):
+        m = min(rows - first, BLOCK)
+        picked = m if whole else select_bits(bits, first, m, selection)
+        if picked == 0:
+            continue
+        point_inputs(source, program, registers, first)
+        for part in range(0 if kept > 0 else 1, 2):  # the predicate's steps again, if the outputs need their results
+            size = m
+            if part == 1:
+                size = picked
+                if picked < m:
+                    compact_registers(program, registers, constant, selection, picked, scratch, block)
+                for j in range(outputs):
+                    if load(program, at_outputs + 2 * j) == REGISTER and load(head, 4 + 3 * j) != 0:
+                        store(registers, load(program, at_outputs + 2 * j + 1), load(head, 3 + 3 * j) + 8 * written)
+            begin = at_steps if part == 0 else at_second
+            end = at_second if part == 0 else at_end
+            failed, row = run_steps(program, begin, end, size, registers, tables, missing)
+            if failed >= 0:
+                return failed, row, first + (row if size == m else load(selection, row))
+        if not whole:
+            for j in range(outputs + rest):
+                if load(head, 4 + 3 * j) != 0:
+                    column = nd + j - outputs
+                    if j < outputs:
+                        if load(program, at_outputs + 2 * j) != COLUMN:
+                            continue
+                        column = load(program, at_outputs + 2 * j + 1)
+                    target = load(head, 3 + 3 * j) + 8 * written
+                    gather(address(source, column) + 8 * first, target, selection, picked)
+        written += picked
+    return -1, 0, 0
 
 
 @inner
@@ -192,240 +301,154 @@ def has_earlier(source, column, lo):
     return False
 
 
+@inner
+def place_columns(source, nd, nt, nf, lo, program, constant, passed, clamp, head):
+    """Fill in the head of the result: columns of the input, constants, and columns to be written.
+
+    The address of a column to be written is its position in the buffer, in words; its mask is 1 until the buffer
+    is there. Returns the size of the buffer.
+    """
+    outputs = load(program, 3)
+    at_outputs = HEADER + load(program, 0) + 2 * load(program, 1) + load(program, 2)
+    whole = passed == count(source)
+    size = 0
+    for j in range(outputs + nt + nf):
+        kind = COLUMN
+        item = nd + j - outputs
+        if j < outputs:
+            kind = load(program, at_outputs + 2 * j)
+            item = load(program, at_outputs + 2 * j + 1)
+        write = False
+        if kind == WORD:
+            set_constant(head, j, item)
+        elif kind == REGISTER:
+            write = load(constant, item) == 0
+            for other in range(j):  # an earlier output in the same register
+                if write and load(program, at_outputs + 2 * other) == REGISTER:
+                    if load(program, at_outputs + 2 * other + 1) == item:
+                        head[3 + 3 * j] = head[3 + 3 * other]
+                        head[4 + 3 * j] = 1
+                        write = False
+        elif mask(source, item) == 0:
+            word = load(source, 5 + 3 * item)
+            set_constant(head, j, max(word, lo) if j == outputs and nt > 0 else word)
+        elif whole and not (clamp and j == outputs):
+            set_stored(head, j, address(source, item))
+        else:
+            write = True
+        if write:
+            head[3 + 3 * j] = size
+            head[4 + 3 * j] = 1
+            size += passed
+    return size
+
+
 @kernel("Tuple((int64, int64[::1], int64[::1]))(int64, int64, int64, int64, int64, int64[::1])")
-def run_program(source, nd, nt, nf, lo, program):
+def run_program(source, nd, nt, nf, lo, words):
     """Run a program on the rows at `source`: (how it ended, buf, head).
 
     SHARES: `head` describes the rows, some of whose columns are the input's memory, others lie in `buf`.
     OWNS: the same, but no column is the input's. FAILED: `buf` is (step, row, operand, operand).
-    MISSING: `buf` holds the arguments that memos lack: their number n, three unused words, n records of
-    (memo, word, word, word); Python evaluates them and runs the program again.
+    MISSING: `buf` holds arguments that memos lack, laid out as `add_missing` says; Python evaluates them and runs the
+    program again.
     """
-    constants, inputs, memos, outputs, kept, width = (
-        program[0],
-        program[1],
-        program[2],
-        program[3],
-        program[4],
-        program[5],
-    )
-    predicate = program[8]
+    program = words.ctypes.data
+    constants, inputs, memos, outputs, width = words[0], words[1], words[2], words[3], words[5]
     at_inputs = HEADER + constants
     at_memos = at_inputs + 2 * inputs
     at_outputs = at_memos + memos
-    at_kept = at_outputs + 2 * outputs
-    at_steps = at_kept + kept
-    at_second = at_steps + STEP * program[6]
-    at_end = at_steps + STEP * program[7]
+    at_steps = at_outputs + 2 * outputs + words[4]
+    at_second = at_steps + STEP * words[6]
+    at_end = at_steps + STEP * words[7]
+    filters = words[8] >= 0
+    computes = at_end > at_steps or filters
     n = count(source)
+    columns = outputs + nt + nf
     if nt == 0:
         lo = NULL
-    columns = outputs + nt + nf
-
-    # Nothing to compute: the head is all there is to write.
-    if at_end == at_steps and predicate < 0:
-        clamp = has_earlier(source, nd, lo)
-        buf = np.empty(n if clamp else 0, np.int64)
-        head = new_head(n, columns)
-        for j in range(outputs):
-            item = program[at_outputs + 2 * j + 1]
-            if program[at_outputs + 2 * j] == COLUMN:
-                copy_column(source, item, head, j)
-            else:
-                set_constant(head, j, item)
-        if nt > 0:
-            share_epoch(source, nd, lo, head, outputs, buf, clamp)
-        for j in range(min(nt, 1), nt + nf):
-            copy_column(source, nd + j, head, outputs + j)
-        return SHARES, buf, head
 
     # When every input column is constant, one row stands for all.
-    alike = True
+    rows = min(n, 1)
     for j in range(inputs):
-        if mask(source, program[at_inputs + 2 * j]) != 0:
-            alike = False
-    rows = min(n, 1) if alike else n
+        if mask(source, load(program, at_inputs + 2 * j)) != 0:
+            rows = n
     block = min(rows, BLOCK)
 
-    registers = np.empty(width, np.int64)
-    constant = np.zeros(width, np.int64)
-    scratch = np.empty(width * block + 1, np.int64)  # one more, so that `scratch[0]` exists without rows, too
-    for r in range(width):
-        registers[r] = scratch.ctypes.data + 8 * block * r
-    for r in range(constants):
-        constant[r] = 1
-        for i in range(block):
-            scratch[r * block + i] = program[HEADER + r]
-    for j in range(inputs):
-        column = program[at_inputs + 2 * j]
-        if mask(source, column) == 0:
-            constant[constants + j] = 1
-            word = load(source, 5 + 3 * column)
-            for i in range(block):
-                scratch[(constants + j) * block + i] = word
-    for k in range(at_steps, at_end, STEP):
-        third = 1 if can_fail(program[k]) else constant[program[k + 4]]  # a guard does not change the result
-        constant[program[k + 1]] = constant[program[k + 2]] & constant[program[k + 3]] & third
-    tables = np.empty(memos, np.int64)
-    for j in range(memos):
-        tables[j] = load(program[at_memos + j], 0)
-    records, index = new_missing(0 if memos == 0 else 64)
-    nothing = np.empty(0, np.int64)
+    # Working memory, all of it: registers, which of them are constant, tables, selection, bits, scratch.
+    most = 0
+    if memos > 0:
+        most = 64
+        while most < min(rows * memos, MOST_MISSING):
+            most *= 2
+    missing = np.zeros(4 + 6 * most, np.int64)
+    missing[1] = most
+    work = np.empty((width * (block + 2) + memos + block + ((rows + 63) >> 6) + 1) if computes else 1, np.int64)
+    registers = work.ctypes.data
+    constant = registers + 8 * width
+    tables = constant + 8 * width
+    selection = tables + 8 * memos
+    bits = selection + 8 * block
+    scratch = bits + 8 * ((rows + 63) >> 6)
 
-    # The predicate over all rows: a bit each.
+    ended = OWNS
+    failed, row, original = -1, 0, 0
     passed = n
-    bits = np.empty(0, np.int64)
-    if predicate >= 0:
-        bits = np.zeros((rows + 63) // 64, np.int64)
-        passed = 0
-        for start in range(0, rows, BLOCK):
-            m = min(rows - start, BLOCK)
-            point_inputs(source, program, at_inputs, registers, start)
-            failed, row, records, index = run_steps(
-                program, at_steps, at_second, m, registers, tables, records, index
+    if computes:
+        fill_registers(source, program, registers, constant, scratch, block)
+        for j in range(memos):
+            store(tables, j, load(load(program, at_memos + j), 0))
+        if filters:
+            passed, failed, row, first = run_predicate(
+                source, program, at_steps, at_second, rows, registers, tables, missing.ctypes.data, bits
             )
-            if failed >= 0 and records[0] == 0:
-                report = failure(program, failed, at_steps, registers, row, start + row)
-                scratch[0] = 0
-                return FAILED, report, nothing
-            truth = registers[predicate]
-            for i in range(0, m, 64):
-                word = 0
-                for j in range(min(64, m - i)):
-                    word |= (1 if load(truth, i + j) == 1 else 0) << j
-                bits[(start + i) >> 6] = word
-            for i in range(m):
-                passed += 1 if load(truth, i) == 1 else 0
-        if alike:
-            passed *= n
-        if records[0] > 0 and passed == 0:
-            scratch[0] = 0
-            return MISSING, records, nothing
-
-    # Which columns of the output are stored, and where in buf.
+            original = first + row
+            if rows < n:
+                passed *= n
     whole = passed == n
-    clamp = False
+
     head = new_head(passed, columns)
     size = 0
-    if passed > 0:
-        for j in range(outputs):
-            kind = program[at_outputs + 2 * j]
-            item = program[at_outputs + 2 * j + 1]
-            if kind == WORD:
-                set_constant(head, j, item)
-            elif kind == COLUMN:
-                if whole or mask(source, item) == 0:
-                    copy_column(source, item, head, j)
-                else:
-                    set_stored(head, j, size)
-                    size += passed
-            elif constant[item] == 0:
-                same = -1  # an earlier output in the same register
-                for other in range(j):
-                    if program[at_outputs + 2 * other] == REGISTER and program[at_outputs + 2 * other + 1] == item:
-                        same = other
-                if same >= 0:
-                    set_stored(head, j, head[3 + 3 * same])
-                else:
-                    set_stored(head, j, size)
-                    size += passed
+    clamp = False
+    if failed < 0 and passed > 0:
         clamp = has_earlier(source, nd, lo)
-        for j in range(nt + nf):
-            if mask(source, nd + j) == 0:
-                word = load(source, 5 + 3 * (nd + j))
-                set_constant(head, outputs + j, max(word, lo) if j == 0 else word)
-            elif whole and not (j == 0 and clamp):
-                copy_column(source, nd + j, head, outputs + j)
-            else:
-                set_stored(head, outputs + j, size)
-                size += passed
+        size = place_columns(source, nd, nt, nf, lo, program, constant, passed, clamp, head)
     buf = np.empty(size, np.int64)
-    base = buf.ctypes.data
-    owns = True
     for j in range(columns):
-        if head[4 + 3 * j] != 0:
-            own = not whole
-            if j < outputs:
-                own |= program[at_outputs + 2 * j] == REGISTER
-            elif j == outputs:
-                own |= clamp
-            if own:
-                head[3 + 3 * j] = base + 8 * head[3 + 3 * j]
-            else:
-                owns = False
+        if head[4 + 3 * j] == 1:
+            set_stored(head, j, buf.ctypes.data + 8 * head[3 + 3 * j])
+        elif head[4 + 3 * j] != 0:
+            ended = SHARES
 
-    # The outputs over the rows that passed.
-    selection = np.empty(block, np.int64)
-    written = 0
-    work = at_end > at_second
-    for start in range(0, rows if passed > 0 and (work or not whole) else 0, BLOCK):
-        m = min(rows - start, BLOCK)
-        picked = m
-        if not whole:
-            picked = 0
-            for i in range(0, m, 64):
-                word = bits[(start + i) >> 6]
-                if word != 0:
-                    for j in range(min(64, m - i)):
-                        selection[picked] = i + j
-                        picked += (word >> j) & 1
-            if picked == 0:
-                continue
-        if work:
-            point_inputs(source, program, at_inputs, registers, start)
-            if kept > 0:
-                failed, row, records, index = run_steps(
-                    program, at_steps, at_second, m, registers, tables, records, index
-                )
-            if picked < m:
-                for j in range(inputs):
-                    r = constants + j
-                    if program[at_inputs + 2 * j + 1] != 0 and constant[r] == 0:
-                        place = scratch.ctypes.data + 8 * block * r
-                        gather(registers[r], place, selection, picked)
-                        registers[r] = place
-                for j in range(kept):
-                    r = program[at_kept + j]
-                    gather(registers[r], registers[r], selection, picked)
-            for j in range(outputs):
-                if program[at_outputs + 2 * j] == REGISTER and head[4 + 3 * j] != 0:
-                    registers[program[at_outputs + 2 * j + 1]] = head[3 + 3 * j] + 8 * written
-            failed, row, records, index = run_steps(
-                program, at_second, at_end, picked, registers, tables, records, index
-            )
-            if failed >= 0 and records[0] == 0:
-                original = start + (row if picked == m else selection[row])
-                report = failure(program, failed, at_steps, registers, row, original)
-                scratch[0] = 0
-                return FAILED, report, nothing
-        if not whole:
-            for j in range(outputs):
-                if program[at_outputs + 2 * j] == COLUMN and head[4 + 3 * j] != 0:
-                    words = address(source, program[at_outputs + 2 * j + 1])
-                    gather(words + 8 * start, head[3 + 3 * j] + 8 * written, selection, picked)
-            for j in range(nt + nf):
-                if head[4 + 3 * (outputs + j)] != 0:
-                    target = head[3 + 3 * (outputs + j)] + 8 * written
-                    gather(address(source, nd + j) + 8 * start, target, selection, picked)
-        written += picked
-    if records[0] > 0:
-        scratch[0] = 0
-        return MISSING, records, nothing
-
-    if passed > 0:
+    if failed < 0 and passed > 0:
+        if computes and (at_end > at_second or not whole):
+            failed, row, original = run_outputs(
+                source, nd, nt + nf, program, rows, whole, head[1], registers, constant, tables,
+                missing.ctypes.data, bits, selection, scratch, block,
+            )  # fmt: skip
         if clamp:
-            words = head[3 + 3 * outputs]
-            origin = address(source, nd) if whole else words
+            epochs = head[3 + 3 * outputs]
+            origin = address(source, nd) if whole else epochs
             for i in range(passed):
-                store(words, i, max(load(origin, i), lo))
+                store(epochs, i, max(load(origin, i), lo))
         for j in range(outputs):
-            if program[at_outputs + 2 * j] == REGISTER and head[4 + 3 * j] == 0:
-                set_constant(head, j, load(registers[program[at_outputs + 2 * j + 1]], 0))
-    if passed == 1 and owns and size > 0:  # a single row needs no memory of its own
-        for j in range(columns):
-            if head[4 + 3 * j] != 0:
-                set_constant(head, j, load(head[3 + 3 * j], 0))
-        buf[0] = 0
-        buf = nothing
-    scratch[0] = 0
-    return OWNS if owns else SHARES, buf, head
+            if words[at_outputs + 2 * j] == REGISTER and head[4 + 3 * j] == 0:
+                set_constant(head, j, load(load(registers, words[at_outputs + 2 * j + 1]), 0))
+        if passed == 1 and ended == OWNS:  # a single row needs no memory of its own
+            for j in range(columns):
+                if head[4 + 3 * j] != 0:
+                    set_constant(head, j, load(head[3 + 3 * j], 0))
+
+    if missing[0] > 0:
+        ended = MISSING
+        buf = missing
+    elif failed >= 0:
+        ended = FAILED
+        buf = np.empty(4, np.int64)
+        buf[0] = failed - at_steps
+        buf[1] = original
+        buf[2] = load(load(registers, words[failed + 2]), row)
+        buf[3] = load(load(registers, words[failed + 3]), row)
+    elif passed == 1 and ended == OWNS:
+        buf = np.empty(0, np.int64)
+    work[0] = 0  # the addresses above are good as long as their arrays are used
+    return ended, buf, head

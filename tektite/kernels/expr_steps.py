@@ -14,7 +14,6 @@ fail returns whether some row did; the rows that failed hold an arbitrary word.
     FADD FSUB FMUL FDIV FFLOORDIV FMOD FABS     on floats; a division by zero is NULL
     FLOAT_KEY               a float's word with -0.0 made 0.0: equal words are equal numbers
     EQ NE LT LE             of words, as 0 or 1
-    SAME                    a and b are the same word; NULL is the same as NULL
     COMPARE_INT_FLOAT       -1, 0, 1 as the integer a is less than, equal to, greater than the float b; exact
     SCALE_SATURATED         a * b, or the greatest or least word where that overflows: for comparisons
     AND OR NOT              three-valued
@@ -46,12 +45,12 @@ from tektite.words import NULL
 (
     ADD, SUB, MUL, FLOORDIV, MOD, ROUND_DIV, ABS, SIGN, LEAST, GREATEST,
     INT_TO_FLOAT, FLOAT_TO_INT, FADD, FSUB, FMUL, FDIV, FFLOORDIV, FMOD, FABS, FLOAT_KEY,
-    EQ, NE, LT, LE, SAME, COMPARE_INT_FLOAT, SCALE_SATURATED,
+    EQ, NE, LT, LE, COMPARE_INT_FLOAT, SCALE_SATURATED,
     AND, OR, NOT, IS_NULL, NOT_TRUE, SELECT, COALESCE, COPY,
     BIT_AND, BIT_OR, BIT_XOR, SHIFT_LEFT, SHIFT_RIGHT, HASH,
     DATE_FIELD, TRUNCATE_DATE, ADD_MONTHS, CHECK_PARSED,
     MAP1, MAP2, MAP3, MEMBER,
-) = range(49)  # fmt: skip
+) = range(48)  # fmt: skip
 
 YEAR, QUARTER, MONTH, DAY, WEEK = range(5)
 
@@ -284,9 +283,6 @@ def logic_step(op, n, d, a, b, c):
         for i in range(n):
             x, y = load(a, i), load(b, i)
             store(d, i, NULL if (x == NULL) | (y == NULL) else (1 if x <= y else 0))
-    elif op == SAME:
-        for i in range(n):
-            store(d, i, 1 if load(a, i) == load(b, i) else 0)
     elif op == SCALE_SATURATED:
         for i in range(n):
             x, y = load(a, i), load(b, i)

@@ -2,7 +2,8 @@
 
 *Sources* are rows objects sorted by the same key: the history of the input, the history of the operator's own output, and
 the work that names the keys to look at, in that order. The rows of key j of a block in source s are
-begin[s * BLOCK + j] .. end[s * BLOCK + j]. A source with test 0 is known to have only rows that count, by its constant time
+begin[s * BLOCK + j] .. end[s * BLOCK + j]. A table at address `table` has six words for each source: the address of its
+head, its first time column, its number of time columns, its test, and the row to seek the next keys from. A source with test 0 is known to have only rows that count, by its constant time
 columns; the rows of the others are tested one by one: a row is *shown* at a moment if none of its rounds is past the moment's.
 """
 
@@ -12,68 +13,113 @@ import numpy as np
 
 from tektite.kernels.compile import inner
 from tektite.kernels.memory import load, store
-from tektite.kernels.records import distinct_records, room, sort_records
+from tektite.kernels.records import distinct_records, head_of_columns, room, sort_records
 from tektite.kernels.rows import address, count, mask, value
-from tektite.kernels.seek import compare_rows, gather_block, group_end, seek_block
+from tektite.kernels.seek import compare_rows, gather_block, group_end, prefetch, seek_block
 
 
 @inner
-def next_keys(work, cursors, kc, keys, firsts, begin, end, base):
-    """The next block of keys that any of the work names, with their ranges as sources base, base + 1, ...; how many."""
-    parts = len(work)
+def head_of(table, s):
+    return load(table, 6 * s)
+
+
+@inner
+def time_of(table, s):
+    """The first time column of source s."""
+    return load(table, 6 * s + 1)
+
+
+@inner
+def times_of(table, s):
+    """The number of time columns of source s."""
+    return load(table, 6 * s + 2)
+
+
+@inner
+def test_of(table, s):
+    return load(table, 6 * s + 3)
+
+
+@inner
+def start_of(table, s):
+    """The row of source s from which on the next keys are sought."""
+    return load(table, 6 * s + 4)
+
+
+@inner
+def set_source(table, s, head, time_at, times, test):
+    store(table, 6 * s, head)
+    store(table, 6 * s + 1, time_at)
+    store(table, 6 * s + 2, times)
+    store(table, 6 * s + 3, test)
+    store(table, 6 * s + 4, 0)
+
+
+@inner
+def next_keys(table, base, parts, kc, keys, firsts, begin, end):
+    """The next block of keys that the work names (sources base..base + parts), and their ranges there. Returns how many."""
     if parts == 1:
-        many = gather_block(work[0], cursors[0], kc, keys, firsts)
+        many = gather_block(head_of(table, base), start_of(table, base), kc, keys, firsts)
         at = 8 * 256 * base
         for j in range(many):
             store(begin + at, j, load(firsts, j))
             store(end + at, j, load(firsts, j + 1))
         if many > 0:
-            cursors[0] = load(firsts, many)
+            store(table, 6 * base + 4, load(firsts, many))
         return many
     many = 0
     while many < 256:
         least = -1
-        for w in range(parts):
-            if cursors[w] < count(work[w]) and (
-                least < 0 or compare_rows(work[w], cursors[w], work[least], cursors[least], kc) < 0
+        for s in range(base, base + parts):
+            if start_of(table, s) < count(head_of(table, s)) and (
+                least < 0
+                or compare_rows(head_of(table, s), start_of(table, s), head_of(table, least), start_of(table, least), kc) < 0
             ):
-                least = w
+                least = s
         if least < 0:
             break
         for c in range(kc):
-            store(keys, c * 256 + many, value(work[least], c, cursors[least]))
-        for w in range(parts):
-            rows = count(work[w])
-            at = (base + w) * 256 + many
-            store(begin, at, cursors[w])
-            if cursors[w] < rows:
-                cursors[w] = group_end(work[w], rows, cursors[w], keys, many, kc)
-            store(end, at, cursors[w])
+            store(keys, c * 256 + many, value(head_of(table, least), c, start_of(table, least)))
+        for s in range(base, base + parts):
+            rows = count(head_of(table, s))
+            first = start_of(table, s)
+            past = first
+            if first < rows:
+                past = group_end(head_of(table, s), rows, first, keys, many, kc)
+            store(begin, s * 256 + many, first)
+            store(end, s * 256 + many, past)
+            store(table, 6 * s + 4, past)
         many += 1
     return many
 
 
 @inner
-def seek_sources(heads, sources, starts, keys, many, kc, begin, end):
+def seek_sources(table, sources, keys, many, kc, begin, end):
     """The ranges of a block of keys in sources 0..sources-1, each sought from where the block before ended."""
     for s in range(sources):
-        head = heads[s]
+        head = head_of(table, s)
         rows = count(head)
         at = 8 * 256 * s
-        seek_block(head, starts[s], keys, many, kc, begin + at)
-        last = starts[s]
+        seek_block(head, start_of(table, s), keys, many, kc, begin + at)
+        if load(begin + at, many - 1) - load(begin + at, 0) > 16 * many:
+            # The rows found lie apart: fetch what will be read of them besides the key.
+            for c in range(kc, load(head, 2)):
+                if mask(head, c) != 0:
+                    column = address(head, c)
+                    for j in range(many):
+                        prefetch(column + 8 * load(begin + at, j))
+        last = start_of(table, s)
         for j in range(many):
-            # Equal keys cannot be: ranges of different keys do not overlap.
             last = group_end(head, rows, load(begin + at, j), keys, j, kc)
             store(end + at, j, last)
-        starts[s] = last
+        store(table, 6 * s + 4, last)
 
 
 @inner
 def shown(head, time_at, times, i, moment):
     """Whether none of row i's rounds is past the moment's."""
     for c in range(1, times):
-        if value(head, time_at + c, i) > moment[c - 1]:
+        if value(head, time_at + c, i) > load(moment, c - 1):
             return False
     return True
 
@@ -82,7 +128,7 @@ def shown(head, time_at, times, i, moment):
 def needs_test(head, time_at, times, moment, lo, single):
     """Whether rows must be looked at one by one to know that they are shown and not later than the key's first epoch."""
     for c in range(1, times):
-        if mask(head, time_at + c) != 0 or load(address(head, time_at + c), 0) > moment[c - 1]:
+        if mask(head, time_at + c) != 0 or load(address(head, time_at + c), 0) > load(moment, c - 1):
             return 1
     if single:
         return 0
@@ -112,37 +158,37 @@ def one_epoch(work, work_nd, lo, hi, from_output):
 
 
 @inner
-def fresh_epochs(heads, first, last, time_at, begin, end, j, lo):
+def fresh_epochs(table, first, last, begin, end, j, lo):
     """The least and the greatest epoch at which the work of sources first..last asks for key j."""
     low = 9223372036854775807
     high = lo
     for s in range(first, last):
-        column = time_at[s]
+        column = time_of(table, s)
         for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
-            epoch = max(lo, value(heads[s], column, i))
+            epoch = max(lo, value(head_of(table, s), column, i))
             low = min(low, epoch)
             high = max(high, epoch)
     return low, high
 
 
 @inner
-def scan_history(heads, sources, tests, time_at, times, begin, end, j, moment, low):
+def scan_history(table, sources, begin, end, j, moment, low):
     """Flags of key j's history: 1 if a shown row is later than epoch `low`, 2 if a row is not shown."""
     flags = 0
     for s in range(sources):
-        if tests[s] == 0:
+        if test_of(table, s) == 0:
             continue
-        head = heads[s]
+        head = head_of(table, s)
         for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
-            if not shown(head, time_at[s], times[s], i, moment):
+            if not shown(head, time_of(table, s), times_of(table, s), i, moment):
                 flags |= 2
-            elif value(head, time_at[s], i) > low:
+            elif value(head, time_of(table, s), i) > low:
                 flags |= 1
     return flags
 
 
 @inner
-def key_epochs(heads, sources, fresh, last, tests, time_at, times, begin, end, j, moment, lo, low, epochs):
+def key_epochs(table, sources, fresh, last, begin, end, j, moment, lo, low, epochs):
     """All epochs at which key j is evaluated: fresh ones (sources fresh..last) and shown ones of sources 0..sources-1 later
     than `low`, ascending. Returns the list and its length.
     """
@@ -150,15 +196,15 @@ def key_epochs(heads, sources, fresh, last, tests, time_at, times, begin, end, j
     for s in range(last):
         if s >= sources and s < fresh:
             continue
-        if s < sources and tests[s] == 0:
+        if s < sources and test_of(table, s) == 0:
             continue
-        head = heads[s]
+        head = head_of(table, s)
         first = load(begin, s * 256 + j)
         past = load(end, s * 256 + j)
         epochs = room(epochs, n, past - first + 1)
         for i in range(first, past):
-            epoch = max(lo, value(head, time_at[s], i))
-            if s >= fresh or (epoch > low and shown(head, time_at[s], times[s], i, moment)):
+            epoch = max(lo, value(head, time_of(table, s), i))
+            if s >= fresh or (epoch > low and shown(head, time_of(table, s), times_of(table, s), i, moment)):
                 if n == 0 or epochs[n - 1] != epoch:
                     epochs[n] = epoch
                     n += 1
@@ -167,19 +213,19 @@ def key_epochs(heads, sources, fresh, last, tests, time_at, times, begin, end, j
 
 
 @inner
-def later_work(heads, sources, tests, time_at, times, nt, begin, end, j, moment, lo, hi, epochs, n_epochs, list_):
+def later_work(table, sources, nt, begin, end, j, moment, lo, hi, epochs, n_epochs, list_):
     """The times after this moment at which key j must be looked at again, because of history that is not shown:
     the least upper bounds of that history with the epochs of this moment. Records of `nt` words, sorted, distinct.
     """
     n = 0
     least = nt == 2 and hi == lo + 1
     for s in range(sources):
-        if tests[s] == 0:
+        if test_of(table, s) == 0:
             continue
-        head = heads[s]
-        at = time_at[s]
+        head = head_of(table, s)
+        at = time_of(table, s)
         for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
-            if shown(head, at, times[s], i, moment):
+            if shown(head, at, times_of(table, s), i, moment):
                 continue
             if least and n == 1:
                 # Times form a chain: the next one will find those after it.
@@ -188,8 +234,8 @@ def later_work(heads, sources, tests, time_at, times, nt, begin, end, j, moment,
             list_ = room(list_, n * nt, nt)
             list_[n * nt] = max(epochs[0], value(head, at, i))
             for c in range(1, nt):
-                there = value(head, at + c, i) if c < times[s] else 0
-                list_[n * nt + c] = max(moment[c - 1], there)
+                there = value(head, at + c, i) if c < times_of(table, s) else 0
+                list_[n * nt + c] = max(load(moment, c - 1), there)
             n += 1
             if n % 64 == 0:
                 sort_records(list_, n, nt, nt)
@@ -212,43 +258,49 @@ def later_work(heads, sources, tests, time_at, times, nt, begin, end, j, moment,
 
 
 @inner
-def walk(heads, sources, tests, time_at, times, begin, end, j, cursors, kc, nd, vo, k, backward, epoch, moment, list_, n):
+def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, backward, epoch, moment, list_, n):
     """Append key j's first `k` values (its last, if `backward`) as of `epoch`: records of `vo` leading value words and
     a multiplicity. Only values with positive multiplicity count, each as often as it occurs; k < 0 takes every
     value whose multiplicity is not 0. All sources are walked together in value order and left as soon as k is reached.
     """
-    step = 1
+    step = -1 if backward else 1
+    active = 0
     for s in range(sources):
-        cursors[s] = load(begin, s * 256 + j)
-    if backward:
-        step = -1
-        for s in range(sources):
-            cursors[s] = load(end, s * 256 + j) - 1
+        first = load(begin, s * 256 + j)
+        past = load(end, s * 256 + j)
+        if first < past:
+            store(cursors, 2 * active, s)
+            store(cursors, 2 * active + 1, past - 1 if backward else first)
+            active += 1
     left = k
     while left != 0:
         best = -1
-        for s in range(sources):
-            i = cursors[s]
+        chosen = 0
+        row = 0
+        for a in range(active):
+            s = load(cursors, 2 * a)
+            i = load(cursors, 2 * a + 1)
             if i < load(begin, s * 256 + j) or i >= load(end, s * 256 + j):
                 continue
-            if best < 0:
-                best = s
-                continue
-            for c in range(kc, nd):
-                x = value(heads[s], c, i)
-                y = value(heads[best], c, cursors[best])
-                if x != y:
-                    if (x < y) != backward:
-                        best = s
-                    break
+            better = best < 0
+            if not better:
+                for c in range(kc, nd):
+                    x = value(head_of(table, s), c, i)
+                    y = value(chosen, c, row)
+                    if x != y:
+                        better = (x < y) != backward
+                        break
+            if better:
+                best = a
+                chosen = head_of(table, s)
+                row = i
         if best < 0:
             break
-        chosen = heads[best]
-        row = cursors[best]
         total = 0
-        for s in range(best, sources):
-            head = heads[s]
-            i = cursors[s]
+        for a in range(best, active):
+            s = load(cursors, 2 * a)
+            head = head_of(table, s)
+            i = load(cursors, 2 * a + 1)
             first = load(begin, s * 256 + j)
             past = load(end, s * 256 + j)
             while i >= first and i < past:
@@ -259,12 +311,12 @@ def walk(heads, sources, tests, time_at, times, begin, end, j, cursors, kc, nd, 
                         break
                 if not same:
                     break
-                if tests[s] == 0 or (
-                    value(head, time_at[s], i) <= epoch and shown(head, time_at[s], times[s], i, moment)
+                if test_of(table, s) == 0 or (
+                    value(head, time_of(table, s), i) <= epoch and shown(head, time_of(table, s), times_of(table, s), i, moment)
                 ):
-                    total += value(head, time_at[s] + times[s], i)
+                    total += value(head, time_of(table, s) + times_of(table, s), i)
                 i += step
-            cursors[s] = i
+            store(cursors, 2 * a + 1, i)
         if total > 0 or (k < 0 and total != 0):
             if k > 0:
                 total = min(total, left)
@@ -275,6 +327,119 @@ def walk(heads, sources, tests, time_at, times, begin, end, j, cursors, kc, nd, 
             list_[n * (vo + 1) + vo] = total
             n += 1
     return list_, n
+
+
+@inner
+def top_value(table, sources, begin, end, j, cursors, kc, nd, vo, backward, epoch, moment, out):
+    """What `walk` finds with k = 1, written as column words out[256 * c + j]. Returns whether there is any: 1 or 0."""
+    step = -1 if backward else 1
+    active = 0
+    for s in range(sources):
+        first = load(begin, s * 256 + j)
+        past = load(end, s * 256 + j)
+        if first < past:
+            store(cursors, 2 * active, s)
+            store(cursors, 2 * active + 1, past - 1 if backward else first)
+            active += 1
+    while True:
+        best = -1
+        chosen = 0
+        row = 0
+        for a in range(active):
+            s = load(cursors, 2 * a)
+            i = load(cursors, 2 * a + 1)
+            if i < load(begin, s * 256 + j) or i >= load(end, s * 256 + j):
+                continue
+            better = best < 0
+            if not better:
+                for c in range(kc, nd):
+                    x = value(head_of(table, s), c, i)
+                    y = value(chosen, c, row)
+                    if x != y:
+                        better = (x < y) != backward
+                        break
+            if better:
+                best = a
+                chosen = head_of(table, s)
+                row = i
+        if best < 0:
+            return 0
+        total = 0
+        for a in range(best, active):
+            s = load(cursors, 2 * a)
+            head = head_of(table, s)
+            test = test_of(table, s)
+            column = time_of(table, s)
+            times = times_of(table, s)
+            i = load(cursors, 2 * a + 1)
+            first = load(begin, s * 256 + j)
+            past = load(end, s * 256 + j)
+            while i >= first and i < past:
+                same = True
+                if i != row or head != chosen:
+                    for c in range(kc, nd):
+                        if value(head, c, i) != value(chosen, c, row):
+                            same = False
+                            break
+                if not same:
+                    break
+                if test == 0 or (value(head, column, i) <= epoch and shown(head, column, times, i, moment)):
+                    total += value(head, column + times, i)
+                i += step
+            store(cursors, 2 * a + 1, i)
+        if total > 0:
+            for c in range(vo):
+                store(out, 256 * c + j, value(chosen, kc + c, row))
+            return 1
+
+
+@inner
+def output_value(table, first, last, begin, end, j, kc, vo, moment, found, out):
+    """The one value that the operator's own output shows of key j, as column words out[256 * c + j]. Returns 1, or 0 if it
+    shows nothing, or -1 if it shows anything else or lies in more than 16 rows. `found` is scratch for 32 words.
+    """
+    n = 0
+    for s in range(first, last):
+        head = head_of(table, s)
+        for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+            if test_of(table, s) == 0 or shown(head, time_of(table, s), times_of(table, s), i, moment):
+                if n == 16:
+                    return -1
+                store(found, 2 * n, head)
+                store(found, 2 * n + 1, i)
+                n += 1
+    if n == 0:
+        return 0
+    diff_at = time_of(table, first) + times_of(table, first)
+    answer = -1
+    for a in range(n):
+        head = load(found, 2 * a)
+        i = load(found, 2 * a + 1)
+        total = value(head, diff_at, i)
+        for b in range(n):
+            if b == a:
+                continue
+            other = load(found, 2 * b)
+            k = load(found, 2 * b + 1)
+            same = True
+            for c in range(kc, kc + vo):
+                if value(head, c, i) != value(other, c, k):
+                    same = False
+                    break
+            if same:
+                if b < a:
+                    total = 0
+                    break
+                total += value(other, diff_at, k)
+        if total != 0:
+            if total != 1 or answer >= 0:
+                return -1
+            answer = a
+    if answer < 0:
+        return 0
+    for c in range(vo):
+        store(out, 256 * c + j, value(load(found, 2 * answer), kc + c, load(found, 2 * answer + 1)))
+    return 1
 
 
 @inner
@@ -292,25 +457,25 @@ def push_values(list_, n, values, first, many, vo, epoch, sign):
 
 
 @inner
-def push_output(heads, first, last, tests, time_at, times, begin, end, j, kc, vo, moment, low, list_, n):
+def push_output(table, first, last, begin, end, j, kc, vo, moment, low, list_, n):
     """Append what the operator's own output shows of key j, negated, as records (values, epoch, diff)."""
     for s in range(first, last):
-        head = heads[s]
+        head = head_of(table, s)
         start = load(begin, s * 256 + j)
         past = load(end, s * 256 + j)
         if past > start:
             list_ = room(list_, n * (vo + 2), (past - start) * (vo + 2))
         for i in range(start, past):
             epoch = low
-            if tests[s] != 0:
-                if not shown(head, time_at[s], times[s], i, moment):
+            if test_of(table, s) != 0:
+                if not shown(head, time_of(table, s), times_of(table, s), i, moment):
                     continue
-                epoch = max(low, value(head, time_at[s], i))
+                epoch = max(low, value(head, time_of(table, s), i))
             at = n * (vo + 2)
             for c in range(vo):
                 list_[at + c] = value(head, kc + c, i)
             list_[at + vo] = epoch
-            list_[at + vo + 1] = -value(head, time_at[s] + times[s], i)
+            list_[at + vo + 1] = -value(head, time_of(table, s) + times_of(table, s), i)
             n += 1
     return list_, n
 
@@ -345,6 +510,130 @@ def write_records(list_, n, keys, j, kc, vo, buf, capacity, rows):
             buf[(kc + vo + 1) * capacity + rows] = diff
             rows += 1
     return rows
+
+
+@inner
+def write_change(former, n_former, values, n_values, keys, j, kc, vo, epoch, with_epoch, buf, capacity, rows):
+    """Write the change of key j from at most one record of values to at most one other. Returns the number of rows then."""
+    order = 0
+    if n_former == 0 or n_values == 0:
+        order = n_former - n_values
+    else:
+        for c in range(vo):
+            if former[c] != values[c]:
+                order = 1 if former[c] < values[c] else -1
+                break
+    diff = -former[vo] if order > 0 else values[vo]
+    both = n_former + n_values == 2
+    if order == 0:
+        if not both or former[vo] == values[vo]:
+            return rows
+        diff -= former[vo]
+        both = False
+    for turn in range(2):
+        for c in range(kc):
+            buf[c * capacity + rows] = load(keys, c * 256 + j)
+        if order > 0:
+            for c in range(vo):
+                buf[(kc + c) * capacity + rows] = former[c]
+        else:
+            for c in range(vo):
+                buf[(kc + c) * capacity + rows] = values[c]
+        if with_epoch:
+            buf[(kc + vo) * capacity + rows] = epoch
+        buf[(kc + vo + 1) * capacity + rows] = diff
+        rows += 1
+        if not both:
+            break
+        both = False
+        order = -order
+        diff = -former[vo] if order > 0 else values[vo]
+    return rows
+
+
+@inner
+def write_block(results, had, many, keys, kc, vo, buf, capacity, rows, plus):
+    """Write the changes of a block of keys from former results (at address `results`, if `had`) to new ones (behind them),
+    each as `finish_block` leaves them. Diffs are not written while all rows so far have diff 1 (`plus`). Returns the number of
+    rows then, and whether that still holds.
+    """
+    side = 256 * (vo + 1)
+    picks = results + 8 * 2 * side
+    n = 0
+    lost = False
+    for j in range(many):
+        former = had and load(results, 256 * vo + j) != 0
+        new = load(results, side + 256 * vo + j) != 0
+        if not former:
+            store(picks, n, side + j)
+            n += 1 if new else 0
+            continue
+        order = 0
+        if new:
+            for v in range(vo):
+                x = load(results, 256 * v + j)
+                y = load(results, side + 256 * v + j)
+                if x != y:
+                    order = -1 if x < y else 1
+                    break
+            if order == 0:
+                continue
+        lost = True
+        if order > 0:
+            store(picks, n, side + j)
+            n += 1
+        store(picks, n, j)
+        n += 1
+        if order < 0:
+            store(picks, n, side + j)
+            n += 1
+    at = buf.ctypes.data + 8 * rows
+    for c in range(kc):
+        column = at + 8 * capacity * c
+        for q in range(n):
+            store(column, q, load(keys, 256 * c + (load(picks, q) & 255)))
+    for v in range(vo):
+        column = at + 8 * capacity * (kc + v)
+        for q in range(n):
+            store(column, q, load(results, 256 * v + load(picks, q)))
+    if plus and lost:
+        plus = False
+        write_ones(buf, (kc + vo + 1) * capacity, rows)
+    if not plus:
+        column = at + 8 * capacity * (kc + vo + 1)
+        for q in range(n):
+            store(column, q, 1 if load(picks, q) >= side else -1)
+    return rows + n, plus
+
+
+@inner
+def write_ones(buf, at, many):
+    """Write the diffs that were left out."""
+    for i in range(many):
+        buf[at + i] = 1
+
+
+@inner
+def batch_head(buf, capacity, rows, kc, vo, moment, only, plus):
+    """The head of an emitted batch over its buffer of keys, values, epoch and diff. If `only` >= 0 it is every row's epoch;
+    if `plus` every diff is 1.
+    """
+    rounds = len(moment)
+    spec = np.empty(kc + vo + rounds + 2, np.int64)
+    constants = np.empty(rounds + 2, np.int64)
+    for c in range(kc + vo + 1):
+        spec[c] = c
+    for c in range(rounds):
+        spec[kc + vo + 1 + c] = -1 - c
+        constants[c] = moment[c]
+    spec[kc + vo + 1 + rounds] = kc + vo + 1
+    if only >= 0:
+        spec[kc + vo] = -1 - rounds
+        constants[rounds] = only
+    if plus:
+        spec[kc + vo + 1 + rounds] = -2 - rounds
+        constants[rounds + 1] = 1
+    return head_of_columns(buf, capacity, rows, spec, constants)
 
 
 @inner

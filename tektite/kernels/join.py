@@ -29,7 +29,8 @@ def _add_rectangle(found, used, inner_side, outer, outer_end, start, end):
     at = 5 * used
     if at == len(found):
         larger = np.empty(2 * at, np.int64)
-        larger[:at] = found
+        for w in range(at):
+            larger[w] = found[w]
         found = larger
     found[at] = inner_side
     found[at + 1] = outer

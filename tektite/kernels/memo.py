@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
@@ -104,53 +103,34 @@ def memo_insert(table, arguments, results):
 
 
 @inner
-def new_missing(capacity):
-    """An empty set of missing arguments: (records, index). A record is (memo, word, word, word).
+def add_missing(missing, memo, x, y, z):
+    """Put a record into the set of missing arguments at address `missing`, unless it is there or the set is full.
 
-    records[0] is the number of them; they follow from element 4 on. The index is an open-addressing hash table of
-    record numbers, from 1, in twice as many slots.
+    missing[0] is the number of records, missing[1] the most it can hold, a power of two; missing[2] and [3] are unused.
+    Records (memo, word, word, word) follow; behind them lies an open-addressing hash table of record numbers,
+    counted from 1, in twice as many slots, all 0 at first.
     """
-    records = np.zeros(4 + 4 * capacity, np.int64)
-    index = np.zeros(2 * capacity, np.int64)
-    return records, index
-
-
-@inner
-def place_missing(records, index, number):
-    """Enter record `number` (counted from 1) in the index, unless an equal one is there. Whether it was entered."""
-    last = len(index) - 1
-    base = 4 * number
-    slot = (mix(records[base + 1], records[base + 2], records[base + 3]) + records[base]) & last
-    while index[slot] != 0:
-        other = 4 * index[slot]
+    used = load(missing, 0)
+    capacity = load(missing, 1)
+    if used == capacity:
+        return
+    index = missing + 8 * (4 + 4 * capacity)
+    last = 2 * capacity - 1
+    slot = (mix(x, y, z) + memo) & last
+    while load(index, slot) != 0:
+        other = 4 * load(index, slot)
         if (
-            records[other] == records[base]
-            and records[other + 1] == records[base + 1]
-            and records[other + 2] == records[base + 2]
-            and records[other + 3] == records[base + 3]
+            load(missing, other) == memo
+            and load(missing, other + 1) == x
+            and load(missing, other + 2) == y
+            and load(missing, other + 3) == z
         ):
-            return False
+            return
         slot = (slot + 1) & last
-    index[slot] = number
-    return True
-
-
-@inner
-def add_missing(records, index, memo, x, y, z):
-    """Put a record into the set. Returns the set, which is another one when it had to grow."""
-    if 4 * records[0] + 8 > len(records):
-        larger, larger_index = new_missing(max(64, (len(records) - 4) // 2))
-        for i in range(len(records)):
-            larger[i] = records[i]
-        for number in range(1, records[0] + 1):
-            place_missing(larger, larger_index, number)
-        records, index = larger, larger_index
-    number = records[0] + 1
-    base = 4 * number
-    records[base] = memo
-    records[base + 1] = x
-    records[base + 2] = y
-    records[base + 3] = z
-    if place_missing(records, index, number):
-        records[0] = number
-    return records, index
+    base = 4 * (used + 1)
+    store(missing, base, memo)
+    store(missing, base + 1, x)
+    store(missing, base + 2, y)
+    store(missing, base + 3, z)
+    store(index, slot, used + 1)
+    store(missing, 0, used + 1)

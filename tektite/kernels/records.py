@@ -20,7 +20,8 @@ def room(array, used, more):
     if used + more <= len(array):
         return array
     larger = np.empty(max(2 * len(array), used + more), np.int64)
-    larger[:used] = array[:used]
+    for w in range(used):
+        larger[w] = array[w]
     return larger
 
 
@@ -36,20 +37,14 @@ def compare_records(a, i, b, k, words):
 @inner
 def sort_records(list_, many, stride, words):
     """Sort records in place by their first `words` words: insertion sort for a few, merge sort for many."""
-    held = np.empty(stride, np.int64)
     run = 12
     for start in range(0, many, run):
         for i in range(start + 1, min(start + run, many)):
-            k = i
-            while k > start and compare_records(list_, (k - 1) * stride, list_, i * stride, words) > 0:
-                k -= 1
-            if k < i:
-                for c in range(stride):
-                    held[c] = list_[i * stride + c]
-                for w in range(i * stride - 1, k * stride - 1, -1):
-                    list_[w + stride] = list_[w]
-                for c in range(stride):
-                    list_[k * stride + c] = held[c]
+            k = i * stride
+            while k > start * stride and compare_records(list_, k - stride, list_, k, words) > 0:
+                for c in range(k - stride, k):
+                    list_[c], list_[c + stride] = list_[c + stride], list_[c]
+                k -= stride
     if many <= run:
         return
     source = list_
@@ -98,7 +93,8 @@ def columns_room(buf, capacity, width, rows, more):
     wider = max(2 * capacity, rows + more)
     larger = np.empty(width * wider, np.int64)
     for c in range(width):
-        larger[c * wider : c * wider + rows] = buf[c * capacity : c * capacity + rows]
+        for i in range(rows):
+            larger[c * wider + i] = buf[c * capacity + i]
     return larger, wider
 
 

@@ -15,26 +15,37 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.kernels.aggregate import accumulate_row, accumulators, finish
+from tektite.kernels.aggregate import accumulate_block, accumulate_row, accumulators, finish, finish_block
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.group import (
+    batch_head,
     fresh_epochs,
+    head_of,
     key_epochs,
     later_work,
     needs_test,
     next_keys,
     one_epoch,
+    output_value,
     push_output,
     push_values,
     same_values,
     scan_history,
     seek_sources,
+    set_source,
     shown,
+    test_of,
+    time_of,
+    times_of,
+    top_value,
     walk,
+    write_block,
+    write_change,
+    write_ones,
     write_records,
 )
-from tektite.kernels.memory import load
-from tektite.kernels.records import columns_room, head_of_columns, room, sort_records
+from tektite.kernels.memory import load, store
+from tektite.kernels.records import columns_room, room, sort_records
 from tektite.kernels.rows import count, new_head, set_constant, set_stored, value
 
 # The operators. LINEAR takes five words for each output column (see aggregate.py); FIRST and LAST take k;
@@ -110,46 +121,34 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     # Sources that results are computed from: with old results from the input, that is the old input and the work.
     n_want = n_history if from_output != 0 else n_all
 
-    frame = np.empty(6 * n_all + n_work + 2 * 256 * n_all + kc * 256 + 257, np.int64)
-    heads = frame[:n_all]
-    time_at = frame[n_all : 2 * n_all]
-    times = frame[2 * n_all : 3 * n_all]
-    tests = frame[3 * n_all : 4 * n_all]
-    starts = frame[4 * n_all : 5 * n_all]
-    cursors = frame[5 * n_all : 6 * n_all]
-    work_cursors = frame[6 * n_all : 6 * n_all + n_work]
-    begin = frame.ctypes.data + 8 * (6 * n_all + n_work)
+    frame = np.empty(8 * n_all + 2 * 256 * n_all + kc * 256 + 257 + 2 * 256 * (vo + 2) + 32, np.int64)
+    table = frame.ctypes.data
+    cursors = table + 8 * 6 * n_all
+    begin = cursors + 8 * 2 * n_all
     end = begin + 8 * 256 * n_all
     keys = end + 8 * 256 * n_all
     firsts = keys + 8 * 256 * kc
+    results = firsts + 8 * 257
+    scratch = results + 8 * 2 * 256 * (vo + 2)
+    rounds = moment.ctypes.data
 
     only = one_epoch(work, work_nd, lo, hi, from_output)
     single = only >= 0
     past_rows = 0
     for s in range(n_all):
-        starts[s] = 0
         if s < n_history:
-            heads[s] = history[s]
-            time_at[s] = nd
-            times[s] = nt_in
-            tests[s] = 0
-            if from_output != 0:
-                tests[s] = needs_test(heads[s], nd, nt_in, moment, lo, single)
-            past_rows += count(heads[s])
+            head = history[s]
+            test = needs_test(head, nd, nt_in, rounds, lo, single) if from_output != 0 else 0
+            set_source(table, s, head, nd, nt_in, test)
+            past_rows += count(head)
         elif s < n_past:
-            heads[s] = old[s - n_history]
-            time_at[s] = kc + vo
-            times[s] = nt
-            tests[s] = needs_test(heads[s], kc + vo, nt, moment, lo, single)
-            past_rows += count(heads[s])
+            head = old[s - n_history]
+            set_source(table, s, head, kc + vo, nt, needs_test(head, kc + vo, nt, rounds, lo, single))
+            past_rows += count(head)
         else:
-            heads[s] = work[s - n_past]
-            time_at[s] = work_nd[s - n_past]
-            times[s] = nt
-            tests[s] = 0 if single else 1
+            set_source(table, s, work[s - n_past], work_nd[s - n_past], nt, 0 if single else 1)
     work_rows = 0
     for w in range(n_work):
-        work_cursors[w] = 0
         work_rows += count(work[w])
 
     status = np.zeros(1 + kc, np.int64)
@@ -157,6 +156,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     capacity = work_rows + 8 if past_rows == 0 else 2 * work_rows + 8
     buf = np.empty(width * capacity, np.int64)
     rows = 0
+    plus = True
     todo = np.empty(16, np.int64)
     n_todo = 0
     linear = op == LINEAR
@@ -172,46 +172,101 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     events = np.empty(0, np.int64)
 
     while status[0] == 0:
-        many = next_keys(work, work_cursors, kc, keys, firsts, begin, end, n_past)
+        many = next_keys(table, n_past, n_work, kc, keys, firsts, begin, end)
         if many == 0:
             break
-        seek_sources(heads, n_past, starts, keys, many, kc, begin, end)
+        seek_sources(table, n_past, keys, many, kc, begin, end)
         bad = -1
         if summed:
             for w in range(many * slots):
                 acc[w] = 0
             for s in range(n_want):
-                if s == n_past and from_output == 0:
-                    prior[: many * slots] = acc[: many * slots]
-                head = heads[s]
-                if s >= n_past and time_at[s] != nd:
+                head = head_of(table, s)
+                if s == n_past:
+                    for w in range(many * slots):
+                        prior[w] = acc[w]
+                if s >= n_past and time_of(table, s) != nd:
                     continue
-                diff_at = time_at[s] + times[s]
-                for j in range(many):
-                    for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
-                        if from_output != 0 and tests[s] != 0 and not shown(head, nd, times[s], i, moment):
-                            continue
-                        if not accumulate_row(head, i, kc, diff_at, nf, params, vo, linear, acc, j * slots):
-                            bad = j
+                diff_at = time_of(table, s) + times_of(table, s)
+                if from_output == 0 or test_of(table, s) == 0:
+                    at = 8 * 256 * s
+                    wrong = accumulate_block(
+                        head, begin + at, end + at, many, kc, diff_at, nf, params, vo, linear, acc, slots
+                    )
+                    if wrong >= 0:
+                        bad = wrong
+                else:
+                    for j in range(many):
+                        for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+                            if shown(head, nd, times_of(table, s), i, rounds):
+                                if not accumulate_row(head, i, kc, diff_at, nf, params, vo, linear, acc, j * slots):
+                                    bad = j
+            if from_output == 0 and single and bad < 0:
+                # The common case, and the one that bulk loads take: two sums for each key, and no more.
+                buf, capacity = columns_room(buf, capacity, width, rows, 2 * many if past_rows > 0 else many)
+                if past_rows > 0:
+                    bad = finish_block(prior, many, slots, nf, params, vo, linear, least, results)
+                wrong = finish_block(acc, many, slots, nf, params, vo, linear, least, results + 8 * 256 * (vo + 1))
+                bad = max(bad, wrong)
+                if bad < 0:
+                    rows, plus = write_block(
+                        results, past_rows > 0, many, keys, kc, vo, buf, capacity, rows, plus
+                    )
+                    continue
+        elif single and least == 1:
+            # The first or last value of each key, one at most, against the one shown before: minimum and maximum.
+            marked = n_todo
+            usual = True
+            for j in range(many):
+                if from_output != 0:
+                    if scan_history(table, n_past, begin, end, j, rounds, only) & 2 != 0:
+                        epochs[0] = only
+                        list_, n = later_work(table, n_past, nt, begin, end, j, rounds, lo, hi, epochs, 1, list_)
+                        todo, n_todo = push_todo(todo, n_todo, keys, j, kc, nt, list_, n)
+                    former_there = output_value(
+                        table, n_history, n_past, begin, end, j, kc, vo, rounds, scratch, results
+                    )
+                    if former_there < 0:
+                        usual = False
+                        break
+                else:
+                    former_there = top_value(
+                        table, n_history, begin, end, j, cursors, kc, nd, vo, op == LAST, only, rounds, results
+                    )
+                store(results, 256 * vo + j, former_there)
+                there = top_value(
+                    table, n_want, begin, end, j, cursors, kc, nd, vo, op == LAST, only, rounds,
+                    results + 8 * 256 * (vo + 1),
+                )  # fmt: skip
+                store(results, 256 * (2 * vo + 1) + j, there)
+            if usual:
+                buf, capacity = columns_room(buf, capacity, width, rows, 2 * many if past_rows > 0 else many)
+                rows, plus = write_block(results, True, many, keys, kc, vo, buf, capacity, rows, plus)
+                continue
+            n_todo = marked
+        if plus:
+            plus = False
+            write_ones(buf, (kc + vo + 1) * capacity, rows)
 
         for j in range(many):
+            if bad >= 0:
+                break
             low = only
             high = only
             if not single:
-                low, high = fresh_epochs(heads, n_past, n_all, time_at, begin, end, j, lo)
+                low, high = fresh_epochs(table, n_past, n_all, begin, end, j, lo)
             flags = 0 if low == high else 1
             if from_output != 0:
-                flags |= scan_history(heads, n_past, tests, time_at, times, begin, end, j, moment, low)
+                flags |= scan_history(table, n_past, begin, end, j, rounds, low)
             epochs[0] = low
             n_epochs = 1
             if flags & 1 != 0:
                 epochs, n_epochs = key_epochs(
-                    heads, n_past if from_output != 0 else 0, n_past, n_all, tests, time_at, times, begin, end, j,
-                    moment, lo, low, epochs,
-                )  # fmt: skip
+                    table, n_past if from_output != 0 else 0, n_past, n_all, begin, end, j, rounds, lo, low, epochs
+                )
             if flags & 2 != 0:
                 list_, n = later_work(
-                    heads, n_past, tests, time_at, times, nt, begin, end, j, moment, lo, hi, epochs, n_epochs, list_
+                    table, n_past, nt, begin, end, j, rounds, lo, hi, epochs, n_epochs, list_
                 )
                 todo, n_todo = push_todo(todo, n_todo, keys, j, kc, nt, list_, n)
 
@@ -220,15 +275,15 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
             n_values = 0
             if from_output != 0:
                 list_, n = push_output(
-                    heads, n_history, n_past, tests, time_at, times, begin, end, j, kc, vo, moment, low, list_, n
+                    table, n_history, n_past, begin, end, j, kc, vo, rounds, low, list_, n
                 )
             elif summed:
-                n_former = finish(prior, j * slots, nf, params, vo, linear, least, former, 0)
+                n_former = finish(prior, j * slots, nf, params, vo, linear, least, former)
                 former[vo] = 1
             else:
                 former, n_former = walk(
-                    heads, n_history, tests, time_at, times, begin, end, j, cursors, kc, nd, vo, least, op == LAST,
-                    low, moment, former, 0,
+                    table, n_history, begin, end, j, cursors, kc, nd, vo, least, op == LAST,
+                    low, rounds, former, 0,
                 )  # fmt: skip
 
             n_events = 0
@@ -238,17 +293,17 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                 for w in range(slots):
                     acc[j * slots + w] = 0
                 for s in range(n_want):
-                    if s >= n_past and time_at[s] != nd:
+                    if s >= n_past and time_of(table, s) != nd:
                         continue
                     for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
                         epoch = low
-                        if tests[s] != 0:
-                            if not shown(heads[s], time_at[s], times[s], i, moment):
+                        if test_of(table, s) != 0:
+                            if not shown(head_of(table, s), time_of(table, s), times_of(table, s), i, rounds):
                                 continue
-                            epoch = value(heads[s], time_at[s], i)
+                            epoch = value(head_of(table, s), time_of(table, s), i)
                         if epoch <= low:
                             accumulate_row(
-                                heads[s], i, kc, time_at[s] + times[s], nf, params, vo, linear, acc, j * slots
+                                head_of(table, s), i, kc, time_of(table, s) + times_of(table, s), nf, params, vo, linear, acc, j * slots
                             )
                         else:
                             events = room(events, 3 * n_events, 3)
@@ -264,12 +319,12 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                     while event < n_events and events[3 * event] <= epoch:
                         s = events[3 * event + 1]
                         if not accumulate_row(
-                            heads[s], events[3 * event + 2], kc, time_at[s] + times[s], nf, params, vo, linear, acc,
+                            head_of(table, s), events[3 * event + 2], kc, time_of(table, s) + times_of(table, s), nf, params, vo, linear, acc,
                             j * slots,
                         ):  # fmt: skip
                             bad = j
                         event += 1
-                    n_values = finish(acc, j * slots, nf, params, vo, linear, least, values, 0)
+                    n_values = finish(acc, j * slots, nf, params, vo, linear, least, values)
                     values[vo] = 1
                     if n_values < 0 or n_former < 0:
                         bad = j
@@ -277,10 +332,21 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                         n_former = 0
                 else:
                     values, n_values = walk(
-                        heads, n_want, tests, time_at, times, begin, end, j, cursors, kc, nd, vo, least, op == LAST,
-                        epoch, moment, values, 0,
+                        table, n_want, begin, end, j, cursors, kc, nd, vo, least, op == LAST,
+                        epoch, rounds, values, 0,
                     )  # fmt: skip
-                if n_values != n_former or not same_values(values, 0, former, 0, n_values, vo + 1):
+                if n_epochs == 1 and n <= 1 and n_former + n <= 1 and n_values <= 1:
+                    if n == 1:
+                        for c in range(vo):
+                            former[c] = list_[c]
+                        former[vo] = -list_[vo + 1]
+                        n_former = 1
+                        n = 0
+                    buf, capacity = columns_room(buf, capacity, width, rows, n_former + n_values)
+                    rows = write_change(
+                        former, n_former, values, n_values, keys, j, kc, vo, low, not single, buf, capacity, rows
+                    )
+                elif n_values != n_former or not same_values(values, 0, former, 0, n_values, vo + 1):
                     list_, n = push_values(list_, n, former, 0, n_former, vo, epoch, -1)
                     list_, n = push_values(list_, n, values, 0, n_values, vo, epoch, 1)
                     former, values = values, former
@@ -288,20 +354,12 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
             if n > 0:
                 buf, capacity = columns_room(buf, capacity, width, rows, n)
                 rows = write_records(list_, n, keys, j, kc, vo, buf, capacity, rows)
-            if bad >= 0:
-                break
         if bad >= 0:
             status[0] = OVERFLOW
             for c in range(kc):
                 status[1 + c] = load(keys, c * 256 + bad)
 
-    spec = np.empty(kc + vo + nt + 1, np.int64)
-    for c in range(kc + vo + 1):
-        spec[c] = c
-    for c in range(1, nt):
-        spec[kc + vo + c] = -c
-    spec[kc + vo + nt] = kc + vo + 1
-    buf, head = head_of_columns(buf, capacity, rows, spec, moment)
+    buf, head = batch_head(buf, capacity, rows, kc, vo, moment, only, plus)
     todo_buf, todo_head = head_of_todo(todo, n_todo, kc, nt)
     frame[0] = 0  # keeps the frame alive up to here
     return buf, head, todo_buf, todo_head, status

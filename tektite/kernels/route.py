@@ -84,7 +84,9 @@ def _places(part, offsets):
         offsets[part[i] + 1] += 1
     for p in range(parts):
         offsets[p + 1] += offsets[p]
-    cursor = offsets[:-1].copy()
+    cursor = np.empty(parts, np.int64)
+    for p in range(parts):
+        cursor[p] = offsets[p]
     for i in range(rows):
         p = part[i]
         part[i] = cursor[p]
@@ -128,6 +130,14 @@ def route(source, key_spec, shards):
 
 
 @inner
+def _no_slots(many):
+    slots = np.empty(many, np.int64)
+    for s in range(many):
+        slots[s] = -1
+    return slots
+
+
+@inner
 def _before(moments, a, b):
     """Whether moment a comes before moment b in lexicographic order."""
     for c in range(moments.shape[1]):
@@ -139,7 +149,9 @@ def _before(moments, a, b):
 @inner
 def _sorted_order(moments, many):
     """The numbers 0..many-1 in the order of the moments they name (a bottom-up merge sort)."""
-    order = np.arange(many)
+    order = np.empty(many, np.int64)
+    for m in range(many):
+        order[m] = m
     other = np.empty(many, np.int64)
     width = 1
     while width < many:
@@ -191,7 +203,7 @@ def partition_moments(source, time_at, nt):
     # Number the moments as they appear, with a table of slots that is kept at most half full.
     part = np.empty(rows, np.int64)
     found = np.empty((16, rounds), np.int64)
-    slots = np.full(64, -1, np.int64)
+    slots = _no_slots(64)
     many = 0
     last = -1
     for i in range(rows):
@@ -222,14 +234,16 @@ def partition_moments(source, time_at, nt):
             last = many
             if many == found.shape[0]:
                 larger = np.empty((2 * many, rounds), np.int64)
-                larger[:many] = found
+                for m in range(many):
+                    for c in range(rounds):
+                        larger[m, c] = found[m, c]
                 found = larger
             for c in range(rounds):
                 found[many, c] = value(source, time_at + 1 + c, i)
             slots[slot] = many
             many += 1
             if 2 * many > len(slots):
-                slots = np.full(4 * len(slots), -1, np.int64)
+                slots = _no_slots(4 * len(slots))
                 for m in range(many):
                     hashed = np.uint64(0)
                     for c in range(rounds):

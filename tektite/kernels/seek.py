@@ -8,6 +8,12 @@ search gallops from where the one before it ended. Either way the work follows t
 
 from __future__ import annotations
 
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
 from tektite.kernels.compile import inner
 from tektite.kernels.memory import load, store
 from tektite.kernels.rows import address, count, mask, value
@@ -16,6 +22,22 @@ NULL = -(2**63)
 
 # Keys sought together. Enough to hide misses; small enough that the rows they touch stay in the second-level cache.
 BLOCK = 256
+
+
+@intrinsic
+def prefetch(typing_context: Any, address: Any) -> Any:
+    """Ask for the cache line at an address that will be read soon. The address need not be valid."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte = ir.IntType(8).as_pointer()
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        constants = [ir.Constant(number, n) for n in (0, 3, 1)]  # to read, keep in all levels, data
+        builder.call(function, [builder.inttoptr(args[0], byte), *constants])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
 
 
 @inner

@@ -20,10 +20,12 @@ from tektite.dataflow.graph import Edge, Node, Port, Scope, Step
 from tektite.dataflow.linear import Accumulate, FunctionStep, NegateStep, ProgramStep, SelectStep
 from tektite.dataflow.output import Inspect
 from tektite.errors import IncorrectError, UnsupportedError
+from tektite.expr import Expr, col
 from tektite.expr import compile as compile_program
 from tektite.plan import operators as plan
 from tektite.trace.chunk import column_spec
 from tektite.trace.trace import Trace
+from tektite.types import Int, Type
 
 if TYPE_CHECKING:
     from tektite.dictionary import Dictionary
@@ -214,6 +216,9 @@ class Renderer:
                 return self._import(self.catalog.arrangement(operator, lead, sharded_by, key))
             case plan.Arrange() if operator.loop is None:
                 return self._import(self.catalog.arrangement(operator, lead, sharded_by, key))
+            case plan.Project() if operator.predicate is None and (renamed := permutation(operator)) is not None:
+                inner = self.arranged(operator.input, tuple(renamed[c] for c in lead), sharded_by, key)
+                return inner.renamed({column: at for at, column in enumerate(renamed)})
             case plan.AtLeast() | plan.Aggregate() | plan.First() | plan.Reduce():
                 output = self._node(operator).output
                 if self._serves(output, lead, sharded_by, key):
@@ -240,16 +245,50 @@ class Renderer:
     # ------------------------------------------------------------------ join and reduce
 
     def _join(self, operator: plan.Join) -> Stream:
+        """A join; a filter over an explicit arrangement on either side runs on the pairs, so that nothing is copied."""
         scope = self.scope(operator)
-        left = self.arranged(operator.left, operator.left_key, None)
-        right = self.arranged(operator.right, operator.right_key, left.sharded_by)
-        for side in (left, right):
+        left, left_columns, left_filter = look_through(operator.left)
+        right, right_columns, right_filter = look_through(operator.right)
+        key = len(operator.left_key)
+        arranged_left = self.arranged(left, tuple(left_columns[c] for c in operator.left_key), None)
+        arranged_right = self.arranged(
+            right, tuple(right_columns[c] for c in operator.right_key), arranged_left.sharded_by, key
+        )
+        for side in (arranged_left, arranged_right):
             self._pass_in(side.scope, scope)
-        sides = (left.columns, right.columns)
-        output = [(side, sides[side].index(column)) for side, column in operator.outputs]
-        node = join_node.Join(scope, self.shards, left, right, len(operator.left_key), output,
-                              "join", operator.nulls_match)  # fmt: skip
-        return Stream(scope, [(node.port, (), 0)])
+        columns = (left_columns, right_columns)
+        wanted = [(side, columns[side][column]) for side, column in operator.outputs]
+        filters = [(0, left, left_filter), (1, right, right_filter)]
+        tested = [
+            (side, source.schema.index(name))
+            for side, source, predicate in filters
+            if predicate is not None
+            for name in predicate.columns()
+        ]
+        produced = wanted + [column for column in dict.fromkeys(tested) if column not in wanted]
+        traces = (arranged_left.columns, arranged_right.columns)
+        output = [(side, traces[side].index(column)) for side, column in produced]
+        node = join_node.Join(
+            scope, self.shards, arranged_left, arranged_right, key, output, "join", operator.nulls_match
+        )
+        stream = Stream(scope, [(node.port, (), 0)])
+        for side, source, predicate in filters:
+            if predicate is not None:
+                names = source.schema.names
+                positions = {
+                    names[c]: (at, source.schema.types[c]) for at, (s, c) in enumerate(produced) if s == side
+                }
+                stream = self._filtered(stream, predicate, positions, len(produced))
+        return stream if len(produced) == len(wanted) else stream.then(SelectStep(range(len(wanted))))
+
+    def _filtered(
+        self, stream: Stream, predicate: Expr, positions: dict[str, tuple[int, Type]], width: int
+    ) -> Stream:
+        """A stream's rows for which a predicate over some of its columns is true, with all their columns."""
+        unnamed = {f" {at}": (at, Int) for at in range(width)}
+        outputs = [col(name) for name in unnamed]
+        program = compile_program(outputs, predicate, positions | unnamed, self.dictionary)
+        return stream.then(ProgramStep(program, width, self.flow.name))
 
     def _reduced(self, operator: plan.Operator) -> Stream:
         node = self._node(operator)
@@ -336,3 +375,21 @@ class Renderer:
             out = loop.Leave(scope.parent, self.shards, len(leave.schema.names), "leave")
             inner.feed(out)
             self._streams[leave] = Stream(scope.parent, [(out.port, (), 0)])
+
+
+def look_through(operator: plan.Operator) -> tuple[plan.Operator, list[int], Expr | None]:
+    """An explicit arrangement under a filter, which of its columns the operator's are, and the filter; or the operator."""
+    columns = list(range(len(operator.schema.names)))
+    if isinstance(operator, plan.Project) and isinstance(operator.input, plan.Arrange):
+        found = permutation(operator)
+        if found is not None:
+            return operator.input, found, operator.predicate
+    return operator, columns, None
+
+
+def permutation(operator: plan.Project) -> list[int] | None:
+    """The input column of each output, if the projection only reorders, renames and filters its input's columns."""
+    if any(output.op != "col" for output in operator.outputs):
+        return None
+    columns = [operator.input.schema.index(output.params[0]) for output in operator.outputs]
+    return columns if sorted(columns) == list(range(len(operator.input.schema.names))) else None

@@ -71,6 +71,8 @@ class Trace:
 
     def since(self) -> Frontier:
         """The frontier from which on reads are correct."""
+        if self.times == 1:
+            return (min([hold.frontier()[0] for hold in self.holds]),) if self.holds else ()
         return antichain(t for hold in self.holds for t in hold.frontier())
 
     def keep(self, hold: Hold) -> None:

@@ -1,0 +1,209 @@
+"""Typing of casts and functions: of text, of dates and timestamps, of bits. See `tektite.expr.typing` for the rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tektite.errors import IncorrectError
+from tektite.expr.ast import Expr
+from tektite.expr.literals import DAY, MAX_DAYS, MAX_INT, Untyped, literal_word, show_word
+from tektite.expr.steps import CONSTANT, Step, limit_of, number, word
+from tektite.kernels import expr_steps as ops
+from tektite.types import Bool, Date, DecimalType, Float, Int, String, Timestamp, Type
+from tektite.words import NULL
+
+if TYPE_CHECKING:
+    from tektite.expr.typing import Resolver
+
+BIT_OPS = {
+    "bit_and": ops.BIT_AND, "bit_or": ops.BIT_OR, "bit_xor": ops.BIT_XOR,
+    "shift_left": ops.SHIFT_LEFT, "shift_right": ops.SHIFT_RIGHT,
+}  # fmt: skip
+TEXT_FUNCTIONS: dict[str, tuple[tuple[Type, ...], Type]] = {
+    "length": ((String,), Int),
+    "lower": ((String,), String),
+    "upper": ((String,), String),
+    "strip": ((String,), String),
+    "lstrip": ((String,), String),
+    "rstrip": ((String,), String),
+    "substring": ((String, Int, Int), String),
+    "startswith": ((String, String), Bool),
+    "endswith": ((String, String), Bool),
+    "contains": ((String, String), Bool),
+    "like": ((String,), Bool),
+    "ilike": ((String,), Bool),
+    "replace": ((String, String, String), String),
+}
+
+
+# -- casts -------------------------------------------------------------------------------------------------------------
+
+
+def cast(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """Conversion to another type."""
+    target: Type = expr.params[0]
+    source = value.type
+    if source == target:
+        return value
+    if source == Untyped:
+        return word(NULL, target)
+    if target == String:
+        if value.op == CONSTANT:
+            return Step(CONSTANT, String, (), NULL if value.extra == NULL else show_word(value.extra, source), expr)
+        return resolver.text("show", expr, String, (value,), (source,))
+    if source == String:
+        parsed = resolver.text("parse", expr, target, (value,), (target,))
+        return parsed if expr.op == "try_cast" else Step(ops.CHECK_PARSED, target, (parsed, value), 0, expr)
+    if {source, target} == {Date, Timestamp}:
+        if target == Timestamp:
+            return Step(ops.MUL, Timestamp, (value, word(DAY)), MAX_INT, expr)
+        return Step(ops.FLOORDIV, Date, (value, word(DAY)), 0, expr)
+    if source == Bool and number(target):
+        return cast(resolver, expr, Step(value.op, Int, value.args, value.extra, value.source))
+    if number(source) and target == Bool:
+        return Step(ops.NE, Bool, (resolver.key(value), word(0)), 0, expr)
+    if number(source) and number(target):
+        return _cast_number(resolver, expr, value, target)
+    raise resolver.wrong(expr, f"there is no cast to {target}", value)
+
+
+def _cast_number(resolver: Resolver, expr: Expr, value: Step, target: Type) -> Step:
+    """Conversion between Int, Float and Decimal."""
+    if target == Float:
+        return resolver.floats(value)
+    scale = target.scale if isinstance(target, DecimalType) else 0
+    limit = limit_of(target)
+    if value.type == Float:
+        factor = word(literal_word(float(10**scale), Float), Float)
+        return Step(ops.FLOAT_TO_INT, target, (value, factor), limit, expr)
+    by = scale - (value.type.scale if isinstance(value.type, DecimalType) else 0)
+    if by < 0:
+        value = Step(ops.ROUND_DIV, value.type, (value, word(10**-by)), 0, expr)
+        by = 0
+    if target == Int:
+        return Step(value.op, Int, value.args, value.extra, expr)
+    return Step(ops.MUL, target, (value, word(10**by)), limit, expr)
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def text_function(resolver: Resolver, expr: Expr, *args: Step) -> Step:
+    """A function in TEXT_FUNCTIONS."""
+    wanted, result = TEXT_FUNCTIONS[expr.op]
+    steps = []
+    for arg, type in zip(args, wanted, strict=False):
+        if arg.type not in (type, Untyped):
+            raise resolver.wrong(expr, f"{expr.op} needs {', '.join(map(str, wanted[: len(args)]))}", *args)
+        steps.append(resolver.coerce(arg, type, expr))
+    return resolver.text(expr.op, expr, result, steps, expr.params)
+
+
+def concat(resolver: Resolver, expr: Expr, *args: Step) -> Step:
+    """Texts one after the other."""
+    parts = []
+    for source, arg in zip(expr.args, args, strict=True):
+        parts.append(arg if arg.type == String else cast(resolver, Expr("cast", (source,), (String,)), arg))
+    # a memo takes three arguments: longer chains go from left to right, constants ride along
+    while True:
+        free = [i for i, part in enumerate(parts) if part.op != CONSTANT]
+        if len(free) <= 3:
+            return resolver.text("concat", expr, String, parts)
+        head = parts[: free[3]]
+        parts = [resolver.text("concat", expr, String, head), *parts[free[3] :]]
+
+
+# -- dates and timestamps ----------------------------------------------------------------------------------------------
+
+
+def _days(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """The day number of a date or a timestamp."""
+    if value.type == Untyped:
+        return word(NULL, Date)
+    if value.type not in (Date, Timestamp):
+        raise resolver.wrong(expr, f"{expr.op} needs a date or a timestamp", value)
+    return value if value.type == Date else Step(ops.FLOORDIV, Date, (value, word(DAY)), 0, expr)
+
+
+def date_field(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """year, quarter, month, day, weekday."""
+    days = _days(resolver, expr, value)
+    if expr.op == "weekday":  # day 0 was a Thursday
+        return Step(ops.MOD, Int, (Step(ops.ADD, Int, (days, word(3)), MAX_INT, expr), word(7)), 0, expr)
+    field = {"year": ops.YEAR, "quarter": ops.QUARTER, "month": ops.MONTH, "day": ops.DAY}[expr.op]
+    return Step(ops.DATE_FIELD, Int, (days,), field, expr)
+
+
+def time_field(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """hour, minute, second."""
+    if value.type not in (Timestamp, Untyped):
+        raise resolver.wrong(expr, f"{expr.op} needs a timestamp", value)
+    within = {"hour": DAY, "minute": 3_600_000_000, "second": 60_000_000}[expr.op]
+    unit = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}[expr.op]
+    return Step(ops.FLOORDIV, Int, (Step(ops.MOD, Int, (value, word(within)), 0, expr), word(unit)), 0, expr)
+
+
+def add_days(resolver: Resolver, expr: Expr, value: Step, days: Step) -> Step:
+    """A date moved by days; a timestamp by as many microseconds."""
+    _days(resolver, expr, value)
+    if days.type not in (Int, Untyped):
+        raise resolver.wrong(expr, "add_days needs an Int", value, days)
+    if value.type == Timestamp:
+        days = Step(ops.MUL, Int, (days, word(DAY)), MAX_INT, expr)
+    return Step(ops.ADD, Date if value.type == Untyped else value.type, (value, days), limit_of(value.type), expr)
+
+
+def add_months(resolver: Resolver, expr: Expr, value: Step, months: Step) -> Step:
+    """A date or timestamp moved by months."""
+    if months.type not in (Int, Untyped):
+        raise resolver.wrong(expr, "add_months needs an Int", value, months)
+    days = Step(ops.ADD_MONTHS, Date, (_days(resolver, expr, value), months), MAX_DAYS, expr)
+    return days if value.type != Timestamp else _at_clock(resolver, expr, days, value)
+
+
+def _at_clock(resolver: Resolver, expr: Expr, days: Step, value: Step | None) -> Step:
+    """A timestamp on a day, at the time of day of another, or at midnight."""
+    midnight = Step(ops.MUL, Timestamp, (days, word(DAY)), MAX_INT, expr)
+    if value is None:
+        return midnight
+    clock = Step(ops.MOD, Int, (value, word(DAY)), 0, expr)
+    return Step(ops.ADD, Timestamp, (midnight, clock), MAX_INT, expr)
+
+
+def truncate(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """The start of a unit of time."""
+    unit = expr.params[0]
+    short = {"day": DAY, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
+    long = {"year": ops.YEAR, "quarter": ops.QUARTER, "month": ops.MONTH, "week": ops.WEEK}
+    days = _days(resolver, expr, value)
+    if unit in long:
+        start = Step(ops.TRUNCATE_DATE, Date, (days,), long[unit], expr)
+        return start if value.type != Timestamp else _at_clock(resolver, expr, start, None)
+    if unit == "day" and value.type != Timestamp:
+        return days
+    if unit not in short or value.type != Timestamp:
+        units = [*long, "day"] if value.type != Timestamp else [*long, *short]
+        raise IncorrectError(f"{expr}: a {value.type} has no {unit!r}; it has {', '.join(units)}")
+    rest = Step(ops.MOD, Int, (value, word(short[unit])), 0, expr)
+    return Step(ops.SUB, Timestamp, (value, rest), MAX_INT, expr)
+
+
+# -- bits --------------------------------------------------------------------------------------------------------------
+
+
+def bits(resolver: Resolver, expr: Expr, *values: Step) -> Step:
+    """Bitwise operations on integers."""
+    for value in values:
+        if value.type not in (Int, Untyped):
+            raise resolver.wrong(expr, f"{expr.op} needs integers", *values)
+    if expr.op == "bit_not":
+        return Step(ops.BIT_XOR, Int, (values[0], word(-1)), 0, expr)
+    return Step(BIT_OPS[expr.op], Int, values, 0, expr)
+
+
+def hash(resolver: Resolver, expr: Expr, *values: Step) -> Step:
+    """The hash of all values, one mixed in after the other."""
+    state = word(0)
+    for value in values:
+        state = Step(ops.HASH, Int, (state, resolver.key(value)), 0, expr)
+    return state

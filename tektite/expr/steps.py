@@ -1,0 +1,64 @@
+"""Steps: what a typed expression is made of. Each is one instruction of the kernel over the results of others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tektite.expr.ast import Expr
+from tektite.expr.literals import MAX_DAYS, MAX_INT
+from tektite.kernels import expr_steps as ops
+from tektite.types import Date, DecimalType, Int, Type
+
+CONSTANT, INPUT = -1, -2  # steps that are leaves
+
+FALLIBLE = frozenset(
+    {
+        ops.ADD, ops.SUB, ops.MUL, ops.FLOAT_TO_INT, ops.ADD_MONTHS, ops.CHECK_PARSED,
+        ops.BIT_AND, ops.BIT_OR, ops.BIT_XOR, ops.SHIFT_LEFT, ops.SHIFT_RIGHT,
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TextFunction:
+    """A function that is evaluated in Python once for each distinct argument: see `tektite.expr.text`.
+
+    `pattern` says where the arguments go among the constants: None stands for the next argument.
+    """
+
+    name: str
+    pattern: tuple[Any, ...]
+    arguments: tuple[Type, ...]
+    result: Type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One step over the results of others. `extra` is a column number, a word or text, a limit, a function or a set."""
+
+    op: int
+    type: Type
+    args: tuple[Step, ...] = ()
+    extra: Any = 0
+    source: Expr | None = None
+    fallible: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        fallible = self.op in FALLIBLE or any(arg.fallible for arg in self.args)
+        object.__setattr__(self, "fallible", fallible)
+
+
+def word(value: int, type: Type = Int) -> Step:
+    return Step(CONSTANT, type, (), value)
+
+
+def number(kind: Type) -> bool:
+    return kind.kind in ("int", "float", "decimal")
+
+
+def limit_of(type: Type) -> int:
+    """The greatest size of a result of this type."""
+    if isinstance(type, DecimalType):
+        return int(10**type.precision) - 1
+    return MAX_DAYS if type == Date else MAX_INT

@@ -1,0 +1,227 @@
+"""Every wrong call is refused with an error that names what is wrong, and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tektite as tk
+
+
+@pytest.fixture
+def engine() -> tk.Engine:
+    engine = tk.Engine()
+    edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    engine.input("prices", key=["item"], semantics="upsert", item=tk.String, price=tk.Decimal(6, 2))
+    engine.install("degrees", edges.count(by="src"))
+    edges.insert([(1, 2)])
+    engine.advance()
+    return engine
+
+
+def contents(engine: tk.Engine) -> tuple[object, ...]:
+    inputs = [engine.table(name) for name in ("edges", "prices")]
+    rows = [sorted(engine.view(name).rows()) for name in engine.views]
+    return (rows, engine.epoch, engine.views, [(i.pending, i.epoch) for i in inputs], len(engine.arrangements()))
+
+
+Call = Callable[[tk.Engine], object]
+
+CASES: dict[str, tuple[Call, type[tk.TektiteError], str]] = {
+    "wrong arity": (lambda e: e.table("edges").insert([(1, 2, 3)]), tk.IncorrectError, "2 columns.*src, dst.*3"),
+    "wrong type": (lambda e: e.table("edges").insert([(1, "x")]), tk.IncorrectError, "'dst'.*int"),
+    "unknown column in data": (
+        lambda e: e.table("edges").insert([{"src": 1, "dts": 2}]),
+        tk.TektiteError,
+        "dts|dst",
+    ),
+    "unknown column": (lambda e: e.table("edges").select("sorc"), tk.NotFoundError, "'sorc'.*src, dst"),
+    "unknown column in an expression": (
+        lambda e: e.table("edges").filter(tk.col("sorc") > 1),
+        tk.TektiteError,
+        "sorc",
+    ),
+    "integer that does not fit": (lambda e: e.table("edges").insert([(1, 2**63)]), tk.IncorrectError, "'dst'"),
+    "decimal that does not fit": (
+        lambda e: e.table("prices").insert([("tea", 123456.78)]),
+        tk.IncorrectError,
+        "'price'",
+    ),
+    "NULL in a key": (lambda e: e.table("prices").insert([(None, None)]), tk.IncorrectError, "'item'.*NULL"),
+    "time before the frontier": (
+        lambda e: e.table("edges").insert([(1, 2)], time=0),
+        tk.IncorrectError,
+        "'edges'.*time 0 is before the open epoch 1",
+    ),
+    "times before the frontier": (
+        lambda e: e.table("edges").update([(1, 2), (1, 3)], times=[5, 0]),
+        tk.IncorrectError,
+        "time 0 is before the open epoch 1",
+    ),
+    "diff that is not an integer": (
+        lambda e: e.table("edges").update([(1, 2)], diffs=[0.5]),
+        tk.IncorrectError,
+        "diffs must be integers",
+    ),
+    "diffs of another length": (
+        lambda e: e.table("edges").update([(1, 2)], diffs=[1, 1]),
+        tk.IncorrectError,
+        "1 rows, but diffs",
+    ),
+    "diffs for an upsert input": (
+        lambda e: e.table("prices").update([("tea", 1)], diffs=[1]),
+        tk.IncorrectError,
+        "upsert",
+    ),
+    "two views of one name": (
+        lambda e: e.install("degrees", e.table("edges")),
+        tk.ConflictError,
+        "'degrees'",
+    ),
+    "a view named like an input": (lambda e: e.install("edges", e.table("edges")), tk.ConflictError, "'edges'"),
+    "unknown view": (lambda e: e.view("degree"), tk.NotFoundError, "'degree'.*'degrees'"),
+    "unknown semantics": (lambda e: e.input("x", a=tk.Int, semantics="list"), tk.IncorrectError, "'list'"),
+    "upsert without a key": (lambda e: e.input("x", a=tk.Int, semantics="upsert"), tk.IncorrectError, "key"),
+    "input without columns": (lambda e: e.input("x"), tk.IncorrectError, "needs columns"),
+    "join of other types": (
+        lambda e: e.table("edges").join(e.table("prices"), on=("src", "item")),
+        tk.IncorrectError,
+        "'src' is int and 'item' is string",
+    ),
+    "sum of text": (
+        lambda e: e.table("prices").group_by("price").agg(x=tk.sum("item")),
+        tk.IncorrectError,
+        "item.*string",
+    ),
+    "filter that is no bool": (lambda e: e.table("edges").filter(tk.col("src") + 1), tk.IncorrectError, "bool"),
+    "concat of other types": (
+        lambda e: e.table("edges").concat(e.table("prices")),
+        tk.IncorrectError,
+        "same column types",
+    ),
+    "a snapshot of the past": (lambda e: e.view("degrees").snapshot(at=7), tk.IncorrectError, "not at 7"),
+    "going back": (lambda e: e.advance(0), tk.IncorrectError, "cannot advance to 0"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_is_refused_and_changes_nothing(engine: tk.Engine, case: str) -> None:
+    call, error, message = CASES[case]
+    before = contents(engine)
+    with pytest.raises(error, match=message):
+        call(engine)
+    assert contents(engine) == before
+
+
+def test_removing_a_row_that_is_not_there_is_refused_when_the_epoch_closes(engine: tk.Engine) -> None:
+    edges = engine.table("edges")
+    edges.remove([(9, 9)])
+    edges.insert([(3, 4)])
+    before = contents(engine)
+    with pytest.raises(tk.IncorrectError, match=r"'edges': at time 1 row \(9, 9\)"):
+        engine.advance()
+    assert contents(engine) == before
+    edges.insert([(9, 9)])
+    engine.advance()
+    assert sorted(engine.view("degrees").rows()) == [(1, 1), (3, 1)]
+
+
+def test_one_bad_input_keeps_all_epochs_open(engine: tk.Engine) -> None:
+    other = engine.input("other", x=tk.Int)
+    view = engine.install("others", other)
+    other.insert([(1,)])
+    engine.table("edges").remove([(9, 9)])
+    with pytest.raises(tk.IncorrectError):
+        engine.advance()
+    assert view.rows() == [] and other.pending == 1
+    engine.table("edges").rollback()
+    engine.advance()
+    assert view.rows() == [(1,)]
+
+
+def test_a_closed_input_takes_nothing_more(engine: tk.Engine) -> None:
+    edges = engine.table("edges")
+    edges.close()
+    for call in (edges.close, edges.advance, lambda: edges.insert([(1, 2)])):
+        with pytest.raises(tk.ConflictError, match="'edges' is closed"):
+            call()
+    assert engine.view("degrees").rows() == [(1, 1)]
+
+
+def test_a_dropped_view_says_so(engine: tk.Engine) -> None:
+    view = engine.view("degrees")
+    view.drop()
+    for call in (view.snapshot, view.drop, view.changes):
+        with pytest.raises(tk.ConflictError, match="'degrees' was dropped"):
+            call()
+
+
+def test_a_view_that_others_read_is_not_dropped(engine: tk.Engine) -> None:
+    degrees = engine.view("degrees")
+    engine.install("most", degrees.max("count"))
+    with pytest.raises(tk.ConflictError, match="'degrees'.*'most'"):
+        degrees.drop()
+    engine.view("most").drop()
+    degrees.drop()
+
+
+def test_a_loop_variable_that_is_never_set_is_named(engine: tk.Engine) -> None:
+    with tk.Loop("grow") as loop:
+        loop.variable("x", src=tk.Int, dst=tk.Int)
+        y = loop.variable("y", initial=engine.table("edges"))
+        y.set(y)
+        result = loop.leave(y)
+    before = contents(engine)
+    with pytest.raises(tk.IncorrectError, match="'grow'.*'x' was never set"):
+        engine.install("grown", result)
+    assert contents(engine) == before
+
+
+def test_a_loop_variable_is_set_once(engine: tk.Engine) -> None:
+    with tk.Loop("twice") as loop:
+        x = loop.variable("x", initial=engine.table("edges"))
+        x.set(x)
+        with pytest.raises(tk.ConflictError, match="'x' is set already"):
+            x.set(x)
+
+
+def test_a_loop_that_does_not_converge_fails_alone(engine: tk.Engine) -> None:
+    edges = engine.table("edges")
+    growing = edges.iterate(lambda x: x.with_columns(dst=tk.col("dst") + 1).concat(x).distinct(), limit=50)
+    view = engine.install("growing", growing)
+    with pytest.raises(tk.FaultError, match="'growing'.*'iterate' did not come to rest within 50 rounds"):
+        view.snapshot()
+    edges.insert([(1, 3)])
+    engine.advance()
+    assert engine.view("degrees").rows() == [(1, 2)]
+
+
+def test_a_function_that_raises_fails_its_view_alone(engine: tk.Engine) -> None:
+    edges = engine.table("edges")
+
+    def explode(table: object) -> object:
+        raise RuntimeError("boom")
+
+    mapped = engine.install("mapped", edges.map_batches(explode, x=tk.Int))
+    reader = engine.install("reader", mapped.count())
+    with pytest.raises(tk.FaultError, match="'mapped'.*explode.*boom"):
+        mapped.snapshot()
+    with pytest.raises(tk.FaultError, match="'reader'.*'mapped'.*failed"):
+        reader.snapshot()
+    edges.insert([(1, 3)])
+    engine.advance()
+    assert engine.view("degrees").rows() == [(1, 2)]
+    reader.drop()
+    mapped.drop()
+
+
+def test_overflow_of_a_sum_fails_its_view_alone(engine: tk.Engine) -> None:
+    numbers = engine.input("numbers", x=tk.Int)
+    total = engine.install("total", numbers.group_by().agg(total=tk.sum("x")))
+    numbers.insert(np.array([2**62, 2**62, 2**62]))
+    engine.advance()
+    with pytest.raises(tk.TektiteError, match="64 bits"):
+        total.snapshot()
+    assert engine.view("degrees").rows() == [(1, 1)]
