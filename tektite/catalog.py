@@ -81,7 +81,7 @@ class Catalog:
         name = f"{described} by ({', '.join(names[c] for c in lead)})"
         flow = self.new_flow(name)
         scribe = Scribe(self, name)
-        renderer = Renderer(flow, scribe, self.dictionary)
+        renderer = Renderer(flow, scribe, self.dictionary, operator)
         inner = operator.input if isinstance(operator, plan.Arrange) else operator
         arranged = renderer.arrange_anew(inner, lead, key if sharded_by is None else sharded_by)
         flow.settle_start()

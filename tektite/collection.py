@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tektite import types
 from tektite.aggregates import Aggregate
 from tektite.errors import ConflictError, IncorrectError
-from tektite.expr import Expr, col, lift, lit, when
+from tektite.expr import Expr, col, key, lift, lit, rank
 from tektite.expr import type_of as expression_type
 from tektite.plan import operators as plan
 from tektite.schema import Schema
@@ -202,9 +202,9 @@ class Collection:
     def _join_on_floats(self, other: Collection, left: Keys, right: Keys, how: str) -> Collection:
         """A join whose keys are compared as numbers: on key columns beside the values, in which -0.0 is 0.0."""
         names = [f"__key_{i}" for i in range(len(left))]
-        mine = self.with_columns(**{n: float_key(self, c) for n, c in zip(names, left, strict=True)})
+        mine = self.with_columns(**{n: key(col(self.schema.names[c])) for n, c in zip(names, left, strict=True)})
         others = [name for c, name in enumerate(other.schema.names) if c not in right or how in ("semi", "anti")]
-        theirs = other.with_columns(**{n: float_key(other, c) for n, c in zip(names, right, strict=True)})
+        theirs = other.with_columns(**{n: key(col(other.schema.names[c])) for n, c in zip(names, right, strict=True)})
         joined = mine.join(theirs.select(*others, *names), on=names, how=how)
         return joined.select(*(name for name in joined.schema.names if name not in names))
 
@@ -280,7 +280,7 @@ class Collection:
         floats = [c for c in columns if self.schema.types[c] == types.Float]
         if not floats:
             return self
-        return self.with_columns(**{self.schema.names[c]: float_key(self, c) for c in floats})
+        return self.with_columns(**{self.schema.names[c]: key(col(self.schema.names[c])) for c in floats})
 
     def count(self, by: Columns = (), name: str = "count") -> Collection:
         """The number of rows of each group."""
@@ -319,7 +319,7 @@ class Collection:
         names = self.schema.names
         return self.reduce(extreme, by=names[:keys], **{names[keys]: types.String})
 
-    def top(self, k: int, order_by: str | Sequence[str], by: Columns = (), descending: bool | Sequence[bool] = False) -> Collection:  # fmt: skip
+    def top(self, k: int, order_by: Columns, by: Columns = (), descending: bool | Sequence[bool] = False) -> Collection:
         """The first `k` rows of each group in an order; NULLs come last.
 
         Rows that are equal in the ordering columns are taken in the order of their other words, whatever that is.
@@ -334,7 +334,9 @@ class Collection:
         found = self._with_float_keys(self._columns(by))
         if any(self.schema.types[self.schema.index(name)] == types.String for name in ordering):
             return found._top_by_text(k, ordering, keys, downs)
-        ranks = {f"__rank_{i}": rank(col(n), down) for i, (n, down) in enumerate(zip(ordering, downs, strict=True))}
+        ranks: dict[str, Expr] = {}
+        for i, (name, down) in enumerate(zip(ordering, downs, strict=True)):
+            ranks |= {f"__null_{i}": col(name).is_null(), f"__rank_{i}": rank(col(name), down)}
         rest = [name for name in self.schema.names if name not in keys]
         ranked = found.select(*keys, **ranks, **{name: col(name) for name in rest})
         first = self._new(plan.First(ranked.schema, ranked.operator, len(keys), k, last=False))
@@ -371,7 +373,9 @@ class Collection:
 
     # ------------------------------------------------------------------ loops
 
-    def iterate(self, body: Callable[[Collection], Collection], limit: int = ROUND_LIMIT, name: str = "iterate") -> Collection:  # fmt: skip
+    def iterate(
+        self, body: Callable[[Collection], Collection], limit: int = ROUND_LIMIT, name: str = "iterate"
+    ) -> Collection:
         """Apply `body` again and again, beginning with this collection, until nothing changes.
 
         >>> import tektite as tk
@@ -398,14 +402,6 @@ class Collection:
 def itemgetter_of(place: int) -> Callable[[tuple[tuple[Any, ...], int]], Any]:
     """The sort key of a counted row: one of its columns."""
     return lambda found: found[0][place]
-
-
-def float_key(collection: Collection, column: int) -> Expr:
-    """A column as a key: -0.0 equals 0.0 there. Columns of other types are keys as they are."""
-    value = col(collection.schema.names[column])
-    if collection.schema.types[column] != types.Float:
-        return value
-    return when(value == 0.0, 0.0).otherwise(value)
 
 
 class Grouped:
@@ -456,7 +452,7 @@ class Loop:
 
     def __init__(self, name: str = "loop", limit: int = ROUND_LIMIT) -> None:
         outer = _loops.get()
-        self._plan = plan.Loop(name, limit, outer[-1]._plan if outer else None)
+        self._plan: plan.Loop = plan.Loop(name, limit, outer[-1]._plan if outer else None)
         self.name = name
 
     def __enter__(self) -> Loop:

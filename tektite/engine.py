@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from tektite.catalog import Catalog, Entry, Scribe
 from tektite.collection import Collection
@@ -20,6 +20,7 @@ from tektite.trace.trace import Hold
 from tektite.types import Type
 from tektite.views import View
 
+T = TypeVar("T")
 MERGING = ("eager", "default", "lazy")
 
 
@@ -77,6 +78,7 @@ class Engine:
         self,
         name: str,
         schema: Schema | Mapping[str, Type] | None = None,
+        /,
         *,
         key: str | Sequence[str] = (),
         semantics: str = "bag",
@@ -92,7 +94,7 @@ class Engine:
         self._check_name(name)
         if any(isinstance(option, Type) for option in (key, semantics, stream)):
             raise IncorrectError(
-                f"input {name!r}: key, semantics and stream are options; pass columns of these names as schema={{...}}"
+                f"input {name!r}: key, semantics and stream are options; pass columns of these names as {{"name": type}}"
             )
         if semantics not in SEMANTICS:
             raise IncorrectError(f"input {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
@@ -153,8 +155,11 @@ class Engine:
 
     def finish(self, view: View) -> None:
         """Bring one view up to date with the epochs that are closed."""
-        if not view.current:
-            self._coordinator.finish(view.flow)
+        self._coordinator.finish(view.flow)
+
+    def is_current(self, view: View) -> bool:
+        """Whether a view reflects every epoch that its inputs have closed."""
+        return self._coordinator.current(view.flow)
 
     # ------------------------------------------------------------------ views
 
@@ -177,7 +182,7 @@ class Engine:
         flow = self._catalog.new_flow(name)
         scribe = Scribe(self._catalog, name)
         try:
-            renderer = Renderer(flow, scribe, self.dictionary)
+            renderer = Renderer(flow, scribe, self.dictionary, operator)
             lead = keys or renderer.any_order(operator, len(operator.schema.names))[:1]
             arranged = renderer.arranged(operator, lead, None)
             flow.settle_start()
@@ -209,11 +214,11 @@ class Engine:
 
     def view(self, name: str) -> View:
         """A view by its name."""
-        return self._named(self._views, name, "view")
+        return named(self._views, name, "view")
 
     def table(self, name: str) -> Input:
         """An input by its name."""
-        return self._named(self._inputs, name, "input")
+        return named(self._inputs, name, "input")
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -273,11 +278,12 @@ class Engine:
             kind = "a view" if name in self._views else "an input"
             raise ConflictError(f"there is {kind} named {name!r} already")
 
-    def _named(self, where: Mapping[str, Any], name: str, kind: str) -> Any:
-        if name not in where:
-            known: Iterable[str] = where
-            raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(map(repr, known)) or 'none'}")
-        return where[name]
+
+def named(where: Mapping[str, T], name: str, kind: str) -> T:
+    """What has a name, or an error that lists the names there are."""
+    if name not in where:
+        raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(map(repr, where)) or 'none'}")
+    return where[name]
 
 
 class Held:

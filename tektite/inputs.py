@@ -19,8 +19,9 @@ from tektite.kernels.route import route, split_epoch
 from tektite.kernels.rows import input_rows
 from tektite.kernels.upsert import first_negative, resolve
 from tektite.plan import operators as plan
-from tektite.trace.chunk import Chunk, Words
+from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Hold, Trace
+from tektite.words import Words
 
 if TYPE_CHECKING:
     from tektite.engine import Engine
@@ -48,6 +49,7 @@ class Input(Collection):
     """
 
     failure: TektiteError | None = None
+    flow = None
 
     def __init__(
         self, engine: Engine, name: str, schema: Schema, key: Sequence[int], semantics: str, stream: bool, epoch: int

@@ -16,12 +16,12 @@ from tektite.dataflow.output import changes_table
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.kernels.route import split_epoch
 from tektite.plan import operators as plan
-from tektite.trace.chunk import Chunk, Words
+from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Handle, Hold, Trace
+from tektite.words import Words
 
 if TYPE_CHECKING:
     from tektite.engine import Engine
-    from tektite.schema import Schema
 
 
 class Change(NamedTuple):
@@ -73,7 +73,7 @@ class View(Collection):
     @property
     def current(self) -> bool:
         """Whether the view reflects every epoch that its sources have closed."""
-        return not self.flow.running and self.flow.available() <= self.flow.low
+        return self.engine.is_current(self)
 
     def snapshot(self, at: int | None = None, wait: bool = True) -> pa.Table:
         """The result as of the last closed epoch, or of an earlier one that a hold still keeps apart.

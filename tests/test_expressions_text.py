@@ -33,6 +33,16 @@ def test_each_distinct_text_is_looked_up_once() -> None:
     assert source.run([s.upper()], n == 3) == [("T3", 3, 1)]
 
 
+def test_more_distinct_texts_than_one_run_can_report() -> None:
+    source = texts(TextDictionary(), *[(f"Text {k}", f"{k % 3}", k) for k in range(5000)])
+    assert source.values(s.lower().concat(r)) == [f"text {k}{k % 3}" for k in range(5000)]
+
+
+def test_a_failure_does_not_count_while_texts_are_unknown() -> None:
+    source = texts(TextDictionary(), *[(f"{k}", None, k) for k in range(5000)])
+    assert source.values(s.cast(Int) + 1) == [k + 1 for k in range(5000)]
+
+
 def test_a_memo_is_shared_by_programs_and_goes_with_the_last() -> None:
     dictionary = TextDictionary()
     source = texts(dictionary, ("a", "b", 1), ("c", "d", 2))

@@ -13,13 +13,25 @@ from tektite.kernels.join import JOIN_STATE, join
 NULL = -(2**63)
 
 
-def run(a: list[Rows], b: list[Rows], kc: int, nd: tuple[int, int], nts: tuple[int, int], nt: int, spec: list[int],
-        lo: int, limit: int, flags: int) -> list[Row]:
+def run(
+    a: list[Rows],
+    b: list[Rows],
+    kc: int,
+    nd: tuple[int, int],
+    nts: tuple[int, int],
+    nt: int,
+    spec: list[int],
+    lo: int,
+    limit: int,
+    flags: int,
+) -> list[Row]:
     state = np.zeros(JOIN_STATE, np.int64)
     out: list[Row] = []
     ta, tb = table(a), table(b)
     for _ in range(100_000):
-        buf, head = join(ta, tb, kc, nd[0], nd[1], nts[0], nts[1], nt, np.array(spec, np.int64), lo, limit, flags, state)
+        buf, head = join(
+            ta, tb, kc, nd[0], nd[1], nts[0], nts[1], nt, np.array(spec, np.int64), lo, limit, flags, state
+        )
         assert 0 <= head[0] <= limit
         assert state[0] == 1 or head[0] > 0
         check_constants(head, range(len(spec), len(spec) + nt + 1))
@@ -30,16 +42,25 @@ def run(a: list[Rows], b: list[Rows], kc: int, nd: tuple[int, int], nts: tuple[i
     raise AssertionError("the join does not end")
 
 
-def twin(a: list[list[Row]], b: list[list[Row]], kc: int, nd: tuple[int, int], nts: tuple[int, int], nt: int,
-         spec: list[int], lo: int, flags: int) -> list[Row]:
+def twin(
+    a: list[list[Row]],
+    b: list[list[Row]],
+    kc: int,
+    nd: tuple[int, int],
+    nts: tuple[int, int],
+    nt: int,
+    spec: list[int],
+    lo: int,
+    flags: int,
+) -> list[Row]:
     out = []
     for x in (r for part in a for r in part):
         for y in (r for part in b for r in part):
             if x[:kc] != y[:kc] or (NULL in x[:kc] and not flags & 1):
                 continue
             data = [x[c] if c < nd[0] else y[c - nd[0]] for c in spec]
-            tx = (*x[nd[0]: nd[0] + nts[0]], *[0] * (nt - nts[0]))
-            ty = (*y[nd[1]: nd[1] + nts[1]], *[0] * (nt - nts[1]))
+            tx = (*x[nd[0] : nd[0] + nts[0]], *[0] * (nt - nts[0]))
+            ty = (*y[nd[1] : nd[1] + nts[1]], *[0] * (nt - nts[1]))
             times = [max(p) for p in zip(tx, ty, strict=True)]
             times[0] = max(times[0], lo)
             out.append((*data, *times, x[-1] * y[-1]))
@@ -56,11 +77,25 @@ def joins(draw: st.DrawFn) -> tuple:
 
     def parts(nd: int, nt: int) -> list[list[Row]]:
         row = st.tuples(*[word] * nd, *[st.integers(0, 2)] * nt, st.sampled_from([-1, 1, 2]))
-        return [consolidate(draw(st.lists(row, max_size=draw(st.sampled_from([1, 30]))))) for _ in range(draw(st.integers(0, 3)))]
+        return [
+            consolidate(draw(st.lists(row, max_size=draw(st.sampled_from([1, 30])))))
+            for _ in range(draw(st.integers(0, 3)))
+        ]
 
     spec = draw(st.lists(st.integers(0, max(nd[0] + nd[1] - 1, 0)), max_size=4)) if nd[0] + nd[1] else []
-    return (parts(nd[0], nts[0]), parts(nd[1], nts[1]), kc, nd, nts, nt, spec, draw(st.integers(0, 2)),
-            draw(st.sampled_from([1, 7, 1000])), draw(st.integers(0, 1)), draw(st.booleans()))
+    return (
+        parts(nd[0], nts[0]),
+        parts(nd[1], nts[1]),
+        kc,
+        nd,
+        nts,
+        nt,
+        spec,
+        draw(st.integers(0, 2)),
+        draw(st.sampled_from([1, 7, 1000])),
+        draw(st.integers(0, 1)),
+        draw(st.booleans()),
+    )
 
 
 @settings(max_examples=400, deadline=None)

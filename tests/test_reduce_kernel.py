@@ -118,7 +118,7 @@ def accumulate(rows: list[Row], kc: int, nd: int, nt: int, nf: int, key: Row, t:
 
 
 class Trace:
-    """Batches as a version holds them: now and then merged, now and then with epochs advanced to the sweep's lower one."""
+    """Batches as a version holds them: now and then merged, with epochs advanced to the sweep's lower one."""
 
     def __init__(self, width: int, diffs: int, epoch_at: int, choices: np.random.Generator) -> None:
         self.batches: list[list[Row]] = []
@@ -141,8 +141,8 @@ class Trace:
 
 
 def simulate(
-    updates: list[Row], operator: Operator, kc: int, nt: int, nt_in: int, from_output: int, sweeps: list[int], seed: int,
-    step: Callable[..., tuple[list[Row], list[Row]]] | None = None,
+    updates: list[Row], operator: Operator, kc: int, nt: int, nt_in: int, from_output: int, sweeps: list[int],
+    seed: int, step: Callable[..., tuple[list[Row], list[Row]]] | None = None,
 ) -> list[Row]:  # fmt: skip
     """Everything that the operator emits, sweep by sweep and moment by moment."""
     nv, nf, vo = operator.nv, operator.nf, operator.vo

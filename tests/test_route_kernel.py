@@ -15,7 +15,9 @@ ROWS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1), 
 
 @settings(max_examples=150, deadline=None)
 @given(ROWS, st.lists(st.integers(0, 1), max_size=3), st.integers(1, 5), st.booleans())
-def test_routing_keeps_every_row_and_sends_equal_keys_to_one_shard(rows: list[Row], key: list[int], shards: int, fold: bool) -> None:
+def test_routing_keeps_every_row_and_sends_equal_keys_to_one_shard(
+    rows: list[Row], key: list[int], shards: int, fold: bool
+) -> None:
     source = Rows(rows, 6, fold)
     buf, head, offsets = route(source.at, np.array(key, np.int64), shards)
     got = read(head)
@@ -23,7 +25,7 @@ def test_routing_keeps_every_row_and_sends_equal_keys_to_one_shard(rows: list[Ro
     owner = {}
     seen: list[list[Row]] = []
     for s in range(shards):
-        part = got[offsets[s]: offsets[s + 1]]
+        part = got[offsets[s] : offsets[s + 1]]
         seen.append(part)
         for r in part:
             assert owner.setdefault(tuple(r[c] for c in key), s) == s
@@ -46,12 +48,12 @@ def test_consecutive_keys_spread_evenly_over_shards() -> None:
 def test_moments_come_in_order_each_with_its_rows(rows: list[Row], nt: int, fold: bool) -> None:
     source = Rows(rows, 6, fold)
     buf, head, offsets, moments = partition_moments(source.at, 2, nt)
-    want = sorted({r[3: 2 + nt] for r in rows})
+    want = sorted({r[3 : 2 + nt] for r in rows})
     assert moments.shape == (len(want), nt - 1)
     assert [tuple(int(x) for x in m) for m in moments] == want
     got = read(head)
     for m, moment in enumerate(want):
-        assert got[offsets[m]: offsets[m + 1]] == [r for r in rows if r[3: 2 + nt] == moment]
+        assert got[offsets[m] : offsets[m + 1]] == [r for r in rows if r[3 : 2 + nt] == moment]
     if len(want) <= 1:
         assert len(buf) == 0
 
@@ -83,7 +85,7 @@ def test_one_column_is_shifted_or_scaled(rows: list[Row], column: int, by: int, 
     source = Rows(rows, 6, fold)
     for kernel, change in ((shift, lambda x: x + by), (scale, lambda x: x * by)):
         buf, head = kernel(source.at, column, by)
-        assert read(head) == [(*r[:column], change(r[column]), *r[column + 1:]) for r in rows]
+        assert read(head) == [(*r[:column], change(r[column]), *r[column + 1 :]) for r in rows]
         assert (len(buf) == 0) == (not rows or source.head[4 + 3 * column] == 0)
 
 

@@ -16,9 +16,10 @@ from tektite.errors import IncorrectError
 from tektite.kernels.build import build
 from tektite.kernels.route import route
 from tektite.trace.batch import Batch
-from tektite.trace.chunk import Chunk, Words
+from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version
 from tektite.trace.trace import Handle, Trace
+from tektite.words import Words
 
 CONSOLIDATE_AT = 1 << 17
 """Rows that a buffer takes in before it first consolidates: two or three chunks of a join, well within the L2 cache."""

@@ -7,6 +7,7 @@ count as happening at `low`: that is what makes an installation on compacted his
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Protocol
 
 from tektite.dataflow.graph import Outbox, Scope, run_agenda
@@ -30,10 +31,25 @@ class Executor(Protocol):
 class Source(Protocol):
     """What a dataflow reads: something that closes epochs."""
 
-    name: str
-    low: int
-    closed: bool
-    failure: TektiteError | None
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+
+    @property
+    def flow(self) -> Dataflow | None:
+        """The dataflow that makes it; None for an input."""
+
+    @property
+    def low(self) -> int:
+        """The first epoch that is not closed."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended for good."""
+
+    @property
+    def failure(self) -> TektiteError | None:
+        """Why it has stopped, if it has."""
 
 
 class Dataflow:
@@ -56,6 +72,11 @@ class Dataflow:
         self.rounds = 0
         self.failure: TektiteError | None = None
 
+    @property
+    def flow(self) -> Dataflow:
+        """The dataflow itself, as what makes the arrangement that others read."""
+        return self
+
     def read(self, source: Source) -> None:
         """Note that the dataflow depends on `source`."""
         if source not in self.sources:
@@ -71,34 +92,42 @@ class Dataflow:
         return min(going) if going else max((source.low for source in self.sources), default=0)
 
     def work(self, deadline: float) -> bool:
-        """Run, or go on with, a sweep of everything available. Whether the dataflow is current afterwards."""
-        if self.failure is not None:
-            return True
+        """Run, or go on with, sweeps of everything available until the deadline. Whether the dataflow is then current."""
         try:
-            if not self.running:
-                high = self.available()
-                for source in self.sources:
-                    if source.failure is not None:
-                        raise FaultError(f"it reads {source.name!r}, which failed: {source.failure}", self.name)
-                if high <= self.low:
-                    self.closed = all(source.closed for source in self.sources)
-                    return True
-                self.high = high
-                self.running = True
-                for reader in self.imports:
-                    reader.wake()
-            if not run_agenda(self.root, deadline):
-                return False
+            while self.failure is None:
+                if not self.running and not self._begin():
+                    break
+                if not run_agenda(self.root, deadline):
+                    return False
+                self._end()
+                if time.perf_counter() > deadline:
+                    return self.failure is not None or self.available() <= self.low
         except Exception as error:
             self.fail(error)
-            return True
+        return True
+
+    def _begin(self) -> bool:
+        """Start a sweep, if there is anything to sweep."""
+        high = self.available()
+        for source in self.sources:
+            if source.failure is not None:
+                raise FaultError(f"it reads {source.name!r}, which failed: {source.failure}", self.name)
+        if high <= self.low:
+            self.closed = all(source.closed for source in self.sources)
+            return False
+        self.high = high
+        self.running = True
+        for reader in self.imports:
+            reader.wake()
+        return True
+
+    def _end(self) -> None:
         self.running = False
         self.low = self.high
         self.closed = all(source.closed for source in self.sources)
         self.root.rest()
         for callback in self.on_swept:
             callback()
-        return True
 
     def fail(self, error: Exception) -> None:
         """Stop for good, letting go of everything held; the error is what users of the result will see."""

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from tektite.errors import FaultError
 from tektite.times import Frontier, passed_frontier, running_frontier
-from tektite.trace.chunk import Chunk, Words, column_spec
+from tektite.trace.chunk import Chunk, column_spec
+from tektite.words import Words
 
 if TYPE_CHECKING:
     from tektite.dataflow.flow import Dataflow
@@ -45,7 +46,7 @@ class Scope:
         self.parent = parent
         self.name = name
         self.limit = limit
-        self.depth = 0 if parent is None else parent.depth + 1
+        self.depth: int = 0 if parent is None else parent.depth + 1
         self.body: list[Node | Scope] = []
         self.position = -1
         self.moment: Moment = (0,) * self.depth

@@ -11,7 +11,8 @@ import pyarrow as pa
 from tektite.errors import FaultError, IncorrectError
 from tektite.kernels.accumulate import COUNT_PRESENT, SUM_INT, accumulate
 from tektite.kernels.route import scale
-from tektite.trace.chunk import Chunk, Words, column_spec
+from tektite.trace.chunk import Chunk, column_spec
+from tektite.words import Words
 
 if TYPE_CHECKING:
     from tektite.dictionary import Dictionary
@@ -131,8 +132,13 @@ def function_name(function: Callable[..., Any]) -> str:
 class LinearAggregate(Protocol):
     """An aggregate that is linear in the multiplicities."""
 
-    kind: str
-    column: int | None
+    @property
+    def kind(self) -> str:
+        """count, sum or avg."""
+
+    @property
+    def column(self) -> int | None:
+        """The column it is taken of; None for whole rows."""
 
 
 class Accumulate:

@@ -12,7 +12,8 @@ from tektite.dataflow.arrange import Buffer, consolidate
 from tektite.dataflow.graph import Moment, Node, Scope
 from tektite.dataflow.linear import function_name
 from tektite.errors import FaultError
-from tektite.trace.chunk import Chunk, Words
+from tektite.trace.chunk import Chunk
+from tektite.words import Words
 
 if TYPE_CHECKING:
     from tektite.dictionary import Dictionary

@@ -21,9 +21,10 @@ from tektite.kernels import aggregate as aggregate_kernel
 from tektite.kernels import reduce as reduce_kernel
 from tektite.kernels.collect import collect, settle
 from tektite.kernels.route import partition_moments
-from tektite.trace.chunk import Chunk, Words, column_spec
+from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.spine import Version
 from tektite.trace.trace import Hold, Trace
+from tektite.words import Words
 
 if TYPE_CHECKING:
     from tektite.dictionary import Dictionary
@@ -99,7 +100,7 @@ class ReduceNode(Node):
         todo = self.todo[shard].pop(moment, [])
         if not delta and not todo:
             return
-        work = np.array([rows.at for rows in (*delta, *todo)], np.int64)
+        work = np.array([batch.at for batch in delta] + [chunk.at for chunk in todo], np.int64)
         widths = np.array([self.reader.trace.data] * len(delta) + [self.key] * len(todo), np.int64)
         result = self._evaluate(shard, work, widths, old, new, moment)
         if result.n:

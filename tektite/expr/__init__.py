@@ -1,6 +1,21 @@
 """Expressions over columns, and their compilation to programs that a kernel runs over rows."""
 
-from tektite.expr.ast import Case, Expr, Scalar, coalesce, col, concat, greatest, hash64, least, lift, lit, when
+from tektite.expr.ast import (
+    Case,
+    Expr,
+    Scalar,
+    coalesce,
+    col,
+    concat,
+    greatest,
+    hash64,
+    key,
+    least,
+    lift,
+    lit,
+    rank,
+    when,
+)
 from tektite.expr.program import Program, compile
 from tektite.expr.text import Dictionary
 from tektite.expr.typing import Columns, type_of
@@ -18,9 +33,11 @@ __all__ = [
     "concat",
     "greatest",
     "hash64",
+    "key",
     "least",
     "lift",
     "lit",
+    "rank",
     "type_of",
     "when",
 ]

@@ -465,3 +465,13 @@ def concat(*values: Expr | Scalar) -> Expr:
     for value in map(lift, values):
         parts.extend(value.args if value.op == "concat" else (value,))
     return Expr("concat", tuple(parts))
+
+
+def key(value: Expr) -> Expr:
+    """The value as joins and groups compare it: -0.0 is 0.0."""
+    return Expr("key", (value,))
+
+
+def rank(value: Expr, descending: bool = False) -> Expr:
+    """An Int that orders as the value does, or the other way round. NULL stays NULL."""
+    return Expr("rank", (value,), (descending,))

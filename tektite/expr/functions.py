@@ -201,6 +201,20 @@ def bits(resolver: Resolver, expr: Expr, *values: Step) -> Step:
     return Step(BIT_OPS[expr.op], Int, values, 0, expr)
 
 
+def key(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """The value as a key."""
+    return resolver.key(value)
+
+
+def rank(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """The word of a value, which orders as the value does; or its negative, which always fits since NULL stays NULL."""
+    if value.type == String:
+        raise resolver.wrong(expr, "the words of texts do not order as the texts do", value)
+    if expr.params[0]:
+        return Step(ops.SUB, Int, (word(0), resolver.key(value)), MAX_INT, expr)
+    return Step(ops.COPY, Int, (resolver.key(value),), 0, expr)
+
+
 def hash(resolver: Resolver, expr: Expr, *values: Step) -> Step:
     """The hash of all values, one mixed in after the other."""
     state = word(0)

@@ -24,6 +24,8 @@ from tektite.kernels.expr import COLUMN, FAILED, OWNS, REGISTER, SHARES, STEP, W
 from tektite.types import Bool, Type
 from tektite.words import NULL
 
+FEW, MANY = 1 << 10, 1 << 20  # missing arguments that a run can report: at first, and when there were too many
+
 Failure = {
     ops.ADD: "overflow", ops.SUB: "overflow", ops.MUL: "overflow",
     ops.FLOAT_TO_INT: "value out of range", ops.ADD_MONTHS: "date out of range",
@@ -58,8 +60,9 @@ class Program:
         """
         # each round finishes one level of nested text functions, unless it had more arguments than it could report
         rounds = len(self._steps) + 1
+        most = FEW
         while rounds:
-            ended, buf, head = run_program(source, nd, nt, nf, lo, self._words)
+            ended, buf, head = run_program(source, nd, nt, nf, lo, most, self._words)
             if ended == SHARES:
                 return (keep, buf), head
             if ended == OWNS:
@@ -67,8 +70,10 @@ class Program:
             if ended == FAILED:
                 raise self._failure(*buf.tolist())
             self._learn(buf)
-            if buf[0] < buf[1]:
+            if buf[0] < most:
                 rounds -= 1
+            else:
+                most = min(most * FEW, MANY)
         raise FaultError(f"{self._text}: texts stay unknown after they were evaluated")
 
     def _learn(self, missing: Words) -> None:

@@ -402,4 +402,6 @@ RULES: dict[str, Callable[..., Step]] = {
     "truncate": functions.truncate,
     **dict.fromkeys((*functions.BIT_OPS, "bit_not"), functions.bits),
     "hash64": functions.hash,
+    "key": functions.key,
+    "rank": functions.rank,
 }

@@ -19,7 +19,7 @@ from __future__ import annotations
 from tektite.kernels.compile import inner
 from tektite.kernels.memory import bits_from_float, load, store
 from tektite.kernels.rows import address, mask, value
-from tektite.kernels.seek import NULL
+from tektite.kernels.seek import BLOCK, NULL
 from tektite.kernels.wide import product_high, sum_overflows, wide_add, wide_float
 
 COUNT = 0
@@ -118,7 +118,9 @@ def float_word(x):
 
 @inner
 def finish_column(acc, base, slot, params, v):
-    """The word of output column v of a present group, and whether it fits. `slot` is where its own accumulators begin."""
+    """The word of output column v of a present group, and whether it fits. `slot` is where its own accumulators
+    begin.
+    """
     kind = params[5 * v]
     a = params[5 * v + 1]
     if kind == 0:
@@ -151,8 +153,8 @@ def finish_column(acc, base, slot, params, v):
 
 @inner
 def finish(acc, base, nf, params, vo, linear, least, values):
-    """Write the result row of a group to values[:vo]. Returns 1 if the group is present, 0 if not, and -1 if a sum does not
-    fit a word. If not `linear` the group is present from multiplicity `least` on, with no values.
+    """Write the result row of a group to values[:vo]. Returns 1 if the group is present, 0 if not, and -1 if a sum does
+    not fit a word. If not `linear` the group is present from multiplicity `least` on, with no values.
     """
     if not linear:
         return 1 if acc[base] >= least else 0
@@ -171,18 +173,18 @@ def finish(acc, base, nf, params, vo, linear, least, values):
 
 @inner
 def finish_block(acc, many, slots, nf, params, vo, linear, least, out):
-    """Write the results of a block of groups to address `out`, BLOCK words a column, and behind the columns whether each is
-    present. Returns a group with a sum that does not fit a word, or -1.
+    """Write the results of a block of groups to address `out`, BLOCK words a column, and behind the columns whether
+    each is present. Returns a group with a sum that does not fit a word, or -1.
     """
     bad = -1
-    there = out + 8 * 256 * vo
+    there = out + 8 * BLOCK * vo
     for j in range(many):
         first = acc[j * slots]
         store(there, j, (1 if first != 0 else 0) if linear else (1 if first >= least else 0))
     slot = nf
     if linear:
         for v in range(vo):
-            column = out + 8 * 256 * v
+            column = out + 8 * BLOCK * v
             if params[5 * v] == 0:
                 a = params[5 * v + 1]
                 for j in range(many):

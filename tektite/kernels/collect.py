@@ -1,8 +1,8 @@
 """A reduce whose operator is a Python function, in two kernels around it.
 
 `collect` finds the groups to evaluate: one *request* for each key and epoch, and the accumulated rows of each request.
-`settle` takes the evaluated results and emits what they differ by from what the operator shows already. Which epochs are
-evaluated, what is shown, and which later times are left to do is decided exactly as in reduce.py.
+`settle` takes the evaluated results and emits what they differ by from what the operator shows already. Which epochs
+are evaluated, what is shown, and which later times are left to do is decided exactly as in reduce.py.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from tektite.kernels.memory import load
 from tektite.kernels.records import columns_room, head_of_columns, room
 from tektite.kernels.reduce import head_of_todo, push_todo
 from tektite.kernels.rows import count, value
-from tektite.kernels.seek import gather_block
+from tektite.kernels.seek import BLOCK, gather_block
 
 
 @kernel(
-    "Tuple((int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))(int64[::1], int64[::1], int64[::1],"
+    "Tuple((int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))"
+    "(int64[::1], int64[::1], int64[::1],"
     " int64[::1], int64[::1], int64[::1], int64, int64)"
 )
 def collect(work, work_nd, input, old, shape, moment, lo, hi):
@@ -55,13 +56,13 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
     n_past = n_history + len(old)
     n_work = len(work)
     n_all = n_past + n_work
-    frame = np.empty(8 * n_all + 2 * 256 * n_all + kc * 256 + 257, np.int64)
+    frame = np.empty(8 * n_all + 2 * BLOCK * n_all + kc * BLOCK + BLOCK + 1, np.int64)
     table = frame.ctypes.data
     cursors = table + 8 * 6 * n_all
     begin = cursors + 8 * 2 * n_all
-    end = begin + 8 * 256 * n_all
-    keys = end + 8 * 256 * n_all
-    firsts = keys + 8 * 256 * kc
+    end = begin + 8 * BLOCK * n_all
+    keys = end + 8 * BLOCK * n_all
+    firsts = keys + 8 * BLOCK * kc
     rounds = moment.ctypes.data
 
     only = one_epoch(work, work_nd, lo, hi, 1)
@@ -101,13 +102,9 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
             epochs[0] = low
             n_epochs = 1
             if flags & 1 != 0:
-                epochs, n_epochs = key_epochs(
-                    table, n_past, n_past, n_all, begin, end, j, rounds, lo, low, epochs
-                )
+                epochs, n_epochs = key_epochs(table, n_past, n_past, n_all, begin, end, j, rounds, lo, low, epochs)
             if flags & 2 != 0:
-                list_, n = later_work(
-                    table, n_past, nt, begin, end, j, rounds, lo, hi, epochs, n_epochs, list_
-                )
+                list_, n = later_work(table, n_past, nt, begin, end, j, rounds, lo, hi, epochs, n_epochs, list_)
                 todo, n_todo = push_todo(todo, n_todo, keys, j, kc, nt, list_, n)
             for q in range(n_epochs):
                 values, n = walk(
@@ -122,7 +119,7 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
                     rows += 1
                 requests, request_capacity = columns_room(requests, request_capacity, kc + 1, n_requests, 1)
                 for c in range(kc):
-                    requests[c * request_capacity + n_requests] = load(keys, c * 256 + j)
+                    requests[c * request_capacity + n_requests] = load(keys, c * BLOCK + j)
                 requests[kc * request_capacity + n_requests] = epochs[q]
                 n_requests += 1
     empty = np.empty(0, np.int64)
@@ -137,8 +134,8 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
 def settle(requests, wants, old, shape, moment, lo, hi):
     """Emit evaluated results less what is shown already.
 
-    `requests` are those of `collect`; `wants` has the columns (request, output values, multiplicity), sorted by request;
-    `old`, `shape` and `moment` are what `collect` got. The rows are a batch as `reduce` returns it.
+    `requests` are those of `collect`; `wants` has the columns (request, output values, multiplicity), sorted by
+    request; `old`, `shape` and `moment` are what `collect` got. The rows are a batch as `reduce` returns it.
     """
     kc = shape[0]
     nt = shape[2]
@@ -146,12 +143,12 @@ def settle(requests, wants, old, shape, moment, lo, hi):
     n_own = len(old)
     n_requests = count(requests)
     n_wants = count(wants)
-    frame = np.empty(6 * n_own + 2 * 256 * n_own + kc * 256 + 257, np.int64)
+    frame = np.empty(6 * n_own + 2 * BLOCK * n_own + kc * BLOCK + BLOCK + 1, np.int64)
     table = frame.ctypes.data
     begin = table + 8 * 6 * n_own
-    end = begin + 8 * 256 * n_own
-    keys = end + 8 * 256 * n_own
-    firsts = keys + 8 * 256 * kc
+    end = begin + 8 * BLOCK * n_own
+    keys = end + 8 * BLOCK * n_own
+    firsts = keys + 8 * BLOCK * kc
     rounds = moment.ctypes.data
     for s in range(n_own):
         set_source(table, s, old[s], kc + vo, nt, needs_test(old[s], kc + vo, nt, rounds, lo, hi == lo + 1))

@@ -46,8 +46,6 @@ from tektite.words import NULL
 BLOCK = 1024  # a register is 8 KiB: a handful fit the first-level cache, dozens the second
 HEADER = 10
 STEP = 6
-MOST_MISSING = 1 << 20  # arguments that one run reports: with more than these it is run more often
-
 COLUMN, WORD, REGISTER = range(3)
 
 SHARES, OWNS, FAILED, MISSING = range(4)  # how a run ended; the first two are success
@@ -343,14 +341,14 @@ def place_columns(source, nd, nt, nf, lo, program, constant, passed, clamp, head
     return size
 
 
-@kernel("Tuple((int64, int64[::1], int64[::1]))(int64, int64, int64, int64, int64, int64[::1])")
-def run_program(source, nd, nt, nf, lo, words):
+@kernel("Tuple((int64, int64[::1], int64[::1]))(int64, int64, int64, int64, int64, int64, int64[::1])")
+def run_program(source, nd, nt, nf, lo, most, words):
     """Run a program on the rows at `source`: (how it ended, buf, head).
 
     SHARES: `head` describes the rows, some of whose columns are the input's memory, others lie in `buf`.
     OWNS: the same, but no column is the input's. FAILED: `buf` is (step, row, operand, operand).
-    MISSING: `buf` holds arguments that memos lack, laid out as `add_missing` says; Python evaluates them and runs the
-    program again.
+    MISSING: `buf` holds arguments that memos lack, at most `most`, a power of two, laid out as `add_missing` says;
+    Python evaluates them and runs the program again.
     """
     program = words.ctypes.data
     constants, inputs, memos, outputs, width = words[0], words[1], words[2], words[3], words[5]
@@ -375,13 +373,13 @@ def run_program(source, nd, nt, nf, lo, words):
     block = min(rows, BLOCK)
 
     # Working memory, all of it: registers, which of them are constant, tables, selection, bits, scratch.
-    most = 0
+    room = 0
     if memos > 0:
-        most = 64
-        while most < min(rows * memos, MOST_MISSING):
-            most *= 2
-    missing = np.zeros(4 + 6 * most, np.int64)
-    missing[1] = most
+        room = 1
+        while room < min(rows * memos, most):
+            room *= 2
+    missing = np.zeros(4 + 6 * room, np.int64)
+    missing[1] = room
     work = np.empty((width * (block + 2) + memos + block + ((rows + 63) >> 6) + 1) if computes else 1, np.int64)
     registers = work.ctypes.data
     constant = registers + 8 * width

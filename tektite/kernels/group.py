@@ -1,10 +1,12 @@
-"""What every grouping kernel does for a key: find its rows in all sources, its epochs, its later work, its first values.
+"""What every grouping kernel does for a key: find its rows in all sources, its epochs, its later work, its first
+values.
 
-*Sources* are rows objects sorted by the same key: the history of the input, the history of the operator's own output, and
-the work that names the keys to look at, in that order. The rows of key j of a block in source s are
-begin[s * BLOCK + j] .. end[s * BLOCK + j]. A table at address `table` has six words for each source: the address of its
-head, its first time column, its number of time columns, its test, and the row to seek the next keys from. A source with test 0 is known to have only rows that count, by its constant time
-columns; the rows of the others are tested one by one: a row is *shown* at a moment if none of its rounds is past the moment's.
+*Sources* are rows objects sorted by the same key: the history of the input, the history of the operator's own output,
+and the work that names the keys to look at, in that order. The rows of key j of a block in source s are begin[s * BLOCK
++ j] .. end[s * BLOCK + j]. A table at address `table` has six words for each source: the address of its head, its first
+time column, its number of time columns, its test, and the row to seek the next keys from. A source with test 0 is known
+to have only rows that count, by its constant time columns; the rows of the others are tested one by one: a row is
+*shown* at a moment if none of its rounds is past the moment's.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from tektite.kernels.compile import inner
 from tektite.kernels.memory import load, store
 from tektite.kernels.records import distinct_records, head_of_columns, room, sort_records
 from tektite.kernels.rows import address, count, mask, value
-from tektite.kernels.seek import compare_rows, gather_block, group_end, prefetch, seek_block
+from tektite.kernels.seek import BLOCK, compare_rows, gather_block, group_end, prefetch, seek_block
 
 
 @inner
@@ -57,10 +59,12 @@ def set_source(table, s, head, time_at, times, test):
 
 @inner
 def next_keys(table, base, parts, kc, keys, firsts, begin, end):
-    """The next block of keys that the work names (sources base..base + parts), and their ranges there. Returns how many."""
+    """The next block of keys that the work names (sources base..base + parts), and their ranges there. Returns how
+    many.
+    """
     if parts == 1:
         many = gather_block(head_of(table, base), start_of(table, base), kc, keys, firsts)
-        at = 8 * 256 * base
+        at = 8 * BLOCK * base
         for j in range(many):
             store(begin + at, j, load(firsts, j))
             store(end + at, j, load(firsts, j + 1))
@@ -68,26 +72,29 @@ def next_keys(table, base, parts, kc, keys, firsts, begin, end):
             store(table, 6 * base + 4, load(firsts, many))
         return many
     many = 0
-    while many < 256:
+    while many < BLOCK:
         least = -1
         for s in range(base, base + parts):
             if start_of(table, s) < count(head_of(table, s)) and (
                 least < 0
-                or compare_rows(head_of(table, s), start_of(table, s), head_of(table, least), start_of(table, least), kc) < 0
+                or compare_rows(
+                    head_of(table, s), start_of(table, s), head_of(table, least), start_of(table, least), kc
+                )
+                < 0
             ):
                 least = s
         if least < 0:
             break
         for c in range(kc):
-            store(keys, c * 256 + many, value(head_of(table, least), c, start_of(table, least)))
+            store(keys, c * BLOCK + many, value(head_of(table, least), c, start_of(table, least)))
         for s in range(base, base + parts):
             rows = count(head_of(table, s))
             first = start_of(table, s)
             past = first
             if first < rows:
                 past = group_end(head_of(table, s), rows, first, keys, many, kc)
-            store(begin, s * 256 + many, first)
-            store(end, s * 256 + many, past)
+            store(begin, s * BLOCK + many, first)
+            store(end, s * BLOCK + many, past)
             store(table, 6 * s + 4, past)
         many += 1
     return many
@@ -99,7 +106,7 @@ def seek_sources(table, sources, keys, many, kc, begin, end):
     for s in range(sources):
         head = head_of(table, s)
         rows = count(head)
-        at = 8 * 256 * s
+        at = 8 * BLOCK * s
         seek_block(head, start_of(table, s), keys, many, kc, begin + at)
         if load(begin + at, many - 1) - load(begin + at, 0) > 16 * many:
             # The rows found lie apart: fetch what will be read of them besides the key.
@@ -126,7 +133,9 @@ def shown(head, time_at, times, i, moment):
 
 @inner
 def needs_test(head, time_at, times, moment, lo, single):
-    """Whether rows must be looked at one by one to know that they are shown and not later than the key's first epoch."""
+    """Whether rows must be looked at one by one to know that they are shown and not later than the key's first
+    epoch.
+    """
     for c in range(1, times):
         if mask(head, time_at + c) != 0 or load(address(head, time_at + c), 0) > load(moment, c - 1):
             return 1
@@ -139,7 +148,9 @@ def needs_test(head, time_at, times, moment, lo, single):
 
 @inner
 def one_epoch(work, work_nd, lo, hi, from_output):
-    """The one epoch at which every key is evaluated, if that is known from the sweep or from constant columns; else -1."""
+    """The one epoch at which every key is evaluated, if that is known from the sweep or from constant columns;
+    else -1.
+    """
     if hi == lo + 1:
         return lo
     epoch = -1
@@ -164,7 +175,7 @@ def fresh_epochs(table, first, last, begin, end, j, lo):
     high = lo
     for s in range(first, last):
         column = time_of(table, s)
-        for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+        for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
             epoch = max(lo, value(head_of(table, s), column, i))
             low = min(low, epoch)
             high = max(high, epoch)
@@ -179,7 +190,7 @@ def scan_history(table, sources, begin, end, j, moment, low):
         if test_of(table, s) == 0:
             continue
         head = head_of(table, s)
-        for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+        for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
             if not shown(head, time_of(table, s), times_of(table, s), i, moment):
                 flags |= 2
             elif value(head, time_of(table, s), i) > low:
@@ -189,8 +200,8 @@ def scan_history(table, sources, begin, end, j, moment, low):
 
 @inner
 def key_epochs(table, sources, fresh, last, begin, end, j, moment, lo, low, epochs):
-    """All epochs at which key j is evaluated: fresh ones (sources fresh..last) and shown ones of sources 0..sources-1 later
-    than `low`, ascending. Returns the list and its length.
+    """All epochs at which key j is evaluated: fresh ones (sources fresh..last) and shown ones of sources 0..sources-1
+    later than `low`, ascending. Returns the list and its length.
     """
     n = 0
     for s in range(last):
@@ -199,8 +210,8 @@ def key_epochs(table, sources, fresh, last, begin, end, j, moment, lo, low, epoc
         if s < sources and test_of(table, s) == 0:
             continue
         head = head_of(table, s)
-        first = load(begin, s * 256 + j)
-        past = load(end, s * 256 + j)
+        first = load(begin, s * BLOCK + j)
+        past = load(end, s * BLOCK + j)
         epochs = room(epochs, n, past - first + 1)
         for i in range(first, past):
             epoch = max(lo, value(head, time_of(table, s), i))
@@ -224,7 +235,7 @@ def later_work(table, sources, nt, begin, end, j, moment, lo, hi, epochs, n_epoc
             continue
         head = head_of(table, s)
         at = time_of(table, s)
-        for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+        for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
             if shown(head, at, times_of(table, s), i, moment):
                 continue
             if least and n == 1:
@@ -266,8 +277,8 @@ def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, backward, epoch,
     step = -1 if backward else 1
     active = 0
     for s in range(sources):
-        first = load(begin, s * 256 + j)
-        past = load(end, s * 256 + j)
+        first = load(begin, s * BLOCK + j)
+        past = load(end, s * BLOCK + j)
         if first < past:
             store(cursors, 2 * active, s)
             store(cursors, 2 * active + 1, past - 1 if backward else first)
@@ -280,7 +291,7 @@ def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, backward, epoch,
         for a in range(active):
             s = load(cursors, 2 * a)
             i = load(cursors, 2 * a + 1)
-            if i < load(begin, s * 256 + j) or i >= load(end, s * 256 + j):
+            if i < load(begin, s * BLOCK + j) or i >= load(end, s * BLOCK + j):
                 continue
             better = best < 0
             if not better:
@@ -301,8 +312,8 @@ def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, backward, epoch,
             s = load(cursors, 2 * a)
             head = head_of(table, s)
             i = load(cursors, 2 * a + 1)
-            first = load(begin, s * 256 + j)
-            past = load(end, s * 256 + j)
+            first = load(begin, s * BLOCK + j)
+            past = load(end, s * BLOCK + j)
             while i >= first and i < past:
                 same = True
                 for c in range(kc, nd):
@@ -312,7 +323,8 @@ def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, backward, epoch,
                 if not same:
                     break
                 if test_of(table, s) == 0 or (
-                    value(head, time_of(table, s), i) <= epoch and shown(head, time_of(table, s), times_of(table, s), i, moment)
+                    value(head, time_of(table, s), i) <= epoch
+                    and shown(head, time_of(table, s), times_of(table, s), i, moment)
                 ):
                     total += value(head, time_of(table, s) + times_of(table, s), i)
                 i += step
@@ -331,12 +343,14 @@ def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, backward, epoch,
 
 @inner
 def top_value(table, sources, begin, end, j, cursors, kc, nd, vo, backward, epoch, moment, out):
-    """What `walk` finds with k = 1, written as column words out[256 * c + j]. Returns whether there is any: 1 or 0."""
+    """What `walk` finds with k = 1, written as column words out[BLOCK * c + j]. Returns whether there is any: 1
+    or 0.
+    """
     step = -1 if backward else 1
     active = 0
     for s in range(sources):
-        first = load(begin, s * 256 + j)
-        past = load(end, s * 256 + j)
+        first = load(begin, s * BLOCK + j)
+        past = load(end, s * BLOCK + j)
         if first < past:
             store(cursors, 2 * active, s)
             store(cursors, 2 * active + 1, past - 1 if backward else first)
@@ -348,7 +362,7 @@ def top_value(table, sources, begin, end, j, cursors, kc, nd, vo, backward, epoc
         for a in range(active):
             s = load(cursors, 2 * a)
             i = load(cursors, 2 * a + 1)
-            if i < load(begin, s * 256 + j) or i >= load(end, s * 256 + j):
+            if i < load(begin, s * BLOCK + j) or i >= load(end, s * BLOCK + j):
                 continue
             better = best < 0
             if not better:
@@ -372,8 +386,8 @@ def top_value(table, sources, begin, end, j, cursors, kc, nd, vo, backward, epoc
             column = time_of(table, s)
             times = times_of(table, s)
             i = load(cursors, 2 * a + 1)
-            first = load(begin, s * 256 + j)
-            past = load(end, s * 256 + j)
+            first = load(begin, s * BLOCK + j)
+            past = load(end, s * BLOCK + j)
             while i >= first and i < past:
                 same = True
                 if i != row or head != chosen:
@@ -389,19 +403,19 @@ def top_value(table, sources, begin, end, j, cursors, kc, nd, vo, backward, epoc
             store(cursors, 2 * a + 1, i)
         if total > 0:
             for c in range(vo):
-                store(out, 256 * c + j, value(chosen, kc + c, row))
+                store(out, BLOCK * c + j, value(chosen, kc + c, row))
             return 1
 
 
 @inner
 def output_value(table, first, last, begin, end, j, kc, vo, moment, found, out):
-    """The one value that the operator's own output shows of key j, as column words out[256 * c + j]. Returns 1, or 0 if it
-    shows nothing, or -1 if it shows anything else or lies in more than 16 rows. `found` is scratch for 32 words.
+    """The one value that the operator's own output shows of key j, as column words out[BLOCK * c + j]. Returns 1, or 0
+    if it shows nothing, or -1 if it shows anything else or lies in more than 16 rows. `found` is scratch for 32 words.
     """
     n = 0
     for s in range(first, last):
         head = head_of(table, s)
-        for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+        for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
             if test_of(table, s) == 0 or shown(head, time_of(table, s), times_of(table, s), i, moment):
                 if n == 16:
                     return -1
@@ -438,7 +452,7 @@ def output_value(table, first, last, begin, end, j, kc, vo, moment, found, out):
     if answer < 0:
         return 0
     for c in range(vo):
-        store(out, 256 * c + j, value(load(found, 2 * answer), kc + c, load(found, 2 * answer + 1)))
+        store(out, BLOCK * c + j, value(load(found, 2 * answer), kc + c, load(found, 2 * answer + 1)))
     return 1
 
 
@@ -461,8 +475,8 @@ def push_output(table, first, last, begin, end, j, kc, vo, moment, low, list_, n
     """Append what the operator's own output shows of key j, negated, as records (values, epoch, diff)."""
     for s in range(first, last):
         head = head_of(table, s)
-        start = load(begin, s * 256 + j)
-        past = load(end, s * 256 + j)
+        start = load(begin, s * BLOCK + j)
+        past = load(end, s * BLOCK + j)
         if past > start:
             list_ = room(list_, n * (vo + 2), (past - start) * (vo + 2))
         for i in range(start, past):
@@ -482,8 +496,8 @@ def push_output(table, first, last, begin, end, j, kc, vo, moment, low, list_, n
 
 @inner
 def write_records(list_, n, keys, j, kc, vo, buf, capacity, rows):
-    """Sort and consolidate key j's records (values, epoch, diff) into rows of the column-major buffer, which must have room
-    for all. Returns the number of rows then.
+    """Sort and consolidate key j's records (values, epoch, diff) into rows of the column-major buffer, which must have
+    room for all. Returns the number of rows then.
     """
     stride = vo + 2
     sort_records(list_, n, stride, vo + 1)
@@ -504,7 +518,7 @@ def write_records(list_, n, keys, j, kc, vo, buf, capacity, rows):
             q += 1
         if diff != 0:
             for c in range(kc):
-                buf[c * capacity + rows] = load(keys, c * 256 + j)
+                buf[c * capacity + rows] = load(keys, c * BLOCK + j)
             for c in range(vo + 1):
                 buf[(kc + c) * capacity + rows] = list_[at + c]
             buf[(kc + vo + 1) * capacity + rows] = diff
@@ -514,7 +528,9 @@ def write_records(list_, n, keys, j, kc, vo, buf, capacity, rows):
 
 @inner
 def write_change(former, n_former, values, n_values, keys, j, kc, vo, epoch, with_epoch, buf, capacity, rows):
-    """Write the change of key j from at most one record of values to at most one other. Returns the number of rows then."""
+    """Write the change of key j from at most one record of values to at most one other. Returns the number of rows
+    then.
+    """
     order = 0
     if n_former == 0 or n_values == 0:
         order = n_former - n_values
@@ -530,9 +546,9 @@ def write_change(former, n_former, values, n_values, keys, j, kc, vo, epoch, wit
             return rows
         diff -= former[vo]
         both = False
-    for turn in range(2):
+    for _ in range(2):
         for c in range(kc):
-            buf[c * capacity + rows] = load(keys, c * 256 + j)
+            buf[c * capacity + rows] = load(keys, c * BLOCK + j)
         if order > 0:
             for c in range(vo):
                 buf[(kc + c) * capacity + rows] = former[c]
@@ -553,17 +569,17 @@ def write_change(former, n_former, values, n_values, keys, j, kc, vo, epoch, wit
 
 @inner
 def write_block(results, had, many, keys, kc, vo, buf, capacity, rows, plus):
-    """Write the changes of a block of keys from former results (at address `results`, if `had`) to new ones (behind them),
-    each as `finish_block` leaves them. Diffs are not written while all rows so far have diff 1 (`plus`). Returns the number of
-    rows then, and whether that still holds.
+    """Write the changes of a block of keys from former results (at address `results`, if `had`) to new ones (behind
+    them), each as `finish_block` leaves them. Diffs are not written while all rows so far have diff 1 (`plus`). Returns
+    the number of rows then, and whether that still holds.
     """
-    side = 256 * (vo + 1)
+    side = BLOCK * (vo + 1)
     picks = results + 8 * 2 * side
     n = 0
     lost = False
     for j in range(many):
-        former = had and load(results, 256 * vo + j) != 0
-        new = load(results, side + 256 * vo + j) != 0
+        former = had and load(results, BLOCK * vo + j) != 0
+        new = load(results, side + BLOCK * vo + j) != 0
         if not former:
             store(picks, n, side + j)
             n += 1 if new else 0
@@ -571,8 +587,8 @@ def write_block(results, had, many, keys, kc, vo, buf, capacity, rows, plus):
         order = 0
         if new:
             for v in range(vo):
-                x = load(results, 256 * v + j)
-                y = load(results, side + 256 * v + j)
+                x = load(results, BLOCK * v + j)
+                y = load(results, side + BLOCK * v + j)
                 if x != y:
                     order = -1 if x < y else 1
                     break
@@ -591,11 +607,11 @@ def write_block(results, had, many, keys, kc, vo, buf, capacity, rows, plus):
     for c in range(kc):
         column = at + 8 * capacity * c
         for q in range(n):
-            store(column, q, load(keys, 256 * c + (load(picks, q) & 255)))
+            store(column, q, load(keys, BLOCK * c + (load(picks, q) & (BLOCK - 1))))
     for v in range(vo):
         column = at + 8 * capacity * (kc + v)
         for q in range(n):
-            store(column, q, load(results, 256 * v + load(picks, q)))
+            store(column, q, load(results, BLOCK * v + load(picks, q)))
     if plus and lost:
         plus = False
         write_ones(buf, (kc + vo + 1) * capacity, rows)
@@ -615,8 +631,8 @@ def write_ones(buf, at, many):
 
 @inner
 def batch_head(buf, capacity, rows, kc, vo, moment, only, plus):
-    """The head of an emitted batch over its buffer of keys, values, epoch and diff. If `only` >= 0 it is every row's epoch;
-    if `plus` every diff is 1.
+    """The head of an emitted batch over its buffer of keys, values, epoch and diff. If `only` >= 0 it is every row's
+    epoch; if `plus` every diff is 1.
     """
     rounds = len(moment)
     spec = np.empty(kc + vo + rounds + 2, np.int64)

@@ -1,8 +1,9 @@
 """All pairs of rows that agree on a key, with times at their least upper bound and diffs multiplied, in bounded chunks.
 
-Work is proportional to the smaller side of each pair of rows objects and to the output: the distinct keys of the smaller
-side are sought in the larger one, a block at a time. A call first lists *rectangles* (a run of rows of one side by a run of
-the other) until it has `limit` rows, cutting the last one if need be, and then writes the output column by column.
+Work is proportional to the smaller side of each pair of rows objects and to the output: the distinct keys of the
+smaller side are sought in the larger one, a block at a time. A call first lists *rectangles* (a run of rows of one side
+by a run of the other) until it has `limit` rows, cutting the last one if need be, and then writes the output column by
+column.
 """
 
 from __future__ import annotations
@@ -12,20 +13,19 @@ import numpy as np
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.memory import load, store
 from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored
-from tektite.kernels.seek import all_same, gallop_rows, gather_block, group_end, has_null, seek_block
+from tektite.kernels.seek import BLOCK, all_same, gallop_rows, gather_block, group_end, has_null, seek_block
 from tektite.kernels.wide import product_overflows
 
 # Length of the cursor that the caller keeps between calls: done, pair, row of the smaller side, row of the larger side,
-# and the rest of a rectangle that was cut: side that is inner, outer run, inner run, row of the inner run to go on with.
+# and the rest of a rectangle that was cut: side that is inner, outer run, inner run, row of the inner run to go on at.
 JOIN_STATE = 10
-
-# Words for each rectangle: which side is inner (0 delta, 1 other), outer run, inner run.
-RECTANGLE = 5
 
 
 @inner
 def _add_rectangle(found, used, inner_side, outer, outer_end, start, end):
-    """Append a rectangle; returns the array, grown if it was full."""
+    """Append a rectangle, five words: which side is inner (0 delta, 1 other), the outer run, the inner run. Returns the
+    array, grown if it was full.
+    """
     at = 5 * used
     if at == len(found):
         larger = np.empty(2 * at, np.int64)
@@ -131,12 +131,13 @@ def _write_products(found, first, last, a, a_mask, b, b_mask, out, o):
     " int64[::1], int64, int64, int64, int64[::1])"
 )
 def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, state):
-    """The next chunk of at most `limit` >= 1 pairs of rows of `delta` and `other` that agree on their first `kc` columns.
+    """The next chunk of at most `limit` >= 1 pairs of rows of `delta` and `other` that agree on their first `kc`
+    columns.
 
-    Entry c of `spec` takes delta's data column c if c < nd_a, else other's column c - nd_a. Times have `nt` columns; a side
-    with fewer has 0 in the missing ones; epochs count as at least `lo`. Keys with a NULL match only if flags & 1.
-    `state` (JOIN_STATE zeros at first) is the cursor; state[0] is 1 after the last chunk. The number of rows is -1 if
-    a product of diffs does not fit a word.
+    Entry c of `spec` takes delta's data column c if c < nd_a, else other's column c - nd_a. Times have `nt` columns; a
+    side with fewer has 0 in the missing ones; epochs count as at least `lo`. Keys with a NULL match only if flags & 1.
+    `state` (JOIN_STATE zeros at first) is the cursor; state[0] is 1 after the last chunk. The number of rows is -1 if a
+    product of diffs does not fit a word.
     """
     pairs = len(delta) * len(other)
     others = len(other)
@@ -149,10 +150,10 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
     # Segments: the rectangles of one pair of rows objects lie together.
     segments = np.empty(2 * (pairs - pair) + 2, np.int64)
     n_segments = 0
-    work = np.empty((kc + 2) * 256 + 1, np.int64)
+    work = np.empty((kc + 2) * BLOCK + 1, np.int64)
     keys = work.ctypes.data
-    firsts = keys + 8 * 256 * kc
-    places = firsts + 8 * 257
+    firsts = keys + 8 * BLOCK * kc
+    places = firsts + 8 * (BLOCK + 1)
 
     while pair < pairs and rows < limit:
         a = delta[pair // others]
@@ -257,7 +258,7 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
     width = outputs + nt + 1
     head = new_head(rows, width)
     if rows == 0:
-        work[0] = 0
+        work[0] = 0  # keeps the scratch alive up to here
         return np.empty(0, np.int64), head
     stored = 0
     for c in range(width):
@@ -310,7 +311,7 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
             stored += 1
 
     buf = np.empty(stored * rows, np.int64)
-    zero = np.zeros(1, np.int64)
+    work[0] = 0  # what a missing time column reads
     for c in range(width):
         if head[4 + 3 * c] == 0:
             continue
@@ -330,7 +331,7 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
                     o = _write_data(found, first, last, 1, address(b, pick - nd_a), mask(b, pick - nd_a), out, o)
             elif c < outputs + nt:
                 t = c - outputs
-                x = zero.ctypes.data
+                x = keys
                 y = x
                 x_mask = 0
                 y_mask = 0
@@ -354,6 +355,5 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
             set_constant(head, c, load(out, 0))
         else:
             set_stored(head, c, out)
-    zero[0] = 0
-    work[0] = 0
+    work[0] = 0  # keeps the scratch alive up to here
     return buf, head

@@ -1,14 +1,14 @@
 """One moment of a reduce on one shard: what a group should show now, less what it shows already.
 
-For each key that the work names, and for each epoch e of the key in ascending order, the kernel evaluates the operator on
-the input that is shown at the moment with epoch <= e, and emits the difference to the output accumulated so far at (e, moment).
-The epochs of a key are the fresh ones of its work and all shown epochs of its history after the first of them: at one
-moment times are a chain, so this is all that a change can affect here. History that is not shown yet gives todo rows:
-the later times at which the key has to be looked at again.
+For each key that the work names, and for each epoch e of the key in ascending order, the kernel evaluates the operator
+on the input that is shown at the moment with epoch <= e, and emits the difference to the output accumulated so far at
+(e, moment). The epochs of a key are the fresh ones of its work and all shown epochs of its history after the first of
+them: at one moment times are a chain, so this is all that a change can affect here. History that is not shown yet gives
+todo rows: the later times at which the key has to be looked at again.
 
-What is emitted is a batch: sorted by key, value and epoch, consolidated, with constant columns folded. Since the differences of
-consecutive results telescope, it is enough to write down every result with +, its predecessor with -, and what the output
-history shows with -, and to consolidate them per key.
+What is emitted is a batch: sorted by key, value and epoch, consolidated, with constant columns folded. Since the
+differences of consecutive results telescope, it is enough to write down every result with +, its predecessor with -,
+and what the output history shows with -, and to consolidate them per key.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from tektite.kernels.group import (
 from tektite.kernels.memory import load, store
 from tektite.kernels.records import columns_room, room, sort_records
 from tektite.kernels.rows import count, new_head, set_constant, set_stored, value
+from tektite.kernels.seek import BLOCK
 
 # The operators. LINEAR takes five words for each output column (see aggregate.py); FIRST and LAST take k;
 # AT_LEAST takes the least multiplicity from which on the key itself is shown, once.
@@ -81,7 +82,7 @@ def push_todo(todo, n, keys, j, kc, nt, list_, many):
     todo = room(todo, n * width, many * width)
     for q in range(many):
         for c in range(kc):
-            todo[n * width + c] = load(keys, c * 256 + j)
+            todo[n * width + c] = load(keys, c * BLOCK + j)
         for c in range(nt):
             todo[n * width + kc + c] = list_[q * nt + c]
         n += 1
@@ -89,7 +90,8 @@ def push_todo(todo, n, keys, j, kc, nt, list_, many):
 
 
 @kernel(
-    "Tuple((int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))(int64[::1], int64[::1], int64[::1], int64[::1],"
+    "Tuple((int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))"
+    "(int64[::1], int64[::1], int64[::1], int64[::1],"
     " int64[::1], int64[::1], int64[::1], int64, int64)"
 )
 def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
@@ -121,15 +123,15 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     # Sources that results are computed from: with old results from the input, that is the old input and the work.
     n_want = n_history if from_output != 0 else n_all
 
-    frame = np.empty(8 * n_all + 2 * 256 * n_all + kc * 256 + 257 + 2 * 256 * (vo + 2) + 32, np.int64)
+    frame = np.empty(8 * n_all + 2 * BLOCK * n_all + kc * BLOCK + BLOCK + 1 + 2 * BLOCK * (vo + 2) + 32, np.int64)
     table = frame.ctypes.data
     cursors = table + 8 * 6 * n_all
     begin = cursors + 8 * 2 * n_all
-    end = begin + 8 * 256 * n_all
-    keys = end + 8 * 256 * n_all
-    firsts = keys + 8 * 256 * kc
-    results = firsts + 8 * 257
-    scratch = results + 8 * 2 * 256 * (vo + 2)
+    end = begin + 8 * BLOCK * n_all
+    keys = end + 8 * BLOCK * n_all
+    firsts = keys + 8 * BLOCK * kc
+    results = firsts + 8 * (BLOCK + 1)
+    scratch = results + 8 * 2 * BLOCK * (vo + 2)
     rounds = moment.ctypes.data
 
     only = one_epoch(work, work_nd, lo, hi, from_output)
@@ -163,8 +165,8 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     summed = linear or op == AT_LEAST
     slots = accumulators(params, vo, nf, linear)
     least = params[0] if len(params) > 0 else 0
-    acc = np.zeros(256 * slots if summed else 0, np.int64)
-    prior = np.zeros(256 * slots if summed and from_output == 0 else 0, np.int64)
+    acc = np.zeros(BLOCK * slots if summed else 0, np.int64)
+    prior = np.zeros(BLOCK * slots if summed and from_output == 0 else 0, np.int64)
     epochs = np.empty(4, np.int64)
     list_ = np.empty(4 * (vo + 2) + 2 * nt, np.int64)
     values = np.empty(4 * (vo + 1), np.int64)
@@ -189,7 +191,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                     continue
                 diff_at = time_of(table, s) + times_of(table, s)
                 if from_output == 0 or test_of(table, s) == 0:
-                    at = 8 * 256 * s
+                    at = 8 * BLOCK * s
                     wrong = accumulate_block(
                         head, begin + at, end + at, many, kc, diff_at, nf, params, vo, linear, acc, slots
                     )
@@ -197,7 +199,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                         bad = wrong
                 else:
                     for j in range(many):
-                        for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+                        for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
                             if shown(head, nd, times_of(table, s), i, rounds):
                                 if not accumulate_row(head, i, kc, diff_at, nf, params, vo, linear, acc, j * slots):
                                     bad = j
@@ -206,12 +208,10 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                 buf, capacity = columns_room(buf, capacity, width, rows, 2 * many if past_rows > 0 else many)
                 if past_rows > 0:
                     bad = finish_block(prior, many, slots, nf, params, vo, linear, least, results)
-                wrong = finish_block(acc, many, slots, nf, params, vo, linear, least, results + 8 * 256 * (vo + 1))
+                wrong = finish_block(acc, many, slots, nf, params, vo, linear, least, results + 8 * BLOCK * (vo + 1))
                 bad = max(bad, wrong)
                 if bad < 0:
-                    rows, plus = write_block(
-                        results, past_rows > 0, many, keys, kc, vo, buf, capacity, rows, plus
-                    )
+                    rows, plus = write_block(results, past_rows > 0, many, keys, kc, vo, buf, capacity, rows, plus)
                     continue
         elif single and least == 1:
             # The first or last value of each key, one at most, against the one shown before: minimum and maximum.
@@ -233,12 +233,12 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                     former_there = top_value(
                         table, n_history, begin, end, j, cursors, kc, nd, vo, op == LAST, only, rounds, results
                     )
-                store(results, 256 * vo + j, former_there)
+                store(results, BLOCK * vo + j, former_there)
                 there = top_value(
                     table, n_want, begin, end, j, cursors, kc, nd, vo, op == LAST, only, rounds,
-                    results + 8 * 256 * (vo + 1),
+                    results + 8 * BLOCK * (vo + 1),
                 )  # fmt: skip
-                store(results, 256 * (2 * vo + 1) + j, there)
+                store(results, BLOCK * (2 * vo + 1) + j, there)
             if usual:
                 buf, capacity = columns_room(buf, capacity, width, rows, 2 * many if past_rows > 0 else many)
                 rows, plus = write_block(results, True, many, keys, kc, vo, buf, capacity, rows, plus)
@@ -265,18 +265,14 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                     table, n_past if from_output != 0 else 0, n_past, n_all, begin, end, j, rounds, lo, low, epochs
                 )
             if flags & 2 != 0:
-                list_, n = later_work(
-                    table, n_past, nt, begin, end, j, rounds, lo, hi, epochs, n_epochs, list_
-                )
+                list_, n = later_work(table, n_past, nt, begin, end, j, rounds, lo, hi, epochs, n_epochs, list_)
                 todo, n_todo = push_todo(todo, n_todo, keys, j, kc, nt, list_, n)
 
             n = 0
             n_former = 0
             n_values = 0
             if from_output != 0:
-                list_, n = push_output(
-                    table, n_history, n_past, begin, end, j, kc, vo, rounds, low, list_, n
-                )
+                list_, n = push_output(table, n_history, n_past, begin, end, j, kc, vo, rounds, low, list_, n)
             elif summed:
                 n_former = finish(prior, j * slots, nf, params, vo, linear, least, former)
                 former[vo] = 1
@@ -295,7 +291,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                 for s in range(n_want):
                     if s >= n_past and time_of(table, s) != nd:
                         continue
-                    for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+                    for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
                         epoch = low
                         if test_of(table, s) != 0:
                             if not shown(head_of(table, s), time_of(table, s), times_of(table, s), i, rounds):
@@ -303,7 +299,16 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                             epoch = value(head_of(table, s), time_of(table, s), i)
                         if epoch <= low:
                             accumulate_row(
-                                head_of(table, s), i, kc, time_of(table, s) + times_of(table, s), nf, params, vo, linear, acc, j * slots
+                                head_of(table, s),
+                                i,
+                                kc,
+                                time_of(table, s) + times_of(table, s),
+                                nf,
+                                params,
+                                vo,
+                                linear,
+                                acc,
+                                j * slots,
                             )
                         else:
                             events = room(events, 3 * n_events, 3)
@@ -319,8 +324,8 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                     while event < n_events and events[3 * event] <= epoch:
                         s = events[3 * event + 1]
                         if not accumulate_row(
-                            head_of(table, s), events[3 * event + 2], kc, time_of(table, s) + times_of(table, s), nf, params, vo, linear, acc,
-                            j * slots,
+                            head_of(table, s), events[3 * event + 2], kc, time_of(table, s) + times_of(table, s), nf,
+                            params, vo, linear, acc, j * slots,
                         ):  # fmt: skip
                             bad = j
                         event += 1
@@ -357,7 +362,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
         if bad >= 0:
             status[0] = OVERFLOW
             for c in range(kc):
-                status[1 + c] = load(keys, c * 256 + bad)
+                status[1 + c] = load(keys, c * BLOCK + bad)
 
     buf, head = batch_head(buf, capacity, rows, kc, vo, moment, only, plus)
     todo_buf, todo_head = head_of_todo(todo, n_todo, kc, nt)

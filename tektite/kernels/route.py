@@ -1,8 +1,8 @@
 """Taking rows apart: by shard, by moment, by epoch; and changing one column by a constant.
 
 Every kernel here keeps the order of rows within a part, so that parts of sorted rows are sorted; keeps constant columns
-constant; and copies nothing when one part gets all rows: the head returned then lies over the memory of the source, and the
-buffer is empty.
+constant; and copies nothing when one part gets all rows: the head returned then lies over the memory of the source, and
+the buffer is empty.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from tektite.kernels.wide import product_overflows, sum_overflows
 
 @inner
 def mix(state, word):
-    """Fold one word into a 64-bit hash. The steps are those of splitmix64: every bit of the word moves every bit of the hash."""
+    """Fold one word into a 64-bit hash. The steps are those of splitmix64: every bit of the word moves every bit of the
+    hash.
+    """
     z = state ^ np.uint64(word)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -75,8 +77,8 @@ def _scatter(source, places):
 
 @inner
 def _places(part, offsets):
-    """Turn each row's part number into its place, parts in order and rows within a part too; offsets (zeroed, one longer
-    than the number of parts) become where each part begins.
+    """Turn each row's part number into its place, parts in order and rows within a part too; offsets (zeroed, one
+    longer than the number of parts) become where each part begins.
     """
     rows = len(part)
     parts = len(offsets) - 1
@@ -320,7 +322,9 @@ def shift(source, column, by):
 
 @kernel("Tuple((int64[::1], int64[::1]))(int64, int64, int64)")
 def scale(source, column, factor):
-    """The same rows with one column multiplied by `factor`. The number of rows is -1 if a product does not fit a word."""
+    """The same rows with one column multiplied by `factor`. The number of rows is -1 if a product does not fit
+    a word.
+    """
     rows = count(source)
     head = same_rows(source)
     if mask(source, column) == 0:

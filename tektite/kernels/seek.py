@@ -1,15 +1,17 @@
 """Finding keys in sorted rows.
 
 A *block* holds up to BLOCK keys in ascending order, column by column: key j's column c is word c * BLOCK + j.
-`seek_block` finds, for each of them, the first row whose leading columns are not smaller. Where keys lie far apart in the
-rows, all of a block's binary searches advance together, so that their cache misses overlap; where they lie close, each
-search gallops from where the one before it ended. Either way the work follows the keys, never the rows.
+`seek_block` finds, for each of them, the first row whose leading columns are not smaller. Where keys lie far apart in
+the rows, all of a block's searches advance together, so that their cache misses overlap: by interpolation if the first
+column grows evenly, else binary searches; where they lie close, each search gallops from where the one before it ended.
+Either way the work follows the keys, never the rows.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -42,7 +44,9 @@ def prefetch(typing_context: Any, address: Any) -> Any:
 
 @inner
 def compare_rows(a, i, b, k, columns):
-    """-1, 0 or 1 as row i of the rows at `a` is before, equal to or after row k of those at `b` in their first columns."""
+    """-1, 0 or 1 as row i of the rows at `a` is before, equal to or after row k of those at `b` in their first
+    columns.
+    """
     for c in range(columns):
         x = value(a, c, i)
         y = value(b, c, k)
@@ -56,7 +60,7 @@ def compare_key(head, i, keys, j, kc):
     """-1, 0 or 1 as row i is before, equal to or after key j of the block at address `keys`."""
     for c in range(kc):
         x = value(head, c, i)
-        y = load(keys, c * 256 + j)
+        y = load(keys, c * BLOCK + j)
         if x != y:
             return -1 if x < y else 1
     return 0
@@ -165,6 +169,73 @@ def group_end(head, rows, start, keys, j, kc):
 
 
 @inner
+def _even(at, start, length):
+    """Whether the words of a sorted column grow about evenly with the row, as ids and hashes do."""
+    low = np.float64(load(at, start))
+    span = np.float64(load(at, start + length - 1)) - low
+    if not span > 0.0:
+        return False
+    for q in range(1, 8):
+        off = np.float64(load(at, start + ((length * q) >> 3))) - low - span * q * 0.125
+        if abs(off) * 32.0 > span:
+            return False
+    return True
+
+
+@inner
+def _seek_even(at, start, rows, keys, many, found):
+    """Lower bounds in an even column. The place of a word follows from its value up to an error that grows like the
+    root of the distance, so three guesses, each corrected by the word found at the one before, come within a few rows:
+    fewer cache lines than a binary search touches. A key that is not near its last guess gallops from there.
+    """
+    low = np.float64(load(at, start))
+    last = np.float64(rows - 1)
+    slope = np.float64(rows - 1 - start) / (np.float64(load(at, rows - 1)) - low)
+    for j in range(many):
+        guess = np.float64(start) + (np.float64(load(keys, j)) - low) * slope
+        store(found, j, np.int64(min(max(guess, np.float64(start)), last)))
+    for _ in range(2):
+        for j in range(many):
+            p = load(found, j)
+            guess = np.float64(p) + (np.float64(load(keys, j)) - np.float64(load(at, p))) * slope
+            p = np.int64(min(max(guess, np.float64(start)), last))
+            prefetch(at + 8 * (p - 9))
+            prefetch(at + 8 * (p + 8))
+            store(found, j, p)
+    for j in range(many):
+        word = load(keys, j)
+        p = load(found, j)
+        first = max(p - 8, start)
+        past = min(p + 8, rows)
+        if first > start and load(at, first - 1) >= word:
+            # The answer lies before: gallop backwards.
+            past = first - 1
+            step = 16
+            first = max(past - step, start)
+            while first > start and load(at, first - 1) >= word:
+                past = first - 1
+                step <<= 1
+                first = max(past - step, start)
+        elif past < rows and load(at, past) < word:
+            store(found, j, gallop_word(at, rows, past, word))
+            continue
+        elif past - first == 16:
+            p = first + 8 if load(at, first + 7) < word else first
+            p = p + 4 if load(at, p + 3) < word else p
+            p = p + 2 if load(at, p + 1) < word else p
+            p = p + 1 if load(at, p) < word else p
+            store(found, j, p + 1 if load(at, p) < word else p)
+            continue
+        while first < past:
+            middle = (first + past) >> 1
+            if load(at, middle) < word:
+                first = middle + 1
+            else:
+                past = middle
+        store(found, j, first)
+
+
+@inner
 def seek_block(head, start, keys, many, kc, found):
     """For each of `many` >= 1 ascending keys write to `found` the first row from `start` on that is not before it.
 
@@ -195,9 +266,15 @@ def seek_block(head, start, keys, many, kc, found):
                 p = gallop(head, rows, p, keys, j, kc)
                 store(found, j, p)
         return
+    length = rows - start
+    if length > 2048 and _even(at, start, length):
+        _seek_even(at, start, rows, keys, many, found)
+        if kc > 1:
+            for j in range(many):
+                store(found, j, gallop(head, rows, load(found, j), keys, j, kc))
+        return
     for j in range(many):
         store(found, j, start)
-    length = rows - start
     while length > 1:
         half = length >> 1
         ahead = at + 8 * (half - 1)
@@ -215,8 +292,8 @@ def seek_block(head, start, keys, many, kc, found):
 
 @inner
 def gather_block(head, start, kc, keys, firsts):
-    """Copy the next up to BLOCK distinct keys from row `start` on into the block at `keys`, the rows at which they begin,
-    and one past the last one's end, to `firsts`. Returns how many.
+    """Copy the next up to BLOCK distinct keys from row `start` on into the block at `keys`, the rows at which they
+    begin, and one past the last one's end, to `firsts`. Returns how many.
     """
     rows = count(head)
     many = 0
@@ -227,7 +304,7 @@ def gather_block(head, start, kc, keys, firsts):
         return 1 if start < rows else 0
     if kc == 1 and mask(head, 0) != 0:
         at = address(head, 0)
-        while i < rows and many < 256:
+        while i < rows and many < BLOCK:
             word = load(at, i)
             store(keys, many, word)
             store(firsts, many, i)
@@ -236,9 +313,9 @@ def gather_block(head, start, kc, keys, firsts):
             if i < rows and load(at, i) == word:
                 i = group_end(head, rows, i, keys, many - 1, kc)
     else:
-        while i < rows and many < 256:
+        while i < rows and many < BLOCK:
             for c in range(kc):
-                store(keys, c * 256 + many, value(head, c, i))
+                store(keys, c * BLOCK + many, value(head, c, i))
             store(firsts, many, i)
             many += 1
             i = group_end(head, rows, i, keys, many - 1, kc)
@@ -250,7 +327,7 @@ def gather_block(head, start, kc, keys, firsts):
 def has_null(keys, j, kc):
     """Whether any column of key j is NULL."""
     for c in range(kc):
-        if load(keys, c * 256 + j) == NULL:
+        if load(keys, c * BLOCK + j) == NULL:
             return True
     return False
 

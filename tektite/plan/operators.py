@@ -16,8 +16,8 @@ from tektite.expr import Expr
 from tektite.schema import Schema
 
 if TYPE_CHECKING:
-    from tektite.dataflow.flow import Source
     from tektite.dataflow.arrange import Arranged
+    from tektite.dataflow.flow import Source
 
 
 @dataclass(eq=False, frozen=True)
@@ -84,6 +84,26 @@ class Operator:
     def parameters(self) -> tuple[Any, ...]:
         """What beside the inputs tells this operator from others of its class; identity where nothing does."""
         return (id(self),)
+
+
+def count_uses(root: Operator) -> dict[Operator, int]:
+    """How many operators, loops included, take each operator of a plan as an input."""
+    uses: dict[Operator, int] = {root: 1}
+    waiting: list[Operator] = [root]
+    loops: set[Loop] = set()
+    while waiting:
+        operator = waiting.pop()
+        inputs = [*operator.inputs]
+        if isinstance(operator, Variable | Leave) and operator.of not in loops:
+            loops.add(operator.of)
+            inputs += [leave.inner for leave in operator.of.leaves]
+            inputs += operator.of.definitions.values()
+            inputs += [variable.initial for variable in operator.of.variables if variable.initial is not None]
+        for found in inputs:
+            uses[found] = uses.get(found, 0) + 1
+            if uses[found] == 1:
+                waiting.append(found)
+    return uses
 
 
 class Readable:

@@ -8,9 +8,8 @@ inputs and views, from a reduce's own output, or one that this dataflow already 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
-
-import numpy as np
 
 from tektite.dataflow import arrange, loop, reduce
 from tektite.dataflow import join as join_node
@@ -75,14 +74,15 @@ class Stream:
 
 
 class Renderer:
-    """Renders plans into one dataflow."""
+    """Renders a plan into one dataflow. `root` is the plan, for counting what is used how often."""
 
-    def __init__(self, flow: Dataflow, catalog: Catalog, dictionary: Dictionary) -> None:
+    def __init__(self, flow: Dataflow, catalog: Catalog, dictionary: Dictionary, root: plan.Operator) -> None:
         self.flow = flow
         self.catalog = catalog
         self.dictionary = dictionary
         self.shards = flow.shards
         self.scopes: dict[plan.Loop | None, Scope] = {None: flow.root}
+        self._uses = plan.count_uses(root)
         self._streams: dict[plan.Operator, Stream] = {}
         self._nodes: dict[plan.Operator, reduce.ReduceNode] = {}
         self._arranged: list[tuple[plan.Operator, Arranged]] = []
@@ -176,10 +176,22 @@ class Renderer:
             if source.predicate is not None:
                 predicate = source.predicate if predicate is None else source.predicate & predicate
             source = source.input
+        source = self._prune(source, (*outputs, predicate))
         if predicate is None and all(o.op == "col" for o in outputs):
             return self.stream(source).then(SelectStep([source.schema.index(o.params[0]) for o in outputs]))
         program = compile_program(outputs, predicate, source.schema.positions, self.dictionary)
         return self.stream(source).then(ProgramStep(program, len(source.schema.names), self.flow.name))
+
+    def _prune(self, source: plan.Operator, readers: Sequence[Expr | None]) -> plan.Operator:
+        """A join that produces only the columns that its one reader looks at; any other operator as it is."""
+        if not isinstance(source, plan.Join) or self._uses.get(source, 0) != 1:
+            return source
+        used = {name for reader in readers if reader is not None for name in reader.columns()}
+        kept = [at for at, name in enumerate(source.schema.names) if name in used]
+        if len(kept) == len(source.outputs):
+            return source
+        schema = source.schema.select(*(source.schema.names[at] for at in kept))
+        return replace(source, schema=schema, outputs=tuple(source.outputs[at] for at in kept))
 
     def _inspect(self, operator: plan.Inspect) -> Stream:
         stream = self.stream(operator.input)
@@ -254,8 +266,8 @@ class Renderer:
         arranged_right = self.arranged(
             right, tuple(right_columns[c] for c in operator.right_key), arranged_left.sharded_by, key
         )
-        for side in (arranged_left, arranged_right):
-            self._pass_in(side.scope, scope)
+        self._pass_in(arranged_left.scope, scope)
+        self._pass_in(arranged_right.scope, scope)
         columns = (left_columns, right_columns)
         wanted = [(side, columns[side][column]) for side, column in operator.outputs]
         filters = [(0, left, left_filter), (1, right, right_filter)]
@@ -275,15 +287,11 @@ class Renderer:
         for side, source, predicate in filters:
             if predicate is not None:
                 names = source.schema.names
-                positions = {
-                    names[c]: (at, source.schema.types[c]) for at, (s, c) in enumerate(produced) if s == side
-                }
+                positions = {names[c]: (at, source.schema.types[c]) for at, (s, c) in enumerate(produced) if s == side}
                 stream = self._filtered(stream, predicate, positions, len(produced))
         return stream if len(produced) == len(wanted) else stream.then(SelectStep(range(len(wanted))))
 
-    def _filtered(
-        self, stream: Stream, predicate: Expr, positions: dict[str, tuple[int, Type]], width: int
-    ) -> Stream:
+    def _filtered(self, stream: Stream, predicate: Expr, positions: dict[str, tuple[int, Type]], width: int) -> Stream:
         """A stream's rows for which a predicate over some of its columns is true, with all their columns."""
         unnamed = {f" {at}": (at, Int) for at in range(width)}
         outputs = [col(name) for name in unnamed]

@@ -40,11 +40,18 @@ class Coordinator:
 
     def finish(self, flow: Dataflow) -> None:
         """Run until `flow` is current, whatever time that takes; only what it reads gets time beside it."""
+        for needed in self._upstream(flow):
+            while not needed.work(math.inf):
+                pass
+
+    def current(self, flow: Dataflow) -> bool:
+        """Whether `flow` and everything it reads reflect all epochs that the inputs have closed."""
+        return all(not needed.running and needed.available() <= needed.low for needed in self._upstream(flow))
+
+    def _upstream(self, flow: Dataflow) -> list[Dataflow]:
+        """What `flow` reads, directly or not, and itself at the end."""
         needed = {id(flow)}
         for other in reversed(self.flows):
             if id(other) in needed:
-                needed.update(id(source) for source in other.sources)
-        for other in self.flows:
-            if id(other) in needed:
-                while not other.work(math.inf):
-                    pass
+                needed.update(id(source.flow) for source in other.sources)
+        return [other for other in self.flows if id(other) in needed]

@@ -9,12 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-Time = tuple[int, ...]
-Frontier = tuple[Time, ...]
-Words = NDArray[np.int64]
+from tektite.times import Frontier
+from tektite.words import Words
 
 LATEST = 2**63 - 1
 

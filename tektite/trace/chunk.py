@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.rows import copy_out, head_of_array, select_columns, slice_rows
-
-Words = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+from tektite.words import Words
 
 
 class Chunk:

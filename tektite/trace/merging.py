@@ -11,7 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tektite.kernels import merge as kernels
-from tektite.trace.batch import Batch, Frontier, Words
+from tektite.times import Frontier
+from tektite.trace.batch import Batch
+from tektite.words import Words
 
 _ALL = 2**62
 

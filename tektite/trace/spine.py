@@ -22,8 +22,10 @@ from collections.abc import Callable
 import numpy as np
 
 from tektite.kernels.merge import advance_merges
-from tektite.trace.batch import LATEST, Batch, Frontier, Words
+from tektite.times import Frontier
+from tektite.trace.batch import LATEST, Batch
 from tektite.trace.merging import DiffOverflow, Merge, merge_now
+from tektite.words import Words
 
 Shape = tuple[int, int, int]
 

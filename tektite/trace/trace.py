@@ -19,9 +19,9 @@ import numpy as np
 from tektite.kernels.route import split_epoch
 from tektite.times import Frontier, antichain
 from tektite.trace.batch import Batch
-from tektite.trace.chunk import Chunk, Words
+from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Spine, Version
-
+from tektite.words import Words
 
 EMPTY = Version(())
 

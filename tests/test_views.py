@@ -1,0 +1,234 @@
+"""Views: snapshots, changes, callbacks, holds, sharing, and falling behind."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import tektite as tk
+
+
+def graph(**options: object) -> tuple[tk.Engine, tk.Input]:
+    engine = tk.Engine(**options)  # type: ignore[arg-type]
+    return engine, engine.input("edges", src=tk.Int, dst=tk.Int)
+
+
+def two_hops(edges: tk.Collection) -> tk.Collection:
+    return edges.join(edges, on=("dst", "src")).select("src", dst="dst_right")
+
+
+def test_installed_on_history_is_right_from_its_first_answer_on() -> None:
+    engine, edges = graph()
+    for i in range(20):
+        edges.insert([(i, i + 1)])
+        engine.advance()
+    hops = engine.install("hops", two_hops(edges))
+    assert sorted(hops.rows()) == [(i, i + 2) for i in range(19)]
+    edges.remove([(0, 1)])
+    engine.advance()
+    assert sorted(hops.rows()) == [(i, i + 2) for i in range(1, 19)]
+
+
+def test_a_hold_keeps_earlier_times_readable() -> None:
+    engine, edges = graph()
+    view = engine.install("all", edges)
+    edges.insert([(1, 1)])
+    engine.advance()
+    with engine.hold(view) as held:
+        for i in range(2, 40):
+            edges.insert([(i, i)])
+            edges.remove([(i - 1, i - 1)])
+            engine.advance()
+        assert held.at == 0
+        for epoch in range(39):
+            assert view.rows(at=epoch) == [(epoch + 1, epoch + 1)]
+    while engine.idle():
+        pass
+    with pytest.raises(tk.IncorrectError, match="not at 3"):
+        view.snapshot(at=3)
+    assert view.rows() == [(39, 39)]
+
+
+def test_changes_begin_with_the_contents_and_go_on_from_there() -> None:
+    engine, edges = graph()
+    edges.insert([(1, 2), (1, 3)])
+    engine.advance()
+    view = engine.install("degrees", edges.count(by="src"))
+    changes, news = view.changes(), view.changes(history=False)
+    assert [*changes] == [((1, 2), 0, 1)] and [*news] == []
+    edges.remove([(1, 2)])
+    engine.advance()
+    expected = {((1, 2), 1, -1), ((1, 1), 1, 1)}
+    assert {*changes} == expected and {*news} == expected
+    assert [*changes] == []
+
+
+def test_a_callback_sees_each_change_once() -> None:
+    engine, edges = graph()
+    view = engine.install("all", edges)
+    seen: list[dict[str, int]] = []
+
+    def remember(table: pa.Table) -> None:
+        seen.extend(table.to_pylist())
+
+    view.on_change(remember)
+    edges.insert([(1, 2)])
+    engine.advance()
+    engine.advance()
+    edges.remove([(1, 2)])
+    engine.advance()
+    assert seen == [
+        {"src": 1, "dst": 2, "time": 0, "diff": 1},
+        {"src": 1, "dst": 2, "time": 2, "diff": -1},
+    ]
+
+
+def test_a_callback_that_raises_fails_its_view_alone() -> None:
+    engine, edges = graph()
+    bad, good = engine.install("bad", edges), engine.install("good", edges)
+
+    def explode(table: pa.Table) -> None:
+        raise RuntimeError("boom")
+
+    bad.on_change(explode)
+    edges.insert([(1, 2)])
+    engine.advance()
+    with pytest.raises(tk.FaultError, match="'bad'.*explode.*boom"):
+        bad.rows()
+    assert good.rows() == [(1, 2)]
+
+
+def test_queries_share_one_arrangement_and_the_last_reader_frees_it() -> None:
+    engine, edges = graph()
+    engine.install("first", two_hops(edges))
+    names = [a.name for a in engine.arrangements()]
+    assert names == ["edges", "edges by (dst)", "first"]
+    engine.install("second", edges.join(edges, on="dst"))
+    by_dst = next(a for a in engine.arrangements() if a.name == "edges by (dst)")
+    assert set(by_dst.readers) == {"first", "second"}
+    engine.drop("first")
+    assert "edges by (dst)" in [a.name for a in engine.arrangements()]
+    engine.drop("second")
+    assert [a.name for a in engine.arrangements()] == ["edges"]
+
+
+def test_an_explicit_arrangement_of_a_derived_collection_is_shared() -> None:
+    engine, edges = graph()
+    loops = edges.filter(tk.col("src") != tk.col("dst")).arrange(by="dst")
+    engine.install("a", edges.join(loops, on=("src", "dst")))
+    before = len(engine.arrangements())
+    again = edges.filter(tk.col("src") != tk.col("dst")).arrange(by="dst")
+    engine.install("b", edges.join(again, on=("src", "dst"), how="semi"))
+    engine.install("c", edges.join(again, on=("src", "dst")))
+    created = {a.name for a in engine.arrangements()} - {"a", "b", "c"}
+    assert len([name for name in created if name.startswith("project")]) == 1
+    assert len(engine.arrangements()) == before + 2
+
+
+def test_views_are_built_on_views() -> None:
+    engine, edges = graph(turn=0.0)
+    degrees = engine.install("degrees", edges.count(by="src"))
+    histogram = engine.install("histogram", degrees.count(by="count", name="nodes"))
+    for i in range(30):
+        edges.insert([(i % 7, i)])
+        engine.advance()
+        assert sum(n for _, n in histogram.rows()) == min(i + 1, 7)
+    assert sorted(histogram.rows()) == [(4, 5), (5, 2)]
+
+
+def test_a_slow_view_falls_behind_alone() -> None:
+    engine, edges = graph(turn=0.0)
+
+    def step(reach: tk.Collection) -> tk.Collection:
+        return two_hops_of(reach, edges).concat(edges).distinct()
+
+    slow = engine.install("slow", edges.iterate(step))
+    fast = engine.install("fast", edges)
+    edges.insert([(i, i + 1) for i in range(30)])
+    engine.advance()
+    assert len(fast.snapshot(wait=False)) == 30 and fast.current
+    assert len(slow.snapshot(wait=False)) == 0 and not slow.current
+    edges.insert([(100, 101)])
+    engine.advance()
+    assert len(fast.snapshot(wait=False)) == 31
+    assert len(slow.snapshot()) == 31 * 30 // 2 + 1 and slow.current
+
+
+def two_hops_of(left: tk.Collection, right: tk.Collection) -> tk.Collection:
+    return left.join(right, on=("dst", "src")).select("src", dst="dst_right")
+
+
+def test_a_stream_input_keeps_no_history() -> None:
+    engine = tk.Engine()
+    events = engine.input("events", stream=True, kind=tk.Int)
+    kinds = engine.input("kinds", kind=tk.Int, name=tk.String)
+    early = engine.install("early", events.join(kinds, on="kind").count(by="name"))
+    kinds.insert([(1, "one"), (2, "two")])
+    events.insert([(1,), (2,)])
+    engine.advance()
+    late = engine.install("late", events.join(kinds, on="kind").count(by="name"))
+    events.insert([(1,)])
+    engine.advance()
+    assert sorted(early.rows()) == [("one", 2), ("two", 1)]
+    assert late.rows() == [("one", 1)]
+    assert next(a for a in engine.arrangements() if a.name == "events").rows == 0
+
+
+def test_a_closed_input_holds_nobody_up() -> None:
+    engine, edges = graph()
+    names = engine.input("names", src=tk.Int, name=tk.String)
+    view = engine.install("named", edges.join(names, on="src"))
+    names.insert([(1, "a")])
+    names.close()
+    for i in range(5):
+        edges.insert([(1, i)])
+        engine.advance()
+    assert sorted(view.rows()) == [(1, i, "a") for i in range(5)]
+    edges.close()
+    assert view.closed
+
+
+def test_inputs_may_move_at_different_rates() -> None:
+    engine, edges = graph()
+    other = engine.input("other", src=tk.Int)
+    view = engine.install("both", edges.join(other, on="src"))
+    edges.insert([(1, 2)])
+    edges.advance(5)
+    assert view.rows() == []
+    other.insert([(1,)], time=3)
+    other.advance(2)
+    assert view.rows() == []
+    other.advance(4)
+    changes = view.changes()
+    assert view.rows() == [(1, 2)] and [c.time for c in changes] == [3]
+
+
+def test_future_and_disordered_times_count_when_their_epoch_closes() -> None:
+    engine, edges = graph()
+    view = engine.install("degrees", edges.count(by="src"))
+    changes = view.changes()
+    edges.update([(1, 1), (1, 2), (1, 3), (1, 1)], times=[4, 0, 2, 6], diffs=[1, 1, 1, -1])
+    engine.advance(3)
+    assert view.rows() == [(1, 2)]
+    engine.advance(10)
+    found = sorted((c.time, c.diff, c.row) for c in changes)
+    assert found == [
+        (0, 1, (1, 1)),
+        (2, -1, (1, 1)), (2, 1, (1, 2)),
+        (4, -1, (1, 2)), (4, 1, (1, 3)),
+        (6, -1, (1, 3)), (6, 1, (1, 2)),
+    ]  # fmt: skip
+
+
+def test_inspect_shows_changes_inside_a_loop() -> None:
+    engine, edges = graph()
+    rounds: list[int] = []
+
+    def step(reach: tk.Collection) -> tk.Collection:
+        longer = two_hops_of(reach, edges).concat(edges).distinct()
+        return longer.inspect(lambda table: rounds.extend(table["round"].to_pylist()))
+
+    engine.install("reach", edges.iterate(step))
+    edges.insert([(i, i + 1) for i in range(4)])
+    engine.advance()
+    assert sorted(set(rounds)) == [0, 1, 2]
