@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.anchors import beside
 from benchmarks.maintained import Distances, closed_loop, edge_array
 from benchmarks.measure import Laps, Others, ccdf, memory, reset_peak
-from benchmarks.plots import ANCHOR, Record, draw_bars, draw_ccdf, figure, short
+from benchmarks.plots import ANCHOR, Record, draw_bars, draw_ccdf, figure, plural, short
 
 NAME = "bfs"
 DESCRIPTION = "distances from node 0 in a random graph of n nodes and m edges, then epochs of S swapped edges"
@@ -54,7 +54,7 @@ def plot(records: list[Record], path: Path) -> None:
     first = [record for record in records if record["phase"] == "first"]
     n, m = records[0]["n"], records[0]["m"]
     with figure(path, 2, f"bfs: distances in a graph of {short(n)} nodes and {short(m)} edges") as (left, right):
-        draw_ccdf(left, epochs, lambda r: f"{short(r['S'])} edges swapped", "epochs", anchors=True)
+        draw_ccdf(left, epochs, lambda r: plural(r["S"], "edge") + " swapped", "epochs", anchors=True)
         ours = [record["seconds"] for record in first]
         theirs = [beside(record).get(ANCHOR, {}).get("seconds") for record in first]
         draw_bars(right, ["first answer"], {"tektite": ours, ANCHOR: theirs}, "seconds", log=False)

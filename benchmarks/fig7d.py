@@ -61,4 +61,4 @@ def plot(records: list[Record], path: Path) -> None:
     title = f"Figure 7d: throughput of the parts, {short(keys)} keys, epochs of {short(batch)} a worker"
     with figure(path, 1, title) as (axes,):
         series = {plural(count): [found[part, count] for part in PARTS] for count in counts}
-        draw_bars(axes, list(PARTS), series, "million updates per second", log=False)
+        draw_bars(axes, list(PARTS), series, "million updates per second")

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.join import installs
 from benchmarks.maintained import Joined
-from benchmarks.plots import Record, draw_ccdf, figure, short
+from benchmarks.plots import Record, draw_ccdf, figure, plural, short
 
 NAME = "fig7f"
 DESCRIPTION = "join proportionality: install, run and complete joins of 1 to 64k keys with an arrangement that is there"
@@ -28,4 +28,4 @@ def run(
 
 def plot(records: list[Record], path: Path) -> None:
     with figure(path, 1, f"Figure 7f: joins with an arrangement of {short(records[0]['keys'])} keys") as (axes,):
-        draw_ccdf(axes, records, lambda r: f"{short(r['joined'])} keys", "queries")
+        draw_ccdf(axes, records, lambda r: plural(r["joined"], "key"), "queries")

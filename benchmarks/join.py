@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.anchors import beside
 from benchmarks.maintained import Joined
 from benchmarks.measure import Laps, Others, ccdf, memory, percentile, reset_peak
-from benchmarks.plots import ANCHOR, Record, draw_ccdf, figure, short
+from benchmarks.plots import ANCHOR, Record, draw_ccdf, figure, plural, short
 
 NAME = "join"
 DESCRIPTION = (
@@ -60,11 +60,11 @@ def plot(records: list[Record], path: Path) -> None:
         right,
     ):
         at_largest = [record for record in timed if record["K"] == largest]
-        draw_ccdf(left, at_largest, lambda r: f"{short(r['Q'])} keys", "queries", anchors=True)
+        draw_ccdf(left, at_largest, lambda r: plural(r["Q"], "key"), "queries", anchors=True)
         left.set_title(f"{short(largest)} rows arranged", fontsize=10)
         for number, size in enumerate(sizes):
             points = [(record["K"], record["p50_us"] / 1e3) for record in timed if record["Q"] == size]
-            right.plot(*zip(*points, strict=True), marker="o", color=f"C{number}", label=f"{short(size)} keys")
+            right.plot(*zip(*points, strict=True), marker="o", color=f"C{number}", label=plural(size, "key"))
             for record in timed:
                 anchor = beside(record).get(ANCHOR, {}).get("p50_us") if record["Q"] == size else None
                 if anchor:

@@ -28,7 +28,7 @@ def figure(path: Path, axes: int, title: str) -> Iterator[Sequence[Axes]]:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    drawing, places = pyplot.subplots(1, axes, figsize=(6.4 * axes, 4.8), squeeze=False)
+    drawing, places = pyplot.subplots(1, axes, figsize=(7.6 * axes, 4.8), squeeze=False)
     yield list(places[0])
     drawing.suptitle(title)
     drawing.tight_layout()
@@ -49,13 +49,14 @@ def draw_ccdf(
         if known:
             axes.plot(*zip(*known, strict=True), color=f"C{number}", linestyle=":", marker="x", markersize=7)
     if anchors:
-        axes.plot([], [], color="grey", linestyle=":", marker="x", label=f"{ANCHOR}, p50 and p99")
+        axes.plot([], [], color="grey", linestyle=":", marker="x", label=f"{ANCHOR},\np50 and p99")
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("latency (ms)")
     axes.set_ylabel(f"share of {what} that took at least as long")
     axes.grid(True, which="major", alpha=0.3)
-    axes.legend(fontsize=8)
+    # Beside the axes: the lines leave no corner free.
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
 
 
 def draw_bars(
@@ -78,22 +79,22 @@ def draw_bars(
     axes.legend(fontsize=8)
 
 
-def plural(count: int) -> str:
-    """A number of workers, in words.
+def plural(count: int, thing: str = "worker") -> str:
+    """A number of things.
 
-    >>> plural(1), plural(2)
-    ('1 worker', '2 workers')
+    >>> plural(1), plural(2), plural(1_000, "key")
+    ('1 worker', '2 workers', '1k keys')
     """
-    return f"{count} worker{'s' if count > 1 else ''}"
+    return f"{short(count)} {thing}{'' if count == 1 else 's'}"
 
 
 def short(number: float) -> str:
     """A number in three figures or so.
 
-    >>> [short(n) for n in (0.0123, 4.56, 78.9, 1_000, 250_000, 10_000_000)]
-    ['0.012', '4.6', '79', '1k', '250k', '10M']
+    >>> [short(n) for n in (0.0123, 4.56, 78.9, 256, 1_000, 16_384, 250_000, 10_000_000)]
+    ['0.0123', '4.56', '78.9', '256', '1k', '16.4k', '250k', '10M']
     """
     for size, letter in ((1e6, "M"), (1e3, "k")):
         if number >= size:
             return f"{number / size:.3g}{letter}"
-    return f"{number:.2g}"
+    return f"{number:.3g}"
