@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.maintained import Counts, all_count_keys
+from benchmarks.maintained import Counts, all_count_keys, turns
 from benchmarks.measure import Others
 from benchmarks.open_loop import figures, offer
 from benchmarks.plots import Record, draw_ccdf, figure, plural, short
@@ -34,12 +34,11 @@ def in_turns(computations: dict[Any, Counts], rate: int, seconds: float, rounds:
     """The figures of several computations under the same load, each given it several times, in turns."""
     latencies: dict[Any, list[float]] = {name: [] for name in computations}
     others = Others()
-    for turn in range(rounds + 1):
-        for name, computation in computations.items():
-            # The first turn only brings the arrangement into the state that the load keeps it in.
-            found = offer(computation, rate, seconds if turn else 1.0)
-            if turn:
-                latencies[name] += found
+    for turn, name in turns(computations, rounds + 1):
+        # The first turn only brings the arrangement into the state that the load keeps it in.
+        found = offer(computations[name], rate, seconds if turn else 1.0)
+        if turn:
+            latencies[name] += found
     return {name: figures(found, others) for name, found in latencies.items()}
 
 

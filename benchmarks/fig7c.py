@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.maintained import Counts, all_count_keys
+from benchmarks.maintained import Counts, all_count_keys, turns
 from benchmarks.measure import Others
 from benchmarks.open_loop import figures, offer
 from benchmarks.plots import Record, draw_ccdf, figure, plural, short
@@ -28,11 +28,10 @@ def run(
         computation.load(all_count_keys(keys * count, 0, keys * count))
     latencies: dict[int, list[float]] = {count: [] for count in workers}
     others = Others()
-    for turn in range(rounds + 1):
-        for count, computation in computations.items():
-            found = offer(computation, rate * count, seconds if turn else 1.0)
-            if turn:
-                latencies[count] += found
+    for turn, count in turns(workers, rounds + 1):
+        found = offer(computations[count], rate * count, seconds if turn else 1.0)
+        if turn:
+            latencies[count] += found
     for count in workers:
         yield {"workers": count} | figures(latencies[count], others)
 

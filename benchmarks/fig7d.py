@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.maintained import Counts, all_count_keys
+from benchmarks.maintained import Counts, all_count_keys, turns
 from benchmarks.measure import Laps, Others, memory
 from benchmarks.plots import Record, draw_bars, figure, plural, short
 
@@ -26,7 +27,7 @@ def run(
     batch: int = 10_000,
     workers: Sequence[int] = (1, 2),
     epochs: int = 60,
-    rounds: int = 4,
+    rounds: int = 3,
 ) -> Iterator[dict[str, Any]]:
     """A record for each part and number of workers. Epochs are of `batch` updates a worker."""
     for part, options in PARTS.items():
@@ -36,14 +37,10 @@ def run(
         for computation in computations.values():
             computation.load(loaded)
         others = Others()
-        for turn in range(rounds + 1):
-            for count, computation in computations.items():
-                for work in computation.epochs(batch * count, epochs):
-                    if turn:
-                        with laps[count].lap():
-                            computation.update(*work)
-                    else:
-                        computation.update(*work)
+        for turn, count in turns(workers, rounds + 1):
+            for work in computations[count].epochs(batch * count, epochs):
+                with laps[count].lap() if turn else nullcontext():
+                    computations[count].update(*work)
         for count, found in laps.items():
             rate = batch * count * len(found.seconds) / sum(found.seconds)
             figures = found.figures(batch * count * len(found.seconds))

@@ -7,7 +7,7 @@ returns when the view is current: its time covers input, computation and output.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 import numpy as np
@@ -26,6 +26,7 @@ from benchmarks.workloads import (
 )
 
 Work = TypeVar("Work")
+Name = TypeVar("Name")
 
 BLOCK = 1 << 20
 """Rows generated at a time: a generator's temporaries stay small beside what is measured."""
@@ -45,6 +46,19 @@ def closed_loop(make: Callable[[int], list[Work]], size: int, seconds: float) ->
         for work in make(block // 2 * 2):
             yield work
             done += 1
+
+
+def turns(names: Iterable[Name], rounds: int) -> Iterator[tuple[int, Name]]:
+    """(round, name) in an order that favours nobody: every other round runs backwards, because whoever comes first in
+    a round may pay for what all use, such as memory that the system hands out for the first time.
+
+    >>> list(turns("ab", 2))
+    [(0, 'a'), (0, 'b'), (1, 'b'), (1, 'a')]
+    """
+    ordered = list(names)
+    for round in range(rounds):
+        for name in reversed(ordered) if round % 2 else ordered:
+            yield round, name
 
 
 class WrongAnswer(Exception):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.maintained import Counts, Joined, all_count_keys
+from benchmarks.maintained import Counts, Joined, all_count_keys, turns
 from benchmarks.measure import Laps, Others, memory
 from benchmarks.plots import Record, draw_bars, figure, plural, short
 
@@ -22,25 +23,22 @@ def run(
     B: Sequence[int] = (100_000, 1_000_000),
     Q: Sequence[int] = (100_000, 1_000_000),
     rounds: int = 11,
-    loads: int = 3,
+    loads: int = 6,
     check: bool = True,
 ) -> Iterator[dict[str, Any]]:
     """A record for each task and number of workers; `speedup` compares medians with the first number's."""
     keys = all_count_keys(K, 0, N)
     counts: dict[int, Counts] = {}
 
-    def load(count: int) -> None:
-        counts[count].load(keys)
-
     laps = {count: Laps() for count in workers}
     others = Others()
-    for _ in range(loads):
-        for count in workers:
-            if count in counts:
-                counts.pop(count).close()
-            counts[count] = Counts(K, count)
-            with laps[count].lap():
-                load(count)
+    for turn, count in turns(workers, loads + 1):
+        if count in counts:
+            counts.pop(count).close()
+        counts[count] = Counts(K, count)
+        # The first turn is not counted: it takes memory from the system that the others use again.
+        with laps[count].lap() if turn else nullcontext():
+            counts[count].load(keys)
     yield from records("count load", N, laps, others)
     for size in B:
         others = Others()
@@ -56,14 +54,13 @@ def run(
     for size in Q:
         others = Others()
         laps = {count: Laps() for count in workers}
-        for _ in range(rounds):
-            for count, joined in joins.items():
-                wanted = joined.keys(size)
-                with laps[count].lap():
-                    view = joined.install(wanted)
-                if check:
-                    joined.check(view, wanted)
-                view.drop()
+        for _, count in turns(workers, rounds):
+            wanted = joins[count].keys(size)
+            with laps[count].lap():
+                view = joins[count].install(wanted)
+            if check:
+                joins[count].check(view, wanted)
+            view.drop()
         yield from records("join", size, laps, others)
     for joined in joins.values():
         joined.close()
@@ -72,10 +69,9 @@ def run(
 def in_turns(workers: Sequence[int], rounds: int, work: Callable[[int, int], None]) -> dict[int, Laps]:
     """Time `work(workers, round)` of each number of workers in turns."""
     laps = {count: Laps() for count in workers}
-    for i in range(rounds):
-        for count in workers:
-            with laps[count].lap():
-                work(count, i)
+    for i, count in turns(workers, rounds):
+        with laps[count].lap():
+            work(count, i)
     return laps
 
 
