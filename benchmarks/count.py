@@ -24,9 +24,12 @@ def run(
     merging: str = "default",
     check: bool = True,
 ) -> Iterator[dict[str, Any]]:
-    """A record for the process before it has data (`base_mib`), one for the load, and one for each size of epochs."""
+    """A record for the process before it has data (`base_mib`, and the seconds to get ready), one for the load, and one for each size of epochs."""
+    laps = Laps()
+    with laps.lap():
+        start_up()
     computation = Counts(K, merging=merging)
-    yield {"phase": "start", "base_mib": memory()["rss_mib"]}
+    yield {"phase": "start", "seconds": laps.seconds[0], "base_mib": memory()["rss_mib"]}
     keys = all_count_keys(K, 0, N)
     reset_peak()
     others, laps = Others(), Laps()
@@ -46,6 +49,16 @@ def run(
     if check:
         computation.check()
     computation.close()
+
+
+def start_up() -> None:
+    """Let a small computation use every kernel once, so that loading compiled code from its cache is measured apart."""
+    small = Counts(1_000)
+    small.load(all_count_keys(1_000, 0, 20_000))
+    for size in (1, 10, 1_000, 10_000):
+        for work in small.epochs(size, 10):
+            small.update(*work)
+    small.close()
 
 
 def plot(records: list[Record], path: Path) -> None:
