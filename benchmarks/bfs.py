@@ -20,7 +20,7 @@ def run(
     n: int = 1_000_000,
     m: int = 10_000_000,
     S: Sequence[int] = (1, 10, 1_000),
-    seconds: float = 8.0,
+    duration: float = 8.0,
     merging: str = "default",
     check: bool = True,
 ) -> Iterator[dict[str, Any]]:
@@ -40,7 +40,7 @@ def run(
     for swaps in S:
         reset_peak()
         others, laps = Others(), Laps()
-        for work in closed_loop(partial(computation.epochs, swaps), 2 * swaps, seconds):
+        for work in closed_loop(partial(computation.epochs, swaps), 2 * swaps, duration):
             with laps.lap():
                 computation.update(*work)
         figures = laps.figures(2 * swaps * len(laps.seconds))

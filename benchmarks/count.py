@@ -20,11 +20,11 @@ def run(
     K: int = 10_000_000,
     N: int = 10_000_000,
     B: Sequence[int] = (1, 10, 1_000, 10_000, 100_000),
-    seconds: float = 8.0,
+    duration: float = 8.0,
     merging: str = "default",
     check: bool = True,
 ) -> Iterator[dict[str, Any]]:
-    """A record for the process before it has data (`base_mib`, and the seconds to get ready), one for the load, and one for each size of epochs."""
+    """A record for the process before it has data (`base_mib`), one for the load, one for each size of epochs."""
     laps = Laps()
     with laps.lap():
         start_up()
@@ -40,7 +40,7 @@ def run(
     for size in B:
         reset_peak()
         others, laps = Others(), Laps()
-        for work in closed_loop(partial(computation.epochs, size), size, seconds):
+        for work in closed_loop(partial(computation.epochs, size), size, duration):
             with laps.lap():
                 computation.update(*work)
         figures = laps.figures(size * len(laps.seconds))

@@ -16,7 +16,7 @@ DESCRIPTION = "an arrangement of `keys` keys under an open-loop load of `rate` u
 
 
 def run(
-    keys: int = 10_000_000, rate: int = 1_000_000, halvings: int = 5, seconds: float = 8.0
+    keys: int = 10_000_000, rate: int = 1_000_000, halvings: int = 5, duration: float = 8.0
 ) -> Iterator[dict[str, Any]]:
     """A record for each load, the heaviest first."""
     for halving in range(halvings + 1):
@@ -25,7 +25,7 @@ def run(
         computation.load(all_count_keys(size, 0, size))
         offer(computation, load, 1.0)
         others = Others()
-        yield {"keys": size, "rate": load} | figures(offer(computation, load, seconds), others)
+        yield {"keys": size, "rate": load} | figures(offer(computation, load, duration), others)
         computation.close()
 
 

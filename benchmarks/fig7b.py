@@ -19,7 +19,7 @@ def run(
     keys: int = 10_000_000,
     rate: int = 1_000_000,
     workers: Sequence[int] = (1, 2),
-    seconds: float = 5.0,
+    duration: float = 5.0,
     rounds: int = 3,
 ) -> Iterator[dict[str, Any]]:
     """A record for each number of workers."""
@@ -27,16 +27,16 @@ def run(
     loaded = all_count_keys(keys, 0, keys)
     for computation in computations.values():
         computation.load(loaded)
-    yield from ({"workers": count} | found for count, found in in_turns(computations, rate, seconds, rounds).items())
+    yield from ({"workers": count} | found for count, found in in_turns(computations, rate, duration, rounds).items())
 
 
-def in_turns(computations: dict[Any, Counts], rate: int, seconds: float, rounds: int) -> dict[Any, dict[str, Any]]:
+def in_turns(computations: dict[Any, Counts], rate: int, duration: float, rounds: int) -> dict[Any, dict[str, Any]]:
     """The figures of several computations under the same load, each given it several times, in turns."""
     latencies: dict[Any, list[float]] = {name: [] for name in computations}
     others = Others()
     for turn, name in turns(computations, rounds + 1):
         # The first turn only brings the arrangement into the state that the load keeps it in.
-        found = offer(computations[name], rate, seconds if turn else 1.0)
+        found = offer(computations[name], rate, duration if turn else 1.0)
         if turn:
             latencies[name] += found
     return {name: figures(found, others) for name, found in latencies.items()}

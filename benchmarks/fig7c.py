@@ -19,7 +19,7 @@ def run(
     keys: int = 5_000_000,
     rate: int = 500_000,
     workers: Sequence[int] = (1, 2),
-    seconds: float = 5.0,
+    duration: float = 5.0,
     rounds: int = 3,
 ) -> Iterator[dict[str, Any]]:
     """A record for each number of workers; `keys` and `rate` are those of one worker."""
@@ -29,7 +29,7 @@ def run(
     latencies: dict[int, list[float]] = {count: [] for count in workers}
     others = Others()
     for turn, count in turns(workers, rounds + 1):
-        found = offer(computations[count], rate * count, seconds if turn else 1.0)
+        found = offer(computations[count], rate * count, duration if turn else 1.0)
         if turn:
             latencies[count] += found
     for count in workers:

@@ -19,7 +19,7 @@ def run(
     rate: int = 500_000,
     workers: Sequence[int] = (1, 2),
     merging: Sequence[str] = ("eager", "default", "lazy"),
-    seconds: float = 5.0,
+    duration: float = 5.0,
     rounds: int = 3,
 ) -> Iterator[dict[str, Any]]:
     """A record for each number of workers and way to merge."""
@@ -28,7 +28,7 @@ def run(
         computations = {effort: Counts(keys, count, effort, view=False) for effort in merging}
         for computation in computations.values():
             computation.load(loaded)
-        for effort, found in in_turns(computations, rate, seconds, rounds).items():
+        for effort, found in in_turns(computations, rate, duration, rounds).items():
             yield {"workers": count, "merging": effort} | found
         for computation in computations.values():
             computation.close()
