@@ -16,7 +16,7 @@ from tektite.plan.render import Renderer
 from tektite.runtime.coordinator import Coordinator
 from tektite.runtime.threads import Threads
 from tektite.schema import Schema
-from tektite.trace.trace import Hold
+from tektite.trace.trace import Hold, Trace
 from tektite.types import Type
 from tektite.views import View
 
@@ -94,7 +94,7 @@ class Engine:
         self._check_name(name)
         if any(isinstance(option, Type) for option in (key, semantics, stream)):
             raise IncorrectError(
-                f"input {name!r}: key, semantics and stream are options; pass columns of these names as {{"name": type}}"
+                f"input {name!r}: key, semantics and stream are options; pass columns of these names in a dict"
             )
         if semantics not in SEMANTICS:
             raise IncorrectError(f"input {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
@@ -201,16 +201,26 @@ class Engine:
         return view
 
     def drop(self, name: str) -> None:
-        """Remove a view, and everything that only it used."""
+        """Remove a view, and everything that only it used; or an input that nothing reads."""
+        if name in self._inputs:
+            found = self._inputs[name]
+            self._forget(found, "input")
+            found.release()
+            del self._inputs[name]
+            return
         view = self.view(name)
-        entry = next(e for e in self._catalog.entries if e.source is view)
-        if entry.readers:
-            raise ConflictError(f"cannot drop view {name!r}: {', '.join(map(repr, entry.readers))} read it")
-        self._catalog.entries.remove(entry)
+        self._forget(view, "view")
         view.release()
         self._coordinator.remove(view.flow)
         self._catalog.release(name)
         del self._views[name]
+
+    def _forget(self, what: Input | View, kind: str) -> None:
+        """Take an input or a view out of the catalog, if nobody reads it."""
+        entry = next(e for e in self._catalog.entries if e.source is what)
+        if entry.readers:
+            raise ConflictError(f"cannot drop {kind} {what.name!r}: {', '.join(map(repr, entry.readers))} read it")
+        self._catalog.entries.remove(entry)
 
     def view(self, name: str) -> View:
         """A view by its name."""
@@ -249,10 +259,18 @@ class Engine:
 
     def idle(self, fuel: int = 1 << 20) -> bool:
         """Spend some work on merging and compaction; whether there is more to do. For when nothing else is."""
+        return any([trace.idle(fuel) for trace in self._traces()])
+
+    @property
+    def bytes(self) -> int:
+        """Memory of everything that is kept indexed: the shared arrangements, and what views keep for themselves."""
+        return sum(trace.bytes for trace in self._traces())
+
+    def _traces(self) -> list[Trace]:
         traces = {id(e.trace): e.trace for e in self._catalog.entries}
         for flow in self._coordinator.flows:
-            traces |= {id(h.trace): h.trace for h in flow.handles}
-        return any([trace.idle(fuel) for trace in traces.values()])
+            traces |= {id(trace): trace for trace in flow.traces}
+        return list(traces.values())
 
     def close(self) -> None:
         """Drop every view and stop the threads."""

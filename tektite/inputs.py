@@ -48,6 +48,8 @@ class Input(Collection):
     [('salt', 1), ('tea', 4)]
     """
 
+    first = 0
+    engine: Engine
     failure: TektiteError | None = None
     flow = None
 
@@ -197,6 +199,13 @@ class Input(Collection):
     def _check_open(self, verb: str) -> None:
         if self.closed:
             raise ConflictError(f"cannot {verb}: input {self.name!r} is closed")
+
+    def release(self) -> None:
+        """Let go of everything it holds, for good."""
+        self.closed = True
+        self._pending.clear()
+        if self.hold is not None:
+            self.hold.drop()
 
     def rollback(self) -> None:
         """Forget every update whose epoch has not been closed."""

@@ -35,6 +35,7 @@ class Change(NamedTuple):
 class View(Collection):
     """A maintained result. Made by `Engine.install`; it is a collection that other views can be built on."""
 
+    engine: Engine
     is_stream = False
 
     def __init__(
@@ -59,6 +60,11 @@ class View(Collection):
     def low(self) -> int:
         """The first epoch for which the view has no answer yet."""
         return self.flow.low
+
+    @property
+    def first(self) -> int:
+        """The first epoch that the view answers for."""
+        return self.flow.first
 
     @property
     def closed(self) -> bool:
@@ -110,8 +116,13 @@ class View(Collection):
         width = len(self.columns)
         if not self.flow.low:
             return np.empty((width + 2, 0), np.int64)
+        if self.flow.low == self.flow.first:
+            raise IncorrectError(
+                f"view {self.name!r} has no answer yet: its first one will be as of time {self.flow.first}, once every "
+                "input it reads has closed that"
+            )
         epoch = self.flow.low - 1 if at is None else at
-        since = min((t[0] for t in self.trace.since()), default=0)
+        since = max(min((t[0] for t in self.trace.since()), default=0), self.flow.first)
         if not since <= epoch < self.flow.low:
             raise IncorrectError(
                 f"view {self.name!r} can be read at times {since} to {self.flow.low - 1}, not at {epoch}; "
@@ -168,7 +179,7 @@ class Changes:
 
     def __init__(self, view: View, history: bool) -> None:
         self.view = view
-        self.start = max(view.low - 1, 0)
+        self.start = max(view.low - 1, view.first)
         self.handle = Handle(view.trace, None)
         if not history:
             self.start = view.low

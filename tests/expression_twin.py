@@ -227,7 +227,14 @@ def compare(test: Any) -> Any:
     return run
 
 
+def rank(value: Any, descending: bool) -> int:
+    """An int that orders as the value does; the words of numbers do."""
+    word = literal_word(value, Float) if isinstance(value, float) else int(value)
+    return ~word if descending else word
+
+
 STRICT: dict[str, Any] = {
+    "key": lambda a: a + 0.0 if isinstance(a, float) else a, "rank": rank,
     "add": mixed(move), "sub": mixed(minus), "mul": mixed(lambda a, b: a * b),
     "div": divide(lambda a, b: float(a) / float(b)), "floordiv": divide(floor_div), "mod": divide(floor_mod),
     "neg": lambda a: -a, "abs": abs, "sign": lambda a: 1 if key(a) > (0, 0) else -1 if a < 0 else 0,

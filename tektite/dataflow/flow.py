@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tektite.dataflow.arrange import Reader
-    from tektite.trace.trace import Handle
+    from tektite.trace.trace import Handle, Trace
 
 
 class Executor(Protocol):
@@ -29,11 +29,15 @@ class Executor(Protocol):
 
 
 class Source(Protocol):
-    """What a dataflow reads: something that closes epochs."""
+    """What a dataflow reads: something that closes epochs. It has answers for the epochs first ≤ e < low."""
 
     @property
     def name(self) -> str:
         """What errors call it."""
+
+    @property
+    def first(self) -> int:
+        """The first epoch that it answers for."""
 
     @property
     def flow(self) -> Dataflow | None:
@@ -64,7 +68,9 @@ class Dataflow:
         self.sources: list[Source] = []
         self.imports: list[Reader] = []
         self.handles: list[Handle] = []
+        self.traces: list[Trace] = []
         self.on_swept: list[Callable[[], None]] = []
+        self.first = 0
         self.low = 0
         self.high = 0
         self.running = False
@@ -83,8 +89,11 @@ class Dataflow:
             self.sources.append(source)
 
     def settle_start(self) -> None:
-        """Choose the as-of of the first sweep: the last epoch that the most advanced source has closed."""
-        self.low = self.high = max((max(source.low - 1, 0) for source in self.sources), default=0)
+        """Choose the as-of of the first sweep: the last epoch that the most advanced source has closed, and none that
+        a source has no answer for because it waits for its own first sweep.
+        """
+        self.first = max((max(source.low - 1, source.first) for source in self.sources), default=0)
+        self.low = self.high = self.first
 
     def available(self) -> int:
         """The epoch up to which every source has been closed. A source that ended for good holds nobody up."""
@@ -148,4 +157,5 @@ class Dataflow:
         for handle in self.handles:
             handle.drop()
         self.handles.clear()
+        self.traces.clear()
         self.root.clear()

@@ -83,6 +83,7 @@ class ReduceNode(Node):
         self.values = values
         self.reader = Reader(self, source)
         trace = Trace(key + values, self.times, 1, shards, self.flow.effort)
+        self.flow.traces.append(trace)
         self.output = Arranged(trace, scope, columns, min(source.sharded_by, key), imported=False)
         self.hold: Hold | None = None
         self.own_history = own_history
@@ -202,7 +203,7 @@ class FunctionReduce(ReduceNode):
         rows = self.value_schema.decode_rows(np.ascontiguousarray(groups[1:-1]), self.dictionary)
         counted = list(zip(rows, groups[-1].tolist(), strict=True))
         numbers, starts = np.unique(groups[0], return_index=True)
-        stops = [*starts[1:].tolist(), len(counted)]
+        stops = [*starts.tolist(), len(counted)][1:]
         results: list[tuple[Any, ...]] = []
         askers: list[int] = []
         for number, start, stop in zip(numbers.tolist(), starts.tolist(), stops, strict=True):

@@ -20,8 +20,6 @@ _NULL = -(2**63)
 _LOW = 0xFFFFFFFF
 
 
-
-
 @kernel("Tuple((int64[::1], int64[::1]))(int64, int64, int64, int64[::1])")
 def accumulate(source, data, times, spec):
     """`spec` is the number of key columns, the key columns, then pairs (kind, data column). The result has the key

@@ -1,28 +1,30 @@
 """Merge two sorted, consolidated rows objects into one, a little at a time, compacting times on the way.
 
-Promise: however the work is cut into pieces, the result is the sorted, consolidated union of both inputs with each time t
-replaced by rep_F(t), F the frontier given at the start: diffs of rows that agree in data and time are summed exactly (or the
-merge ends with OVERFLOWN), rows without a diff are gone, and columns that turn out constant are known as such.
+Promise: however the work is cut into pieces, the result is the sorted, consolidated union of both inputs with each
+time t replaced by rep_F(t), F the frontier given at the start: diffs of rows that agree in data and time are summed
+exactly (or the merge ends with OVERFLOWN), rows without a diff are gone, and columns that turn out constant are known
+as such.
 
-rep_F(t) is the meet over f in F of join(t, f). Times are tuples of integers, a distributive lattice, so that this equals
-join(t, meet of F): one *floor* per time column, and each coordinate is clamped by itself.
+rep_F(t) is the meet over f in F of join(t, f). Times are tuples of integers, a distributive lattice, so that this
+equals join(t, meet of F): one *floor* per time column, and each coordinate is clamped by itself.
 
-An open merge is an int64 array of state; Python owns it, the inputs and the room for the result's columns. A block of rows is
-merged in phases: *plan* which side each row comes from, *copy* column by column, *fold* rows that became equal. Inputs may
-hold equal data at many times. Clamping keeps the order of times unless it collapses a column that varies and another one behind
-it varies too; then (`GROUPED`) the rows of equal data are sorted again, whole groups at a time. Otherwise (`STREAMED`, or
-`DISTINCT` if no time column varies at all and equal rows can only come from different sides) rows are merged by data and time.
+An open merge is an int64 array of state; Python owns it, the inputs and the room for the result's columns. A block of
+rows is merged in phases: *plan* which side each row comes from, *copy* column by column, *fold* rows that became
+equal. Inputs may hold equal data at many times. Clamping keeps the order of times unless it collapses a column that
+varies and another one behind it varies too; then (`GROUPED`) the rows of equal data are sorted again, whole groups at
+a time. Otherwise (`STREAMED`, or `DISTINCT` if no time column varies at all and equal rows can only come from
+different sides) rows are merged by data and time.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tektite.kernels.build import carry, overflow_head
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.memory import load, store
-from tektite.kernels.pages import empty_words
+from tektite.kernels.pages import address_of, empty_words
 from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored
+from tektite.kernels.sums import carry, overflow_head
 
 RUNNING = 0
 DONE = 1
@@ -71,6 +73,9 @@ NEEDED = -1
 _LEAST = -(2**63)
 _MOST = 2**63 - 1
 _BLOCK = 1024
+# Arguments that are not literals: for those Numba would compile a function once more.
+_FIRST = np.int64(0)
+_ALL = np.int64(_MOST)
 # Groups up to this long are sorted by insertion.
 _SHORT = 16
 
@@ -87,7 +92,9 @@ def _set_column(state, j, field, word):
 
 @inner
 def _set_side(state, j, side, head, floor, latest):
-    """Describe column j of one input: side is ADDRESS_A or ADDRESS_B. Clamped constants become constants of the state."""
+    """Describe column j of one input: side is ADDRESS_A or ADDRESS_B. Clamped constants become constants of the
+    state.
+    """
     base = FIELDS + PER_COLUMN * j + side
     if mask(head, j) != 0 and latest > floor:
         store(state, base, address(head, j))
@@ -227,7 +234,7 @@ def _plan(state, sources, ties, size, compared):
             if same0 & np.int64(x1 == y1):
                 order = 0
                 if compared > 2:
-                    order = _compare(state, i, ~k, 2, compared)
+                    order = _compare(state, i, ~k, np.int64(2), compared)
                 if order == 0:
                     sources[n] = i
                     sources[n + 1] = ~k
@@ -274,12 +281,12 @@ def _whole_groups(state, sources, n):
     stop_a = load(state, SIZE_A)
     stop_b = load(state, SIZE_B)
     last = sources[n - 1]
-    goes_on = i < stop_a and _compare(state, last, i, 0, compared) == 0
-    goes_on = goes_on or (k < stop_b and _compare(state, last, ~k, 0, compared) == 0)
+    goes_on = i < stop_a and _compare(state, last, i, _FIRST, compared) == 0
+    goes_on = goes_on or (k < stop_b and _compare(state, last, ~k, _FIRST, compared) == 0)
     if not goes_on:
         return sources, n
     start = n - 1
-    while start > 0 and _compare(state, last, sources[start - 1], 0, compared) == 0:
+    while start > 0 and _compare(state, last, sources[start - 1], _FIRST, compared) == 0:
         start -= 1
     for r in range(start, n):
         if sources[r] >= 0:
@@ -289,9 +296,9 @@ def _whole_groups(state, sources, n):
     if start == 0:
         start_a = i
         start_b = k
-        while i < stop_a and _compare(state, last, i, 0, compared) == 0:
+        while i < stop_a and _compare(state, last, i, _FIRST, compared) == 0:
             i += 1
-        while k < stop_b and _compare(state, last, ~k, 0, compared) == 0:
+        while k < stop_b and _compare(state, last, ~k, _FIRST, compared) == 0:
             k += 1
         start = (i - start_a) + (k - start_b)
         sources = np.empty(start + 1, np.int64)
@@ -309,10 +316,10 @@ def _sort_groups(state, sources, n):
     """Sort each group of equal data by its clamped times."""
     data = load(state, COMPARED_DATA)
     compared = load(state, COMPARED)
-    start = 0
+    start = np.int64(0)
     while start < n:
         stop = start + 1
-        while stop < n and _compare(state, sources[start], sources[stop], 0, data) == 0:
+        while stop < n and _compare(state, sources[start], sources[stop], _FIRST, data) == 0:
             stop += 1
         if stop - start > _SHORT:
             _merge_sort(state, sources, start, stop, data, compared)
@@ -587,12 +594,12 @@ def advance_merges(states, fuel):
 @kernel("int64[::1](int64, int64, int64, int64, int64, int64[:, ::1], int64, int64)")
 def open_merge(a, b, nd, nt, nf, frontier, latest_a, latest_b):
     """The state of a merge of the rows at `a` and `b` that has not begun. Columns whose ROOM says NEEDED get memory
-    for as many rows as both inputs have together from the caller. An empty frontier leaves times alone; no epoch of an input
-    is later than `latest_a` or `latest_b`.
+    for as many rows as both inputs have together from the caller. An empty frontier leaves times alone; no epoch of
+    an input is later than `latest_a` or `latest_b`.
     """
     columns = nd + nt + nf
     state = np.empty(FIELDS + (PER_COLUMN + 1) * columns, np.int64)
-    _prepare(state.ctypes.data, a, b, nd, nt, nf, frontier, latest_a, latest_b)
+    _prepare(address_of(state), a, b, nd, nt, nf, frontier, latest_a, latest_b)
     return state
 
 
@@ -618,19 +625,19 @@ def merge_rows(a, b, nd, nt, nf, frontier):
     block = min(rows_in, _BLOCK) + 2
     words = FIELDS + (PER_COLUMN + 1) * columns
     scratch = np.empty(words + 3 * block, np.int64)
-    state = scratch.ctypes.data
-    _prepare(state, a, b, nd, nt, nf, frontier, _MOST, _MOST)
+    state = address_of(scratch)
+    _prepare(state, a, b, nd, nt, nf, frontier, _ALL, _ALL)
     needed = 0
     for j in range(columns):
         needed += _column(state, j, ROOM) == NEEDED
     room = empty_words(needed * rows_in)
-    at = room.ctypes.data
+    at = address_of(room)
     for j in range(columns):
         if _column(state, j, ROOM) == NEEDED:
             _set_column(state, j, ROOM, at)
             at += 8 * rows_in
     if rows_in > 0:
-        _advance(state, _MOST, scratch[words:], scratch[words + block :], scratch[words + 2 * block :])
+        _advance(state, _ALL, scratch[words:], scratch[words + block :], scratch[words + 2 * block :])
     if scratch[STATUS] == OVERFLOWN:
         return overflow_head(columns)
     rows = scratch[ROWS]
@@ -641,7 +648,7 @@ def merge_rows(a, b, nd, nt, nf, frontier):
     buf = room
     if stored * rows != len(room):
         buf = empty_words(stored * rows)
-    at = buf.ctypes.data
+    at = address_of(buf)
     for j in range(columns):
         if _column(state, j, VARIES) != 0:
             source = _column(state, j, ROOM)

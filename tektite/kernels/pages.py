@@ -1,16 +1,20 @@
-"""Large scratch memory on huge pages.
+"""Memory that outgrows the caches: huge pages, and fetching ahead.
 
 A radix sort scatters into hundreds of places at once and a fresh buffer faults once a page, so 4 KiB pages cost large
 builds up to a third of their time. NumPy asks the kernel for huge pages; arrays made inside kernels have to ask
-themselves. The advice is only that: where it does not exist nothing is asked.
+themselves. The advice is only that: where it does not exist nothing is asked. Likewise `prefetch` never changes a
+result: it has the line of a word that will be wanted soon brought into the cache.
 """
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
+import llvmlite.ir as ir
 import numpy as np
 from numba import types
+from numba.extending import intrinsic
 
 from tektite.kernels.compile import inner
 
@@ -22,12 +26,36 @@ _madvise = types.ExternalFunction("madvise", types.int32(types.intp, types.uintp
 
 
 @inner
+def address_of(array):
+    """The address of an array as a signed integer: Numba takes the sum of a signed and an unsigned one for a float."""
+    return np.int64(array.ctypes.data)
+
+
+@inner
 def empty_words(words):
     """An uninitialised int64 array, on huge pages if it is large."""
     array = np.empty(words, np.int64)
     if _ADVISABLE and 8 * words >= 2 * _HUGE:
-        at = array.ctypes.data
+        at = address_of(array)
         start = (at + _HUGE - 1) // _HUGE * _HUGE
         stop = (at + 8 * words) // _HUGE * _HUGE
         _madvise(start, stop - start, np.int32(_MADV_HUGEPAGE))
     return array
+
+
+@intrinsic
+def prefetch(typing_context: Any, address: Any, index: Any) -> Any:
+    """Start to bring the word at `address + 8 * index` into the cache."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte = ir.IntType(8).as_pointer()
+        flag = ir.IntType(32)
+        pointer = builder.inttoptr(args[0], context.get_value_type(types.CPointer(types.int64)))
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte] + 3 * [flag])
+        )
+        spot = builder.bitcast(builder.gep(pointer, [args[1]]), byte)
+        builder.call(function, [spot, flag(0), flag(3), flag(1)])  # to read, in every cache, data
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate

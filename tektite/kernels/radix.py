@@ -1,9 +1,9 @@
 """Sorting 64-bit words: LSD radix passes over the leading bits, insertion for the short runs that these leave.
 
-Promise: `sort_words` orders words as unsigned integers, except that words which differ only in bits below `low` may end in
-any order. Bits in which all words of a range agree cost nothing, and no more of the others are sorted by radix than are
-likely to tell the rows of a range apart: a 64-bit hash takes no more passes than a dense key. Long runs that agree in
-these bits are ranges to be sorted in turn, so that skew costs passes over the rows concerned only.
+Promise: `sort_words` orders words as unsigned integers, except that words which differ only in bits below `low` may
+end in any order. Bits in which all words of a range agree cost nothing, and no more of the others are sorted by radix
+than are likely to tell the rows of a range apart: a 64-bit hash takes no more passes than a dense key. Long runs that
+agree in these bits are ranges to be sorted in turn, so that skew costs passes over the rows concerned only.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import numpy as np
 
 from tektite.kernels.compile import inner
 from tektite.kernels.memory import load, store
+from tektite.kernels.pages import address_of
 
-# A pass writes to one place per value of a digit. Up to 2**10 places their cache lines stay at hand; few rows are not worth
-# clearing that many counters.
+# A pass writes to one place per value of a digit. Up to 2**10 places their cache lines stay at hand; few rows are not
+# worth clearing that many counters.
 _DIGIT_BITS = 10
 _SMALL_DIGIT_BITS = 8
 _SMALL = 4096
@@ -49,7 +50,9 @@ def _insertion(words, start, stop):
 
 @inner
 def _distribute(source, target, start, stop, shift, buckets, counts):
-    """One pass: source[start:stop] by one digit into target. Returns False, having done nothing, if all words share it."""
+    """One pass: source[start:stop] by one digit into target. Returns False, having done nothing, if all words share
+    it.
+    """
     mask = np.uint64(buckets - 1)
     by = np.uint64(shift)
     for d in range(buckets):
@@ -76,15 +79,16 @@ def _distribute(source, target, start, stop, shift, buckets, counts):
 @inner
 def sort_words(words, spare, size, low):
     """Sort the `size` words at address `words`, with as much scratch memory at `spare`. The result is left in one of
-    the two: returns its address. (Addresses, because Numba's checks for negative indices would cost a third of the time.)
+    the two: returns its address. (Addresses, because Numba's checks for negative indices would cost a third of the
+    time.)
     """
     if size <= _SHORT:
-        _insertion(words, 0, size)
+        _insertion(words, np.int64(0), size)
         return words
     # Ranges still to be sorted are disjoint and longer than _SHORT, which bounds how many there can be.
     pending = np.empty(2 * (size // _SHORT + 2), np.int64)
     room = np.empty(1 << _DIGIT_BITS, np.int64)
-    counts = room.ctypes.data
+    counts = address_of(room)
     pending[0] = 0
     pending[1] = size
     depth = 1

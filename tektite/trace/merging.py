@@ -1,7 +1,7 @@
 """A merge of two adjacent batches that is under way.
 
-Promise: `advance` does at most about `fuel` rows of work on each of several merges in one kernel call; once a merge is `done`,
-its `result` is the batch that replaces both inputs. The inputs stay readable all along.
+Promise: `advance` does at most about `fuel` rows of work on each of several merges in one kernel call; once a merge
+is `done`, its `result` is the batch that replaces both inputs. The inputs stay readable all along.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ class DiffOverflow(OverflowError):
 
 
 class Merge:
-    """The inputs, state and result columns of one open merge. `frontier` (k x nt) compacts times; k == 0 leaves them."""
+    """The inputs, state and result columns of one open merge. `frontier` (k x nt) compacts times; k == 0 leaves
+    them.
+    """
 
     __slots__ = ("_rooms", "a", "at", "b", "frontier", "n", "since", "state")
 

@@ -1,18 +1,19 @@
 """The spine: the batches of one shard's trace, merged as they come.
 
-Promise: the batches of `version`, added up, are the updates inserted so far, at times compacted no further than to the frontier
-of the readers; there are at most logarithmically many of them; and no insertion does more than a constant times its own
-size, times the logarithm of the trace's, of merging.
+Promise: the batches of `version`, added up, are the updates inserted so far, at times compacted no further than to
+the frontier of the readers; there are at most logarithmically many of them; and no insertion does more than a
+constant times its own size, times the logarithm of the trace's, of merging.
 
-Batches have levels: level k holds up to 64 * 2**k rows. Reading from the oldest to the newest, levels fall; two neighbours out of
-order are merged. A merge is opened and then paid for: each inserted row buys a few rows of work (the *effort*) on every
-open merge.
+Batches have levels: level k holds up to 64 * 2**k rows. Reading from the oldest to the newest, levels fall; two
+neighbours out of order are merged. A merge is opened and then paid for: each inserted row buys a few rows of work
+(the *effort*) on every open merge.
 
-Why an effort of two suffices: a merge of s rows ends before s / 2 more rows were inserted. Its result is wanted when a
-neighbour of its level has formed behind it, which takes about s rows, and the merges that form this neighbour, of s / 2, s / 4,
-... rows, delay it no less than they delay us. One is the least effort that keeps up with insertions at all; both bounds
-are about merges running beside each other, so that each level has at most one merge open and one batch waiting. Should
-cancellation bring about something worse, the smallest merges are finished on the spot until the bound on batches holds.
+Why an effort of two suffices: a merge of s rows ends before s / 2 more rows were inserted. Its result is wanted when
+a neighbour of its level has formed behind it, which takes about s rows, and the merges that form this neighbour, of s
+/ 2, s / 4, ... rows, delay it no less than they delay us. One is the least effort that keeps up with insertions at
+all; both bounds are about merges running beside each other, so that each level has at most one merge open and one
+batch waiting. Should cancellation bring about something worse, the smallest merges are finished on the spot until the
+bound on batches holds.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ _ALL = 2**62
 
 
 class Version:
-    """What a reader sees of a trace: some batches, for ever. `table` lists the addresses of their heads, oldest first."""
+    """What a reader sees of a trace: some batches, for ever. `table` lists the addresses of their heads, oldest
+    first.
+    """
 
     __slots__ = ("batches", "rows", "table")
 
@@ -62,9 +65,10 @@ def _level(rows: int) -> int:
 class Spine:
     """The trace of one shard for updates of `shape` (data, time and diff columns).
 
-    `frontier` returns the times (k x nt) from which on readers must be able to tell times apart, k == 0 if they must tell
-    all; it is asked whenever a merge starts. `effort` is "default", "lazy" (less work at each insertion, more batches for
-    readers to look through) or "eager" (all merges at once).
+    `frontier` returns the times (k x nt) from which on readers must be able to tell times apart, k == 0 if they must
+    tell all; it is asked whenever a merge starts. The array is kept: a frontier that moves is another array. `effort` is
+    "default", "lazy" (less work at each insertion, more batches for readers to look through) or "eager" (all merges at
+    once).
     """
 
     def __init__(
@@ -318,7 +322,8 @@ class Spine:
 def _worth_compacting(batch: Batch, floor: int) -> bool:
     """Whether the frontier has moved at least half way through the epochs that the batch can still tell apart.
 
-    Asking for half of them bounds how often a batch is rewritten while the frontier moves on, by the logarithm of its epochs.
+    Asking for half of them bounds how often a batch is rewritten while the frontier moves on, by the logarithm of its
+    epochs.
     """
     since = batch.since or batch.lower
     low = max(min((time[0] for time in frontier), default=floor) for frontier in (since, batch.lower))

@@ -1,0 +1,228 @@
+"""Build where a row's key and diffs fit one word together: sort those words and unpack everything from them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tektite.kernels.codes import decode, encode, low_bits
+from tektite.kernels.compile import inner
+from tektite.kernels.memory import load, store
+from tektite.kernels.pages import address_of, empty_words
+from tektite.kernels.radix import sort_words
+from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored
+from tektite.kernels.sums import carry, overflow_head, times
+
+_NULL = -(2**63)
+# Rows packed at a time, so that a block of words stays in the first-level cache between columns.
+_BLOCK = 1024
+
+
+@inner
+def build_packed(table, nd, keys, columns, lo, rows, low, bits, nullable, diff_bits):
+    shift = np.empty(columns, np.int64)
+    used = 0
+    for j in range(columns - 1, -1, -1):
+        shift[j] = used
+        used += bits[j]
+    words = empty_words(rows).view(np.uint64)
+    if not _pack(table, nd, columns, lo, low, bits, nullable, shift, diff_bits, words):
+        words = _sorted(words, empty_words(rows).view(np.uint64), rows, diff_bits)
+    if diff_bits == 64:
+        clear = np.uint64(0)
+    else:
+        clear = (~np.uint64(0) >> np.uint64(diff_bits)) << np.uint64(diff_bits)
+    if _is_consolidated(words, rows, keys, columns, low, bits, shift, clear):
+        return _unpack(words, rows, columns, low, bits, nullable, shift)
+    return _fold_packed(words, rows, keys, columns, low, bits, nullable, shift, clear)
+
+
+@inner
+def _sorted(words, spare, rows, low):
+    if sort_words(address_of(words), address_of(spare), rows, low) == address_of(words):
+        return words
+    return spare
+
+
+@inner
+def _pack(table, nd, columns, lo, low, bits, nullable, shift, ignored, words):
+    """Fill `words`; returns whether they came sorted, bits below `ignored` aside."""
+    begin = 0
+    is_sorted = True
+    last = np.uint64(0)
+    drop = np.uint64(min(ignored, 63))
+    for c in range(len(table)):
+        head = table[c]
+        here = count(head)
+        for block in range(0, here, _BLOCK):
+            size = min(_BLOCK, here - block)
+            base = begin + block
+            fresh = True
+            for j in range(columns):
+                if bits[j] == 0:
+                    continue
+                least = low[j]
+                by = np.uint64(shift[j])
+                floor = lo if j == nd else _NULL
+                at = address(head, j)
+                if mask(head, j) == 0:
+                    code = encode(load(at, 0), least, nullable[j], floor) << by
+                    if fresh:
+                        for i in range(size):
+                            words[base + i] = code
+                    else:
+                        for i in range(size):
+                            words[base + i] |= code
+                elif nullable[j] or j == nd:
+                    if fresh:
+                        for i in range(size):
+                            words[base + i] = np.uint64(0)
+                    for i in range(size):
+                        words[base + i] |= encode(load(at, block + i), least, nullable[j], floor) << by
+                elif fresh:
+                    for i in range(size):
+                        words[base + i] = np.uint64(load(at, block + i) - least) << by
+                else:
+                    for i in range(size):
+                        words[base + i] |= np.uint64(load(at, block + i) - least) << by
+                fresh = False
+            if fresh:
+                for i in range(size):
+                    words[base + i] = np.uint64(0)
+            if is_sorted:
+                for i in range(base, base + size):
+                    word = words[i] >> drop
+                    if word < last:
+                        is_sorted = False
+                        break
+                    last = word
+        begin += here
+    return is_sorted or ignored == 64
+
+
+@inner
+def _is_consolidated(words, rows, keys, columns, low, bits, shift, clear):
+    """Whether sorted words hold no two equal keys and no row without a diff."""
+    same = False
+    for i in range(1, rows):
+        same |= ((words[i] ^ words[i - 1]) & clear) == np.uint64(0)
+    if same:
+        return False
+    for j in range(keys, columns):
+        if bits[j] == 0 and low[j] != 0:
+            return True
+    for i in range(rows):
+        some = False
+        for j in range(keys, columns):
+            if bits[j] != 0 and np.int64((words[i] >> np.uint64(shift[j])) & low_bits(bits[j])) + low[j] != 0:
+                some = True
+                break
+        if not some:
+            return False
+    return True
+
+
+@inner
+def _unpack_column(words, rows, low, bits, nullable, shift, at):
+    by = np.uint64(shift)
+    field = low_bits(bits)
+    if nullable:
+        for i in range(rows):
+            store(at, i, decode((words[i] >> by) & field, low, nullable))
+    else:
+        for i in range(rows):
+            store(at, i, np.int64((words[i] >> by) & field) + low)
+
+
+@inner
+def _unpack(words, rows, columns, low, bits, nullable, shift):
+    """Columns from words that need no folding: what varied before still does."""
+    varying = 0
+    for j in range(columns):
+        varying += bits[j] != 0
+    head = new_head(rows, columns)
+    buf = empty_words(varying * rows)
+    at = address_of(buf)
+    for j in range(columns):
+        if bits[j] == 0:
+            set_constant(head, j, low[j])
+        else:
+            set_stored(head, j, at)
+            _unpack_column(words, rows, low[j], bits[j], nullable[j], shift[j], at)
+            at += 8 * rows
+    return buf, head
+
+
+@inner
+def _fold_packed(words, rows, keys, columns, low, bits, nullable, shift, clear):
+    """Sum the diffs of equal keys in place, then unpack what is left."""
+    diffs = columns - keys
+    sums = empty_words(diffs * rows)
+    kept = 0
+    i = 0
+    while i < rows:
+        key = words[i] & clear
+        end = i + 1
+        while end < rows and words[end] & clear == key:
+            end += 1
+        some = False
+        for d in range(diffs):
+            j = keys + d
+            if bits[j] == 0:
+                total, above = times(low[j], end - i)
+            else:
+                by = np.uint64(shift[j])
+                field = low_bits(bits[j])
+                total = np.int64((words[i] >> by) & field) + low[j]
+                above = 0
+                for k in range(i + 1, end):
+                    word = np.int64((words[k] >> by) & field) + low[j]
+                    grown = total + word
+                    above += carry(total, word, grown)
+                    total = grown
+            if above != 0:
+                return overflow_head(columns)
+            sums[d * rows + kept] = total
+            some = some or total != 0
+        words[kept] = key
+        if some:
+            kept += 1
+        i = end
+    head = new_head(kept, columns)
+    if kept == 0:
+        return np.empty(0, np.int64), head
+    differ = np.uint64(0)
+    for i in range(1, kept):
+        differ |= words[i] ^ words[0]
+    stored_columns = 0
+    for j in range(columns):
+        if j < keys:
+            word = low[j]
+            varies = False
+            if bits[j] != 0:
+                varies = (differ >> np.uint64(shift[j])) & low_bits(bits[j]) != np.uint64(0)
+                word = decode((words[0] >> np.uint64(shift[j])) & low_bits(bits[j]), low[j], nullable[j])
+        else:
+            start = (j - keys) * rows
+            word = sums[start]
+            varies = False
+            for i in range(start + 1, start + kept):
+                if sums[i] != word:
+                    varies = True
+                    break
+        set_constant(head, j, word)
+        if varies:
+            head[4 + 3 * j] = -1
+            stored_columns += 1
+    buf = empty_words(stored_columns * kept)
+    at = address_of(buf)
+    for j in range(columns):
+        if head[4 + 3 * j] != 0:
+            set_stored(head, j, at)
+            if j < keys:
+                _unpack_column(words, kept, low[j], bits[j], nullable[j], shift[j], at)
+            else:
+                start = (j - keys) * rows
+                for i in range(kept):
+                    store(at, i, sums[start + i])
+            at += 8 * kept
+    return buf, head

@@ -1,0 +1,163 @@
+"""The oracle: what any plan comes to, computed from scratch.
+
+`Brute(contents).value(plan)` is the plan's collection as a dict from row to multiplicity, given the contents of the
+inputs in the same form. It keeps nothing between calls, knows no times, and iterates every loop in lockstep until
+none of its variables changes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from expression_twin import evaluate
+
+from tektite.plan import operators as plan
+
+Row = tuple[Any, ...]
+Bag = dict[Row, int]
+ROUNDS = 1000
+
+
+def bag(pairs: Iterable[tuple[Row, int]]) -> Bag:
+    """Pairs of row and multiplicity, added up."""
+    total: Bag = defaultdict(int)
+    for row, many in pairs:
+        total[row] += many
+    return {row: many for row, many in total.items() if many}
+
+
+def pick(row: Row, columns: Iterable[int]) -> Row:
+    return tuple(row[c] for c in columns)
+
+
+def groups(rows: Bag, key: Iterable[int]) -> dict[Row, Bag]:
+    """The rows by their key columns."""
+    key = tuple(key)
+    found: dict[Row, Bag] = defaultdict(dict)
+    for row, many in rows.items():
+        found[pick(row, key)][row] = many
+    return found
+
+
+class Brute:
+    """Evaluates plans over one state of the inputs."""
+
+    def __init__(self, contents: Mapping[Any, Bag], dictionary: Any = None) -> None:
+        """`contents` is by input; `dictionary` gives texts the order of their words, which `First` breaks ties by."""
+        self.contents = contents
+        self.dictionary = dictionary
+        # One frame for each loop that is running: what its operators come to in the present round.
+        self.frames: dict[plan.Loop | None, dict[plan.Operator, Bag]] = {None: {}}
+
+    def value(self, operator: plan.Operator) -> Bag:
+        """What the operator comes to in the present rounds of the loops around it."""
+        found = self.frames[operator.loop].get(operator)
+        if found is None:
+            if isinstance(operator, plan.Leave):
+                self._run(operator.of)
+                return self.frames[operator.loop][operator]
+            found = self._evaluate(operator)
+            self.frames[operator.loop][operator] = found
+        return found
+
+    def _run(self, loop: plan.Loop) -> None:
+        """Iterate a loop until its variables stay as they are; keep what leaves it."""
+        state = {v: self.value(v.initial) if v.initial is not None else {} for v in loop.variables}
+        for _ in range(ROUNDS):
+            self.frames[loop] = dict(state)
+            following = {v: self.value(loop.definitions[v]) for v in loop.variables}
+            if following == state:
+                break
+            state = following
+        else:
+            raise AssertionError(f"loop {loop.name!r} does not converge")
+        for leave in loop.leaves:
+            self.frames[loop.parent][leave] = self.value(leave.inner)
+        del self.frames[loop]
+
+    def _evaluate(self, operator: plan.Operator) -> Bag:
+        match operator:
+            case plan.Read():
+                definition = getattr(operator.readable, "definition", None)
+                return self.contents[operator.readable] if definition is None else self.value(definition)
+            case plan.Project():
+                return self._project(operator)
+            case plan.Concat():
+                return bag(pair for part in operator.parts for pair in self.value(part).items())
+            case plan.Negate():
+                return {row: -many for row, many in self.value(operator.input).items()}
+            case plan.Arrange() | plan.Inspect():
+                return self.value(operator.input)
+            case plan.Join():
+                return self._join(operator)
+            case plan.AtLeast():
+                return {row: 1 for row, many in self.value(operator.input).items() if many >= operator.times}
+            case plan.Aggregate():
+                return self._aggregate(operator)
+            case plan.First():
+                return self._first(operator)
+            case plan.Reduce():
+                return self._reduce(operator)
+        raise NotImplementedError(type(operator).__name__)
+
+    def _project(self, operator: plan.Project) -> Bag:
+        out: list[tuple[Row, int]] = []
+        for row, many in self.value(operator.input).items():
+            named = dict(zip(operator.input.schema.names, row, strict=True))
+            if operator.predicate is None or evaluate(operator.predicate, named) is True:
+                out.append((tuple(evaluate(e, named) for e in operator.outputs), many))
+        return bag(out)
+
+    def _join(self, operator: plan.Join) -> Bag:
+        right = groups(self.value(operator.right), operator.right_key)
+        out: list[tuple[Row, int]] = []
+        for row, many in self.value(operator.left).items():
+            key = pick(row, operator.left_key)
+            if operator.nulls_match or None not in key:
+                for other, times in right.get(key, {}).items():
+                    out.append((tuple((row, other)[side][column] for side, column in operator.outputs), many * times))
+        return bag(out)
+
+    def _aggregate(self, operator: plan.Aggregate) -> Bag:
+        out: Bag = {}
+        for key, rows in groups(self.value(operator.input), operator.key).items():
+            if sum(rows.values()):
+                out[(*key, *(linear(a, rows) for a in operator.aggregates))] = 1
+        return out
+
+    def _first(self, operator: plan.First) -> Bag:
+        out: Bag = {}
+        schema = operator.schema
+        for rows in groups(self.value(operator.input), range(operator.key)).values():
+            left = operator.count
+            words = {row: tuple(schema.encode([row], self.dictionary)[:, 0].tolist()) for row in rows}
+            for row in sorted(rows, key=words.__getitem__, reverse=operator.last):
+                taken = min(left, max(rows[row], 0))
+                if taken:
+                    out[row] = taken
+                    left -= taken
+        return out
+
+    def _reduce(self, operator: plan.Reduce) -> Bag:
+        out: list[tuple[Row, int]] = []
+        for key, rows in groups(self.value(operator.input), range(operator.key)).items():
+            found = operator.function(key, [(row[operator.key :], many) for row, many in rows.items()])
+            out += [(key + tuple(values), 1) for values in found]
+        return bag(out)
+
+
+def linear(aggregate: plan.Linear, rows: Bag) -> Any:
+    """A count, sum or average over a group."""
+    column = aggregate.column
+    if column is None:
+        return sum(rows.values())
+    there = [(row[column], many) for row, many in rows.items() if row[column] is not None]
+    seen = sum(many for _, many in there)
+    if aggregate.kind == "count":
+        return seen
+    if not seen:
+        return None
+    total = sum(value * many for value, many in there)
+    return total if aggregate.kind == "sum" else total / seen
