@@ -104,11 +104,14 @@ class Dataflow:
         """Run, or go on with, sweeps of everything available until the deadline. Whether the dataflow is then current."""
         try:
             while self.failure is None:
-                if not self.running and not self._begin():
+                resumed = self.running
+                if not resumed and not self._begin():
                     break
                 if not run_agenda(self.root, deadline):
                     return False
                 self._end()
+                if not resumed:  # the sweep took everything there was
+                    break
                 if time.perf_counter() > deadline:
                     return self.failure is not None or self.available() <= self.low
         except Exception as error:
