@@ -19,7 +19,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Three kernels in an empty cache, and the names of those that were compiled since."""
     names: list[str] = []
     monkeypatch.setattr(kernel_cache, "cache_folder", lambda module: tmp_path)
-    kernels = [("module", SimpleNamespace(__name__=f"k{i}"), "void(int64)") for i in range(3)]
+    kernels = [kernel_cache.Kernel("module", SimpleNamespace(__name__=f"k{i}"), "void(int64)") for i in range(3)]
     monkeypatch.setattr(kernel_cache, "_KERNELS", kernels)
     monkeypatch.setattr(kernel_cache, "_compile", lambda name, dispatcher, signature: names.append(name))
     return names
@@ -60,7 +60,7 @@ def test_call_in_another_process_loads_what_was_compiled(tmp_path: Path) -> None
 
     run(
         "from tektite.kernels import compile, rows\n"
-        "compile._KERNELS[:] = [entry for entry in compile._KERNELS if entry[1].__name__ == 'head_of_array']\n"
+        "compile._KERNELS[:] = [entry for entry in compile._KERNELS if entry.name == 'rows.head_of_array']\n"
         "compile.compile_kernels()"
     )
     called = run(
