@@ -76,22 +76,31 @@ def all_count_keys(keys: int, start: int, stop: int) -> Words:
 
 class Counts:
     """**count**: how many records each key has. `view=False` maintains the arrangement of the records alone;
-    with `history=False` not even that: batches are formed and forgotten.
+    with `history=False` not even that: batches are formed and forgotten. With `keep=False` the counts come out as
+    changes alone and removals are trusted, which is what differential-dataflow's count does.
     """
 
     def __init__(
-        self, keys: int, workers: int = 1, merging: str = "default", view: bool = True, history: bool = True
+        self,
+        keys: int,
+        workers: int = 1,
+        merging: str = "default",
+        view: bool = True,
+        history: bool = True,
+        keep: bool = True,
     ) -> None:
         self.keys = keys
         self.engine = tk.Engine(workers, merging=merging)
-        self.records = self.engine.input("records", stream=not history, k=tk.Int)
-        self.view = self.engine.install("counts", self.records.count(by="k")) if view else None
+        self.keep = keep
+        self.records = self.engine.input("records", stream=not history, checked=keep, k=tk.Int)
+        self.view = self.engine.install("counts", self.records.count(by="k"), keep=keep) if view else None
         self.loaded = 0
         self.swapped = 0
 
     def load(self, keys: Words) -> None:
         """Insert the first records; `keys` are theirs."""
-        self.update(keys, np.ones(len(keys), np.int64))
+        self.records.insert(keys)
+        self._finish()
         self.loaded = len(keys)
 
     def epochs(self, size: int, count: int) -> list[tuple[Words, Words]]:
@@ -103,6 +112,9 @@ class Counts:
     def update(self, keys: Words, diffs: Words) -> None:
         """Put one epoch through."""
         self.records.update(keys, diffs=diffs)
+        self._finish()
+
+    def _finish(self) -> None:
         self.engine.advance()
         if self.view is not None:
             self.engine.finish(self.view)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tektite.catalog import Catalog, Entry, Scribe
 from tektite.collection import Collection
+from tektite.dataflow.graph import Outbox
 from tektite.dictionary import Dictionary
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.inputs import SEMANTICS, Input
@@ -147,6 +148,10 @@ class Engine:
         if ending is not None:
             ending.closed = True
         self._coordinator.run()
+
+    def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
+        """Run an input's work on every shard, side by side if there are enough rows."""
+        self._executor.map(work, self.workers, rows)
 
     def run(self) -> bool:
         """Give every view one more turn; whether all of them are up to date."""
