@@ -157,7 +157,7 @@ epochs = st.lists(st.tuples(st.lists(one_row, max_size=6), st.integers(0, 2**16)
 
 @pytest.mark.parametrize("workers,merging", [(1, "eager"), (1, "lazy"), (2, "default"), (3, "eager")])
 @given(epochs, st.integers(1, 3))
-@settings(max_examples=25)
+@settings(max_examples=150)
 def test_sums_are_exact_at_every_epoch(workers: int, merging: str, script: Any, batch: int) -> None:
     twin = Twin(workers, merging)
     held: Counter[tuple[int, int, float | None, float | None]] = Counter()
@@ -180,7 +180,7 @@ def test_sums_are_exact_at_every_epoch(workers: int, merging: str, script: Any, 
 
 
 @given(st.lists(st.tuples(one_row, st.integers(0, 5)), max_size=20))
-@settings(max_examples=25)
+@settings(max_examples=150)
 def test_several_epochs_in_one_sweep_give_each_its_sum(rows: list[tuple[Any, int]]) -> None:
     twin = Twin(1, "default")
     changes = twin.view.changes()
