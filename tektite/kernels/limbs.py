@@ -51,17 +51,22 @@ def limbs_of(word):
 
 @inner
 def carry_limbs(acc, at, digits):
-    """Write the size of a sum to `digits` as digits of 32 bits, the lowest bin's at 1. True if the sum is negative."""
+    """Write the size of a sum to `digits` as digits of 32 bits, the lowest bin's at 1. Returns the sum's sign:
+    -1, 0 or 1.
+    """
     digits[0] = 0
     carry = 0
+    some = 0
     for k in range(BINS):
         limb = acc[at + k]
         # The halves are added apart, since a limb may be as large as a word can hold.
         low = (limb & _LOW) + carry
         digits[1 + k] = low & _LOW
+        some |= low & _LOW
         carry = (low >> 32) + (limb >> 32)
-    negative = carry < 0
-    if negative:
+    sign = 1 if carry > 0 or some != 0 else 0
+    if carry < 0:
+        sign = -1
         borrow = 0
         for k in range(1, BINS + 1):
             low = borrow - digits[k]
@@ -69,7 +74,7 @@ def carry_limbs(acc, at, digits):
             borrow = low >> 32
         carry = borrow - carry
     digits[BINS + 1] = carry
-    return negative
+    return sign
 
 
 @inner
@@ -146,15 +151,15 @@ def limbs_word(acc, at, divisor, digits):
     if acc[at + NOT_A_NUMBER] != 0 or (above and below):
         return _NAN
     bits = _INFINITY
-    negative = below
+    sign = 1 if above else -1
     if not above and not below:
-        negative = carry_limbs(acc, at, digits)
+        sign = carry_limbs(acc, at, digits)
+        if sign == 0:
+            return 0
         rest = 0
         if divisor != 1:
             rest = divide_digits(digits, abs(divisor))
         bits = round_digits(digits, rest)
-        if bits == 0 and not negative:
-            return 0
-    if negative != (divisor < 0):
+    if (sign < 0) != (divisor < 0):
         return -1 - bits
     return bits
