@@ -153,7 +153,7 @@ class Grid:
             self.result = inner.leave(result) if leave else result
         catalog = self.engine._catalog
         self.flow = catalog.new_flow("grid")
-        renderer = GridRenderer(self.flow, Scribe(catalog, "grid"), self.engine.dictionary)
+        renderer = GridRenderer(self.flow, Scribe(catalog, "grid"), self.engine.dictionary, self.result.operator)
         stream = renderer.stream(self.result.operator)
         self.capture = Capture(stream.scope, self.engine.workers, len(self.result.schema.names))
         stream.feed(self.capture)
