@@ -27,6 +27,8 @@ MANY = 60
 """Estimated rows from which on a collection is made small before it is used further."""
 ROUNDS = 4
 """Rounds that a counted loop runs."""
+LIMIT = 200
+"""Rounds that no loop here can need."""
 
 
 def spread(key: Row, rows: list[tuple[Row, int]]) -> list[Row]:
@@ -228,11 +230,11 @@ class Program:
     # ------------------------------------------------------------------ loops
 
     def pairs(self, pool: list[tuple[tk.Collection, int]]) -> tk.Collection:
-        """Some collection as edges (u, v)."""
+        """Some collection as edges (u, v). Negative multiplicities would make the loops over them swing for ever."""
         c, size = self.pick(pool)
         if self.rng.random() < 0.5:
             return self.inputs["a"].select(u="x", v="y")
-        return self.note(c.select(u=self.number(c) % 4, v=self.number(c) % 4), "edges", c)
+        return self.note(c.select(u=self.number(c) % 4, v=self.number(c) % 4).distinct(), "edges", c)
 
     def make_reach(self, pool: list[tuple[tk.Collection, int]]) -> tuple[tk.Collection, int]:
         """Pairs connected by a path; half of the time from an initial collection, half of the time from nothing."""
@@ -240,11 +242,15 @@ class Program:
         arranged = edges.arrange(by="u") if self.rng.random() < 0.3 else edges
         if self.rng.random() < 0.5:
             found = edges.distinct().iterate(
+<<<<<<< HEAD
                 lambda r: r.join(arranged, on=("v", "u")).select("u", v="v_right").concat(edges).distinct(),
                 name="reach",
+=======
+                lambda r: r.join(arranged, on=("v", "u")).select("u", v="v_right").concat(edges).distinct(), LIMIT, "reach"
+>>>>>>> oracle
             )
         else:
-            with tk.Loop("reach") as loop:
+            with tk.Loop("reach", LIMIT) as loop:
                 reach = loop.variable("reach", u=tk.Int, v=tk.Int)
                 step = reach.join(arranged, on=("v", "u")).select("u", v="v_right").concat(edges).distinct()
                 reach.set(step)
@@ -256,7 +262,7 @@ class Program:
         edges = self.pairs(pool)
         nodes = edges.select(n="u", label="u").concat(edges.select(n="v", label="v"))
         inside = self.rng.random() < 0.3
-        with tk.Loop("labels") as loop:
+        with tk.Loop("labels", LIMIT) as loop:
             labels = loop.variable("labels", initial=nodes)
             moved = labels.join(edges, on=("n", "u")).select(n="v", label="label")
             step = moved.concat(nodes).min("label", by="n")
@@ -267,7 +273,7 @@ class Program:
     def make_mutual(self, pool: list[tuple[tk.Collection, int]]) -> tuple[tk.Collection, int]:
         """Paths of even and of odd length, each defined by the other."""
         edges, start = self.pairs(pool), self.pairs(pool)
-        with tk.Loop("mutual") as loop:
+        with tk.Loop("mutual", LIMIT) as loop:
             even = loop.variable("even", u=tk.Int, v=tk.Int)
             odd = loop.variable("odd", u=tk.Int, v=tk.Int)
             even.set(odd.join(edges, on=("v", "u")).select("u", v="v_right").concat(start).distinct())
@@ -280,7 +286,7 @@ class Program:
         """A loop with any body, monotone or not, that a counter stops: x becomes body(x) ROUNDS times, then stays."""
         c, size = self.narrow(*self.pick(pool))
         self.depth += 1
-        with tk.Loop("counted") as loop:
+        with tk.Loop("counted", LIMIT) as loop:
             x = loop.variable("x", initial=c)
             clock = loop.variable("clock", initial=self.inputs["one"])
             self.names[id(x)] = f"x{self.depth}"

@@ -1,0 +1,195 @@
+"""Memory follows what is there, not what has happened: compaction, and what comes back when something is dropped."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import psutil
+import pytest
+
+import tektite as tk
+from tektite.trace.trace import Trace
+
+ROWS = 40
+"""Rows that the input holds at any time."""
+ENOUGH = 1000
+"""Updates that a trace of such an input may hold: a small multiple of the rows that are there, whatever the history."""
+
+
+class Replacing:
+    """An input of ROWS rows (i, something), one of which is replaced in each epoch."""
+
+    def __init__(self, engine: tk.Engine) -> None:
+        self.engine = engine
+        self.source = engine.input("edges", src=tk.Int, dst=tk.Int)
+        self.rows = [(i, (i + 1) % ROWS) for i in range(ROWS)]
+        self.source.insert(self.rows)
+        engine.advance()
+
+    def run(self, epochs: int, at_once: int = 1) -> None:
+        last = self.engine.epoch + epochs
+        while self.engine.epoch < last:
+            first = self.engine.epoch
+            for epoch in range(first, first + at_once):
+                i = epoch % ROWS
+                src, dst = self.rows[i]
+                self.rows[i] = (src, (dst + 7) % ROWS)
+                self.source.update([(src, dst), self.rows[i]], times=[epoch, epoch], diffs=[-1, 1])
+            self.engine.advance(first + at_once)
+
+
+def traces_of(view: tk.View) -> list[Trace]:
+    """Every trace that a view reads or keeps inside."""
+    return [view.trace, *(handle.trace for handle in view.flow.handles)]
+
+
+def reach(edges: tk.Collection) -> tk.Collection:
+    roots = edges.filter(tk.col("src") == 0).select(node="src")
+
+    def step(found: tk.Collection) -> tk.Collection:
+        return found.join(edges, on=("node", "src")).select(node="dst").concat(roots).distinct()
+
+    return roots.distinct().iterate(step)
+
+
+def labels(edges: tk.Collection) -> tk.Collection:
+    nodes = edges.select(n="src", label="src").distinct()
+
+    def step(found: tk.Collection) -> tk.Collection:
+        return found.join(edges, on=("n", "src")).select(n="dst", label="label").concat(nodes).min("label", by="n")
+
+    return nodes.iterate(step)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("merging", ["eager", "default", "lazy"])
+def test_a_steady_collection_keeps_its_size_for_ten_thousand_epochs(merging: str) -> None:
+    with tk.Engine(merging=merging) as engine:
+        data = Replacing(engine)
+        view = engine.install("counts", data.source.count(by="dst"))
+        other = engine.install("distinct", data.source.select("dst").distinct())
+        sizes = []
+        for _ in range(10):
+            data.run(1000)
+            found = [*engine.arrangements()]
+            sizes.append(max([info.rows for info in found] + [t.rows for v in (view, other) for t in traces_of(v)]))
+            assert max(info.batches for info in found) <= 16
+        assert max(sizes) <= ENOUGH
+        assert max(sizes[5:]) <= 2 * max(sizes[:5])
+        assert engine.epoch > 10_000
+        assert sum(n for _, n in view.rows()) == ROWS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [reach, labels])
+@pytest.mark.parametrize("at_once", [1, 20], ids=["epoch by epoch", "twenty epochs at once"])
+def test_the_traces_inside_a_loop_keep_their_size(make: object, at_once: int) -> None:
+    with tk.Engine() as engine:
+        data = Replacing(engine)
+        view = engine.install("loop", make(data.source))  # type: ignore[operator]
+        sizes = []
+        for _ in range(6):
+            data.run(100 * min(at_once, 5), at_once)
+            view.rows()
+            sizes.append(max(trace.rows for trace in traces_of(view)))
+        fresh = engine.install("fresh", make(data.source))  # type: ignore[operator]
+        assert sorted(fresh.rows()) == sorted(view.rows())
+        assert max(sizes) <= at_once * ENOUGH
+        assert max(sizes[3:]) <= 3 * max(sizes[:3])
+        # At rest it is as if the view had just been installed.
+        while engine.idle():
+            pass
+        assert max(t.rows for t in traces_of(view)) <= 2 * max(t.rows for t in traces_of(fresh)) + 2 * ROWS
+
+
+def test_what_a_view_used_is_gone_after_it_was_dropped() -> None:
+    with tk.Engine() as engine:
+        data = Replacing(engine)
+        names = {info.name for info in engine.arrangements()}
+        edges = data.source
+        hops = edges.join(edges, on=("dst", "src")).select("src", dst="dst_right")
+        view = engine.install("loop", labels(edges.arrange(by="dst")))
+        other = engine.install("hops", hops.count(by="dst"))
+        data.run(20)
+        assert {info.name for info in engine.arrangements()} > names
+        alive = [weakref.ref(trace) for v in (view, other) for trace in traces_of(v) if trace is not edges.trace]
+        batches = edges.trace.handles, edges.trace.holds
+        assert alive and len(batches[0]) and len(batches[1]) > 1
+        view.drop()
+        other.drop()
+        del view, other, hops
+        gc.collect()
+        assert [ref() for ref in alive if ref() is not None] == []
+        assert {info.name for info in engine.arrangements()} == names
+        assert not edges.trace.handles and len(edges.trace.holds) == 1
+
+
+def test_a_subscription_that_is_not_read_keeps_nothing_once_closed() -> None:
+    with tk.Engine() as engine:
+        data = Replacing(engine)
+        view = engine.install("all", data.source)
+        changes = view.changes()
+        data.run(50)
+        assert len(changes.handle.queues[0]) >= 50
+        changes.close()
+        assert changes.handle not in view.trace.handles
+        data.run(1)
+        assert view.trace.rows <= ENOUGH
+
+
+def test_memory_comes_back_when_a_large_view_is_dropped() -> None:
+    process = psutil.Process()
+    rows = 1_500_000
+    with tk.Engine() as engine:
+        source = engine.input("pairs", a=tk.Int, b=tk.Int)
+        rng = np.random.default_rng(1)
+        source.insert(rng.integers(0, 2**62, (rows, 2)))
+        engine.advance()
+        gc.collect()
+        before = process.memory_info().rss
+        view = engine.install("turned", source.select("b", "a").distinct().arrange(by="b"))
+        assert view.trace.rows == rows
+        grown = process.memory_info().rss - before
+        assert grown > 16 * rows
+        view.drop()
+        del view
+        gc.collect()
+        assert process.memory_info().rss - before < grown / 2
+
+
+def test_idle_time_compacts_what_a_hold_has_kept_apart() -> None:
+    with tk.Engine() as engine:
+        data = Replacing(engine)
+        with engine.hold(data.source) as held:
+            first = dict.fromkeys(data.rows, 1)
+            data.run(600)
+            view = engine.install("all", data.source)
+            assert data.source.trace.rows > 1000
+            assert held.at == 0
+        assert first != dict.fromkeys(data.rows, 1)
+        while engine.idle():
+            pass
+        assert data.source.trace.rows <= 4 * ROWS
+        assert view.multiplicities() == dict.fromkeys(data.rows, 1)
+
+
+def test_a_hold_keeps_earlier_epochs_of_a_view_readable() -> None:
+    with tk.Engine() as engine:
+        data = Replacing(engine)
+        view = engine.install("all", data.source)
+        start = view.low - 1
+        states = [dict.fromkeys(data.rows, 1)]
+        with engine.hold(view):
+            for _ in range(30):
+                data.run(1)
+                states.append(dict.fromkeys(data.rows, 1))
+            engine.idle()
+            for epoch, state in enumerate(states, start):
+                assert view.multiplicities(at=epoch) == state
+        while engine.idle():
+            pass
+        data.run(1)
+        with pytest.raises(tk.IncorrectError, match="can be read at times"):
+            view.multiplicities(at=start)
