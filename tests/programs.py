@@ -242,12 +242,9 @@ class Program:
         arranged = edges.arrange(by="u") if self.rng.random() < 0.3 else edges
         if self.rng.random() < 0.5:
             found = edges.distinct().iterate(
-<<<<<<< HEAD
                 lambda r: r.join(arranged, on=("v", "u")).select("u", v="v_right").concat(edges).distinct(),
-                name="reach",
-=======
-                lambda r: r.join(arranged, on=("v", "u")).select("u", v="v_right").concat(edges).distinct(), LIMIT, "reach"
->>>>>>> oracle
+                LIMIT,
+                "reach",
             )
         else:
             with tk.Loop("reach", LIMIT) as loop:
