@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -16,6 +17,7 @@ from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.inputs import SEMANTICS, Input
 from tektite.kernels.warm import ensure_compiled
 from tektite.plan.render import Renderer
+from tektite.runtime import memory
 from tektite.runtime.coordinator import Coordinator
 from tektite.runtime.threads import Threads
 from tektite.schema import Schema
@@ -64,7 +66,9 @@ class Engine:
             raise IncorrectError(f"workers must be a positive number, not {workers!r}")
         if merging not in MERGING:
             raise IncorrectError(f"merging is one of {', '.join(MERGING)}, not {merging!r}")
-        ensure_compiled()
+        if ensure_compiled():
+            gc.collect()  # loading kernels leaves cycles behind
+            memory.give_back()
         self.workers = workers
         self.merging = merging
         self.dictionary = Dictionary()
@@ -74,6 +78,7 @@ class Engine:
         self._inputs: dict[str, Input] = {}
         self._views: dict[str, View] = {}
         self._epoch = 0
+        self._tidy_up = False
 
     # ------------------------------------------------------------------ inputs and time
 
@@ -140,14 +145,18 @@ class Engine:
 
     def close_epochs(self, targets: Mapping[Input, int], ending: Input | None = None) -> None:
         """Close some inputs' epochs together: all of them, or, if one has bad updates pending, none."""
+        if sum([i.pending for i in targets]) >= memory.BULK:
+            self._tidy_up = True
         prepared = [(i, high, *i.prepare(high)) for i, high in targets.items()]
         for source, high, batches, later in prepared:
             source.commit(high, batches, later)
+            batches.clear()
             if high > self._epoch:
                 self._epoch = high
         if ending is not None:
             ending.closed = True
-        self._coordinator.run()
+        prepared.clear()
+        self.run()
 
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run an input's work on every shard, side by side if there are enough rows."""
@@ -155,16 +164,26 @@ class Engine:
 
     def run(self) -> bool:
         """Give every view one more turn; whether all of them are up to date."""
-        return self._coordinator.run()
+        current = self._coordinator.run()
+        if current:
+            self._tidied()
+        return current
 
     def settle(self) -> None:
         """Bring every view up to date, whatever time that takes."""
-        while not self._coordinator.run():
+        while not self.run():
             pass
 
     def finish(self, view: View) -> None:
         """Bring one view up to date with the epochs that are closed."""
         self._coordinator.finish(view.flow)
+        self._tidied()
+
+    def _tidied(self) -> None:
+        """Give back the memory that a bulk load needed, once it has been worked through."""
+        if self._tidy_up:
+            self._tidy_up = False
+            memory.give_back()
 
     def is_current(self, view: View) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""
@@ -231,10 +250,13 @@ class Engine:
             return
         view = self.view(name)
         self._forget(view, "view")
+        held = self.bytes
         view.release()
         self._coordinator.remove(view.flow)
         self._catalog.release(name)
         del self._views[name]
+        if held - self.bytes >= 8 * memory.BULK:
+            memory.give_back()
 
     def _forget(self, what: Input | View, kind: str) -> None:
         """Take an input or a view out of the catalog, if nobody reads it."""

@@ -112,10 +112,11 @@ def _compile(name: str, dispatcher: Any, signature: str) -> None:
         raise TypeError(f"kernel {name} declares that it returns {declared}, but it returns {returned}")
 
 
-def compile_kernels(progress: Callable[[int, int, str], None] | None = None) -> None:
+def compile_kernels(progress: Callable[[int, int, str], None] | None = None) -> bool:
     """Make every kernel of the modules imported so far ready to be called: compile what the cache lacks, load the rest.
 
-    Loading takes some milliseconds a kernel, which would otherwise stall whatever happens to call it first.
+    Loading takes some milliseconds a kernel, which would otherwise stall whatever happens to call it first. Returns
+    whether there was anything to do.
     """
     waiting = [kernel for kernel in _KERNELS if not kernel.ready]
     missing = [kernel for kernel in waiting if not kernel.marker.exists()]
@@ -131,6 +132,7 @@ def compile_kernels(progress: Callable[[int, int, str], None] | None = None) -> 
         if not kernel.ready:
             _compile(kernel.name, kernel.dispatcher, kernel.signature)
             kernel.ready = True
+    return bool(waiting)
 
 
 def print_progress(done: int, total: int, name: str) -> None:

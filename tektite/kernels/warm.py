@@ -19,10 +19,10 @@ def import_kernels() -> None:
         importlib.import_module(module.name)
 
 
-def ensure_compiled() -> None:
-    """Compile what the cache lacks, showing progress. Costs a moment when it has everything."""
+def ensure_compiled() -> bool:
+    """Make all kernels ready, showing progress where they have to be compiled. Whether anything had to be done."""
     import_kernels()
-    compile_kernels(print_progress)
+    return compile_kernels(print_progress)
 
 
 if __name__ == "__main__":
