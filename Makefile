@@ -2,6 +2,7 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH ?=
+DEMO ?=
 
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 # The stamp names the interpreter's version, so that another PYTHON makes the environment anew.
@@ -18,9 +19,8 @@ help:  ## show this list
 	@echo "  PYTEST_ARGS='-m \"not slow\"'   more arguments for pytest, for make test"
 	@echo "  BENCH='count join'       which benchmarks to run, and their options; all of them if empty"
 
-demo: $(STAMP)  ## run the demonstration
-	$(RUN) -m tektite.kernels.warm
-	$(RUN) -m examples.demo
+demo: $(STAMP)  ## run the demonstration; DEMO holds its options, such as --help
+	$(RUN) -m examples.demo $(DEMO)
 
 test: lint  ## lint, then run all tests and the examples in the documentation
 	$(RUN) -m tektite.kernels.warm

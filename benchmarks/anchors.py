@@ -23,21 +23,32 @@ def anchors() -> list[dict[str, Any]]:
     return found
 
 
-def comparisons(record: Mapping[str, Any]) -> list[str]:
-    """For each system with a figure for this record, its figures and ours as a multiple of them.
+def beside(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """The figures of each system that was measured with this record's parameters; of a range, its better end.
 
-    >>> comparisons({"benchmark": "join", "K": 10_000_000, "Q": 1, "p50_us": 70.0})
-    ['differential-dataflow 0.23: p50_us 35 (2.00x)']
+    >>> beside({"benchmark": "join", "K": 10_000_000, "Q": 1})["differential-dataflow 0.23"]["p50_us"]
+    35
     """
-    systems: dict[str, list[str]] = {}
+    systems: dict[str, dict[str, float]] = {}
     for anchor in anchors():
         if anchor["benchmark"] != record["benchmark"]:
             continue
         if any(record.get(name) != value for name, value in anchor["parameters"].items()):
             continue
         for name, figure in anchor["figures"].items():
-            if name in record:
-                best = min(figure) if isinstance(figure, list) else figure
-                text = f"{name} {best:,} ({record[name] / best:.2f}x)"
-                systems.setdefault(anchor["system"], []).append(text)
-    return [f"{system}: {', '.join(texts)}" for system, texts in systems.items()]
+            systems.setdefault(anchor["system"], {})[name] = min(figure) if isinstance(figure, list) else figure
+    return systems
+
+
+def comparisons(record: Mapping[str, Any]) -> list[str]:
+    """For each system with a figure for this record, its figures and ours as a multiple of them.
+
+    >>> comparisons({"benchmark": "join", "K": 10_000_000, "Q": 1, "p50_us": 70.0})
+    ['differential-dataflow 0.23: p50_us 35 (2.00x)']
+    """
+    lines = []
+    for system, figures in beside(record).items():
+        texts = [f"{name} {best:,} ({record[name] / best:.2f}x)" for name, best in figures.items() if name in record]
+        if texts:
+            lines.append(f"{system}: {', '.join(texts)}")
+    return lines

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any
 
-import duckdb
 import numpy as np
 
 from benchmarks.measure import Laps, memory
@@ -18,6 +17,9 @@ DESCRIPTION = "sort, bincount and DuckDB's group count of the count workload's k
 
 def run(rows: int = 10_000_000, keys: int = 1_000_000, repetitions: int = 3) -> Iterator[dict[str, Any]]:
     """One record for each floor; its seconds are the median of the repetitions."""
+    # Imported here, because its memory would count for every other benchmark of this package.
+    import duckdb
+
     data = count_keys(keys, 0, rows)
     words = r(COUNT_SEED, np.arange(rows, dtype=np.uint64)).view(np.int64)
     connection = duckdb.connect(config={"threads": 1})

@@ -40,6 +40,8 @@ def parse_parameter(text: str) -> tuple[str, Any]:
 
     >>> parse_parameter("sizes=1,1_000"), parse_parameter("share=0.5"), parse_parameter("executor=threads")
     (('sizes', [1, 1000]), ('share', 0.5), ('executor', 'threads'))
+    >>> parse_parameter("check=false")
+    ('check', False)
     """
     key, equals, value = text.partition("=")
     if not equals:
@@ -50,6 +52,8 @@ def parse_parameter(text: str) -> tuple[str, Any]:
 
 
 def parse_value(text: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
     for read in (int, float):
         try:
             return read(text)
@@ -78,7 +82,8 @@ def run(module: ModuleType, parameters: dict[str, Any], json_path: Path | None) 
         if json_path:
             with json_path.open("a") as file:
                 file.write(json.dumps(record) + "\n")
-        table.show({key: value for key, value in record.items() if key != "benchmark"})
+        # Distributions are for the file and the plot.
+        table.show({key: value for key, value in record.items() if key not in ("benchmark", "ccdf")})
         for comparison in comparisons(record):
             print(f"    {comparison}", flush=True)
     if hasattr(module, "plot"):

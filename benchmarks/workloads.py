@@ -32,17 +32,17 @@ def _below(limit: int, words: NDArray[np.uint64]) -> Words:
     return (words % np.uint64(limit)).astype(np.int64)
 
 
-def swap_range(size: int, epoch: int) -> tuple[range, range]:
+def swap_range(size: int, epoch: int, first: int = 0) -> tuple[range, range]:
     """Which j are inserted (as record N + j) and which removed in an epoch of `size` updates, half of them each way.
 
-    Epochs of one update alternate: an insert, then the removal that belongs to it.
+    Epochs of one update alternate: an insert, then the removal that belongs to it. Epoch 0 begins with j = `first`.
     """
     if size == 1:
-        j = range(epoch // 2, epoch // 2 + 1)
+        j = range(first + epoch // 2, first + epoch // 2 + 1)
         return (j, range(0)) if epoch % 2 == 0 else (range(0), j)
     if size % 2:
         raise ValueError(f"an epoch of {size} updates: need 1 or an even number, half of them inserts, half removals")
-    j = range(epoch * size // 2, (epoch + 1) * size // 2)
+    j = range(first + epoch * size // 2, first + (epoch + 1) * size // 2)
     return j, j
 
 
@@ -51,11 +51,13 @@ def count_keys(keys: int, start: int, stop: int) -> Words:
     return _below(keys, r(COUNT_SEED, _range(start, stop)))
 
 
-def count_epoch(keys: int, records: int, size: int, epoch: int) -> tuple[Words, Words]:
-    """**count**: (keys, diffs) of one epoch of `size` updates after `records` records were loaded."""
-    inserted, removed = swap_range(size, epoch)
+def count_epoch(keys: int, records: int, size: int, epoch: int, first: int = 0) -> tuple[Words, Words]:
+    """**count**: (keys, diffs) of one epoch of `size` updates after `records` records were loaded, of which the first
+    `first` have been swapped for others already.
+    """
+    inserted, removed = swap_range(size, epoch, first)
     added = count_keys(keys, records + inserted.start, records + inserted.stop) if inserted else _EMPTY
-    gone = count_keys(keys, removed.start, removed.stop)
+    gone = count_keys(keys, removed.start, removed.stop) if removed else _EMPTY
     return np.concatenate([added, gone]), _diffs(len(added), len(gone))
 
 
@@ -85,9 +87,11 @@ def bfs_edges(nodes: int, start: int, stop: int) -> tuple[Words, Words]:
     return np.ascontiguousarray(ends[0::2]), np.ascontiguousarray(ends[1::2])
 
 
-def bfs_epoch(nodes: int, edges: int, swaps: int, epoch: int) -> tuple[Words, Words, Words]:
-    """**bfs**: (src, dst, diffs) of one epoch that inserts `swaps` edges and removes the `swaps` oldest."""
-    start, stop = epoch * swaps, (epoch + 1) * swaps
+def bfs_epoch(nodes: int, edges: int, swaps: int, epoch: int, first: int = 0) -> tuple[Words, Words, Words]:
+    """**bfs**: (src, dst, diffs) of one epoch that inserts `swaps` edges and removes the `swaps` oldest, when the first
+    `first` have been swapped for others before epoch 0.
+    """
+    start, stop = first + epoch * swaps, first + (epoch + 1) * swaps
     added, gone = bfs_edges(nodes, edges + start, edges + stop), bfs_edges(nodes, start, stop)
     src, dst = (np.concatenate(pair) for pair in zip(added, gone, strict=True))
     return src, dst, _diffs(swaps, swaps)

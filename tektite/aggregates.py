@@ -33,12 +33,33 @@ def count(column: str | None = None) -> Aggregate:
 
 
 def sum(column: str) -> Aggregate:
-    """The exact sum of a column; NULL where it holds nothing but NULL."""
+    """The exact sum of a column; NULL where it holds nothing but NULL.
+
+    A sum of floats is the double nearest to the exact sum of those that are there: what came and went leaves no trace,
+    and neither order nor workers matter. It is infinite beyond the largest double, or where an infinity is there; it is
+    NaN where NaN is, or both infinities are.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> payments = engine.input("payments", shop=tk.String, amount=tk.Float)
+    >>> view = engine.install("totals", payments.group_by("shop").agg(total=tk.sum("amount")))
+    >>> payments.insert([("north", 0.1)] * 10 + [("north", 1e300)])
+    >>> _ = engine.advance()
+    >>> view.rows()
+    [('north', 1e+300)]
+    >>> payments.remove([("north", 1e300)])
+    >>> _ = engine.advance()
+    >>> view.rows()
+    [('north', 1.0)]
+    """
     return Aggregate("sum", column)
 
 
 def avg(column: str) -> Aggregate:
-    """The mean of a column, as a float; NULL where it holds nothing but NULL."""
+    """The mean of a column, as a float; NULL where it holds nothing but NULL.
+
+    Of floats it is the double nearest to their exact mean, even where their sum is beyond the largest double.
+    """
     return Aggregate("avg", column)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tektite import types
 from tektite.aggregates import Aggregate
@@ -17,9 +17,6 @@ from tektite.expr import Expr, col, key, lift, lit, rank
 from tektite.expr import type_of as expression_type
 from tektite.plan import operators as plan
 from tektite.schema import Schema
-
-if TYPE_CHECKING:
-    from tektite.engine import Engine
 
 Columns = str | Sequence[str]
 Keys = tuple[int, ...]
@@ -31,9 +28,9 @@ ROUND_LIMIT = 100_000
 class Collection:
     """A changing bag of rows with named, typed columns."""
 
-    engine: Engine
+    engine: Any
 
-    def __init__(self, engine: Engine | None, operator: plan.Operator) -> None:
+    def __init__(self, engine: Any, operator: plan.Operator) -> None:
         if engine is not None:
             self.engine = engine
         self.operator = operator
@@ -194,19 +191,31 @@ class Collection:
         }
         if how not in joins:
             raise IncorrectError(f"join: how is inner, left, semi or anti, not {how!r}")
-        left, right = self._pairs(other, on)
-        if not any(self.schema.types[c] == types.Float for c in left):
-            return joins[how](self, other, left, right)
-        # Floats are compared as numbers: on key columns beside the values, in which -0.0 is 0.0.
-        names = [f"__key_{i}" for i in range(len(left))]
-        mine = self.with_columns(**{n: key(col(self.schema.names[c])) for n, c in zip(names, left, strict=True)})
+        left, right = self._pairs(other, on, "join")
+        if any(self.schema.types[c] == types.Float for c in left):
+            return self._join_on_floats(other, left, right, how)
+        return joins[how](self, other, left, right)
+
+    def _join_on_floats(self, other: Collection, left: Keys, right: Keys, how: str) -> Collection:
+        """A join whose keys are compared as numbers: on key columns beside the values, in which -0.0 is 0.0."""
+        mine, theirs, names = self._with_keys(other, left, right)
         others = [name for c, name in enumerate(other.schema.names) if c not in right or how in ("semi", "anti")]
-        theirs = other.with_columns(**{n: key(col(other.schema.names[c])) for n, c in zip(names, right, strict=True)})
-        theirs = theirs.select(*others, *names)
-        joined = joins[how](mine, theirs, mine._columns(names), theirs._columns(names))
+        joined = mine.join(theirs.select(*others, *names), on=names, how=how)
         return joined.select(*(name for name in joined.schema.names if name not in names))
 
-    def _pairs(self, other: Collection, on: On) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _with_keys(self, other: Collection, left: Keys, right: Keys) -> tuple[Collection, Collection, list[str]]:
+        """Both collections with further columns, none of them a float, that are equal where the key columns are."""
+        names = [f"__key_{i}" for i in range(len(left))]
+
+        def with_keys(of: Collection, columns: Keys) -> Collection:
+            found = [(col(of.schema.names[c]), of.schema.types[c]) for c in columns]
+            return of.with_columns(
+                **{n: rank(c) if t == types.Float else c for n, (c, t) in zip(names, found, strict=True)}
+            )
+
+        return with_keys(self, left), with_keys(other, right), names
+
+    def _pairs(self, other: Collection, on: On, verb: str) -> tuple[Keys, Keys]:
         if isinstance(on, str) or (isinstance(on, tuple) and len(on) == 2 and all(isinstance(o, str) for o in on)):
             on = [on]  # type: ignore[list-item]
         pairs = [(o, o) if isinstance(o, str) else o for o in on]
@@ -215,11 +224,11 @@ class Collection:
         for a, b in zip(left, right, strict=True):
             if self.schema.types[a] != other.schema.types[b]:
                 raise IncorrectError(
-                    f"join: {self.schema.names[a]!r} is {self.schema.types[a]} and {other.schema.names[b]!r} is "
+                    f"{verb}: {self.schema.names[a]!r} is {self.schema.types[a]} and {other.schema.names[b]!r} is "
                     f"{other.schema.types[b]}; cast one of them"
                 )
         if len(set(left)) < len(left) or len(set(right)) < len(right):
-            raise IncorrectError(f"join: a column is named twice in {on}")
+            raise IncorrectError(f"{verb}: a column is named twice in {on}")
         return left, right
 
     def _joined_names(self, other: Collection, right: tuple[int, ...]) -> dict[int, str]:
@@ -259,6 +268,49 @@ class Collection:
     def with_part(self, part: Collection, keys: list[str]) -> Collection:
         """This collection of groups with another's columns for the same groups; NULL where it lacks one."""
         return self._left(part, self._columns(keys), part._columns(keys), nulls_match=True)
+
+    def filter_by_bound(self, column: str, op: str, bounds: Collection, bound: str, by: Columns = ()) -> Collection:
+        """The rows whose `column` is <, <=, > or >= a bound that may move: the `bound` column of another collection, in
+        its row with the same `by` columns.
+
+        When a bound moves, only the rows between its old and its new place are touched. It is a join: a row is there
+        once for each bound that it passes, a group without a bound is left out, and NULL, be it a value, a bound or in
+        `by`, passes nothing. Both columns need one type; text has no order here.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+        >>> half = sales.max("amount", by="shop").select("shop", half=tk.col("amount") // 2)
+        >>> large = engine.install("large", sales.filter_by_bound("amount", ">", half, "half", by="shop"))
+        >>> sales.insert([("north", 4), ("north", 6), ("south", 1), ("south", 5)])
+        >>> _ = engine.advance()
+        >>> sorted(large.rows())
+        [('north', 4), ('north', 6), ('south', 5)]
+        >>> sales.insert([("north", 9)])
+        >>> _ = engine.advance()
+        >>> sorted(large.rows())
+        [('north', 6), ('north', 9), ('south', 5)]
+        """
+        if op not in ("<", "<=", ">", ">="):
+            raise IncorrectError(f"filter_by_bound: op is <, <=, > or >=, not {op!r}")
+        self._other(bounds, "filter_by_bound")
+        left, right = self._pairs(bounds, [by] if isinstance(by, str) else list(by), "filter_by_bound")
+        value, limit = self.schema.index(column), bounds.schema.index(bound)
+        if value in left:
+            raise IncorrectError(f"filter_by_bound: column {column!r} is constant in a group by it; join instead")
+        found = (self.schema.types[value], bounds.schema.types[limit])
+        if types.String in found:
+            text = column if found[0] == types.String else bound
+            raise IncorrectError(f"filter_by_bound: column {text!r} is text; compare numbers, dates or times")
+        if not same_order(*found):
+            raise IncorrectError(
+                f"filter_by_bound: {column!r} is {found[0]} and {bound!r} is {found[1]}; cast one of them"
+            )
+        if any(self.schema.types[c] == types.Float for c in left):
+            mine, theirs, names = self._with_keys(bounds, left, right)
+            return mine.filter_by_bound(column, op, theirs, bound, by=names).select(*self.schema.names)
+        operator = plan.RangeFilter(self.schema, self.operator, bounds.operator, left, right, value, op, limit)
+        return self._new(operator, bounds)
 
     # ------------------------------------------------------------------ reductions
 
@@ -397,6 +449,13 @@ class Collection:
             return loop.leave(result)
 
 
+def same_order(one: types.Type, other: types.Type) -> bool:
+    """Whether the words of two types compare as their values do: one type, or decimals of one scale."""
+    if isinstance(one, types.DecimalType) and isinstance(other, types.DecimalType):
+        return one.scale == other.scale
+    return one == other
+
+
 def itemgetter_of(place: int) -> Callable[[tuple[tuple[Any, ...], int]], Any]:
     """The sort key of a counted row: one of its columns."""
     return lambda found: found[0][place]
@@ -483,7 +542,7 @@ class Loop:
 class LoopVariable(Collection):
     """A collection of a loop, defined in terms of itself and others."""
 
-    def __init__(self, engine: Engine | None, operator: plan.Variable) -> None:
+    def __init__(self, engine: Any, operator: plan.Variable) -> None:
         super().__init__(engine, operator)
         self.variable = operator
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+import pyarrow as pa
+
 from tektite.catalog import Catalog, Entry, Scribe
 from tektite.collection import Collection
+from tektite.dataflow.graph import Outbox
 from tektite.dictionary import Dictionary
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.inputs import SEMANTICS, Input
@@ -16,9 +19,9 @@ from tektite.plan.render import Renderer
 from tektite.runtime.coordinator import Coordinator
 from tektite.runtime.threads import Threads
 from tektite.schema import Schema
-from tektite.trace.trace import Hold
+from tektite.trace.trace import Hold, Trace
 from tektite.types import Type
-from tektite.views import View
+from tektite.views import Changes, View
 
 T = TypeVar("T")
 MERGING = ("eager", "default", "lazy")
@@ -83,13 +86,15 @@ class Engine:
         key: str | Sequence[str] = (),
         semantics: str = "bag",
         stream: bool = False,
+        checked: bool = True,
         **columns: Type,
     ) -> Input:
         """A new input.
 
         With `semantics="bag"` rows have multiplicities; with "set" a row is there or not; with "upsert" a row replaces the
         one with the same `key`. `key` also says by which columns the input's own arrangement is ordered.
-        A `stream` keeps no history: a view sees its rows from the view's installation on.
+        A `stream` keeps no history: a view sees its rows from the view's installation on. Closing an epoch of a bag looks
+        every removed row up, to refuse the removal of one that is not there; `checked=False` trusts the caller instead.
         """
         self._check_name(name)
         if any(isinstance(option, Type) for option in (key, semantics, stream)):
@@ -106,7 +111,7 @@ class Engine:
             raise IncorrectError(f"input {name!r}: upsert semantics needs a key, such as key=['id']")
         if stream and semantics != "bag":
             raise IncorrectError(f"input {name!r}: a stream keeps no history, so it cannot have {semantics} semantics")
-        made = Input(self, name, found, keys, semantics, stream, self._epoch)
+        made = Input(self, name, found, keys, semantics, stream, checked, self._epoch)
         self._inputs[name] = made
         names = tuple(found.names[c] for c in made.columns)
         self._catalog.add(
@@ -144,6 +149,10 @@ class Engine:
             ending.closed = True
         self._coordinator.run()
 
+    def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
+        """Run an input's work on every shard, side by side if there are enough rows."""
+        self._executor.map(work, self.workers, rows)
+
     def run(self) -> bool:
         """Give every view one more turn; whether all of them are up to date."""
         return self._coordinator.run()
@@ -163,10 +172,20 @@ class Engine:
 
     # ------------------------------------------------------------------ views
 
-    def install(self, name: str, collection: Collection, *, key: str | Sequence[str] = ()) -> View:
+    def install(
+        self,
+        name: str,
+        collection: Collection,
+        *,
+        key: str | Sequence[str] = (),
+        keep: bool = True,
+        on_change: Callable[[pa.Table], None] | None = None,
+    ) -> View:
         """Keep a collection's contents up to date under a name. It reads the arrangements that are there already.
 
-        `key` says by which leading columns the result is ordered, for those that will join with it.
+        `key` says by which leading columns the result is ordered, for those that will join with it. With `keep=False`
+        only the changes of the result are of interest: it is not kept, and cannot be read as a snapshot. `on_change`
+        is called after each sweep with a table of the changes (data columns, `time`, `diff`), the first answer included.
         """
         self._check_name(name)
         if not isinstance(collection, Collection):
@@ -186,7 +205,9 @@ class Engine:
             lead = keys or renderer.any_order(operator, len(operator.schema.names))[:1]
             arranged = renderer.arranged(operator, lead, None)
             flow.settle_start()
-            view = View(self, name, operator, flow, arranged)
+            view = View(self, name, operator, flow, arranged, keep)
+            if on_change is not None:
+                view.call_on_change(on_change, Changes(view, history=True))
         except BaseException:
             flow.drop()
             self._catalog.release(name)
@@ -201,16 +222,26 @@ class Engine:
         return view
 
     def drop(self, name: str) -> None:
-        """Remove a view, and everything that only it used."""
+        """Remove a view, and everything that only it used; or an input that nothing reads."""
+        if name in self._inputs:
+            found = self._inputs[name]
+            self._forget(found, "input")
+            found.release()
+            del self._inputs[name]
+            return
         view = self.view(name)
-        entry = next(e for e in self._catalog.entries if e.source is view)
-        if entry.readers:
-            raise ConflictError(f"cannot drop view {name!r}: {', '.join(map(repr, entry.readers))} read it")
-        self._catalog.entries.remove(entry)
+        self._forget(view, "view")
         view.release()
         self._coordinator.remove(view.flow)
         self._catalog.release(name)
         del self._views[name]
+
+    def _forget(self, what: Input | View, kind: str) -> None:
+        """Take an input or a view out of the catalog, if nobody reads it."""
+        entry = next(e for e in self._catalog.entries if e.source is what)
+        if entry.readers:
+            raise ConflictError(f"cannot drop {kind} {what.name!r}: {', '.join(map(repr, entry.readers))} read it")
+        self._catalog.entries.remove(entry)
 
     def view(self, name: str) -> View:
         """A view by its name."""
@@ -249,10 +280,18 @@ class Engine:
 
     def idle(self, fuel: int = 1 << 20) -> bool:
         """Spend some work on merging and compaction; whether there is more to do. For when nothing else is."""
+        return any([trace.idle(fuel) for trace in self._traces()])
+
+    @property
+    def bytes(self) -> int:
+        """Memory of everything that is kept indexed: the shared arrangements, and what views keep for themselves."""
+        return sum(trace.bytes for trace in self._traces())
+
+    def _traces(self) -> list[Trace]:
         traces = {id(e.trace): e.trace for e in self._catalog.entries}
         for flow in self._coordinator.flows:
-            traces |= {id(h.trace): h.trace for h in flow.handles}
-        return any([trace.idle(fuel) for trace in traces.values()])
+            traces |= {id(trace): trace for trace in flow.traces}
+        return list(traces.values())
 
     def close(self) -> None:
         """Drop every view and stop the threads."""

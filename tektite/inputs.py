@@ -7,12 +7,14 @@ base arrangement, however many epochs the batch covers. A call that fails change
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tektite.collection import Collection
 from tektite.dataflow.arrange import consolidate
+from tektite.dataflow.graph import Outbox
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.kernels.build import build
 from tektite.kernels.route import route, split_epoch
@@ -49,15 +51,25 @@ class Input(Collection):
     """
 
     first = 0
+    engine: Engine
     failure: TektiteError | None = None
     flow = None
 
     def __init__(
-        self, engine: Engine, name: str, schema: Schema, key: Sequence[int], semantics: str, stream: bool, epoch: int
+        self,
+        engine: Engine,
+        name: str,
+        schema: Schema,
+        key: Sequence[int],
+        semantics: str,
+        stream: bool,
+        checked: bool,
+        epoch: int,
     ) -> None:
         self.name = name
         self.semantics = semantics
         self.is_stream = stream
+        self.is_checked = checked and not stream
         self.low = epoch
         self.closed = False
         super().__init__(engine, plan.Read(schema, self))
@@ -199,6 +211,13 @@ class Input(Collection):
         if self.closed:
             raise ConflictError(f"cannot {verb}: input {self.name!r} is closed")
 
+    def release(self) -> None:
+        """Let go of everything it holds, for good."""
+        self.closed = True
+        self._pending.clear()
+        if self.hold is not None:
+            self.hold.drop()
+
     def rollback(self) -> None:
         """Forget every update whose epoch has not been closed."""
         self._pending.clear()
@@ -234,29 +253,44 @@ class Input(Collection):
         if not now:
             return [None] * self.trace.shards, later
         make = self._bag_batch if self.semantics == "bag" else self._keyed_batch
-        return [make(shard, chunks) if chunks else None for shard, chunks in enumerate(self._by_shard(now))], later
+        if self.trace.shards == 1:
+            return [make(0, now)], later
+        pieces = self._by_shard(now)
+        batches: Batches = [None] * self.trace.shards
+
+        def work(shard: int, _: Outbox) -> None:
+            if pieces[shard]:
+                batches[shard] = make(shard, pieces[shard])
+
+        self.engine.each_shard(work, sum(chunk.n for chunk in now))
+        return batches, later
 
     def _operation_keys(self) -> tuple[int, ...]:
         return self.key_columns if self.semantics == "upsert" else self.columns
 
     def _by_shard(self, chunks: list[Chunk]) -> list[list[Chunk]]:
+        """The rows of each shard; every worker routes its share of each chunk."""
         shards = self.trace.shards
-        if shards == 1:
-            return [chunks]
-        pieces: list[list[Chunk]] = [[] for _ in range(shards)]
         key = np.arange(self.sharded_by, dtype=np.int64)
-        for chunk in chunks:
-            buf, head, offsets = route(chunk.at, key, shards)
-            whole = Chunk(head, (chunk.keep, buf))
-            for shard in range(shards):
-                if offsets[shard + 1] > offsets[shard]:
-                    pieces[shard].append(whole.slice(int(offsets[shard]), int(offsets[shard + 1])))
-        return pieces
+        parts: list[list[list[Chunk]]] = [[[] for _ in range(shards)] for _ in range(shards)]
+
+        def work(worker: int, _: Outbox) -> None:
+            for chunk in chunks:
+                share = chunk.slice(chunk.n * worker // shards, chunk.n * (worker + 1) // shards)
+                if share.n:
+                    buf, head, offsets = route(share.at, key, shards)
+                    routed = Chunk(head, (chunk.keep, buf))
+                    for shard, (start, stop) in enumerate(pairwise(offsets.tolist())):
+                        if stop > start:
+                            parts[shard][worker].append(routed.slice(start, stop))
+
+        self.engine.each_shard(work, sum(chunk.n for chunk in chunks))
+        return [[chunk for worker in workers for chunk in worker] for workers in parts]
 
     def _bag_batch(self, shard: int, chunks: list[Chunk]) -> Chunk:
         width = len(self.columns)
         batch = consolidate(chunks, (width, 1, 1), self.low)
-        if not self.is_stream and batch.n and not (batch.is_constant(width + 1) and batch.constant(width + 1) > 0):
+        if self.is_checked and batch.n and not (batch.is_constant(width + 1) and batch.constant(width + 1) > 0):
             row = first_negative(batch.at, width, self.trace.version(shard).table)
             if row >= 0:
                 words = batch.slice(row, row + 1).to_array()
@@ -281,8 +315,12 @@ class Input(Collection):
 
     def commit(self, high: int, batches: Batches, later: list[tuple[Chunk, int]]) -> None:
         """Mint what `prepare` made and open epoch `high`."""
-        for shard, batch in enumerate(batches):
+
+        def work(shard: int, _: Outbox) -> None:
+            batch = batches[shard]
             if batch is not None and batch.n:
                 self.trace.mint(shard, batch.head, batch.keep, ((high,),))
+
+        self.engine.each_shard(work, sum([batch.n for batch in batches if batch is not None]))
         self._pending = later
         self.low = high

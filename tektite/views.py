@@ -35,10 +35,10 @@ class Change(NamedTuple):
 class View(Collection):
     """A maintained result. Made by `Engine.install`; it is a collection that other views can be built on."""
 
-    is_stream = False
+    engine: Engine
 
     def __init__(
-        self, engine: Engine, name: str, definition: plan.Operator, flow: Dataflow, arranged: Arranged
+        self, engine: Engine, name: str, definition: plan.Operator, flow: Dataflow, arranged: Arranged, keep: bool
     ) -> None:
         super().__init__(engine, plan.Read(definition.schema, self))
         self.name = name
@@ -47,7 +47,8 @@ class View(Collection):
         self.trace = arranged.trace
         self.columns = arranged.columns
         self.sharded_by = arranged.sharded_by
-        self.hold: Hold | None = Hold(self.trace, self._last_closed)
+        self.is_stream = not keep
+        self.hold = Hold(self.trace, self._last_closed) if keep else None
         self.dropped = False
         self._subscriptions: list[Changes] = []
 
@@ -109,6 +110,8 @@ class View(Collection):
 
     def _words(self, at: int | None, wait: bool) -> Words:
         self._check()
+        if self.is_stream:
+            raise ConflictError(f"view {self.name!r} was installed with keep=False: only its changes can be read")
         if wait:
             self.engine.finish(self)
             self._check()
@@ -141,7 +144,10 @@ class View(Collection):
 
     def on_change(self, function: Callable[[pa.Table], None]) -> None:
         """Call a function after each sweep with a table of the changes (data columns, `time`, `diff`)."""
-        changes = self.changes(history=False)
+        self.call_on_change(function, self.changes(history=False))
+
+    def call_on_change(self, function: Callable[[pa.Table], None], changes: Changes) -> None:
+        """Call a function after each sweep with what a subscription has collected, if that is anything."""
 
         def deliver() -> None:
             table = changes.table()

@@ -13,7 +13,7 @@ are one word, which sorts after infinity.)
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +23,17 @@ import pyarrow.types as pat
 from tektite.errors import FaultError, IncorrectError, UnsupportedError
 from tektite.types import Bool, Date, Decimal, DecimalType, Float, Int, String, Timestamp, Type
 
-if TYPE_CHECKING:
-    from tektite.dictionary import Dictionary
-
 Words: TypeAlias = npt.NDArray[np.int64]
 
 NULL: Final = -(2**63)
+
+
+class Texts(Protocol):
+    """Where the texts of string ids are looked up."""
+
+    def lookup_chunks(self, ids: Words) -> Any:
+        """The texts of some ids, as a list of Arrow arrays."""
+
 
 # The word of NaN: the quiet NaN without payload, which as an integer is greater than the bits of infinity.
 NAN: Final = 0x7FF8_0000_0000_0000
@@ -146,7 +151,7 @@ def check_reserved(words: Words, nulls: int, column: str, row: int = 0) -> None:
         )
 
 
-def decode(words: Words, type: Type, column: str = "value", dictionary: Dictionary | None = None) -> Any:
+def decode(words: Words, type: Type, column: str = "value", dictionary: Texts | None = None) -> Any:
     """The values of a column of words, as an Arrow array (of strings: chunked). It may share the memory of `words`.
 
     >>> decode(np.array([0, NULL, -1]), Date).to_pylist()
@@ -161,7 +166,7 @@ def decode(words: Words, type: Type, column: str = "value", dictionary: Dictiona
     return pa.Array.from_buffers(arrow_type(type), len(words), [validity, data], nulls)
 
 
-def decode_list(words: Words, type: Type, column: str = "value", dictionary: Dictionary | None = None) -> list[Any]:
+def decode_list(words: Words, type: Type, column: str = "value", dictionary: Texts | None = None) -> list[Any]:
     """The values of a column of words as Python values, None for NULL.
 
     >>> decode_list(np.array([1, NULL]), Bool)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numba
 import pytest
@@ -17,8 +18,9 @@ from tektite.kernels import compile as kernel_cache
 def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Three kernels in an empty cache, and the names of those that were compiled since."""
     names: list[str] = []
-    monkeypatch.setattr(kernel_cache, "CACHE", tmp_path / "cache")
-    monkeypatch.setattr(kernel_cache, "_KERNELS", [(f"module.k{i}", None, "void(int64)") for i in range(3)])
+    monkeypatch.setattr(kernel_cache, "cache_folder", lambda module: tmp_path)
+    kernels = [kernel_cache.Kernel("module", SimpleNamespace(__name__=f"k{i}"), "void(int64)") for i in range(3)]
+    monkeypatch.setattr(kernel_cache, "_KERNELS", kernels)
     monkeypatch.setattr(kernel_cache, "_compile", lambda name, dispatcher, signature: names.append(name))
     return names
 
@@ -58,7 +60,7 @@ def test_call_in_another_process_loads_what_was_compiled(tmp_path: Path) -> None
 
     run(
         "from tektite.kernels import compile, rows\n"
-        "compile._KERNELS[:] = [entry for entry in compile._KERNELS if entry[0] == 'rows.head_of_array']\n"
+        "compile._KERNELS[:] = [entry for entry in compile._KERNELS if entry.name == 'rows.head_of_array']\n"
         "compile.compile_kernels()"
     )
     called = run(
@@ -68,3 +70,27 @@ def test_call_in_another_process_loads_what_was_compiled(tmp_path: Path) -> None
         "print(sum(head_of_array.stats.cache_hits.values()), sum(head_of_array.stats.cache_misses.values()))"
     )
     assert called.split() == ["1", "0"]
+
+
+def test_change_to_a_module_renames_the_folders_of_those_that_import_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = {"low": "", "middle": "from tektite.kernels.low import f", "apart": ""}
+    sources["high"] = "from tektite.kernels.middle import f"
+    monkeypatch.setattr(kernel_cache, "_FOLDER", tmp_path)
+
+    def folders() -> dict[str, Path]:
+        kernel_cache._imports.cache_clear()
+        kernel_cache.cache_folder.cache_clear()
+        return {name: kernel_cache.cache_folder(name) for name in sources}
+
+    try:
+        for name, text in sources.items():
+            (tmp_path / f"{name}.py").write_text(text)
+        before = folders()
+        (tmp_path / "low.py").write_text("f = 1")
+        after = folders()
+    finally:
+        kernel_cache._imports.cache_clear()
+        kernel_cache.cache_folder.cache_clear()
+    assert {name for name in sources if before[name] != after[name]} == {"low", "middle", "high"}

@@ -83,6 +83,32 @@ def test_a_callback_sees_each_change_once() -> None:
     ]
 
 
+def test_a_view_that_is_not_kept_tells_its_changes_from_the_first_answer_on() -> None:
+    engine, edges = graph()
+    edges.insert([(1, 2), (1, 3)])
+    engine.advance()
+    seen: list[dict[str, int]] = []
+    view = engine.install(
+        "degrees", edges.count(by="src"), keep=False, on_change=lambda table: seen.extend(table.to_pylist())
+    )
+    assert seen == [{"src": 1, "count": 2, "time": 0, "diff": 1}]
+    edges.remove([(1, 2)])
+    engine.advance()
+    assert {(c["count"], c["time"], c["diff"]) for c in seen[1:]} == {(2, 1, -1), (1, 1, 1)}
+    with pytest.raises(tk.ConflictError, match="'degrees' was installed with keep=False"):
+        view.snapshot()
+    assert view.trace.rows == 0
+
+
+def test_an_unchecked_input_trusts_its_caller() -> None:
+    engine = tk.Engine()
+    rows = engine.input("rows", checked=False, x=tk.Int)
+    view = engine.install("all", rows)
+    rows.remove([(1,)])
+    engine.advance()
+    assert view.multiplicities() == {(1,): -1}
+
+
 def test_a_callback_that_raises_fails_its_view_alone() -> None:
     engine, edges = graph()
     bad, good = engine.install("bad", edges), engine.install("good", edges)

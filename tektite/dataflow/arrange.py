@@ -149,6 +149,7 @@ class Arrange(Node):
         super().__init__(scope, shards, name)
         width = len(columns) if data is None else data
         self.trace = Trace(width, self.times, diffs, shards, self.flow.effort)
+        self.flow.traces.append(self.trace)
         self.arranged = Arranged(self.trace, scope, columns, key, imported=False)
         self.prepare = prepare
         self.key = np.arange(key, dtype=np.int64)

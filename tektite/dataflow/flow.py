@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tektite.dataflow.arrange import Reader
-    from tektite.trace.trace import Handle
+    from tektite.trace.trace import Handle, Trace
 
 
 class Executor(Protocol):
@@ -68,6 +68,7 @@ class Dataflow:
         self.sources: list[Source] = []
         self.imports: list[Reader] = []
         self.handles: list[Handle] = []
+        self.traces: list[Trace] = []
         self.on_swept: list[Callable[[], None]] = []
         self.first = 0
         self.low = 0
@@ -103,11 +104,14 @@ class Dataflow:
         """Run, or go on with, sweeps of everything available until the deadline. Whether the dataflow is then current."""
         try:
             while self.failure is None:
-                if not self.running and not self._begin():
+                resumed = self.running
+                if not resumed and not self._begin():
                     break
                 if not run_agenda(self.root, deadline):
                     return False
                 self._end()
+                if not resumed:  # the sweep took everything there was
+                    break
                 if time.perf_counter() > deadline:
                     return self.failure is not None or self.available() <= self.low
         except Exception as error:
@@ -156,4 +160,5 @@ class Dataflow:
         for handle in self.handles:
             handle.drop()
         self.handles.clear()
+        self.traces.clear()
         self.root.clear()

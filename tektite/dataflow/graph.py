@@ -115,6 +115,8 @@ class Scope:
 
     def passed(self) -> Frontier:
         """The times that can still appear once the current moment is done."""
+        if not self.depth:
+            return ((self.flow.high,),)
         key = (self.flow.low, self.flow.high, self.moment)
         if self._passed[0] != key:
             self._passed = (key, passed_frontier(*key))

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from tektite.dataflow.arrange import consolidate
 from tektite.errors import FaultError, IncorrectError
-from tektite.kernels.accumulate import COUNT_PRESENT, SUM_INT, accumulate
+from tektite.kernels.accumulate import COUNT_PRESENT, SUM_INT, accumulate, explode
 from tektite.kernels.route import scale
 from tektite.trace.chunk import Chunk, column_spec
+from tektite.types import Float
 from tektite.words import Words
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 FUNCTION_ROWS = 1 << 16
 """Rows handed to a Python function at a time: enough to spread the cost of a call, few enough to bound its memory."""
+
+EXPLODED_ROWS = 1 << 16
+"""Rows with floats exploded at a time: several times as many come of them, and are consolidated before the next."""
 
 
 class SelectStep:
@@ -145,7 +150,8 @@ class Accumulate:
     """Turns rows into keys with accumulators for diffs, so that building and merging aggregate for free.
 
     Sums of integers are held as two limbs that are summed independently (low 32 bits, high 32 bits), which is exact
-    for two thousand million rows a group.
+    for two thousand million rows a group. Sums of floats are as exact: each float column adds a few more rows to a group,
+    by a further data column and a further diff column (see kernels/accumulate.py).
     """
 
     def __init__(self, key: Sequence[int], aggregates: Sequence[LinearAggregate], schema: Schema, times: int) -> None:
@@ -155,6 +161,7 @@ class Accumulate:
         self.diffs = 1
         self.kinds: list[tuple[Any, ...]] = []
         spec: list[int] = [len(key), *key]
+        floats: dict[int, tuple[int, int]] = {}
         for aggregate in aggregates:
             if aggregate.column is None:
                 self.kinds.append(("count", 0))
@@ -162,14 +169,47 @@ class Accumulate:
                 spec += [COUNT_PRESENT, aggregate.column]
                 self.kinds.append(("count", self.diffs))
                 self.diffs += 1
+            elif schema.types[aggregate.column] == Float:
+                if aggregate.column not in floats:
+                    spec += [COUNT_PRESENT, aggregate.column]
+                    floats[aggregate.column] = (self.diffs, len(floats))
+                    self.diffs += 1
+                self.kinds.append((f"{aggregate.kind} of floats", *floats[aggregate.column]))
             else:
                 spec += [COUNT_PRESENT, aggregate.column, SUM_INT, aggregate.column]
                 digits = getattr(schema.types[aggregate.column], "scale", 0)
                 self.kinds.append((aggregate.kind, self.diffs, self.diffs + 1, digits))
                 self.diffs += 3
         self.spec = np.array(spec, np.int64)
+        self.keys = len(key)
+        self.floats = np.array([*floats], np.int64)
+        if floats:
+            self.data += 1
+            self.diffs += 1
 
     def __call__(self, chunk: Chunk) -> Chunk:
+        if not len(self.floats):
+            return self._accumulate(chunk)
+        if chunk.n <= EXPLODED_ROWS:
+            return self._explode(chunk)
+        shape = (self.data, self.times, self.diffs)
+        return consolidate(
+            [
+                consolidate([self._explode(chunk.slice(start, min(start + EXPLODED_ROWS, chunk.n)))], shape, 0)
+                for start in range(0, chunk.n, EXPLODED_ROWS)
+            ],
+            shape,
+            0,
+        )
+
+    def _explode(self, chunk: Chunk) -> Chunk:
+        accumulated = self._accumulate(chunk)
+        buf, head = explode(accumulated.at, self.keys, self.times, chunk.at, self.floats)
+        if head[0] < 0:
+            raise IncorrectError("a multiplicity times a value does not fit into 64 bits")
+        return Chunk(head, buf)
+
+    def _accumulate(self, chunk: Chunk) -> Chunk:
         buf, head = accumulate(chunk.at, self.width, self.times, self.spec)
         if head[0] < 0:
             raise IncorrectError("a multiplicity times a value does not fit into 64 bits")

@@ -53,11 +53,16 @@ def first(count: int, last: bool, values: int) -> Operation:
 
 
 def linear(kinds: Sequence[tuple[Any, ...]]) -> Operation:
-    """Aggregates from accumulated diff columns: ("count", column), or ("sum" | "avg", present, low limb, digits)."""
+    """Aggregates from accumulated diff columns: ("count", column), ("sum" | "avg", present, low limb, digits), or
+    ("sum of floats" | "avg of floats", present, number of the float column).
+    """
     params: list[int] = []
     for kind in kinds:
         if kind[0] == "count":
             params += [aggregate_kernel.COUNT, kind[1], 0, 0, 0]
+        elif kind[0].endswith("of floats"):
+            code = aggregate_kernel.SUM_FLOAT if kind[0] == "sum of floats" else aggregate_kernel.AVG_FLOAT
+            params += [code, kind[2], 0, kind[1], 0]
         else:
             code = aggregate_kernel.SUM if kind[0] == "sum" else aggregate_kernel.AVG
             params += [code, kind[2], kind[2] + 1, kind[1], kind[3]]
@@ -83,6 +88,7 @@ class ReduceNode(Node):
         self.values = values
         self.reader = Reader(self, source)
         trace = Trace(key + values, self.times, 1, shards, self.flow.effort)
+        self.flow.traces.append(trace)
         self.output = Arranged(trace, scope, columns, min(source.sharded_by, key), imported=False)
         self.hold: Hold | None = None
         self.own_history = own_history

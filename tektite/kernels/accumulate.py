@@ -3,6 +3,10 @@
 Each aggregated column contributes diff columns beside the multiplicity m: COUNT_PRESENT m where the value is not NULL;
 SUM_INT two limbs, (value mod 2**32)·m and (value div 2**32)·m, that are summed independently: the sum is lo + hi·2**32.
 NULL contributes nothing.
+
+Floats are summed as limbs (see limbs.py) that belong to bins. A diff column for each bin would be mostly zeros, so rows
+with floats are *exploded* into several: the data columns become (key..., slot), and one more diff column is the limb.
+Slot 0 has all other diffs; slot 1 + LIMBS * f + bin has, with every other diff 0, the limbs of a bin of float column f.
 """
 
 from __future__ import annotations
@@ -10,16 +14,15 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import kernel
+from tektite.kernels.limbs import LIMBS, limbs_of
 from tektite.kernels.memory import load, store
-from tektite.kernels.rows import address, copy_column, count, mask, new_head, set_stored
+from tektite.kernels.rows import address, copy_column, count, mask, new_head, set_stored, value
 
 COUNT_PRESENT = 1
 SUM_INT = 2
 
 _NULL = -(2**63)
 _LOW = 0xFFFFFFFF
-
-
 
 
 @kernel("Tuple((int64[::1], int64[::1]))(int64, int64, int64, int64[::1])")
@@ -78,6 +81,68 @@ def accumulate(source, data, times, spec):
             set_stored(head, target + 1, high)
             used += 2
             target += 2
+    if overflow:
+        head[0] = -1
+    return buf, head
+
+
+@kernel("Tuple((int64[::1], int64[::1]))(int64, int64, int64, int64, int64[::1])")
+def explode(accumulated, keys, times, source, columns):
+    """Rows with accumulators, and behind them the limbs of those float columns of `source` that `columns` lists. The two
+    have the same rows. The row count is -1 on overflow.
+    """
+    rows = count(accumulated)
+    width = load(accumulated, 2)
+    multiplicity = keys + times
+    capacity = rows * (1 + 3 * len(columns))
+    origin = np.empty(capacity, np.int64)
+    # The columns besides slot and limb are written behind the two, when it is known how many rows there are.
+    buf = np.empty(capacity * (width + 2), np.int64)
+    slots = buf.ctypes.data
+    limbs = slots + 8 * capacity
+    for i in range(rows):
+        store(slots, i, 0)
+        store(limbs, i, 0)
+        origin[i] = i
+    total = rows
+    overflow = False
+    for f in range(len(columns)):
+        for i in range(rows):
+            word = value(source, columns[f], i)
+            if word == _NULL:
+                continue
+            m = value(accumulated, multiplicity, i)
+            if m > 2**30 or m < -(2**30):
+                overflow = True
+            slot, low, middle, high = limbs_of(word)
+            slot += 1 + LIMBS * f
+            for limb in (low, middle, high):
+                if limb != 0:
+                    store(slots, total, slot)
+                    store(limbs, total, limb * m)
+                    origin[total] = i
+                    total += 1
+                slot += 1
+    head = new_head(total, width + 2)
+    set_stored(head, keys, slots)
+    set_stored(head, width + 1, limbs)
+    for c in range(width):
+        target = c if c < keys else c + 1
+        at = address(accumulated, c)
+        out = slots + 8 * capacity * (2 + c)
+        if c < multiplicity:
+            if mask(accumulated, c) == 0:
+                copy_column(accumulated, c, head, target)
+                continue
+            for i in range(total):
+                store(out, i, load(at, origin[i]))
+        else:
+            turn = mask(accumulated, c)
+            for i in range(rows):
+                store(out, i, load(at, i & turn))
+            for i in range(rows, total):
+                store(out, i, 0)
+        set_stored(head, target, out)
     if overflow:
         head[0] = -1
     return buf, head

@@ -9,14 +9,21 @@ Each output column is described by five words (kind, a, b, c, digits):
     COUNT_VALUE  a: value column of which the words that are not NULL are counted
     SUM_VALUE    a: value column to sum, times the multiplicity
     AVG_VALUE    as SUM_VALUE, divided by the number of words that are not NULL and by 10**digits
+    SUM_FLOAT    a: the number of a float column, from 0 on; c: diff column that counts the inputs that are not NULL
+    AVG_FLOAT    as SUM_FLOAT, divided by diff column c; the exact quotient is rounded once
 
-The last three are for arrangements that keep plain values. Accumulators are the diff columns, then three words for each
-_VALUE column: high and low word of a 128-bit sum, and the number of words that are not NULL.
+The _VALUE kinds are for arrangements that keep plain values. Accumulators are the diff columns, then three words for
+each _VALUE column: high and low word of a 128-bit sum, and the number of words that are not NULL.
+
+The _FLOAT kinds are for arrangements whose one value column is a *slot*, and whose last diff column is a limb (see
+limbs.py). Slot 0 has all other diffs; slot 1 + LIMBS * a + bin has the limbs of a bin of float column a. Accumulators
+are the diff columns but the last, then the LIMBS bins of each float column. _VALUE and _FLOAT do not occur together.
 """
 
 from __future__ import annotations
 
 from tektite.kernels.compile import inner
+from tektite.kernels.limbs import LIMBS, limbs_word
 from tektite.kernels.memory import bits_from_float, load, store
 from tektite.kernels.rows import address, mask, value
 from tektite.kernels.seek import BLOCK, NULL
@@ -28,24 +35,45 @@ AVG = 2
 COUNT_VALUE = 3
 SUM_VALUE = 4
 AVG_VALUE = 5
+SUM_FLOAT = 6
+AVG_FLOAT = 7
 
 AGGREGATE_WORDS = 5
 
 
 @inner
-def accumulators(params, vo, nf, linear):
-    """How many accumulators a group needs."""
-    total = nf
+def is_value(kind):
+    """Whether a kind is one that sums plain values up."""
+    return 3 <= kind < 6
+
+
+@inner
+def float_columns(params, vo, linear):
+    """How many float columns there are limbs of."""
+    columns = 0
     if linear:
         for v in range(vo):
-            if params[5 * v] >= 3:
+            if params[5 * v] >= 6:
+                columns = max(columns, params[5 * v + 1] + 1)
+    return columns
+
+
+@inner
+def accumulators(params, vo, nf, linear):
+    """How many accumulators a group needs, besides `nf` for diff columns."""
+    total = nf + LIMBS * float_columns(params, vo, linear)
+    if linear:
+        for v in range(vo):
+            if is_value(params[5 * v]):
                 total += 3
     return total
 
 
 @inner
-def accumulate_row(head, i, kc, diff_at, nf, params, vo, linear, acc, base):
-    """Add row i to the accumulators from acc[base] on. False if a diff column no longer fits its word."""
+def accumulate_row(head, i, kc, diff_at, nf, params, vo, linear, floats, acc, base):
+    """Add row i to the accumulators from acc[base] on; `nf` diff columns have one, and a limb follows them if there are
+    `floats`. False if a diff column no longer fits its word.
+    """
     wrong = False
     for f in range(nf):
         d = value(head, diff_at + f, i)
@@ -53,8 +81,14 @@ def accumulate_row(head, i, kc, diff_at, nf, params, vo, linear, acc, base):
         acc[base + f] += d
     if linear:
         slot = base + nf
+        if floats > 0 and value(head, kc, i) > 0:
+            slot += value(head, kc, i) - 1
+            d = value(head, diff_at + nf, i)
+            wrong |= sum_overflows(acc[slot], d)
+            acc[slot] += d
+            return not wrong
         for v in range(vo):
-            if params[5 * v] >= 3:
+            if is_value(params[5 * v]):
                 word = value(head, kc + params[5 * v + 1], i)
                 if word != NULL:
                     m = value(head, diff_at, i)
@@ -67,9 +101,9 @@ def accumulate_row(head, i, kc, diff_at, nf, params, vo, linear, acc, base):
 
 
 @inner
-def accumulate_block(head, begin, end, many, kc, diff_at, nf, params, vo, linear, acc, slots):
-    """Add the rows begin[j]..end[j] to the accumulators of key j, for a block of keys, column by column. Returns a key
-    whose diffs no longer fit their word, or -1.
+def accumulate_block(head, begin, end, many, kc, diff_at, nf, params, vo, linear, floats, acc, slots):
+    """Add the rows begin[j]..end[j] to the accumulators of key j, for a block of keys, column by column, as
+    `accumulate_row` does. Returns a key whose diffs no longer fit their word, or -1.
     """
     bad = -1
     for f in range(nf):
@@ -83,12 +117,22 @@ def accumulate_block(head, begin, end, many, kc, diff_at, nf, params, vo, linear
                     bad = j
                 total += d
             acc[j * slots + f] = total
-    if linear and slots > nf:
+    if floats > 0:
+        for j in range(many):
+            for i in range(load(begin, j), load(end, j)):
+                slot = value(head, kc, i)
+                if slot > 0:
+                    slot += j * slots + nf - 1
+                    d = value(head, diff_at + nf, i)
+                    if sum_overflows(acc[slot], d):
+                        bad = j
+                    acc[slot] += d
+    elif linear and slots > nf:
         diffs = address(head, diff_at)
         diffs_turn = mask(head, diff_at)
         slot = nf
         for v in range(vo):
-            if params[5 * v] < 3:
+            if not is_value(params[5 * v]):
                 continue
             at = address(head, kc + params[5 * v + 1])
             turn = mask(head, kc + params[5 * v + 1])
@@ -152,7 +196,16 @@ def finish_column(acc, base, slot, params, v):
 
 
 @inner
-def finish(acc, base, nf, params, vo, linear, least, values):
+def finish_float(acc, base, nf, params, v, digits):
+    """The word of output column v of a present group, which is of a _FLOAT kind. `digits` is room to round in."""
+    seen = acc[base + params[5 * v + 3]]
+    if seen == 0:
+        return NULL
+    return limbs_word(acc, base + nf + LIMBS * params[5 * v + 1], 1 if params[5 * v] == 6 else seen, digits)
+
+
+@inner
+def finish(acc, base, nf, params, vo, linear, least, digits, values):
     """Write the result row of a group to values[:vo]. Returns 1 if the group is present, 0 if not, and -1 if a sum does
     not fit a word. If not `linear` the group is present from multiplicity `least` on, with no values.
     """
@@ -162,17 +215,20 @@ def finish(acc, base, nf, params, vo, linear, least, values):
         return 0
     slot = base + nf
     for v in range(vo):
+        if params[5 * v] >= 6:
+            values[v] = finish_float(acc, base, nf, params, v, digits)
+            continue
         word, fits = finish_column(acc, base, slot, params, v)
         if not fits:
             return -1
         values[v] = word
-        if params[5 * v] >= 3:
+        if is_value(params[5 * v]):
             slot += 3
     return 1
 
 
 @inner
-def finish_block(acc, many, slots, nf, params, vo, linear, least, out):
+def finish_block(acc, many, slots, nf, params, vo, linear, least, digits, out):
     """Write the results of a block of groups to address `out`, BLOCK words a column, and behind the columns whether
     each is present. Returns a group with a sum that does not fit a word, or -1.
     """
@@ -190,12 +246,17 @@ def finish_block(acc, many, slots, nf, params, vo, linear, least, out):
                 for j in range(many):
                     store(column, j, acc[j * slots + a])
                 continue
+            if params[5 * v] >= 6:
+                for j in range(many):
+                    if load(there, j) != 0:
+                        store(column, j, finish_float(acc, j * slots, nf, params, v, digits))
+                continue
             for j in range(many):
                 if load(there, j) != 0:
                     word, fits = finish_column(acc, j * slots, j * slots + slot, params, v)
                     store(column, j, word)
                     if not fits:
                         bad = j
-            if params[5 * v] >= 3:
+            if is_value(params[5 * v]):
                 slot += 3
     return bad

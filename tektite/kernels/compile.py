@@ -14,6 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,27 @@ def _cache_root() -> Path:
     return Path(base) / "kernels"
 
 
-_KERNELS: list[tuple[str, Any, str]] = []
+@dataclass
+class Kernel:
+    """A kernel that some module declared; `ready` once a call finds it compiled."""
+
+    module: str
+    dispatcher: Any
+    signature: str
+    ready: bool = False
+
+    @property
+    def name(self) -> str:
+        """How progress calls it."""
+        return f"{self.module}.{self.dispatcher.__name__}"
+
+    @property
+    def marker(self) -> Path:
+        """The file that says that the cache holds it."""
+        return cache_folder(self.module) / f"{self.dispatcher.__name__}.done"
+
+
+_KERNELS: list[Kernel] = []
 
 
 def kernel(signature: str) -> Callable[[Callable[..., Any]], Any]:
@@ -70,7 +91,7 @@ def kernel(signature: str) -> Callable[[Callable[..., Any]], Any]:
         module = function.__module__.rpartition(".")[2]
         numba.config.CACHE_DIR = str(cache_folder(module))  # type: ignore[attr-defined]
         dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)(function)
-        _KERNELS.append((module, dispatcher, signature))
+        _KERNELS.append(Kernel(module, dispatcher, signature))
         return dispatcher
 
     return wrap
@@ -92,17 +113,24 @@ def _compile(name: str, dispatcher: Any, signature: str) -> None:
 
 
 def compile_kernels(progress: Callable[[int, int, str], None] | None = None) -> None:
-    """Compile every kernel of the modules imported so far that the cache lacks. Costs nothing when it has them all."""
-    missing = [k for k in _KERNELS if not (cache_folder(k[0]) / f"{k[1].__name__}.done").exists()]
-    if not missing:
-        return
-    for done, (module, dispatcher, signature) in enumerate(missing):
+    """Make every kernel of the modules imported so far ready to be called: compile what the cache lacks, load the rest.
+
+    Loading takes some milliseconds a kernel, which would otherwise stall whatever happens to call it first.
+    """
+    waiting = [kernel for kernel in _KERNELS if not kernel.ready]
+    missing = [kernel for kernel in waiting if not kernel.marker.exists()]
+    for done, kernel in enumerate(missing):
         if progress:
-            progress(done, len(missing), f"{module}.{dispatcher.__name__}")
-        _compile(f"{module}.{dispatcher.__name__}", dispatcher, signature)
-        (cache_folder(module) / f"{dispatcher.__name__}.done").touch()
-    if progress:
+            progress(done, len(missing), kernel.name)
+        _compile(kernel.name, kernel.dispatcher, kernel.signature)
+        kernel.marker.touch()
+        kernel.ready = True
+    if progress and missing:
         progress(len(missing), len(missing), "")
+    for kernel in waiting:
+        if not kernel.ready:
+            _compile(kernel.name, kernel.dispatcher, kernel.signature)
+            kernel.ready = True
 
 
 def print_progress(done: int, total: int, name: str) -> None:

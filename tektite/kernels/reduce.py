@@ -15,7 +15,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.kernels.aggregate import accumulate_block, accumulate_row, accumulators, finish, finish_block
+from tektite.kernels.aggregate import (
+    accumulate_block,
+    accumulate_row,
+    accumulators,
+    finish,
+    finish_block,
+    float_columns,
+)
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.group import (
     batch_head,
@@ -44,6 +51,7 @@ from tektite.kernels.group import (
     write_ones,
     write_records,
 )
+from tektite.kernels.limbs import DIGITS
 from tektite.kernels.memory import load, store
 from tektite.kernels.records import columns_room, room, sort_records
 from tektite.kernels.rows import count, new_head, set_constant, set_stored, value
@@ -163,7 +171,11 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     n_todo = 0
     linear = op == LINEAR
     summed = linear or op == AT_LEAST
+    floats = float_columns(params, vo, linear)
+    if floats > 0:
+        nf -= 1  # the limb, which is summed bin by bin
     slots = accumulators(params, vo, nf, linear)
+    digits = np.empty(DIGITS, np.int64)
     least = params[0] if len(params) > 0 else 0
     acc = np.zeros(BLOCK * slots if summed else 0, np.int64)
     prior = np.zeros(BLOCK * slots if summed and from_output == 0 else 0, np.int64)
@@ -193,7 +205,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                 if from_output == 0 or test_of(table, s) == 0:
                     at = 8 * BLOCK * s
                     wrong = accumulate_block(
-                        head, begin + at, end + at, many, kc, diff_at, nf, params, vo, linear, acc, slots
+                        head, begin + at, end + at, many, kc, diff_at, nf, params, vo, linear, floats, acc, slots
                     )
                     if wrong >= 0:
                         bad = wrong
@@ -201,14 +213,18 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                     for j in range(many):
                         for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
                             if shown(head, nd, times_of(table, s), i, rounds):
-                                if not accumulate_row(head, i, kc, diff_at, nf, params, vo, linear, acc, j * slots):
+                                if not accumulate_row(
+                                    head, i, kc, diff_at, nf, params, vo, linear, floats, acc, j * slots
+                                ):
                                     bad = j
             if from_output == 0 and single and bad < 0:
                 # The common case, and the one that bulk loads take: two sums for each key, and no more.
                 buf, capacity = columns_room(buf, capacity, width, rows, 2 * many if past_rows > 0 else many)
                 if past_rows > 0:
-                    bad = finish_block(prior, many, slots, nf, params, vo, linear, least, results)
-                wrong = finish_block(acc, many, slots, nf, params, vo, linear, least, results + 8 * BLOCK * (vo + 1))
+                    bad = finish_block(prior, many, slots, nf, params, vo, linear, least, digits, results)
+                wrong = finish_block(
+                    acc, many, slots, nf, params, vo, linear, least, digits, results + 8 * BLOCK * (vo + 1)
+                )
                 bad = max(bad, wrong)
                 if bad < 0:
                     rows, plus = write_block(results, past_rows > 0, many, keys, kc, vo, buf, capacity, rows, plus)
@@ -274,7 +290,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
             if from_output != 0:
                 list_, n = push_output(table, n_history, n_past, begin, end, j, kc, vo, rounds, low, list_, n)
             elif summed:
-                n_former = finish(prior, j * slots, nf, params, vo, linear, least, former)
+                n_former = finish(prior, j * slots, nf, params, vo, linear, least, digits, former)
                 former[vo] = 1
             else:
                 former, n_former = walk(
@@ -307,6 +323,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                                 params,
                                 vo,
                                 linear,
+                                floats,
                                 acc,
                                 j * slots,
                             )
@@ -325,11 +342,11 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                         s = events[3 * event + 1]
                         if not accumulate_row(
                             head_of(table, s), events[3 * event + 2], kc, time_of(table, s) + times_of(table, s), nf,
-                            params, vo, linear, acc, j * slots,
+                            params, vo, linear, floats, acc, j * slots,
                         ):  # fmt: skip
                             bad = j
                         event += 1
-                    n_values = finish(acc, j * slots, nf, params, vo, linear, least, values)
+                    n_values = finish(acc, j * slots, nf, params, vo, linear, least, digits, values)
                     values[vo] = 1
                     if n_values < 0 or n_former < 0:
                         bad = j

@@ -5,18 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
+from tektite.kernels.memory import load, store
+from tektite.kernels.pages import address_of
 from tektite.kernels.rows import count, new_head, set_stored, value
-
-
-@inner
-def compare_rows(a, i, b, k, columns):
-    """Order of two rows by their first columns."""
-    for j in range(columns):
-        x = value(a, j, i)
-        y = value(b, j, k)
-        if x != y:
-            return -1 if x < y else 1
-    return 0
+from tektite.kernels.seek import compare_key, compare_rows, seek_block
 
 
 @inner
@@ -112,31 +104,57 @@ def resolve(ops, keys, values, table):
 
 @kernel("int64(int64, int64, int64[::1])")
 def first_negative(batch, data, table):
-    """The first row of a sorted batch (epochs ascending within equal data) whose multiplicity, together with what `table`
-    holds, is negative at its epoch; -1 if there is none. Only data with a negative diff is looked up.
+    """A row of a sorted batch (epochs ascending within equal data) whose multiplicity, together with what `table`
+    holds, is negative at its epoch; -1 if there is none. Only data with a negative diff is looked up, in blocks of keys
+    so that the searches overlap their cache misses.
     """
     n = count(batch)
+    frame = np.empty(256 * (data + 4) + len(table), np.int64)
+    keys = address_of(frame)
+    found = keys + 8 * 256 * data
+    rows = found + 8 * 256
+    least = rows + 8 * 256
+    held = least + 8 * 256
+    starts = held + 8 * 256
+    for b in range(len(table)):
+        store(starts, b, 0)
+    bad = -1
     i = 0
-    while i < n:
-        j = i + 1
-        least = value(batch, data + 1, i)
-        total = least
-        at = i
-        while j < n and compare_rows(batch, j, batch, i, data) == 0:
-            total += value(batch, data + 1, j)
-            if total < least:
-                least = total
-                at = j
-            j += 1
-        if least < 0:
-            held = 0
-            for b in range(len(table)):
-                k = lower_bound(table[b], batch, i, data)
-                m = count(table[b])
-                while k < m and compare_rows(table[b], k, batch, i, data) == 0:
-                    held += value(table[b], data + 1, k)
+    while i < n and bad < 0:
+        many = 0
+        while i < n and many < 256:
+            j = i + 1
+            total = value(batch, data + 1, i)
+            lowest = total
+            at = i
+            while j < n and compare_rows(batch, j, batch, i, data) == 0:
+                total += value(batch, data + 1, j)
+                if total < lowest:
+                    lowest = total
+                    at = j
+                j += 1
+            if lowest < 0:
+                for c in range(data):
+                    store(keys, c * 256 + many, value(batch, c, i))
+                store(rows, many, at)
+                store(least, many, lowest)
+                store(held, many, 0)
+                many += 1
+            i = j
+        if many == 0:
+            continue
+        for b in range(len(table)):
+            head = table[b]
+            size = count(head)
+            seek_block(head, load(starts, b), keys, many, data, found)
+            for j in range(many):
+                k = load(found, j)
+                while k < size and compare_key(head, k, keys, j, data) == 0:
+                    store(held, j, load(held, j) + value(head, data + 1, k))
                     k += 1
-            if held + least < 0:
-                return at
-        i = j
-    return -1
+            store(starts, b, load(found, many - 1))
+        for j in range(many):
+            if bad < 0 and load(held, j) + load(least, j) < 0:
+                bad = load(rows, j)
+    frame[0] = 0  # keeps the frame alive up to here
+    return bad

@@ -229,6 +229,26 @@ class Join(Operator):
 
 
 @dataclass(eq=False, frozen=True)
+class RangeFilter(Operator):
+    """Rows whose `column` compares with the `bound` of bounds that agree on the key columns, once for each of these."""
+
+    input: Operator
+    bounds: Operator
+    input_key: tuple[int, ...]
+    bounds_key: tuple[int, ...]
+    column: int
+    comparison: str
+    bound: int
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input, self.bounds)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.input_key, self.bounds_key, self.column, self.comparison, self.bound)
+
+
+@dataclass(eq=False, frozen=True)
 class AtLeast(Operator):
     """Each row that is there at least `times` times, once."""
 

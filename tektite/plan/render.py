@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from tektite.dataflow import arrange, loop, reduce
+from tektite.dataflow import arrange, between, loop, reduce
 from tektite.dataflow import join as join_node
 from tektite.dataflow.arrange import Arranged
 from tektite.dataflow.flow import Dataflow, Source
@@ -24,7 +24,7 @@ from tektite.expr import compile as compile_program
 from tektite.plan import operators as plan
 from tektite.trace.chunk import column_spec
 from tektite.trace.trace import Trace
-from tektite.types import Int, Type
+from tektite.types import Float, Int, Type
 
 if TYPE_CHECKING:
     from tektite.dictionary import Dictionary
@@ -142,6 +142,8 @@ class Renderer:
                 return self._changes(self.arranged(operator, operator.key, None))
             case plan.Join():
                 return self._join(operator)
+            case plan.RangeFilter():
+                return self._range_filter(operator)
             case plan.AtLeast() | plan.Aggregate() | plan.First() | plan.Reduce():
                 return self._reduced(operator)
             case plan.Inspect():
@@ -299,6 +301,19 @@ class Renderer:
         outputs = [col(name) for name in unnamed]
         program = compile_program(outputs, predicate, positions | unnamed, self.dictionary)
         return stream.then(ProgramStep(program, width, self.flow.name))
+
+    def _range_filter(self, operator: plan.RangeFilter) -> Stream:
+        scope = self.scope(operator)
+        key = len(operator.input_key)
+        rows = self.arranged(operator.input, (*operator.input_key, operator.column), None, key)
+        bounds = self.arranged(operator.bounds, operator.bounds_key, rows.sharded_by)
+        for side in (rows, bounds):
+            self._pass_in(side.scope, scope)
+        output = [rows.columns.index(column) for column in range(len(operator.schema.names))]
+        floats = operator.schema.types[operator.column] == Float
+        node = between.RangeFilter(scope, self.shards, rows, bounds, key, operator.comparison, floats,
+                                   bounds.columns.index(operator.bound), output, "range filter")  # fmt: skip
+        return Stream(scope, [(node.port, (), 0)])
 
     def _reduced(self, operator: plan.Operator) -> Stream:
         node = self._node(operator)
