@@ -82,8 +82,8 @@ class Program:
         x, y = tk.col(rng.choice(ints)), tk.col(rng.choice(ints))
         return rng.choice([
             lambda: x, lambda: (x + y) % 4, lambda: (x * 2 - y) % 5, lambda: tk.coalesce(x, y, 0),
-            lambda: tk.when(x < y, x).otherwise(y), lambda: tk.lit(1), lambda: tk.lit(None, tk.Int), lambda: -x,
-            lambda: (x + 1) % 4,
+            lambda: tk.when(x < y, x).otherwise(y), lambda: tk.lit(1), lambda: -x, lambda: (x + 1) % 4,
+            lambda: x, lambda: tk.when(y == 3, None).otherwise(x),
         ])()  # fmt: skip
 
     def predicate(self, c: tk.Collection) -> tk.Expr:
@@ -124,7 +124,7 @@ class Program:
         kinds = ["linear", "linear", "concat", "minus", "distinct", "aggregate", "extreme", "top", "reduce", "join", "join",
                  "join", "arrange"]  # fmt: skip
         if self.depth < 2:
-            kinds += ["reach", "labels", "counted", "counted", "mutual"]
+            kinds += ["reach", "reach", "labels", "labels", "mutual", *["counted"] * 5]
         kind = self.rng.choice(kinds)
         return getattr(self, f"make_{kind}")(pool)  # type: ignore[no-any-return]
 
@@ -322,9 +322,9 @@ class History:
             there: Bag = {}
             log = self.updates[name] = []
             for epoch in range(epochs):
-                for _ in range(rng.choice([0, 1, 2, 3]) if epoch else rng.choice([0, 3, 6])):
+                for _ in range(rng.choice([0, 1, 2, 4]) if epoch else rng.choice([0, 6, 12])):
                     row = tuple(self._value(rng, type) for type in columns.values())
-                    if there and rng.random() < 0.55:
+                    if epoch and there and rng.random() < 0.55:
                         row = rng.choice(sorted(there, key=repr))
                         diff = -rng.randint(1, there[row])
                     else:
@@ -333,7 +333,7 @@ class History:
                     there = bag([*there.items(), (row, diff)])
 
     def _value(self, rng: random.Random, type: tk.Type) -> Any:
-        if rng.random() < 0.1:
+        if rng.random() < 0.06:
             return None
         return rng.choice(VALUES if type == tk.Int else TEXTS)
 

@@ -146,7 +146,8 @@ def run_at_random(w: World, rng: random.Random) -> None:
     w.check()
 
 
-@settings(max_examples=MOST)
+@pytest.mark.slow
+@settings(max_examples=15 * MOST)
 @given(seed=SEEDS, operators=st.integers(1, 8), epochs=st.integers(1, 10))
 def test_every_view_equals_brute_force_at_every_epoch(seed: int, operators: int, epochs: int) -> None:
     rng = random.Random(~seed)
@@ -174,7 +175,8 @@ def changes_of(seed: int, operators: int, epochs: int, stops: list[int], **optio
         return [bag(((row, time), diff) for row, time, diff in v.said) for v in watched]
 
 
-@settings(max_examples=max(MOST // 4, 10))
+@pytest.mark.slow
+@settings(max_examples=4 * MOST)
 @given(seed=SEEDS, operators=st.integers(1, 8), epochs=st.integers(2, 10))
 def test_changes_depend_neither_on_batching_nor_on_merging_nor_on_workers(
     seed: int, operators: int, epochs: int
@@ -188,7 +190,8 @@ def test_changes_depend_neither_on_batching_nor_on_merging_nor_on_workers(
     assert changes_of(seed, operators, epochs, one_by_one, merging="lazy") == reference
 
 
-@settings(max_examples=max(MOST // 4, 10))
+@pytest.mark.slow
+@settings(max_examples=4 * MOST)
 @given(seed=SEEDS, operators=st.integers(1, 6), epochs=st.integers(3, 10))
 def test_views_go_on_when_an_input_has_ended(seed: int, operators: int, epochs: int) -> None:
     """Inputs are closed one after the other; what they hold stays, and nobody waits for them."""

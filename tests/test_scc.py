@@ -75,7 +75,7 @@ def sparse(rng: random.Random) -> tuple[int, set[Edge]]:
 @pytest.mark.parametrize("graph", [rings, sparse])
 @pytest.mark.parametrize("together", [False, True], ids=["epoch by epoch", "several epochs at once"])
 def test_components_follow_the_edges(graph: object, together: bool) -> None:
-    @settings(max_examples=max(MOST // 8, 5))
+    @settings(max_examples=max(MOST // 2, 5))
     @given(seed=st.integers(0, 2**32 - 1))
     def check(seed: int) -> None:
         rng = random.Random(seed)
