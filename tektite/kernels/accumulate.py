@@ -16,6 +16,7 @@ import numpy as np
 from tektite.kernels.compile import kernel
 from tektite.kernels.limbs import LIMBS, limbs_of
 from tektite.kernels.memory import load, store
+from tektite.kernels.pages import address_of
 from tektite.kernels.rows import address, copy_column, count, mask, new_head, set_stored, value
 
 COUNT_PRESENT = 1
@@ -44,7 +45,7 @@ def accumulate(source, data, times, spec):
     multiplicity = data + times
     copy_column(source, multiplicity, head, keys + times)
     buf = np.empty((diffs - 1) * rows, np.int64)
-    at = buf.ctypes.data
+    at = address_of(buf)
     m_at = address(source, multiplicity)
     m_mask = mask(source, multiplicity)
     target = keys + times + 1
@@ -98,7 +99,7 @@ def explode(accumulated, keys, times, source, columns):
     origin = np.empty(capacity, np.int64)
     # The columns besides slot and limb are written behind the two, when it is known how many rows there are.
     buf = np.empty(capacity * (width + 2), np.int64)
-    slots = buf.ctypes.data
+    slots = address_of(buf)
     limbs = slots + 8 * capacity
     for i in range(rows):
         store(slots, i, 0)

@@ -17,6 +17,7 @@ import numpy as np
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.group import head_of, next_keys, seek_sources, set_source, start_of
 from tektite.kernels.memory import load, store
+from tektite.kernels.pages import address_of
 from tektite.kernels.records import compare_records, room, sort_records
 from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored, value
 from tektite.kernels.seek import all_same, has_null
@@ -152,7 +153,7 @@ def segments(named, sought, by_bounds, kc, bound_at, nd, times, nt, flags, lo, l
     n_sought = len(sought)
     n_all = n_named + n_sought
     frame = np.empty(6 * n_all + 2 * 256 * n_all + kc * 256 + 257, np.int64)
-    sources = frame.ctypes.data
+    sources = address_of(frame)
     begin = sources + 8 * 6 * n_all
     end = begin + 8 * 256 * n_all
     keys = end + 8 * 256 * n_all
@@ -355,7 +356,7 @@ def emit_segments(found, spec, nd, times, nt, limit, state):
     for c in range(width):
         if head[4 + 3 * c] == 0:
             continue
-        out = buf.ctypes.data + 8 * rows * head[3 + 3 * c]
+        out = address_of(buf) + 8 * rows * head[3 + 3 * c]
         set_stored(head, c, out)
         if c < outputs:
             _copy_words(found, first, last, stride, spec[c], out)

@@ -28,6 +28,7 @@ from tektite.kernels.group import (
     write_records,
 )
 from tektite.kernels.memory import load
+from tektite.kernels.pages import address_of
 from tektite.kernels.records import columns_room, head_of_columns, room
 from tektite.kernels.reduce import head_of_todo, push_todo
 from tektite.kernels.rows import count, value
@@ -57,13 +58,13 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
     n_work = len(work)
     n_all = n_past + n_work
     frame = np.empty(8 * n_all + 2 * BLOCK * n_all + kc * BLOCK + BLOCK + 1, np.int64)
-    table = frame.ctypes.data
+    table = address_of(frame)
     cursors = table + 8 * 6 * n_all
     begin = cursors + 8 * 2 * n_all
     end = begin + 8 * BLOCK * n_all
     keys = end + 8 * BLOCK * n_all
     firsts = keys + 8 * BLOCK * kc
-    rounds = moment.ctypes.data
+    rounds = address_of(moment)
 
     only = one_epoch(work, work_nd, lo, hi, 1)
     single = only >= 0
@@ -144,12 +145,12 @@ def settle(requests, wants, old, shape, moment, lo, hi):
     n_requests = count(requests)
     n_wants = count(wants)
     frame = np.empty(6 * n_own + 2 * BLOCK * n_own + kc * BLOCK + BLOCK + 1, np.int64)
-    table = frame.ctypes.data
+    table = address_of(frame)
     begin = table + 8 * 6 * n_own
     end = begin + 8 * BLOCK * n_own
     keys = end + 8 * BLOCK * n_own
     firsts = keys + 8 * BLOCK * kc
-    rounds = moment.ctypes.data
+    rounds = address_of(moment)
     for s in range(n_own):
         set_source(table, s, old[s], kc + vo, nt, needs_test(old[s], kc + vo, nt, rounds, lo, hi == lo + 1))
     width = kc + vo + 2

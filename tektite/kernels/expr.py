@@ -40,6 +40,7 @@ from tektite.kernels.expr_steps import (
 )
 from tektite.kernels.memo import add_missing, find
 from tektite.kernels.memory import load, store
+from tektite.kernels.pages import address_of
 from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored
 from tektite.words import NULL
 
@@ -350,7 +351,7 @@ def run_program(source, nd, nt, nf, lo, most, words):
     MISSING: `buf` holds arguments that memos lack, at most `most`, a power of two, laid out as `add_missing` says;
     Python evaluates them and runs the program again.
     """
-    program = words.ctypes.data
+    program = address_of(words)
     constants, inputs, memos, outputs, width = words[0], words[1], words[2], words[3], words[5]
     at_inputs = HEADER + constants
     at_memos = at_inputs + 2 * inputs
@@ -381,7 +382,7 @@ def run_program(source, nd, nt, nf, lo, most, words):
     missing = np.zeros(4 + 6 * room, np.int64)
     missing[1] = room
     work = np.empty((width * (block + 2) + memos + block + ((rows + 63) >> 6) + 1) if computes else 1, np.int64)
-    registers = work.ctypes.data
+    registers = address_of(work)
     constant = registers + 8 * width
     tables = constant + 8 * width
     selection = tables + 8 * memos
@@ -397,7 +398,7 @@ def run_program(source, nd, nt, nf, lo, most, words):
             store(tables, j, load(load(program, at_memos + j), 0))
         if filters:
             passed, failed, row, first = run_predicate(
-                source, program, at_steps, at_second, rows, registers, tables, missing.ctypes.data, bits
+                source, program, at_steps, at_second, rows, registers, tables, address_of(missing), bits
             )
             original = first + row
             if rows < n:
@@ -413,7 +414,7 @@ def run_program(source, nd, nt, nf, lo, most, words):
     buf = np.empty(size, np.int64)
     for j in range(columns):
         if head[4 + 3 * j] == 1:
-            set_stored(head, j, buf.ctypes.data + 8 * head[3 + 3 * j])
+            set_stored(head, j, address_of(buf) + 8 * head[3 + 3 * j])
         elif head[4 + 3 * j] != 0:
             ended = SHARES
 
@@ -421,7 +422,7 @@ def run_program(source, nd, nt, nf, lo, most, words):
         if computes and (at_end > at_second or not whole):
             failed, row, original = run_outputs(
                 source, nd, nt + nf, program, rows, whole, head[1], registers, constant, tables,
-                missing.ctypes.data, bits, selection, scratch, block,
+                address_of(missing), bits, selection, scratch, block,
             )  # fmt: skip
         if clamp:
             epochs = head[3 + 3 * outputs]

@@ -15,6 +15,7 @@ import numpy as np
 
 from tektite.kernels.compile import inner
 from tektite.kernels.memory import load, store
+from tektite.kernels.pages import address_of
 from tektite.kernels.records import distinct_records, head_of_columns, room, sort_records
 from tektite.kernels.rows import address, count, mask, value
 from tektite.kernels.seek import BLOCK, compare_rows, gather_block, group_end, prefetch, seek_block
@@ -603,7 +604,7 @@ def write_block(results, had, many, keys, kc, vo, buf, capacity, rows, plus):
         if order < 0:
             store(picks, n, side + j)
             n += 1
-    at = buf.ctypes.data + 8 * rows
+    at = address_of(buf) + 8 * rows
     for c in range(kc):
         column = at + 8 * capacity * c
         for q in range(n):

@@ -12,6 +12,7 @@ import numpy as np
 
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.memory import load, store
+from tektite.kernels.pages import address_of
 from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored
 from tektite.kernels.seek import BLOCK, all_same, gallop_rows, gather_block, group_end, has_null, seek_block
 from tektite.kernels.wide import product_overflows
@@ -151,7 +152,7 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
     segments = np.empty(2 * (pairs - pair) + 2, np.int64)
     n_segments = 0
     work = np.empty((kc + 2) * BLOCK + 1, np.int64)
-    keys = work.ctypes.data
+    keys = address_of(work)
     firsts = keys + 8 * BLOCK * kc
     places = firsts + 8 * (BLOCK + 1)
 
@@ -315,7 +316,7 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
     for c in range(width):
         if head[4 + 3 * c] == 0:
             continue
-        out = buf.ctypes.data + 8 * rows * head[3 + 3 * c]
+        out = address_of(buf) + 8 * rows * head[3 + 3 * c]
         o = 0
         for s in range(n_segments):
             pair = segments[2 * s]

@@ -21,6 +21,7 @@ from numba.extending import intrinsic
 
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.memory import load, store
+from tektite.kernels.pages import address_of
 from tektite.words import NULL
 
 HEADER = 3
@@ -81,7 +82,7 @@ def find(table, x, y, z):
 def memo_insert(table, arguments, results):
     """Add the entries (arguments[:, i], results[i]) that the table lacks. It must have room for them."""
     count = arguments.shape[0]
-    at_table = table.ctypes.data
+    at_table = address_of(table)
     last = table[1] - 1
     for i in range(arguments.shape[1]):
         x = arguments[0, i]

@@ -10,6 +10,7 @@ import numpy as np
 
 from tektite.kernels.compile import inner
 from tektite.kernels.memory import load, store
+from tektite.kernels.pages import address_of
 from tektite.kernels.rows import new_head, set_constant, set_stored
 from tektite.kernels.seek import all_same
 
@@ -108,7 +109,7 @@ def head_of_columns(buf, capacity, rows, spec, constants):
     head = new_head(rows, width)
     if rows == 0:
         return np.empty(0, np.int64), head
-    at = buf.ctypes.data
+    at = address_of(buf)
     stored = 0
     for j in range(width):
         if spec[j] < 0:
@@ -125,7 +126,7 @@ def head_of_columns(buf, capacity, rows, spec, constants):
         return np.empty(0, np.int64), head
     if 2 * stored * rows < len(buf) and len(buf) > 4096:
         smaller = np.empty(stored * rows, np.int64)
-        out = smaller.ctypes.data
+        out = address_of(smaller)
         for j in range(width):
             if head[4 + 3 * j] != 0:
                 where = head[3 + 3 * j]

@@ -53,6 +53,7 @@ from tektite.kernels.group import (
 )
 from tektite.kernels.limbs import DIGITS
 from tektite.kernels.memory import load, store
+from tektite.kernels.pages import address_of
 from tektite.kernels.records import columns_room, room, sort_records
 from tektite.kernels.rows import count, new_head, set_constant, set_stored, value
 from tektite.kernels.seek import BLOCK
@@ -79,7 +80,7 @@ def head_of_todo(todo, rows, kc, nt):
     for c in range(width):
         for i in range(rows):
             buf[c * rows + i] = todo[i * width + c]
-        set_stored(head, c, buf.ctypes.data + 8 * rows * c)
+        set_stored(head, c, address_of(buf) + 8 * rows * c)
     return buf, head
 
 
@@ -132,7 +133,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     n_want = n_history if from_output != 0 else n_all
 
     frame = np.empty(8 * n_all + 2 * BLOCK * n_all + kc * BLOCK + BLOCK + 1 + 2 * BLOCK * (vo + 2) + 32, np.int64)
-    table = frame.ctypes.data
+    table = address_of(frame)
     cursors = table + 8 * 6 * n_all
     begin = cursors + 8 * 2 * n_all
     end = begin + 8 * BLOCK * n_all
@@ -140,7 +141,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     firsts = keys + 8 * BLOCK * kc
     results = firsts + 8 * (BLOCK + 1)
     scratch = results + 8 * 2 * BLOCK * (vo + 2)
-    rounds = moment.ctypes.data
+    rounds = address_of(moment)
 
     only = one_epoch(work, work_nd, lo, hi, from_output)
     single = only >= 0

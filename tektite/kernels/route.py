@@ -11,6 +11,7 @@ import numpy as np
 
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.memory import load, store
+from tektite.kernels.pages import address_of
 from tektite.kernels.rows import address, copy_column, count, mask, new_head, set_constant, set_stored, value
 from tektite.kernels.wide import product_overflows, sum_overflows
 
@@ -62,7 +63,7 @@ def _scatter(source, places):
             stored += 1
     buf = np.empty(stored * rows, np.int64)
     head = new_head(rows, columns)
-    out = buf.ctypes.data
+    out = address_of(buf)
     for j in range(columns):
         if mask(source, j) == 0:
             set_constant(head, j, load(source, 5 + 3 * j))
@@ -314,7 +315,7 @@ def shift(source, column, by):
         word = load(at, i)
         wrong |= sum_overflows(word, by)
         buf[i] = word + by
-    set_stored(head, column, buf.ctypes.data)
+    set_stored(head, column, address_of(buf))
     if wrong:
         head[0] = -1
     return buf, head
@@ -340,7 +341,7 @@ def scale(source, column, factor):
         word = load(at, i)
         wrong |= product_overflows(word, factor)
         buf[i] = word * factor
-    set_stored(head, column, buf.ctypes.data)
+    set_stored(head, column, address_of(buf))
     if wrong:
         head[0] = -1
     return buf, head

@@ -21,6 +21,7 @@ import numpy as np
 
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.memory import load
+from tektite.kernels.pages import address_of
 
 FIXED = 3
 PER_COLUMN = 3
@@ -55,7 +56,7 @@ def value(head, column, row):
 def new_head(rows, columns):
     """A head whose columns are all constant 0; the caller fills in the rest."""
     head = np.empty(3 + 3 * columns, np.int64)
-    at = head.ctypes.data
+    at = address_of(head)
     head[0] = rows
     head[1] = at
     head[2] = columns
@@ -123,7 +124,7 @@ def head_of_array(columns, rows):
     """A head over the first `rows` entries of each row of a C-contiguous (columns x capacity) array."""
     width, capacity = columns.shape
     head = new_head(rows, width)
-    at = columns.ctypes.data
+    at = address_of(columns)
     for j in range(width):
         set_stored(head, j, at + 8 * capacity * j)
     return head
@@ -137,7 +138,7 @@ def input_rows(columns, order, epoch, diff):
     data = len(order)
     width, rows = columns.shape
     head = new_head(rows, data + 2)
-    at = columns.ctypes.data
+    at = address_of(columns)
     for j in range(data):
         set_stored(head, j, at + 8 * rows * order[j])
     set_constant(head, data, epoch)

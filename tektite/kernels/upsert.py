@@ -98,7 +98,7 @@ def resolve(ops, keys, values, table):
         i = j
     head = new_head(out, data + 2)
     for c in range(data + 2):
-        set_stored(head, c, buf.ctypes.data + 8 * c * stride)
+        set_stored(head, c, address_of(buf) + 8 * c * stride)
     return buf, head
 
 
