@@ -523,6 +523,11 @@ class Loop:
         """A variable with the columns given, or those of its initial collection; empty in round 0 without one."""
         if (initial is None) == (not columns):
             raise IncorrectError(f"variable {name!r} needs either an initial collection or columns")
+        if initial is not None and self._plan.encloses(initial.operator.loop):
+            raise IncorrectError(
+                f"loop {self.name!r}: variable {name!r} begins with a collection that changes with the loop's own rounds; "
+                "begin with one from outside"
+            )
         schema = Schema(columns) if initial is None else initial.schema
         engine = getattr(initial, "engine", None)
         operator = plan.Variable(schema, name, self._plan, None if initial is None else initial.operator)

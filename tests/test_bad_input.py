@@ -179,6 +179,13 @@ def test_a_loop_variable_that_is_never_set_is_named(engine: tk.Engine) -> None:
     assert contents(engine) == before
 
 
+def test_a_variable_cannot_begin_with_what_its_own_loop_makes(engine: tk.Engine) -> None:
+    with tk.Loop("own") as loop:
+        first = loop.variable("first", initial=engine.table("edges"))
+        with pytest.raises(tk.IncorrectError, match="'own'.*'second' begins with"):
+            loop.variable("second", initial=first.distinct())
+
+
 def test_a_loop_variable_is_set_once(engine: tk.Engine) -> None:
     with tk.Loop("twice") as loop:
         x = loop.variable("x", initial=engine.table("edges"))
