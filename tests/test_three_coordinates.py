@@ -92,7 +92,7 @@ class GridRenderer(Renderer):
         stream = self.entered(operator.source.operator, scope)
         node = Delay(scope, self.shards)
         stream.feed(node)
-        return Stream(scope, [(node.port, (), 0)])
+        return Stream(scope, [(node.port, (), 0)], None)
 
 
 class GridBrute(Brute):

@@ -144,22 +144,26 @@ class Arrange(Node):
         prepare: Callable[[Chunk], Chunk] | None = None,
         data: int | None = None,
         diffs: int = 1,
+        settled: bool = False,
     ) -> None:
-        """`prepare` brings a chunk's columns into the order of the trace; `key` leading columns decide the shard."""
+        """`prepare` brings a chunk's columns into the order of the trace; `key` leading columns decide the shard. What is
+        `settled` comes in at the right shard already.
+        """
         super().__init__(scope, shards, name)
         width = len(columns) if data is None else data
         self.trace = Trace(width, self.times, diffs, shards, self.flow.effort)
         self.flow.traces.append(self.trace)
         self.arranged = Arranged(self.trace, scope, columns, key, imported=False)
         self.prepare = prepare
+        self.settled = settled or shards == 1
         self.key = np.arange(key, dtype=np.int64)
         self.buffer = Buffer(shards, width, self.times, diffs)
 
     def exchange(self, shard: int, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
         if self.prepare is not None:
             chunk = self.prepare(chunk)
-        if self.shards == 1:
-            outbox.append((self, 0, chunk, moment))
+        if self.settled:
+            outbox.append((self, shard, chunk, moment))
         else:
             exchange_by(self, self.key, chunk, moment, outbox)
 

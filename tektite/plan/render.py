@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tektite.dataflow import arrange, between, loop, reduce
 from tektite.dataflow import join as join_node
@@ -49,23 +49,30 @@ class Catalog(Protocol):
         """The arrangement whose changes are the collection's."""
 
 
+T = TypeVar("T")
+Columns = tuple[int, ...]
+Part = tuple[Port, tuple[Step, ...], int]
+
+
 class Stream:
     """A collection as chunks: the ports it comes from, each with the linear steps on the way."""
 
-    def __init__(self, scope: Scope, parts: Sequence[tuple[Port, tuple[Step, ...], int]]) -> None:
+    def __init__(self, scope: Scope, parts: Sequence[Part], placed: Columns | None) -> None:
+        """`placed` says by the hash of which columns each row's shard was chosen; None if by none of the stream's."""
         self.scope = scope
         self.parts = tuple(parts)
+        self.placed = placed
 
-    def then(self, step: Step) -> Stream:
-        """The stream with one more step."""
-        return Stream(self.scope, [(port, (*steps, step), lift) for port, steps, lift in self.parts])
+    def then(self, step: Step, placed: Columns | None) -> Stream:
+        """The stream with one more step, after which rows are `placed` as said."""
+        return Stream(self.scope, [(port, (*steps, step), lift) for port, steps, lift in self.parts], placed)
 
     def enter(self, scope: Scope) -> Stream:
         """The stream as seen from an inner scope."""
         levels = scope.depth - self.scope.depth
         if not levels:
             return self
-        return Stream(scope, [(port, steps, lift + levels) for port, steps, lift in self.parts])
+        return Stream(scope, [(port, steps, lift + levels) for port, steps, lift in self.parts], self.placed)
 
     def feed(self, target: Node) -> None:
         """Connect the stream to a node."""
@@ -131,13 +138,13 @@ class Renderer:
             case plan.MapBatches():
                 step = FunctionStep(operator.function, operator.input.schema, operator.schema, operator.many,
                                     self.dictionary, self.flow.name)  # fmt: skip
-                return self.stream(operator.input).then(step)
+                return self.stream(operator.input).then(step, None)
             case plan.Concat():
                 scope = self.scope(operator)
-                parts = [part for p in operator.parts for part in self.entered(p, scope).parts]
-                return Stream(scope, parts)
+                return together(scope, [self.entered(part, scope) for part in operator.parts])
             case plan.Negate():
-                return self.stream(operator.input).then(NegateStep())
+                stream = self.stream(operator.input)
+                return stream.then(NegateStep(), stream.placed)
             case plan.Arrange():
                 return self._changes(self.arranged(operator, operator.key, None))
             case plan.Join():
@@ -163,11 +170,7 @@ class Renderer:
 
     def _changes(self, arranged: Arranged) -> Stream:
         node = arrange.Changes(arranged.scope, self.shards, arranged, "changes")
-        stream = Stream(arranged.scope, [(node.port, (), 0)])
-        columns = arranged.columns
-        if columns != tuple(range(len(columns))):
-            stream = stream.then(SelectStep([columns.index(c) for c in range(len(columns))]))
-        return stream
+        return in_order(node, arranged)
 
     def _project(self, operator: plan.Project) -> Stream:
         outputs, predicate, source = operator.outputs, operator.predicate, operator.input
@@ -179,10 +182,13 @@ class Renderer:
                 predicate = source.predicate if predicate is None else source.predicate & predicate
             source = source.input
         source = self._prune(source, (*outputs, predicate))
-        if predicate is None and all(o.op == "col" for o in outputs):
-            return self.stream(source).then(SelectStep([source.schema.index(o.params[0]) for o in outputs]))
+        stream = self.stream(source)
+        kept = [source.schema.index(o.params[0]) if o.op == "col" else -1 for o in outputs]
+        placed = None if stream.placed is None else first_places(kept, [(column,) for column in stream.placed])
+        if predicate is None and -1 not in kept:
+            return stream.then(SelectStep(kept), placed)
         program = compile_program(outputs, predicate, source.schema.positions, self.dictionary)
-        return self.stream(source).then(ProgramStep(program, len(source.schema.names), self.flow.name))
+        return stream.then(ProgramStep(program, len(source.schema.names), self.flow.name), placed)
 
     def _prune(self, source: plan.Operator, readers: Sequence[Expr | None]) -> plan.Operator:
         """A join that produces only the columns that its one reader looks at; any other operator as it is."""
@@ -239,7 +245,14 @@ class Renderer:
                 output = self._node(operator).output
                 if self._serves(output, lead, sharded_by, key):
                     return output
-        return self.arrange_anew(operator, lead, key if sharded_by is None else sharded_by)
+        if sharded_by is None:
+            sharded_by = self._shard_columns(operator, lead, key)
+        return self.arrange_anew(operator, lead, sharded_by)
+
+    def _shard_columns(self, operator: plan.Operator, lead: Columns, key: int) -> int:
+        """By how many leading columns to shard: by those that rows are placed by already, if the key begins with them."""
+        placed = self.stream(operator).placed
+        return len(placed) if placed and len(placed) <= key and lead[: len(placed)] == placed else key
 
     def arrange_anew(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int) -> Arranged:
         """An arrangement of the operator's stream that is this dataflow's own."""
@@ -254,7 +267,10 @@ class Renderer:
             def select(chunk):  # type: ignore[no-untyped-def]
                 return chunk.select(spec)
 
-        node = arrange.Arrange(stream.scope, self.shards, columns, sharded_by, f"arrange by {lead}", select)
+        settled = stream.placed == lead[:sharded_by]
+        node = arrange.Arrange(
+            stream.scope, self.shards, columns, sharded_by, f"arrange by {lead}", select, settled=settled
+        )
         stream.feed(node)
         return node.arranged
 
@@ -287,20 +303,25 @@ class Renderer:
         node = join_node.Join(
             scope, self.shards, arranged_left, arranged_right, key, output, "join", operator.nulls_match
         )
-        stream = Stream(scope, [(node.port, (), 0)])
+        keys = zip(arranged_left.columns[: arranged_left.sharded_by], arranged_right.columns, strict=False)
+        stream = Stream(scope, [(node.port, (), 0)], first_places(produced, [((0, a), (1, b)) for a, b in keys]))
         for side, source, predicate in filters:
             if predicate is not None:
                 names = source.schema.names
                 positions = {names[c]: (at, source.schema.types[c]) for at, (s, c) in enumerate(produced) if s == side}
                 stream = self._filtered(stream, predicate, positions, len(produced))
-        return stream if len(produced) == len(wanted) else stream.then(SelectStep(range(len(wanted))))
+        if len(produced) == len(wanted):
+            return stream
+        placed = stream.placed
+        kept = placed if placed is not None and all(c < len(wanted) for c in placed) else None
+        return stream.then(SelectStep(range(len(wanted))), kept)
 
     def _filtered(self, stream: Stream, predicate: Expr, positions: dict[str, tuple[int, Type]], width: int) -> Stream:
         """A stream's rows for which a predicate over some of its columns is true, with all their columns."""
         unnamed = {f" {at}": (at, Int) for at in range(width)}
         outputs = [col(name) for name in unnamed]
         program = compile_program(outputs, predicate, positions | unnamed, self.dictionary)
-        return stream.then(ProgramStep(program, width, self.flow.name))
+        return stream.then(ProgramStep(program, width, self.flow.name), stream.placed)
 
     def _range_filter(self, operator: plan.RangeFilter) -> Stream:
         scope = self.scope(operator)
@@ -313,15 +334,11 @@ class Renderer:
         floats = operator.schema.types[operator.column] == Float
         node = between.RangeFilter(scope, self.shards, rows, bounds, key, operator.comparison, floats,
                                    bounds.columns.index(operator.bound), output, "range filter")  # fmt: skip
-        return Stream(scope, [(node.port, (), 0)])
+        return Stream(scope, [(node.port, (), 0)], rows.columns[: rows.sharded_by])
 
     def _reduced(self, operator: plan.Operator) -> Stream:
         node = self._node(operator)
-        stream = Stream(node.scope, [(node.port, (), 0)])
-        columns = node.output.columns
-        if columns != tuple(range(len(columns))):
-            stream = stream.then(SelectStep([columns.index(c) for c in range(len(columns))]))
-        return stream
+        return in_order(node, node.output)
 
     def _node(self, operator: plan.Operator) -> reduce.ReduceNode:
         node = self._nodes.get(operator)
@@ -367,9 +384,20 @@ class Renderer:
             op = reduce.linear([("count", 0)] * len(operator.aggregates))
             return reduce.BuiltinReduce(arranged, self.shards, len(key), op, columns, "aggregate")
         stream = self.stream(source)
+        placed = stream.placed
+        sharded_by = len(placed) if placed and key[: len(placed)] == placed else len(key)
         accumulate = Accumulate(key, operator.aggregates, source.schema, stream.scope.depth + 1)
-        node = arrange.Arrange(stream.scope, self.shards, tuple(range(accumulate.data)), len(key), "accumulate",
-                               accumulate, accumulate.data, accumulate.diffs)  # fmt: skip
+        node = arrange.Arrange(
+            stream.scope,
+            self.shards,
+            tuple(range(accumulate.data)),
+            sharded_by,
+            "accumulate",
+            accumulate,
+            accumulate.data,
+            accumulate.diffs,
+            settled=placed == key[:sharded_by],
+        )
         stream.feed(node)
         op = reduce.linear(accumulate.kinds)
         return reduce.BuiltinReduce(node.arranged, self.shards, len(key), op, columns, "aggregate")
@@ -382,9 +410,10 @@ class Renderer:
         variables = {}
         for variable in of.variables:
             node = loop.Variable(scope, self.shards, len(variable.schema.names), variable.name)
-            stream = Stream(scope, [(node.port, (), 0)])
+            # Feedback is placed by the hash of the whole row.
+            stream = Stream(scope, [(node.port, (), 0)], tuple(range(len(variable.schema.names))))
             if variable.initial is not None:
-                stream = Stream(scope, [*stream.parts, *self.entered(variable.initial, scope).parts])
+                stream = together(scope, [stream, self.entered(variable.initial, scope)])
             self._streams[variable] = stream
             variables[variable] = node
         for variable, node in variables.items():
@@ -393,13 +422,36 @@ class Renderer:
                 raise IncorrectError(f"loop {of.name!r}: variable {variable.name!r} was never set")
             self.entered(definition, scope).feed(node)
             if variable.initial is not None:
-                self.entered(variable.initial, scope).then(NegateStep()).feed(node)
+                self.entered(variable.initial, scope).then(NegateStep(), None).feed(node)
         for leave in of.leaves:
             inner = self.entered(leave.inner, scope)
             assert scope.parent is not None
             out = loop.Leave(scope.parent, self.shards, len(leave.schema.names), "leave")
             inner.feed(out)
-            self._streams[leave] = Stream(scope.parent, [(out.port, (), 0)])
+            self._streams[leave] = Stream(scope.parent, [(out.port, (), 0)], inner.placed)
+
+
+def together(scope: Scope, streams: Sequence[Stream]) -> Stream:
+    """Streams of one scope as one."""
+    places = {stream.placed for stream in streams}
+    parts = [part for stream in streams for part in stream.parts]
+    return Stream(scope, parts, places.pop() if len(places) == 1 else None)
+
+
+def in_order(node: Node, arranged: Arranged) -> Stream:
+    """What a node emits in the order of an arrangement's columns, in the order of the collection's."""
+    columns = arranged.columns
+    placed = columns[: arranged.sharded_by]
+    stream = Stream(node.scope, [(node.port, (), 0)], placed)
+    if columns == tuple(range(len(columns))):
+        return stream
+    return stream.then(SelectStep([columns.index(c) for c in range(len(columns))]), placed)
+
+
+def first_places(columns: Sequence[T], wanted: Sequence[Sequence[T]]) -> Columns | None:
+    """For each wanted entry the first place among `columns` that holds one of its alternatives; None if one has none."""
+    places = [next((at for at, c in enumerate(columns) if c in alternatives), None) for alternatives in wanted]
+    return None if None in places else tuple(place for place in places if place is not None)
 
 
 def look_through(operator: plan.Operator) -> tuple[plan.Operator, list[int], Expr | None]:
