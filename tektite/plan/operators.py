@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tektite.errors import IncorrectError
 from tektite.expr import Expr
 from tektite.schema import Schema
-
-if TYPE_CHECKING:
-    from tektite.dataflow.arrange import Arranged
-    from tektite.dataflow.flow import Source
 
 
 @dataclass(eq=False, frozen=True)
@@ -106,26 +102,23 @@ def count_uses(root: Operator) -> dict[Operator, int]:
     return uses
 
 
-class Readable:
-    """Something with a maintained history that plans can read: an input, or a view's result."""
+class Readable(Protocol):
+    """What a plan can read: an input, or a view's result."""
 
-    name: str
-    source: Source
+    @property
+    def name(self) -> str:
+        """What people call it."""
 
-    def arranged(self, key: tuple[int, ...]) -> tuple[Source, Arranged]:
-        """An arrangement with these leading columns: one that exists, or a new one in the catalog."""
-        raise NotImplementedError
-
-    def changes(self) -> tuple[Source, Arranged]:
-        """The arrangement to follow for the stream of changes."""
-        raise NotImplementedError
+    @property
+    def is_stream(self) -> bool:
+        """Whether it keeps no history: only its changes can be read."""
 
 
 @dataclass(eq=False, frozen=True)
 class Read(Operator):
     """The collection of an input or a view."""
 
-    readable: Any
+    readable: Readable
 
     def parameters(self) -> tuple[Any, ...]:
         return (id(self.readable),)
