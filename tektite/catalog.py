@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tektite.dataflow.flow import Dataflow, Source
+from tektite.errors import ConflictError
 from tektite.plan import operators as plan
 from tektite.plan.render import Renderer
 from tektite.trace.trace import Hold, Trace
@@ -33,7 +34,12 @@ class Entry:
     sharded_by: int
     flow: Dataflow | None
     hold: Hold | None = None
-    readers: list[str] = field(default_factory=list)
+    readers: list[Dataflow] = field(default_factory=list)
+
+    @property
+    def usable(self) -> bool:
+        """Whether the dataflow that was made for it still runs."""
+        return self.flow is None or self.flow.failure is None
 
     def serves(self, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
         """Whether the arrangement begins with these columns and is sharded as asked."""
@@ -70,7 +76,7 @@ class Catalog:
     ) -> Entry | None:
         """An arrangement of the collection that serves, if there is one."""
         for entry in self.entries:
-            if entry.collection == collection and entry.serves(lead, sharded_by, key):
+            if entry.collection == collection and entry.usable and entry.serves(lead, sharded_by, key):
                 return entry
         return None
 
@@ -80,10 +86,14 @@ class Catalog:
         names = operator.schema.names
         name = f"{described} by ({', '.join(names[c] for c in lead)})"
         flow = self.new_flow(name)
-        scribe = Scribe(self, name)
-        renderer = Renderer(flow, scribe, self.dictionary, operator)
         inner = operator.input if isinstance(operator, plan.Arrange) else operator
-        arranged = renderer.arrange_anew(inner, lead, key if sharded_by is None else sharded_by)
+        try:
+            renderer = Renderer(flow, Scribe(self, flow), self.dictionary, operator)
+            arranged = renderer.arrange_anew(inner, lead, key if sharded_by is None else sharded_by)
+        except BaseException:
+            flow.drop()
+            self.release(flow)
+            raise
         flow.settle_start()
         entry = Entry(
             name, collection, flow, arranged.trace, arranged.columns, tuple(names[c] for c in arranged.columns),
@@ -95,7 +105,7 @@ class Catalog:
         self.coordinator.finish(flow)
         return entry
 
-    def release(self, reader: str) -> None:
+    def release(self, reader: Dataflow) -> None:
         """A reader is gone: drop what was made for readers and has none left."""
         for entry in list(self.entries):
             if reader in entry.readers:
@@ -110,30 +120,25 @@ class Catalog:
             entry.hold.drop()
         assert entry.flow is not None
         self.coordinator.remove(entry.flow)
-        self.release(entry.name)
+        self.release(entry.flow)
 
 
 class Scribe:
     """The catalog as one reader sees it: notes what the reader uses."""
 
-    def __init__(self, catalog: Catalog, reader: str) -> None:
+    def __init__(self, catalog: Catalog, reader: Dataflow) -> None:
         self.catalog = catalog
         self.reader = reader
-        self.created: list[Entry] = []
-        self.shared: list[Entry] = []
 
     def arrangement(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:
         entry = self.catalog.find(fingerprint(operator), lead, sharded_by, key)
-        if entry is None:
-            entry = self.catalog.make(operator, lead, sharded_by, key)
-            self.created.append(entry)
-        else:
-            self.shared.append(entry)
-        return self._note(entry)
+        return self._note(entry or self.catalog.make(operator, lead, sharded_by, key))
 
     def changes(self, operator: plan.Read) -> Entry:
         entry = self.catalog.find(fingerprint(operator), (), None, 1 << 30)
-        assert entry is not None, "a readable collection always has its base arrangement"
+        if entry is None:
+            name = operator.readable.name
+            raise ConflictError(f"{name!r} cannot be read: it was dropped")
         return self._note(entry)
 
     def _note(self, entry: Entry) -> Entry:

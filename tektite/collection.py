@@ -118,11 +118,11 @@ class Collection:
         schema = Schema({name: self._type(expression) for name, expression in outputs})
         return self._new(plan.Project(schema, self.operator, tuple(e for _, e in outputs), predicate))
 
-    def map_batches(self, function: Callable[[Any], Any], **columns: types.Type) -> Collection:
+    def map_batches(self, function: Callable[[Any], Any], /, **columns: types.Type) -> Collection:
         """A pure Python function from an Arrow table to one with as many rows, and the columns given."""
         return self._new(plan.MapBatches(Schema(columns), self.operator, function, many=False))
 
-    def flat_map(self, function: Callable[[Any], Any], **columns: types.Type) -> Collection:
+    def flat_map(self, function: Callable[[Any], Any], /, **columns: types.Type) -> Collection:
         """A pure Python function from an Arrow table to (table, row numbers): any number of rows for each row given.
 
         >>> import numpy as np, pyarrow as pa, tektite as tk
@@ -519,7 +519,7 @@ class Loop:
     def __exit__(self, *_: object) -> None:
         _loops.reset(self._token)
 
-    def variable(self, name: str, initial: Collection | None = None, **columns: types.Type) -> LoopVariable:
+    def variable(self, name: str, /, initial: Collection | None = None, **columns: types.Type) -> LoopVariable:
         """A variable with the columns given, or those of its initial collection; empty in round 0 without one."""
         if (initial is None) == (not columns):
             raise IncorrectError(f"variable {name!r} needs either an initial collection or columns")
@@ -554,6 +554,12 @@ class LoopVariable(Collection):
     def set(self, definition: Collection) -> None:
         """Say what the variable is in the next round."""
         definitions = self.variable.of.definitions
+        loop = definition.operator.loop
+        if loop is not None and not loop.encloses(self.variable.of):
+            raise IncorrectError(
+                f"loop {self.variable.of.name!r}: the definition of {self.variable.name!r} belongs to loop {loop.name!r}; "
+                "leave that first"
+            )
         if self.variable in definitions:
             raise ConflictError(f"loop {self.variable.of.name!r}: variable {self.variable.name!r} is set already")
         if definition.schema.types != self.schema.types:

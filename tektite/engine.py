@@ -102,9 +102,9 @@ class Engine:
         every removed row up, to refuse the removal of one that is not there; `checked=False` trusts the caller instead.
         """
         self._check_name(name)
-        if any(isinstance(option, Type) for option in (key, semantics, stream)):
+        if any(isinstance(option, Type) for option in (key, semantics, stream, checked)):
             raise IncorrectError(
-                f"input {name!r}: key, semantics and stream are options; pass columns of these names in a dict"
+                f"input {name!r}: key, semantics, stream and checked are options; pass columns of these names in a dict"
             )
         if semantics not in SEMANTICS:
             raise IncorrectError(f"input {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
@@ -138,6 +138,8 @@ class Engine:
         going = [i for i in self._inputs.values() if not i.closed]
         latest = max((i.low for i in going), default=self._epoch)
         target = max(latest, self._epoch) + 1 if to is None else to
+        if not isinstance(target, int):
+            raise IncorrectError(f"a time is an integer, not {target!r}")
         if target < latest:
             raise IncorrectError(f"cannot advance to {target}: an input has closed the epochs before {latest}")
         self.close_epochs(dict.fromkeys(going, target))
@@ -218,9 +220,8 @@ class Engine:
             )
         keys = collection._columns(key)
         flow = self._catalog.new_flow(name)
-        scribe = Scribe(self._catalog, name)
         try:
-            renderer = Renderer(flow, scribe, self.dictionary, operator)
+            renderer = Renderer(flow, Scribe(self._catalog, flow), self.dictionary, operator)
             lead = keys or renderer.any_order(operator, len(operator.schema.names))[:1]
             arranged = renderer.arranged(operator, lead, None)
             flow.settle_start()
@@ -229,7 +230,7 @@ class Engine:
                 view.call_on_change(on_change, Changes(view, history=True))
         except BaseException:
             flow.drop()
-            self._catalog.release(name)
+            self._catalog.release(flow)
             raise
         self._views[name] = view
         names = tuple(operator.schema.names[c] for c in view.columns)
@@ -253,16 +254,19 @@ class Engine:
         held = self.bytes
         view.release()
         self._coordinator.remove(view.flow)
-        self._catalog.release(name)
+        self._catalog.release(view.flow)
         del self._views[name]
         if held - self.bytes >= 8 * memory.BULK:
+            gc.collect()  # a dataflow's nodes refer to each other
             memory.give_back()
 
     def _forget(self, what: Input | View, kind: str) -> None:
         """Take an input or a view out of the catalog, if nobody reads it."""
         entry = next(e for e in self._catalog.entries if e.source is what)
         if entry.readers:
-            raise ConflictError(f"cannot drop {kind} {what.name!r}: {', '.join(map(repr, entry.readers))} read it")
+            raise ConflictError(
+                f"cannot drop {kind} {what.name!r}: {', '.join(repr(r.name) for r in entry.readers)} read it"
+            )
         self._catalog.entries.remove(entry)
 
     def view(self, name: str) -> View:
@@ -280,6 +284,8 @@ class Engine:
 
     def hold(self, what: Input | View, at: int | None = None) -> Held:
         """Keep every time from `at` on (the last closed epoch, where left out) readable until the hold is released."""
+        if what.is_stream:
+            raise ConflictError(f"{what.name!r} keeps no history that could be held")
         since = min((t[0] for t in what.trace.since()), default=0)
         epoch = max(what.low - 1, 0) if at is None else at
         if epoch < since:
@@ -295,7 +301,7 @@ class Engine:
             found.append(
                 ArrangementInfo(
                     entry.name, entry.column_names, trace.rows, trace.batches, trace.bytes, since, entry.source.low,
-                    tuple(entry.readers),
+                    tuple(reader.name for reader in entry.readers),
                 )
             )  # fmt: skip
         return found

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tektite.engine import Engine
     from tektite.schema import Schema
 
+LARGEST_DIFF = 2**48
 SEMANTICS = ("bag", "set", "upsert")
 
 Batches = list[Chunk | None]
@@ -77,7 +78,7 @@ class Input(Collection):
         self.key_columns = tuple(range(width)) if semantics == "set" else tuple(key)
         lead = tuple(key)
         self.columns = (*lead, *(c for c in range(width) if c not in lead))
-        self.sharded_by = min(1 if semantics == "bag" and not key else len(lead), width)
+        self.sharded_by = min(len(lead) or 1, width)
         self.trace = Trace(width, 1, 1, engine.workers, engine.merging)
         self.hold = None if stream else Hold(self.trace, self._last_closed)
         self._order = np.array(self.columns, np.int64)
@@ -123,6 +124,8 @@ class Input(Collection):
         words = self.schema.encode(data, self.engine.dictionary)
         rows = words.shape[1]
         by = None if diffs is None else self._integers(diffs, rows, "diffs")
+        if by is not None and rows and max(int(by.max()), -int(by.min())) > LARGEST_DIFF:
+            raise IncorrectError(f"input {self.name!r}: a diff is at most {LARGEST_DIFF}, so that sums of them fit")
         at = None if times is None else self._integers(times, rows, "times")
         if not rows:
             return
@@ -165,10 +168,15 @@ class Input(Collection):
     def _encode_keys(self, data: Any) -> Words:
         """Rows to remove from an upsert input: whole rows, or keys alone. Other columns become NULL."""
         keys = self.schema.select(*(self.schema.names[c] for c in self.key_columns))
+        if not hasattr(data, "__len__"):
+            data = list(data)
         try:
             words = self.schema.encode(data, self.engine.dictionary)
-        except TektiteError:
-            found = keys.encode(data, self.engine.dictionary)
+        except TektiteError as error:
+            try:
+                found = keys.encode(data, self.engine.dictionary)
+            except TektiteError:
+                raise error from None
             words = np.full((len(self.schema.names), found.shape[1]), -(2**63), np.int64)
             words[list(self.key_columns)] = found
         return words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,6 +52,7 @@ class View(Collection):
         self.hold = Hold(self.trace, self._last_closed) if keep else None
         self.dropped = False
         self._subscriptions: list[Changes] = []
+        flow.on_failed.append(self._let_go)
 
     def _last_closed(self) -> tuple[tuple[int, ...], ...]:
         return ((max(self.flow.low - 1, 0),),)
@@ -165,8 +167,11 @@ class View(Collection):
         self.engine.drop(self.name)
 
     def release(self) -> None:
-        """Let go of the trace and of all subscriptions."""
+        """Let go of the trace and of all subscriptions, for good."""
         self.dropped = True
+        self._let_go()
+
+    def _let_go(self) -> None:
         for subscription in list(self._subscriptions):
             subscription.close()
         if self.hold is not None:
@@ -186,6 +191,7 @@ class Changes:
         self.view = view
         self.start = max(view.low - 1, view.first)
         self.handle = Handle(view.trace, None)
+        self._told: deque[Change] = deque()
         if not history:
             self.start = view.low
             for shard in range(view.trace.shards):
@@ -211,11 +217,11 @@ class Changes:
         self.view._check()
         self.view.engine.finish(self.view)
         self.view._check()
-        table = self.table()
-        columns = [column.to_pylist() for column in table.columns]
+        columns = [column.to_pylist() for column in self.table().columns]
         width = len(self.view.schema.names)
-        for values in zip(*columns, strict=True):
-            yield Change(values[:width], values[width], values[width + 1])
+        self._told.extend(Change(v[:width], v[width], v[width + 1]) for v in zip(*columns, strict=True))
+        while self._told:
+            yield self._told.popleft()
 
     def close(self) -> None:
         """Stop collecting changes."""

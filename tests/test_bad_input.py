@@ -102,6 +102,9 @@ CASES: dict[str, tuple[Call, type[tk.TektiteError], str]] = {
         "same column types",
     ),
     "a snapshot of the past": (lambda e: e.view("degrees").snapshot(at=7), tk.IncorrectError, "not at 7"),
+    "an epoch that is no integer": (lambda e: e.advance(2.5), tk.IncorrectError, "2.5"),
+    "a huge diff": (lambda e: e.table("edges").update([(1, 2)], diffs=[2**62]), tk.IncorrectError, "diff is at most"),
+    "a column named like an option": (lambda e: e.input("x", checked=tk.Bool), tk.IncorrectError, "checked"),
     "going back": (lambda e: e.advance(0), tk.IncorrectError, "cannot advance to 0"),
 }
 

@@ -62,7 +62,7 @@ class Delay(Node):
         def work(shard: int, outbox: Outbox) -> None:
             for at, chunk in waiting:
                 if at == shard:
-                    emit_by_moment(self.port, shard, chunk.select(self.retime), 2, moment, 3, outbox)
+                    emit_by_moment(self.port, shard, chunk.select(self.retime), 2, 3, outbox)
 
         self.each_shard(work, 0)
 
@@ -153,7 +153,7 @@ class Grid:
             self.result = inner.leave(result) if leave else result
         catalog = self.engine._catalog
         self.flow = catalog.new_flow("grid")
-        renderer = GridRenderer(self.flow, Scribe(catalog, "grid"), self.engine.dictionary, self.result.operator)
+        renderer = GridRenderer(self.flow, Scribe(catalog, self.flow), self.engine.dictionary, self.result.operator)
         stream = renderer.stream(self.result.operator)
         self.capture = Capture(stream.scope, self.engine.workers, len(self.result.schema.names))
         stream.feed(self.capture)

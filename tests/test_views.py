@@ -151,6 +151,71 @@ def test_an_explicit_arrangement_of_a_derived_collection_is_shared() -> None:
     assert len(engine.arrangements()) == before + 2
 
 
+def test_collections_that_differ_in_what_a_name_means_do_not_share() -> None:
+    engine, edges = graph()
+    edges.insert([(1, 2)])
+    engine.advance()
+    first = edges.select(a="src", b="dst").select(x="a").arrange(by="x")
+    second = edges.select(b="src", a="dst").select(x="a").arrange(by="x")
+    assert engine.install("first", first).rows() == [(1,)]
+    assert engine.install("second", second).rows() == [(2,)]
+
+
+def test_dropping_one_reader_of_a_derived_arrangement_leaves_the_other() -> None:
+    engine, edges = graph()
+    base = edges.filter(tk.col("src") > 0).arrange(by="src")
+    one = engine.install("one", base.select("src", x=tk.col("dst") + 1).arrange(by="src"))
+    two = engine.install("two", base.select("src", x=tk.col("dst") + 2).arrange(by="src"))
+    one.drop()
+    edges.insert([(1, 2)])
+    engine.advance()
+    assert two.rows() == [(1, 4)]
+
+
+def test_an_interrupt_stops_the_view_it_hits_and_no_other() -> None:
+    engine, edges = graph()
+    other = engine.install("other", edges)
+
+    def interrupt(table: pa.Table) -> pa.Table:
+        raise KeyboardInterrupt
+
+    edges.insert([(1, 2)])
+    engine.advance()
+    with pytest.raises(KeyboardInterrupt):
+        engine.install("hit", edges.inspect(interrupt))
+    assert other.rows() == [(1, 2)]
+    edges.insert([(2, 3)])
+    engine.advance()
+    assert sorted(other.rows()) == [(1, 2), (2, 3)]
+
+
+def test_what_a_broken_off_iteration_did_not_see_comes_next_time() -> None:
+    engine, edges = graph()
+    changes = engine.install("all", edges).changes()
+    edges.insert([(i, i) for i in range(5)])
+    engine.advance()
+    for change in changes:
+        if change.row == (1, 1):
+            break
+    assert [change.row for change in changes] == [(2, 2), (3, 3), (4, 4)]
+
+
+def test_a_reader_that_is_always_behind_keeps_few_batches() -> None:
+    engine, edges = graph()
+    slow = engine.input("slow", src=tk.Int)
+    view = engine.install("both", edges.join(slow, on="src"))
+    for epoch in range(100):
+        edges.insert([(epoch % 7, epoch)])
+        edges.advance(epoch + 2)
+        slow.insert([(epoch % 7,)])
+        slow.advance(epoch + 1)
+    engine.finish(view)
+    assert max(len(pin.batches) for handle in view.flow.handles for pin in handle.pins) <= 25
+    slow.advance(edges.epoch)
+    expected = sum(1 for e in range(100) for s in range(100) if e % 7 == s % 7)
+    assert sum(view.multiplicities().values()) == expected
+
+
 def test_views_are_built_on_views() -> None:
     engine, edges = graph(turn=0.0)
     degrees = engine.install("degrees", edges.count(by="src"))

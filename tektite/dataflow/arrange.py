@@ -171,6 +171,9 @@ class Arrange(Node):
         self.buffer.add(shard, chunk, moment, self.flow.low)
         self.scope.schedule(self.position, moment)
 
+    def clear(self) -> None:
+        self.buffer.clear()
+
     def run(self, moment: Moment) -> None:
         waiting = self.buffer.take(moment)
         if waiting is None:

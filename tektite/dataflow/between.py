@@ -70,6 +70,10 @@ class RangeFilter(Node):
         self.spec = np.array(output, np.int64)
         self.tasks: list[deque[Task]] = [deque() for _ in range(shards)]
 
+    def clear(self) -> None:
+        for tasks in self.tasks:
+            tasks.clear()
+
     def run(self, moment: Moment) -> None:
         rows, bounds = self.readers
         # What is left of an earlier run has at least one more piece to make.
@@ -99,7 +103,7 @@ class RangeFilter(Node):
             if task.state[DONE] and self._is_written(task):
                 tasks.popleft()
             pieces += 1
-            emit_by_moment(self.port, shard, Chunk(head, buf), len(self.spec), self.scope.moment, self.times, outbox)
+            emit_by_moment(self.port, shard, Chunk(head, buf), len(self.spec), self.times, outbox)
 
     def _is_written(self, task: Task) -> bool:
         return bool(task.state[NEXT] * (self.times + 4) >= len(task.found))

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from tektite.dataflow.graph import Outbox, Scope, run_agenda
 from tektite.errors import FaultError, TektiteError
-from tektite.times import Frontier
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tektite.dataflow.arrange import Reader
-    from tektite.trace.trace import Handle, Trace
+    from tektite.trace.trace import Handle, Hold, Trace
 
 
 class Executor(Protocol):
@@ -69,7 +68,9 @@ class Dataflow:
         self.imports: list[Reader] = []
         self.handles: list[Handle] = []
         self.traces: list[Trace] = []
+        self.holds: list[Hold] = []
         self.on_swept: list[Callable[[], None]] = []
+        self.on_failed: list[Callable[[], None]] = []
         self.first = 0
         self.low = 0
         self.high = 0
@@ -114,8 +115,11 @@ class Dataflow:
                     break
                 if time.perf_counter() > deadline:
                     return self.failure is not None or self.available() <= self.low
-        except Exception as error:
+        except BaseException as error:
+            # Half a node's work may be done: after an interrupt, too, the dataflow cannot go on.
             self.fail(error)
+            if not isinstance(error, Exception):
+                raise
         return True
 
     def _begin(self) -> bool:
@@ -141,7 +145,7 @@ class Dataflow:
         for callback in self.on_swept:
             callback()
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         """Stop for good, letting go of everything held; the error is what users of the result will see."""
         if isinstance(error, TektiteError):
             self.failure = error
@@ -150,15 +154,16 @@ class Dataflow:
             self.failure.__cause__ = error
         self.running = False
         self.drop()
-
-    def hold(self) -> Frontier:
-        """The frontier at which the dataflow reads traces of the outermost scope."""
-        return ((self.low,),)
+        for callback in self.on_failed:
+            callback()
 
     def drop(self) -> None:
-        """Release every handle and all that waits."""
+        """Release every handle, every hold and all that waits."""
         for handle in self.handles:
             handle.drop()
         self.handles.clear()
+        for hold in self.holds:
+            hold.drop()
+        self.holds.clear()
         self.traces.clear()
         self.root.clear()

@@ -135,8 +135,7 @@ class Scope:
         self._agenda.clear()
         self.rest()
         for member in self.body:
-            if isinstance(member, Scope):
-                member.clear()
+            member.clear()
 
 
 class Port:
@@ -219,6 +218,9 @@ class Node:
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         """Take in a chunk, and make sure that the agenda knows."""
         raise NotImplementedError(f"{self.name} takes no chunks")
+
+    def clear(self) -> None:  # noqa: B027
+        """Forget what waits here."""
 
     def run(self, moment: Moment) -> None:
         """Do everything that waits at `moment`, or a bounded part of it and schedule the rest."""

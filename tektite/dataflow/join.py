@@ -68,9 +68,13 @@ class Join(Node):
         self.data = len(output)
         self.tasks: list[deque[Task]] = [deque() for _ in range(shards)]
 
+    def clear(self) -> None:
+        for tasks in self.tasks:
+            tasks.clear()
+
     def run(self, moment: Moment) -> None:
         left, right = self.readers
-        rows = 0
+        rows = PIECE * sum(map(len, self.tasks))
         for shard in range(self.shards):
             _, delta_left, new_left = left.take(shard)
             old_right, delta_right, _ = right.take(shard)
@@ -98,10 +102,10 @@ class Join(Node):
             if task.state[0] == 1:
                 tasks.popleft()
             pieces += 1
-            emit_by_moment(self.port, shard, Chunk(head, buf), self.data, self.scope.moment, self.times, outbox)
+            emit_by_moment(self.port, shard, Chunk(head, buf), self.data, self.times, outbox)
 
 
-def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, moment: Moment, times: int, outbox: Outbox) -> None:
+def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, times: int, outbox: Outbox) -> None:
     """Emit rows whose rounds may differ, cut into parts of one moment each."""
     if not chunk.n:
         return

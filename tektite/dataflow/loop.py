@@ -26,7 +26,7 @@ class Variable(Node):
 
     def exchange(self, shard: int, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
         """Equal rows have to meet in one shard, or a change and its retraction could circulate for ever."""
-        if self.shards == 1 or not self.data:
+        if self.shards == 1:
             outbox.append((self, 0, chunk, moment))
         else:
             exchange_by(self, self.row, chunk, moment, outbox)
@@ -36,6 +36,9 @@ class Variable(Node):
         following = (*moment[:-1], moment[-1] + 1)
         self.buffer.add(shard, Chunk(head, (chunk.keep, buf)), following, self.flow.low)
         self.scope.schedule(self.position, following)
+
+    def clear(self) -> None:
+        self.buffer.clear()
 
     def run(self, moment: Moment) -> None:
         release(self, self.buffer, moment)
@@ -54,6 +57,9 @@ class Leave(Node):
         outer = moment[:-1]
         self.buffer.add(shard, chunk.select(self.without_round), outer, self.flow.low)
         self.scope.schedule(self.position, outer)
+
+    def clear(self) -> None:
+        self.buffer.clear()
 
     def run(self, moment: Moment) -> None:
         release(self, self.buffer, moment)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tektite.dictionary import Dictionary
     from tektite.schema import Schema
 
-TIME_NAMES = ("time", "round", "round_2", "round_3")
-
 
 class Inspect(Node):
     """Shows the consolidated changes of each moment to a Python function, as a table with time and diff columns."""
@@ -37,6 +35,9 @@ class Inspect(Node):
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         self.buffer.add(0, chunk, moment, self.flow.low)
         self.scope.schedule(self.position, moment)
+
+    def clear(self) -> None:
+        self.buffer.clear()
 
     def run(self, moment: Moment) -> None:
         waiting = self.buffer.take(moment)
@@ -55,7 +56,8 @@ def changes_table(words: Words, schema: Schema, dictionary: Dictionary) -> pa.Ta
     """Updates as a table: the data columns, then `time` (and rounds, inside a loop), then `diff`."""
     data = len(schema.names)
     table = schema.decode(np.ascontiguousarray(words[:data]), dictionary)
-    names = (*TIME_NAMES[: len(words) - data - 1], "diff")
+    rounds = len(words) - data - 2
+    names = ("time", *("round" if i == 0 else f"round_{i + 1}" for i in range(rounds)), "diff")
     if not data:
         table = pa.table({name: words[i] for i, name in enumerate(names)})
         return table

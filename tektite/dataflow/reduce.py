@@ -90,16 +90,25 @@ class ReduceNode(Node):
         trace = Trace(key + values, self.times, 1, shards, self.flow.effort)
         self.flow.traces.append(trace)
         self.output = Arranged(trace, scope, columns, min(source.sharded_by, key), imported=False)
-        self.hold: Hold | None = None
         self.own_history = own_history
         if own_history:
-            self.hold = Hold(trace, scope.frontier)
+            self.flow.holds.append(Hold(trace, scope.frontier))
         self.todo: list[dict[Moment, list[Chunk]]] = [{} for _ in range(shards)]
+        self._put_off_to: list[set[Moment]] = [set() for _ in range(shards)]
 
     def run(self, moment: Moment) -> None:
         rows = sum(batch.n for queue in self.reader.handle.queues for batch in queue)
+        rows += sum([chunk.n for todo in self.todo for chunk in todo.get(moment, ())])
         self.each_shard(lambda shard, outbox: self._shard(shard, moment, outbox), rows)
+        for later in self._put_off_to:
+            for found in later:
+                self.scope.schedule(self.position, found)
+            later.clear()
         self.output.wake_readers(moment)
+
+    def clear(self) -> None:
+        for todo in self.todo:
+            todo.clear()
 
     def _shard(self, shard: int, moment: Moment, outbox: Outbox) -> None:
         old, delta, new = self.reader.take(shard)
@@ -125,7 +134,7 @@ class ReduceNode(Node):
         for i, moment in enumerate(map(tuple, moments.tolist())):
             part = parts.slice(int(offsets[i]), int(offsets[i + 1]))
             self.todo[shard].setdefault(moment, []).append(part)
-            self.scope.schedule(self.position, moment)
+            self._put_off_to[shard].add(moment)
 
 
 class BuiltinReduce(ReduceNode):

@@ -75,7 +75,7 @@ class Operator:
     @cached_property
     def fingerprint(self) -> tuple[Any, ...]:
         """Equal for plans that are the same, word for word."""
-        return (type(self).__name__, *self.parameters(), *(i.fingerprint for i in self.inputs))
+        return (type(self).__name__, self.schema, *self.parameters(), *(i.fingerprint for i in self.inputs))
 
     def parameters(self) -> tuple[Any, ...]:
         """What beside the inputs tells this operator from others of its class; identity where nothing does."""

@@ -174,7 +174,7 @@ class Renderer:
 
     def _project(self, operator: plan.Project) -> Stream:
         outputs, predicate, source = operator.outputs, operator.predicate, operator.input
-        while isinstance(source, plan.Project):
+        while isinstance(source, plan.Project) and self._uses.get(source, 0) <= 1:
             inner = dict(zip(source.schema.names, source.outputs, strict=True))
             outputs = tuple(o.substitute(inner) for o in outputs)
             predicate = None if predicate is None else predicate.substitute(inner)

@@ -33,7 +33,7 @@ class Coordinator:
         """Give every dataflow one turn; whether all of them are current."""
         current = True
         turn = self.turn
-        for flow in self.flows:
+        for flow in list(self.flows):  # a callback may install or drop views
             if not flow.work(time.perf_counter() + turn):
                 current = False
         return current

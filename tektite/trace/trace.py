@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tektite.kernels.build import build
 from tektite.kernels.route import split_epoch
 from tektite.times import Frontier, antichain
 from tektite.trace.batch import Batch
@@ -24,6 +25,8 @@ from tektite.trace.spine import Spine, Version
 from tektite.words import Words
 
 EMPTY = Version(())
+MANY = 24
+"""Batches that a version of one reader's own may have: about what a spine has at a million rows."""
 
 
 class Trace:
@@ -55,7 +58,7 @@ class Trace:
         version = spines[shard].version
         for handle in self.handles:
             queue = handle.queues[shard]
-            if not queue:
+            if not queue and handle.hold is not None:
                 handle.pins[shard] = version
             queue.append(batch)
         spines[shard].insert(batch)
@@ -180,7 +183,7 @@ class Handle:
         now, later = [b for b in now if b.n], [b for b in later if b.n]
         if not later:
             return self.take(shard)
-        new = Version((*old.batches, *now)) if now else old
+        new = shortened(Version((*old.batches, *now)), self.trace) if now else old
         self.queues[shard] = later
         self.pins[shard] = new
         return old, tuple(now), new
@@ -203,3 +206,18 @@ def split_batch(batch: Batch, time_at: int, epoch: int) -> tuple[Batch, Batch]:
         Batch(first.head, first.keep, batch.lower, middle, batch.since),
         Batch(second.head, second.keep, middle, batch.upper, batch.since),
     )
+
+
+def shortened(version: Version, trace: Trace) -> Version:
+    """A version that its owner alone sees, with its smaller batches joined once there are many of them.
+
+    A reader that is always behind goes on from its own versions, which no spine merges.
+    """
+    if len(version.batches) <= MANY:
+        return version
+    ordered = sorted(version.batches, key=lambda batch: batch.n)
+    small, large = ordered[: MANY // 2], ordered[MANY // 2 :]
+    table = np.array([batch.at for batch in small], np.int64)
+    buf, head = build(table, trace.data, trace.times, trace.diffs, 0)
+    joined = Batch(head, buf, small[0].lower, small[-1].upper, small[0].since)
+    return Version((*large, joined))
