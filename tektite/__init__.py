@@ -11,7 +11,7 @@ from tektite.errors import (
     TektiteError,
     UnsupportedError,
 )
-from tektite.expr import Expr, coalesce, col, lit, when
+from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, when
 from tektite.inputs import Input
 from tektite.schema import Schema
 from tektite.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
@@ -53,7 +53,11 @@ __all__ = [
     "coalesce",
     "col",
     "count",
+    "concat",
     "count_distinct",
+    "greatest",
+    "hash64",
+    "least",
     "lit",
     "max",
     "min",

