@@ -324,11 +324,14 @@ class Input(Collection):
     def commit(self, high: int, batches: Batches, later: list[tuple[Chunk, int]]) -> None:
         """Mint what `prepare` made and open epoch `high`."""
 
-        def work(shard: int, _: Outbox) -> None:
+        def mint(shard: int, _: Outbox) -> None:
             batch = batches[shard]
             if batch is not None and batch.n:
                 self.trace.mint(shard, batch.head, batch.keep, ((high,),))
 
-        self.engine.each_shard(work, sum([batch.n for batch in batches if batch is not None]))
+        if len(batches) == 1:
+            mint(0, [])
+        else:
+            self.engine.each_shard(mint, sum([batch.n for batch in batches if batch is not None]))
         self._pending = later
         self.low = high
