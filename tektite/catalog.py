@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tektite.dataflow.flow import Dataflow, Source
+from tektite.dataflow.arrange import serves
+from tektite.dataflow.flow import Dataflow, Source, last_closed
 from tektite.errors import ConflictError
 from tektite.plan import operators as plan
 from tektite.plan.render import Renderer
@@ -41,14 +42,6 @@ class Entry:
         """Whether the dataflow that was made for it still runs."""
         return self.flow is None or self.flow.failure is None
 
-    def serves(self, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
-        """Whether the arrangement begins with these columns and is sharded as asked."""
-        if self.columns[: len(lead)] != lead:
-            return False
-        if self.trace.shards == 1:
-            return True
-        return self.sharded_by == sharded_by if sharded_by is not None else self.sharded_by <= key
-
 
 class Catalog:
     """Finds, makes and drops shared arrangements."""
@@ -76,7 +69,7 @@ class Catalog:
     ) -> Entry | None:
         """An arrangement of the collection that serves, if there is one."""
         for entry in self.entries:
-            if entry.collection == collection and entry.usable and entry.serves(lead, sharded_by, key):
+            if entry.collection == collection and entry.usable and serves(entry, lead, sharded_by, key):
                 return entry
         return None
 
@@ -160,12 +153,3 @@ def describe(operator: plan.Operator) -> str:
         return str(operator.readable.name)
     inner = ", ".join(describe(i) for i in operator.inputs)
     return f"{type(operator).__name__.lower()}({inner})"
-
-
-def last_closed(source: Source) -> Any:
-    """The hold that lets a newcomer be answered at once: the last epoch that the source has closed."""
-
-    def frontier() -> tuple[tuple[int, ...], ...]:
-        return ((max(source.low - 1, 0),),)
-
-    return frontier

@@ -14,6 +14,7 @@ import numpy as np
 
 from tektite.collection import Collection
 from tektite.dataflow.arrange import consolidate
+from tektite.dataflow.flow import last_closed
 from tektite.dataflow.graph import Outbox
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.kernels.build import build
@@ -80,13 +81,10 @@ class Input(Collection):
         self.columns = (*lead, *(c for c in range(width) if c not in lead))
         self.sharded_by = min(len(lead) or 1, width)
         self.trace = Trace(width, 1, 1, engine.workers, engine.merging)
-        self.hold = None if stream else Hold(self.trace, self._last_closed)
+        self.hold = None if stream else Hold(self.trace, last_closed(self))
         self._order = np.array(self.columns, np.int64)
         self._pending: list[tuple[Chunk, int]] = []
         self._arrivals = 0
-
-    def _last_closed(self) -> tuple[tuple[int, ...], ...]:
-        return ((max(self.low - 1, 0),),)
 
     @property
     def epoch(self) -> int:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tektite.collection import Collection
 from tektite.dataflow.arrange import Arranged, consolidate
-from tektite.dataflow.flow import Dataflow
+from tektite.dataflow.flow import Dataflow, last_closed
 from tektite.dataflow.linear import function_name
 from tektite.dataflow.output import changes_table
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
@@ -49,13 +49,10 @@ class View(Collection):
         self.columns = arranged.columns
         self.sharded_by = arranged.sharded_by
         self.is_stream = not keep
-        self.hold = Hold(self.trace, self._last_closed) if keep else None
+        self.hold = Hold(self.trace, last_closed(self)) if keep else None
         self.dropped = False
         self._subscriptions: list[Changes] = []
         flow.on_failed.append(self._let_go)
-
-    def _last_closed(self) -> tuple[tuple[int, ...], ...]:
-        return ((max(self.flow.low - 1, 0),),)
 
     # A view is a source for the views built on it.
     @property

@@ -8,6 +8,7 @@ distinct updates and not the number offered.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
@@ -129,6 +130,33 @@ class Arranged:
         """Let the readers in this dataflow know of a new batch."""
         for reader in self.readers:
             reader.wake(moment)
+
+
+class Ordered(Protocol):
+    """An arrangement, however it is known: by a dataflow, or by the catalog."""
+
+    @property
+    def trace(self) -> Trace:
+        """Where it is kept."""
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Which column of the collection each data column of the trace is."""
+
+    @property
+    def sharded_by(self) -> int:
+        """How many leading columns decide the shard."""
+
+
+def serves(arranged: Ordered, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
+    """Whether an arrangement begins with the columns `lead` and is sharded by `sharded_by` columns; where that is None,
+    by any number up to `key`.
+    """
+    if arranged.columns[: len(lead)] != lead:
+        return False
+    if arranged.trace.shards == 1:
+        return True
+    return arranged.sharded_by == sharded_by if sharded_by is not None else arranged.sharded_by <= key
 
 
 class Arrange(Node):

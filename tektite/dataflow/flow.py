@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tektite.dataflow.graph import Outbox, Scope, run_agenda
 from tektite.errors import FaultError, TektiteError
+from tektite.times import Frontier
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +54,11 @@ class Source(Protocol):
     @property
     def failure(self) -> TektiteError | None:
         """Why it has stopped, if it has."""
+
+
+def last_closed(source: Source) -> Callable[[], Frontier]:
+    """The hold that lets a newcomer be answered at once: the last epoch that the source has closed."""
+    return lambda: ((max(source.low - 1, 0),),)
 
 
 class Dataflow:
@@ -147,10 +153,12 @@ class Dataflow:
 
     def fail(self, error: BaseException) -> None:
         """Stop for good, letting go of everything held; the error is what users of the result will see."""
-        if isinstance(error, TektiteError):
+        if isinstance(error, FaultError):
             self.failure = error
         else:
-            self.failure = FaultError(f"{type(error).__name__}: {error}", self.name)
+            named = type(error) if isinstance(error, TektiteError) else None
+            text = str(error) if named else f"{type(error).__name__}: {error}"
+            self.failure = named(f"view {self.name!r}: {text}") if named else FaultError(text, self.name)
             self.failure.__cause__ = error
         self.running = False
         self.drop()

@@ -161,8 +161,7 @@ class BuiltinReduce(ReduceNode):
         )  # fmt: skip
         if status[0]:
             raise IncorrectError(
-                f"view {flow.name!r}: {self.name}: a sum does not fit into 64 bits, in the group with the key words "
-                f"{status[1:].tolist()}"
+                f"{self.name}: a sum does not fit into 64 bits, in the group with the key words {status[1:].tolist()}"
             )
         if todo_head[0]:
             self.put_off(shard, Chunk(todo_head, todo_buf))

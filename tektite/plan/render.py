@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tektite.dataflow import arrange, between, loop, reduce
 from tektite.dataflow import join as join_node
-from tektite.dataflow.arrange import Arranged
+from tektite.dataflow.arrange import Arranged, serves
 from tektite.dataflow.flow import Dataflow, Source
 from tektite.dataflow.graph import Edge, Node, Port, Scope, Step
 from tektite.dataflow.linear import Accumulate, FunctionStep, NegateStep, ProgramStep, SelectStep
@@ -217,18 +217,11 @@ class Renderer:
         """
         key = len(lead) if key is None else key
         for known, arranged in self._arranged:
-            if known is operator and self._serves(arranged, lead, sharded_by, key):
+            if known is operator and serves(arranged, lead, sharded_by, key):
                 return arranged
         arranged = self._arrange(operator, lead, sharded_by, key)
         self._arranged.append((operator, arranged))
         return arranged
-
-    def _serves(self, arranged: Arranged, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
-        if arranged.columns[: len(lead)] != lead:
-            return False
-        if self.shards == 1:
-            return True
-        return arranged.sharded_by == sharded_by if sharded_by is not None else arranged.sharded_by <= key
 
     def _arrange(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Arranged:
         match operator:
@@ -243,7 +236,7 @@ class Renderer:
                 return self.arranged(operator.input, lead, sharded_by, key)
             case plan.AtLeast() | plan.Aggregate() | plan.First() | plan.Reduce():
                 output = self._node(operator).output
-                if self._serves(output, lead, sharded_by, key):
+                if serves(output, lead, sharded_by, key):
                     return output
         if sharded_by is None:
             sharded_by = self._shard_columns(operator, lead, key)
