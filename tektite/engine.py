@@ -15,7 +15,7 @@ from tektite.dataflow.graph import Outbox
 from tektite.dictionary import Dictionary
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.inputs import SEMANTICS, Input
-from tektite.kernels.warm import ensure_compiled
+from tektite.kernels.ready import ensure_compiled
 from tektite.plan.render import Renderer
 from tektite.runtime import memory
 from tektite.runtime.coordinator import Coordinator

@@ -22,7 +22,7 @@ from examples.demo.picture import draw
 from examples.demo.queries import Query, schedule
 from examples.demo.record import Record, Settings
 from examples.demo.sides import SIDES, Remote, Turn
-from tektite.kernels.warm import ensure_compiled
+from tektite.kernels.ready import ensure_compiled
 
 PATIENCE = 1.5
 """How many times the seconds asked for a run may take on a machine that cannot keep up, before it ends early."""
