@@ -48,16 +48,17 @@ class NegateStep:
 
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
         buf, head = scale(chunk.at, int(chunk.head[2]) - 1, -1)
+        if head[0] < 0:
+            raise IncorrectError("a negated multiplicity does not fit into 64 bits")
         return Chunk(head, (chunk.keep, buf))
 
 
 class ProgramStep:
     """Expressions and a predicate, fused into one program."""
 
-    def __init__(self, program: Program, data: int, view: str) -> None:
+    def __init__(self, program: Program, data: int) -> None:
         self.program = program
         self.data = data
-        self.view = view
 
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
         keep, head = self.program.run(chunk.at, self.data, times, 1, 0, chunk.keep)

@@ -188,7 +188,7 @@ class Renderer:
         if predicate is None and -1 not in kept:
             return stream.then(SelectStep(kept), placed)
         program = compile_program(outputs, predicate, source.schema.positions, self.dictionary)
-        return stream.then(ProgramStep(program, len(source.schema.names), self.flow.name), placed)
+        return stream.then(ProgramStep(program, len(source.schema.names)), placed)
 
     def _prune(self, source: plan.Operator, readers: Sequence[Expr | None]) -> plan.Operator:
         """A join that produces only the columns that its one reader looks at; any other operator as it is."""
@@ -314,7 +314,7 @@ class Renderer:
         unnamed = {f" {at}": (at, Int) for at in range(width)}
         outputs = [col(name) for name in unnamed]
         program = compile_program(outputs, predicate, positions | unnamed, self.dictionary)
-        return stream.then(ProgramStep(program, width, self.flow.name), stream.placed)
+        return stream.then(ProgramStep(program, width), stream.placed)
 
     def _range_filter(self, operator: plan.RangeFilter) -> Stream:
         scope = self.scope(operator)
