@@ -2,7 +2,7 @@
 
 from tektite.aggregates import all, any, avg, count, count_distinct, max, min, sum
 from tektite.collection import Collection, Grouped, Loop, LoopVariable
-from tektite.engine import ArrangementInfo, Engine, Held
+from tektite.engine import ArrangementInfo, Held
 from tektite.errors import (
     ConflictError,
     FaultError,
@@ -12,6 +12,7 @@ from tektite.errors import (
     UnsupportedError,
 )
 from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, when
+from tektite.front import Engine
 from tektite.inputs import Input
 from tektite.schema import Schema
 from tektite.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type

@@ -22,13 +22,19 @@ LAYERS = (
     ("schema", "dictionary", "columns"),
     ("expr",),
     ("trace",),
+    ("storage",),
     ("dataflow",),
     ("runtime",),
     ("plan",),
     ("collection", "aggregates"),
     ("catalog",),
     ("inputs", "views", "engine"),
+    ("sql",),
+    ("datalog",),
+    ("spark",),
+    ("front",),
     ("__init__",),
+    ("cli",),
 )
 
 # Layers that know even less than what lies below them.
@@ -38,7 +44,7 @@ ONLY = {
     "kernels": {"words"},
 }
 
-HEAVY = ("pyspark", "pandas", "duckdb", "matplotlib", "rich", "hypothesis")
+HEAVY = ("pyspark", "pandas", "duckdb", "matplotlib", "rich", "hypothesis", "sqlglot", "lark", "typer")
 
 RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}
 

@@ -1,0 +1,27 @@
+"""The `tektite` command as a shell sees it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import tektite
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = "from tektite.cli import main; main()"
+    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_version_is_the_package_s() -> None:
+    assert run("--version").stdout == f"tektite {tektite.__version__}\n"
+
+
+def test_help_lists_the_subcommands() -> None:
+    shown = run("--help")
+    assert shown.returncode == 0
+    assert "warm" in shown.stdout
+
+
+def test_warm_says_that_nothing_is_left_to_do() -> None:
+    assert run("warm").stdout == "all kernels are compiled\n"
