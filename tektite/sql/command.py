@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,6 +44,6 @@ def run(engine: Any, files: Sequence[Path], texts: Sequence[str], form: str, tim
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has seen enough, as `head` does; what is still buffered has nowhere to go.
-        sys.stdout = None  # type: ignore[assignment]
+        # The reader has seen enough, as `head` has; what is still buffered may go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return SUCCESS

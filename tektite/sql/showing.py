@@ -42,8 +42,8 @@ def rows_of(table: pa.Table) -> Iterator[tuple[Any, ...]]:
 def text(value: Any) -> str:
     """A value as people read it.
 
-    >>> [text(v) for v in (None, True, 0.1, decimal.Decimal("1.50"), datetime.datetime(2026, 11, 15, 12))]
-    ['', 'true', '0.1', '1.50', '2026-11-15 12:00:00']
+    >>> [text(v) for v in (None, True, 0.1, datetime.date(2026, 11, 15), datetime.datetime(2026, 11, 15, 12))]
+    ['', 'true', '0.1', '2026-11-15', '2026-11-15 12:00:00']
     """
     if value is None:
         return ""
