@@ -30,6 +30,7 @@ class Oracle:
         self.connection.execute("SET threads = 1")
         # Tektite's choice: a division by zero is NULL.
         self.connection.execute("SET error_on_division_by_zero = false")
+        self.connection.execute("SET ieee_floating_point_ops = false")
 
     def create(self, name: str, schema: pa.Schema) -> None:
         self.connection.register("created", schema.empty_table())
