@@ -1,0 +1,130 @@
+"""Figure 1 of *Shared Arrangements*: TPC-H queries that arrive and retire at random while the relations load, over shared
+arrangements and each over its own: installation latency (a), update latency (b), memory over time (c).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.maintained import WrongAnswer
+from benchmarks.measure import MIB, Others, ccdf, percentile
+from benchmarks.plots import Record, draw_ccdf, figure
+from benchmarks.tpch import QUERIES, query
+from benchmarks.tpch.answers import alike, place
+from benchmarks.tpch.sides import NOT_SHARED, SHARED, SIDES, Remote, Turn
+
+NAME = "fig1"
+DESCRIPTION = "TPC-H queries arrive and retire while relations load: installation, updates and memory, shared or not"
+
+
+def run(
+    scale: float = 0.1,
+    queries: Sequence[int] = QUERIES,
+    active: int = 10,
+    steps: int = 100,
+    history: bool = False,
+    seed: int = 1,
+    check: bool = True,
+) -> Iterator[dict[str, Any]]:
+    """Records for the figure's three panels, of both sides.
+
+    In each step the next part of all relations is loaded, in turns on both sides; then a query retires, if `active` ones
+    run, and another arrives. Without `history` lineitem is a stream that a query sees from its arrival on.
+    """
+    chance = random.Random(seed)
+    sides = {side: Remote(scale, side == SHARED, history, steps) for side in SIDES}
+    for remote in sides.values():
+        remote.ready()
+    running: list[int] = []
+    installs: dict[str, list[tuple[int, float]]] = {side: [] for side in SIDES}
+    updates: dict[str, list[float]] = {side: [] for side in SIDES}
+    timeline: dict[str, list[tuple[int, float, float]]] = {side: [] for side in SIDES}
+    others = Others()
+    for step in range(steps):
+        if len(running) >= active:
+            gone = running.pop(chance.randrange(len(running)))
+            if check:
+                compare(gone, {side: remote.do("answer", gone) for side, remote in sides.items()})
+            for remote in sides.values():
+                remote.do("retire", gone)
+        fresh = chance.choice([number for number in queries if number not in running])
+        for side in SIDES if step % 2 else SIDES[::-1]:
+            installs[side].append((fresh, sides[side].do("install", fresh).seconds))
+        running.append(fresh)
+        for side in SIDES if step % 2 else SIDES[::-1]:
+            turn = sides[side].do("step")
+            updates[side].append(turn.seconds)
+            timeline[side].append((step, turn.indexed / MIB, turn.resident / MIB))
+    for remote in sides.values():
+        remote.close()
+    for group, chosen in groups(queries).items():
+        for side in SIDES:
+            found = [seconds for number, seconds in installs[side] if number in chosen]
+            if found:
+                yield {"panel": "1a", "side": side, "queries_that": group} | latency(found) | others.figures()
+    for side in SIDES:
+        yield {"panel": "1b", "side": side, "queries_that": "any"} | latency(updates[side]) | others.figures()
+    for side in SIDES:
+        indexed = [mib for _, mib, _ in timeline[side]]
+        yield {
+            "panel": "1c",
+            "side": side,
+            "indexed_mib": max(indexed),
+            "mean_indexed_mib": sum(indexed) / len(indexed),
+            "rss_mib": max(resident for *_, resident in timeline[side]),
+            "timeline": timeline[side],
+        }
+
+
+def groups(queries: Sequence[int]) -> dict[str, list[int]]:
+    """The queries by what they derive from, and all of them."""
+    derived = [number for number in queries if "lineitem" in query(number).relations]
+    rest = [number for number in queries if number not in derived]
+    return {"derive from lineitem": derived, "do not": rest, "any": list(queries)}
+
+
+def latency(seconds: Sequence[float]) -> dict[str, Any]:
+    """The figures of a distribution."""
+    ordered = sorted(seconds)
+    return {
+        "count": len(ordered),
+        "p50_us": percentile(ordered, 0.5) * 1e6,
+        "p99_us": percentile(ordered, 0.99) * 1e6,
+        "max_us": ordered[-1] * 1e6,
+        "ccdf": ccdf(seconds),
+    }
+
+
+def compare(number: int, turns: dict[str, Turn]) -> None:
+    """Both sides must give the same answer."""
+    ours, theirs = (sorted(turns[side].answer, key=place) for side in SIDES)
+    if "limit" not in query(number).select and (
+        len(ours) != len(theirs) or not all(all(map(alike, a, b)) for a, b in zip(ours, theirs, strict=True))
+    ):
+        raise WrongAnswer(f"q{number:02d}: {len(ours)} rows shared, {len(theirs)} not shared, or other ones")
+
+
+def plot(records: list[Record], path: Path) -> None:
+    """The three panels side by side."""
+    title = f"Figure 1: TPC-H at scale factor {records[0]['scale']:g}, {records[0]['active']} active queries"
+    title += ", all of lineitem" if records[0]["history"] else ", lineitem a stream"
+    with figure(path, 3, title) as (left, middle, right):
+        anything = [r for r in records if r.get("queries_that") == "any"]
+        draw_ccdf(left, [r for r in anything if r["panel"] == "1a"], lambda r: r["side"], "installations")
+        draw_ccdf(middle, [r for r in anything if r["panel"] == "1b"], lambda r: r["side"], "updates")
+        left.set_title("a: query installation")
+        middle.set_title("b: update processing")
+        for number, side in enumerate((SHARED, NOT_SHARED)):
+            found = next(r["timeline"] for r in records if r["panel"] == "1c" and r["side"] == side)
+            steps = [step for step, *_ in found]
+            right.plot(steps, [mib for _, mib, _ in found], color=f"C{number}", label=f"{side}, indexed")
+            right.plot(steps, [mib for *_, mib in found], color=f"C{number}", linestyle=":", label=f"{side}, process")
+        right.set_title("c: memory")
+        right.set_xlabel("parts loaded")
+        right.set_ylabel("MiB")
+        right.set_yscale("log", base=2)
+        right.grid(True, alpha=0.3)
+        right.legend(fontsize=8)
