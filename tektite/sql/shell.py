@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
 from tektite.sql.reading import Statement, is_blank, split
-from tektite.sql.showing import show
+from tektite.sql.display import show
 
 WATCH = re.compile(r"""watch\s+(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<name>[\w.]+))\s*\Z""", re.IGNORECASE)
 

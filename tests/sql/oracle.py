@@ -47,7 +47,7 @@ class Oracle:
         self.connection.execute(spoken(text))
 
     def table(self, text: str) -> pa.Table:
-        return self.connection.execute(spoken(text)).to_arrow_table()
+        return self.connection.sql(spoken(text)).to_arrow_table()
 
     def rows(self, text: str) -> list[Row]:
         return self.connection.execute(spoken(text)).fetchall()

@@ -13,4 +13,5 @@ FILES = sorted(FOLDER.glob("*.slt"))
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_file_gives_the_answers_it_states(path: Path) -> None:
-    assert not run(path)
+    found = run(path)
+    assert not found, "\n" + "\n".join(found)

@@ -6,6 +6,7 @@ with everything left out that the fault does not need.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -30,7 +31,12 @@ class Fault:
 
     def like(self, other: Fault) -> bool:
         """Whether two faults are of one kind, so that a smaller case shows the same."""
-        return self.kind == other.kind and (self.kind == "wrong" or self.message[:40] == other.message[:40])
+        return self.kind == other.kind and (self.kind == "wrong" or gist(self.message) == gist(other.message))
+
+
+def gist(message: str) -> str:
+    """An error's message without the names and numbers in it."""
+    return re.sub(r"'[^']*'|-?\d+", "", message.splitlines()[0])[:60] if message else ""
 
 
 def try_case(case: Case, workers: int = 1) -> tuple[list[Fault], int]:
