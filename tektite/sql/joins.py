@@ -11,7 +11,7 @@ from tektite.expr import Expr, col, lit, rank
 from tektite.expr import type_of as expression_type
 from tektite.plan import operators as plan
 from tektite.schema import Schema
-from tektite.sql.logical import Bounded, conjunction, conjuncts
+from tektite.sql.logical import Block, Bounded, conjunction, conjuncts
 from tektite.types import Type
 
 
@@ -159,14 +159,12 @@ def with_witness(left: Collection, witnesses: Collection, pairs: list[tuple[Expr
     return (joined.filter(conjunction(rest)) if rest else joined).select(*left.schema.names)
 
 
-def multiply(relations: list[Collection], parts: Sequence[Expr], order: Sequence[int]) -> Collection:
-    """The inner join of any number of collections, in an order, each conjunct tested as soon as it can be."""
-    waiting = list(parts)
-    places = list(order) or list(range(len(relations)))
-    found = relations[places[0]]
-    for place in places[1:]:
+def multiply(relations: list[Collection], node: Block) -> Collection:
+    """The inner join of any number of collections, each conjunct tested as soon as it can be."""
+    waiting = list(node.conjuncts)
+    found = relations[0]
+    for following in relations[1:]:
         found, waiting = ready(found, waiting)
-        following = relations[place]
         names = {*found.schema.names, *following.schema.names}
         now = [part for part in waiting if set(part.columns()) <= names]
         waiting = [part for part in waiting if not any(part is other for other in now)]
@@ -174,7 +172,7 @@ def multiply(relations: list[Collection], parts: Sequence[Expr], order: Sequence
         found = found.filter(conjunction(rest)) if rest else found
     found, waiting = ready(found, waiting)
     assert not waiting
-    return found.select(*(name for relation in relations for name in relation.schema.names))
+    return found.select(*node.columns)
 
 
 def ready(found: Collection, waiting: list[Expr]) -> tuple[Collection, list[Expr]]:

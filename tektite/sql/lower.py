@@ -67,7 +67,7 @@ class Lowering:
             case Join():
                 return join(self.lower(node.left), self.lower(node.right), node.kind, node.condition)
             case Block():
-                return multiply([self.lower(r) for r in node.relations], node.conjuncts, node.order)
+                return multiply([self.lower(r) for r in node.relations], node)
             case Bounded():
                 return bounded(self.lower(node.left), self.lower(node.right), node)
             case Aggregate():
