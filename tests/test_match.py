@@ -12,7 +12,7 @@ from conjunctions import random_match
 
 import tektite as tk
 
-STRATEGIES = ("binary",)
+STRATEGIES = ("binary", "delta", "hector")
 each_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
 
 

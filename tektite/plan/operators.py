@@ -116,6 +116,10 @@ class Readable(Protocol):
     def is_stream(self) -> bool:
         """Whether it keeps no history: only its changes can be read."""
 
+    @property
+    def unique(self) -> tuple[int, ...] | None:
+        """Columns of which no two rows agree in all, if it is known by any; no row is there twice then."""
+
 
 @dataclass(eq=False, frozen=True)
 class Read(Operator):

@@ -96,10 +96,11 @@ class Renderer:
     def entered(self, operator: plan.Operator, scope: Scope) -> Stream:
         """An operator's stream as seen from `scope`."""
         stream = self.stream(operator)
-        self._pass_in(stream.scope, scope)
+        self.pass_in(stream.scope, scope)
         return stream.enter(scope)
 
-    def _pass_in(self, outer: Scope, inner: Scope) -> None:
+    def pass_in(self, outer: Scope, inner: Scope) -> None:
+        """Note that something of an outer scope is used in an inner one."""
         while inner is not outer:
             assert inner.parent is not None
             inner.enters(inner.parent)
@@ -243,6 +244,23 @@ class Renderer:
         self._note_use(operator, lead, "shared, there already" if found else "shared, made for this query")
         return self._import(self.catalog.arrangement(operator, lead, sharded_by, key))
 
+    def has_arrangement(self, operator: plan.Operator, lead: tuple[int, ...], key: int) -> bool:
+        """Whether `arranged` would find an arrangement that is there already, or that this dataflow keeps anyway."""
+        if any(known is operator and serves(arranged, lead, None, key) for known, arranged in self._arranged):
+            return True
+        match operator:
+            case plan.Read():
+                return not operator.readable.is_stream and self.catalog.has(operator, lead, None, key)
+            case plan.Arrange() if operator.loop is None:
+                return self.catalog.has(operator, lead, None, key)
+            case plan.Arrange():
+                return self.has_arrangement(operator.input, lead, key)
+            case plan.Project() if operator.predicate is None and (renamed := permutation(operator)) is not None:
+                return self.has_arrangement(operator.input, tuple(renamed[c] for c in lead), key)
+            case plan.AtLeast() | plan.Aggregate() | plan.First() | plan.Reduce():
+                return serves(self._node(operator).output, lead, None, key)
+        return False
+
     def _note_use(self, operator: plan.Operator, lead: tuple[int, ...], origin: str) -> None:
         names = operator.schema.names
         self.uses.append(Use(plan.describe(operator), tuple(names[column] for column in lead), origin))
@@ -284,8 +302,8 @@ class Renderer:
         arranged_right = self.arranged(
             right, tuple(right_columns[c] for c in operator.right_key), arranged_left.sharded_by, key
         )
-        self._pass_in(arranged_left.scope, scope)
-        self._pass_in(arranged_right.scope, scope)
+        self.pass_in(arranged_left.scope, scope)
+        self.pass_in(arranged_right.scope, scope)
         columns = (left_columns, right_columns)
         wanted = [(side, columns[side][column]) for side, column in operator.outputs]
         filters = [(0, left, left_filter), (1, right, right_filter)]
@@ -327,7 +345,7 @@ class Renderer:
         rows = self.arranged(operator.input, (*operator.input_key, operator.column), None, key)
         bounds = self.arranged(operator.bounds, operator.bounds_key, rows.sharded_by)
         for side in (rows, bounds):
-            self._pass_in(side.scope, scope)
+            self.pass_in(side.scope, scope)
         output = [rows.columns.index(column) for column in range(len(operator.schema.names))]
         floats = operator.schema.types[operator.column] == Float
         node = between.RangeFilter(scope, self.shards, rows, bounds, key, operator.comparison, floats,
