@@ -10,9 +10,16 @@ import tektite as tk
 VARIABLES = ("a", "b", "c", "d", "e")
 
 
-def random_match(rng: random.Random, pool: list[tk.Collection], most: int = 4) -> tuple[list[Any], dict[str, Any]]:
-    """Clauses and options for `tk.match` over collections of ints, but without a strategy."""
-    clauses = [clause(rng, rng.choice(pool), VARIABLES[: rng.randint(2, 5)]) for _ in range(rng.randint(1, most))]
+def random_match(rng: random.Random, pool: list[tk.Collection], wide: bool = False) -> tuple[list[Any], dict[str, Any]]:
+    """Clauses and options for `tk.match` over collections of ints, but without a strategy. Clauses that are `wide` have
+    variables only, mostly different ones, so that they are bound bit by bit.
+    """
+    clauses: list[tuple[tk.Collection, tuple[Any, ...]]]
+    if wide:
+        chosen = [rng.choice(pool) for _ in range(3)]
+        clauses = [(c, tuple(rng.sample(VARIABLES[:4], len(c.schema.names)))) for c in chosen]
+    else:
+        clauses = [clause(rng, rng.choice(pool), VARIABLES[: rng.randint(2, 5)]) for _ in range(rng.randint(1, 4))]
     variables = list(dict.fromkeys(term for _, terms in clauses for term in terms if isinstance(term, str)))
     if rng.random() < 0.3 and len(variables) >= 2:
         clauses.append((pool[0], tuple(rng.sample(variables, 2))))
