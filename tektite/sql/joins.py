@@ -11,7 +11,7 @@ from tektite.expr import Expr, col, lit, rank
 from tektite.expr import type_of as expression_type
 from tektite.plan import operators as plan
 from tektite.schema import Schema
-from tektite.sql.logical import Block, Bounded, conjunction, conjuncts
+from tektite.sql.logical import Bounded, conjunction, conjuncts
 from tektite.types import Type
 
 
@@ -157,30 +157,6 @@ def with_witness(left: Collection, witnesses: Collection, pairs: list[tuple[Expr
     equal = [Expr("is_same" if same else "eq", (one, other)) for one, other, same in pairs]
     joined, rest = pairs_of(left, witnesses, equal)
     return (joined.filter(conjunction(rest)) if rest else joined).select(*left.schema.names)
-
-
-def multiply(relations: list[Collection], node: Block) -> Collection:
-    """The inner join of any number of collections, each conjunct tested as soon as it can be."""
-    waiting = list(node.conjuncts)
-    found = relations[0]
-    for following in relations[1:]:
-        found, waiting = ready(found, waiting)
-        names = {*found.schema.names, *following.schema.names}
-        now = [part for part in waiting if set(part.columns()) <= names]
-        waiting = [part for part in waiting if not any(part is other for other in now)]
-        found, rest = pairs_of(found, following, now)
-        found = found.filter(conjunction(rest)) if rest else found
-    found, waiting = ready(found, waiting)
-    assert not waiting
-    return found.select(*node.columns)
-
-
-def ready(found: Collection, waiting: list[Expr]) -> tuple[Collection, list[Expr]]:
-    """A collection with those conjuncts applied that it has all columns for, and the others."""
-    names = set(found.schema.names)
-    now = [part for part in waiting if set(part.columns()) <= names]
-    later = [part for part in waiting if not set(part.columns()) <= names]
-    return (found.filter(conjunction(now)) if now else found), later
 
 
 def bounded(left: Collection, right: Collection, node: Bounded) -> Collection:
