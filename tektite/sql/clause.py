@@ -10,6 +10,7 @@ from sqlglot import exp
 from tektite import types
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, col, lit
+from tektite.sql.known import check_arguments
 from tektite.sql.logical import TRUE, Aggregate, Apply, Call, Node, call_type
 from tektite.sql.scalar import Scalars
 from tektite.sql.scope import Scope
@@ -140,6 +141,7 @@ class Grouping:
         if isinstance(node, exp.Filter):
             condition = Clause.predicate(self.inner, node.expression.this)
             tree = node.this
+        check_arguments(self.binder.source, tree)
         kind = AGGREGATES.get(type(tree))
         if kind is None:
             name = tree.name if isinstance(tree, exp.Anonymous) else tree.key

@@ -215,9 +215,6 @@ def build(scalars: Scalars, node: exp.Func) -> Expr | None:
     kind = type(node)
     if kind in SIMPLE or kind in TYPED:
         arguments, builder = SIMPLE[kind] if kind in SIMPLE else TYPED[kind]
-        extra = [name for name, value in node.args.items() if value and name not in arguments]
-        if extra and kind not in (exp.Length, exp.Contains, exp.Replace, exp.Round, exp.StrPosition):
-            raise scalars.unsupported(f"{node.sql_name()} with {', '.join(extra)}", node)
         found = [node.args.get(name) for name in arguments]
         bound = [scalars.bind(argument) for argument in found if argument is not None]
         return builder(scalars, node, *bound) if kind in TYPED else builder(*bound)

@@ -159,32 +159,6 @@ def with_witness(left: Collection, witnesses: Collection, pairs: list[tuple[Expr
     return (joined.filter(conjunction(rest)) if rest else joined).select(*left.schema.names)
 
 
-def multiply(relations: list[Collection], parts: Sequence[Expr], order: Sequence[int]) -> Collection:
-    """The inner join of any number of collections, in an order, each conjunct tested as soon as it can be."""
-    waiting = list(parts)
-    places = list(order) or list(range(len(relations)))
-    found = relations[places[0]]
-    for place in places[1:]:
-        found, waiting = ready(found, waiting)
-        following = relations[place]
-        names = {*found.schema.names, *following.schema.names}
-        now = [part for part in waiting if set(part.columns()) <= names]
-        waiting = [part for part in waiting if not any(part is other for other in now)]
-        found, rest = pairs_of(found, following, now)
-        found = found.filter(conjunction(rest)) if rest else found
-    found, waiting = ready(found, waiting)
-    assert not waiting
-    return found.select(*(name for relation in relations for name in relation.schema.names))
-
-
-def ready(found: Collection, waiting: list[Expr]) -> tuple[Collection, list[Expr]]:
-    """A collection with those conjuncts applied that it has all columns for, and the others."""
-    names = set(found.schema.names)
-    now = [part for part in waiting if set(part.columns()) <= names]
-    later = [part for part in waiting if not set(part.columns()) <= names]
-    return (found.filter(conjunction(now)) if now else found), later
-
-
 def bounded(left: Collection, right: Collection, node: Bounded) -> Collection:
     """The rows of a collection on one side of a bound that may move."""
     kinds = [c.schema.types[c.schema.index(n)] for c, n in ((left, node.column), (right, node.bound))]

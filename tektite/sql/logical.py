@@ -423,12 +423,12 @@ class Bounded(Binary):
 class Block(Node):
     """An inner join of any number of relations: the rows of their product for which all conjuncts are true.
 
-    `order` is the order in which relations are joined, by position.
+    `outputs` are the columns that are read of it; all of them where it is not said.
     """
 
     relations: tuple[Node, ...]
     conjuncts: tuple[Expr, ...]
-    order: tuple[int, ...] = field(default=())
+    outputs: tuple[str, ...] = field(default=())
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -446,7 +446,8 @@ class Block(Node):
 
     @cached_property
     def columns(self) -> Columns:
-        return {name: type for relation in self.relations for name, type in relation.columns.items()}
+        found = {name: type for relation in self.relations for name, type in relation.columns.items()}
+        return {name: found[name] for name in self.outputs} if self.outputs else found
 
 
 # ---------------------------------------------------------------------- typing

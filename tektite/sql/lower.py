@@ -13,7 +13,8 @@ from tektite.expr import Expr, col, greatest, least, lit
 from tektite.schema import Schema
 from tektite.sql import windows
 from tektite.sql.aggregation import aggregate
-from tektite.sql.joins import bounded, join, multiply
+from tektite.sql.blocks import matched
+from tektite.sql.joins import bounded, join
 from tektite.sql.logical import (
     Aggregate,
     Block,
@@ -67,7 +68,7 @@ class Lowering:
             case Join():
                 return join(self.lower(node.left), self.lower(node.right), node.kind, node.condition)
             case Block():
-                return multiply([self.lower(r) for r in node.relations], node.conjuncts, node.order)
+                return matched([self.lower(r) for r in node.relations], node)
             case Bounded():
                 return bounded(self.lower(node.left), self.lower(node.right), node)
             case Aggregate():

@@ -13,6 +13,7 @@ from tektite.errors import IncorrectError, NotFoundError, TektiteError, Unsuppor
 from tektite.expr import Expr, coalesce, col, lit
 from tektite.expr import type_of as expression_type
 from tektite.sql import recursion, relations, windows
+from tektite.sql.known import check_arguments
 from tektite.sql.clause import Clause, Grouping
 from tektite.sql.logical import (
     Compare,
@@ -30,12 +31,6 @@ from tektite.sql.logical import (
 from tektite.sql.scope import Scope, folded
 from tektite.sql.text import Source
 from tektite.types import Type
-
-CLAUSES = {
-    "kind", "hint", "distinct", "expressions", "limit", "offset", "from_", "joins", "where", "group", "having", "qualify",
-    "windows", "order", "with_", "operation_modifiers", "this", "expression", "side", "by_name", "on", "recursive",
-}  # fmt: skip
-
 
 class Tables(Protocol):
     """What a query can read."""
@@ -127,9 +122,7 @@ class Binder:
     def _query(self, node: exp.Expr, scope: Scope | None) -> Bound:
         while isinstance(node, exp.Subquery | exp.Paren) and not modifiers(node):
             node = node.this
-        for clause, value in node.args.items():
-            if value and clause not in CLAUSES and not clause.startswith("_"):
-                raise self.unsupported(f"{clause.upper().replace('_', ' ').strip()} in a query", node)
+        check_arguments(self.source, node)
         with_clause = node.args.get("with_")
         if with_clause is not None:
             self.ctes = dict(self.ctes)
@@ -262,6 +255,7 @@ class Binder:
 
     def ordering(self, node: exp.Ordered, name: str) -> Ordering:
         """One member of ORDER BY, NULLs last unless it says otherwise."""
+        check_arguments(self.source, node)
         return Ordering(name, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
 
     def limits(self, node: exp.Expr) -> tuple[int | None, int]:

@@ -10,6 +10,7 @@ from tektite import types
 from tektite.errors import NotFoundError
 from tektite.expr import Expr, coalesce, col
 from tektite.sql import recursion
+from tektite.sql.known import check_arguments
 from tektite.sql.clause import Clause
 from tektite.sql.logical import TRUE, Filter, Join, Node, Project, Values, columns_of, conjunction
 from tektite.sql.scope import Relation, Scope, folded
@@ -33,8 +34,7 @@ def bind_from(binder: Binder, node: exp.Select, parent: Scope | None) -> tuple[N
 
 def member(binder: Binder, node: exp.Expr, scope: Scope) -> Node:
     """One member of FROM, which is added to the scope."""
-    if node.args.get("pivots") or node.args.get("sample"):
-        raise binder.unsupported("PIVOT or TABLESAMPLE", node)
+    check_arguments(binder.source, node)
     if isinstance(node, exp.Table):
         return table(binder, node, scope)
     if isinstance(node, exp.Subquery):
@@ -151,6 +151,7 @@ def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: Scope | None, n
 
 def joined(binder: Binder, plan: Node, node: exp.Join, scope: Scope) -> Node:
     """One more relation joined to those before it."""
+    check_arguments(binder.source, node)
     side, kind = (node.args.get("side") or "").upper(), (node.args.get("kind") or "").upper()
     method = (node.args.get("method") or "").upper()
     if (

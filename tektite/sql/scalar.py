@@ -13,6 +13,7 @@ from tektite.errors import IncorrectError, TektiteError, UnsupportedError
 from tektite.expr import Expr, coalesce, concat, lit
 from tektite.expr import type_of as expression_type
 from tektite.sql import functions
+from tektite.sql.known import check_arguments
 from tektite.sql.intervals import Interval, of_unit, parse_interval, unit_name
 from tektite.sql.logical import FALSE, TRUE, conjunction
 from tektite.sql.text import Source
@@ -89,6 +90,7 @@ class Scalars:
     def any(self, node: exp.Expr) -> Expr | Interval:
         """What a tree means: an expression or an interval."""
         kind = type(node)
+        check_arguments(self.source, node)
         if kind in COMPARISONS:
             return self.comparison(node, COMPARISONS[kind])
         rule = RULES.get(kind)
@@ -119,7 +121,9 @@ class Scalars:
             if "e" in text.lower():
                 return lit(float(text))
             if "." in text:
-                return lit(decimal.Decimal(text))
+                # without zeros at its end, so that products keep room for digits
+                whole, _, fraction = text.partition(".")
+                return lit(decimal.Decimal(f"{whole or 0}.{fraction.rstrip('0') or '0'}"))
             return lit(int(text))
         except TektiteError as error:
             raise self.source.error(str(error), node) from None
@@ -290,8 +294,6 @@ class Scalars:
         if query is not None:
             tests = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
             return self.context.subquery("any", query, "eq", tuple(self.bind(test) for test in tests))
-        if node.args.get("unnest") or node.args.get("field"):
-            raise self.unsupported("this form of IN", node)
         if isinstance(node.this, exp.Tuple):
             result = FALSE
             for item in node.expressions:
@@ -317,6 +319,7 @@ class Scalars:
         if isinstance(node, exp.Escape):
             escape = node.expression.name
             node = node.this
+            check_arguments(self.source, node)
         pattern = self.bind(node.expression)
         if pattern.op != "lit" or not (pattern.params[1] is None or isinstance(pattern.params[1], str)):
             raise self.unsupported("LIKE with a pattern that is not a constant", node.expression)
@@ -324,7 +327,8 @@ class Scalars:
         if pattern.params[1] is None:
             return lit(None, types.Bool)
         match = value.ilike if isinstance(node, exp.ILike) else value.like
-        return self.checked(match(pattern.params[1], escape), node)
+        found = self.checked(match(pattern.params[1], escape), node)
+        return ~found if node.args.get("negate") else found
 
     # ------------------------------------------------------------------ the rest
 

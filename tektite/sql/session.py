@@ -124,6 +124,8 @@ class Session:
 
     def select(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> pa.Table:
         """The rows of a query as of the last closed epoch, in the order asked for."""
+        if not self.engine.epoch and not any(table.pending for table in self.engine._inputs.values()):
+            self.engine.advance()  # there is an answer as of the first epoch: that of empty tables
         planned = self.bind(source, tree, parameters)
         self._numbers += 1
         view = self.engine.install(f"{HIDDEN}select_{self._numbers}", self.collection(planned, hidden=True))
@@ -157,9 +159,12 @@ class Session:
     def unit(self) -> Collection:
         """A collection of exactly one row."""
         if self._unit is None:
-            self._unit = self.engine.input(f"{HIDDEN}unit", unit=types.Int)
-            self._unit.insert([(0,)])
-            self._unit.close()
+            unit = self._unit = self.engine.input(f"{HIDDEN}unit", unit=types.Int)
+            # It was always there: a row of the first epoch, in an input that has ended and holds nobody up.
+            unit.low = 0
+            unit.insert([(0,)])
+            unit.commit(1, *unit.prepare(1))
+            unit.closed = True
         return self._unit
 
     @property

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from tektite import types
 from tektite.expr import Expr
+from tektite.sql.known import check_arguments
 from tektite.sql.logical import Node, Ordering, Project, Window, WindowCall, columns_of
 from tektite.types import Type
 
@@ -56,6 +57,7 @@ def declare(binder: Binder, node: exp.Window, clause: Clause) -> str:
     assert clause.windows is not None
     node = resolved(binder, node)
     call = node.this
+    check_arguments(binder.source, call)
     arguments, constants = [], ()
     kind, type = RANKS.get(call.__class__, ("", types.Int))
     if kind:
