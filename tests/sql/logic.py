@@ -106,7 +106,7 @@ def run(path: Path) -> list[str]:
                 if re.match(r"\s*(DROP|CREATE OR REPLACE)", record.sql, re.IGNORECASE):
                     # What the file's queries read is to go: let them not stand in its way.
                     for name in views:
-                        engine.drop(name)
+                        engine.sql(f"DROP MATERIALIZED VIEW {name}")
                     views.clear()
                 run_statement(record, engine, oracle, faults)
                 check_views(record, engine, oracle, views, faults)
