@@ -135,7 +135,7 @@ class Generator:
             text += f" GROUP BY {', '.join(group)}"
         if self.maybe(0.3):
             kind = self.chance.choice(("int", "decimal", "date"))
-            text += f" HAVING {self.comparison(self.aggregate(kind, scope, outer), kind, scope, [])}"
+            text += f" HAVING {self.comparison(self.aggregate(kind, scope, outer), kind, [], [])}"
         return text
 
     def aggregate(self, kind: str, scope: Columns, outer: Columns) -> str:
