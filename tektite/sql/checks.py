@@ -24,12 +24,16 @@ def check(session: Session, table: Input, new: pa.Table | None, old: pa.Table | 
     if declared is None:
         return
     if declared.semantics in ("append", "stream") and old is not None and old.num_rows:
-        raise ConflictError(f"table {table.name!r} has {declared.semantics} semantics: rows cannot be changed or deleted")
+        raise ConflictError(
+            f"table {table.name!r} has {declared.semantics} semantics: rows cannot be changed or deleted"
+        )
     if new is not None:
         for column in declared.required:
             missing = new[column].null_count
             if missing:
-                raise IncorrectError(f"column {column!r} of table {table.name!r} cannot be NULL, and {missing} new rows have none")
+                raise IncorrectError(
+                    f"column {column!r} of table {table.name!r} cannot be NULL, and {missing} new rows have none"
+                )
     if declared.key and declared.semantics in ("bag", "append"):
         check_keys(session, table, list(declared.key), new, old)
 

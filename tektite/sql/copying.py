@@ -55,7 +55,9 @@ def read_options(source: Source, tree: exp.Copy) -> dict[str, str]:
     for param in tree.args.get("params") or ():
         name = param.this.name.lower()
         if name not in OPTIONS:
-            raise source.error(f"COPY: option {name.upper()} is not supported; there are: {', '.join(OPTIONS)}", tree, UnsupportedError)
+            raise source.error(
+                f"COPY: option {name.upper()} is not supported; there are: {', '.join(OPTIONS)}", tree, UnsupportedError
+            )
         value = param.args.get("expression")
         found[name] = "true" if value is None else value.name if name in ("delimiter", "null") else value.name.lower()
     return found
@@ -69,7 +71,9 @@ def read_csv(path: Path, table: Input, names: list[str], options: Mapping[str, s
             raise NotFoundError(f"COPY: table {table.name!r} has no column {name!r}")
     return csv.read_csv(
         path,
-        read_options=csv.ReadOptions(column_names=names, skip_rows=1 if options.get("header", "false") == "true" else 0),
+        read_options=csv.ReadOptions(
+            column_names=names, skip_rows=1 if options.get("header", "false") == "true" else 0
+        ),
         parse_options=csv.ParseOptions(delimiter=options.get("delimiter", ",")),
         convert_options=csv.ConvertOptions(
             column_types={name: kinds[name] for name in names},

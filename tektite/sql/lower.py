@@ -101,7 +101,7 @@ class Lowering:
             with Loop(", ".join(v.title for v in node.variables)) as loop:
                 for variable in node.variables:
                     columns = {f"column{at}": type for at, type in enumerate(variable.types)}
-                    self._variables[variable] = loop.variable(variable.title, **columns)
+                    self._variables[variable] = loop.variable(variable.title, None, **columns)
                 definitions = [self.lower(definition) for definition in node.definitions]
                 for variable, definition in zip(node.variables, definitions, strict=True):
                     self._variables[variable].set(definition)
@@ -114,11 +114,15 @@ class Lowering:
 # ---------------------------------------------------------------------- operators
 
 
-def constants(unit: Collection, names: tuple[str, ...], types: tuple[Type, ...], rows: tuple[tuple[Any, ...], ...]) -> Collection:
+def constants(
+    unit: Collection, names: tuple[str, ...], types: tuple[Type, ...], rows: tuple[tuple[Any, ...], ...]
+) -> Collection:
     """A collection of constant rows."""
     columns = dict(zip(names, types, strict=True))
     if len(rows) == 1:
-        return unit._project([(name, lit(v, type)) for (name, type), v in zip(columns.items(), rows[0], strict=True)], None)
+        return unit._project(
+            [(name, lit(v, type)) for (name, type), v in zip(columns.items(), rows[0], strict=True)], None
+        )
     schema = Schema(columns)
     lists = [[row[at] for row in rows] for at in range(len(names))]
     arrays = [pa.array(values, field.type) for values, field in zip(lists, schema.arrow, strict=True)]
@@ -162,7 +166,7 @@ def repeated(collection: Collection, count: str) -> Collection:
     def repeat(table: pa.Table) -> tuple[pa.Table, Any]:
         times = table[count].to_numpy()
         rows = np.repeat(np.arange(table.num_rows), times)
-        return table.select(names).take(pa.array(rows)), rows
+        return table.select(names).take(rows), rows
 
     return collection.flat_map(repeat, **columns)
 

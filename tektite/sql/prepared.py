@@ -59,7 +59,9 @@ class Prepared:
 def prepare(session: Session, statement: Prepare) -> Result:
     """PREPARE name AS query."""
     if statement.name in session.prepared:
-        raise statement.source.error(f"there is a prepared statement {statement.name!r} already", statement.start, ConflictError)
+        raise statement.source.error(
+            f"there is a prepared statement {statement.name!r} already", statement.start, ConflictError
+        )
     if not isinstance(statement.tree, exp.Query):
         raise statement.source.error("only queries can be prepared", statement.tree, UnsupportedError)
     found = {label_of(node) for node in statement.tree.find_all(exp.Placeholder, exp.Parameter)}
@@ -85,7 +87,12 @@ def named(session: Session, name: str, source: Source, place: int) -> Prepared:
 
 
 def values_of(
-    session: Session, found: Prepared, trees: tuple[exp.Expr, ...], source: Source, parameters: Mapping[str, Any], place: int
+    session: Session,
+    found: Prepared,
+    trees: tuple[exp.Expr, ...],
+    source: Source,
+    parameters: Mapping[str, Any],
+    place: int,
 ) -> list[tuple[Any, Type]]:
     """The values that a statement is executed with, and their types."""
     if len(trees) != len(found.labels):
@@ -109,7 +116,9 @@ def execute(session: Session, statement: Execute, parameters: Mapping[str, Any])
     row = converted(found, [value for value, _ in given], statement)
     if row not in found.bindings:
         if session.transaction:
-            raise statement.source.error("a new binding cannot be made in a transaction", statement.start, ConflictError)
+            raise statement.source.error(
+                "a new binding cannot be made in a transaction", statement.start, ConflictError
+            )
         found.numbers += 1
         found.bindings[row] = found.numbers
         found.parameters.insert([(found.numbers, *row)])
@@ -193,5 +202,3 @@ def deallocate(session: Session, statement: Deallocate, parameters: Mapping[str,
         session.engine.drop(found.parameters.name)
     del session.prepared[statement.name]
     return Result("DEALLOCATE")
-
-

@@ -210,7 +210,9 @@ class Session:
         try:
             return view.snapshot()
         except TektiteError as error:
-            message = error.args[0] if isinstance(error, FaultError) else str(error).removeprefix(f"view {view.name!r}: ")
+            message = (
+                error.args[0] if isinstance(error, FaultError) else str(error).removeprefix(f"view {view.name!r}: ")
+            )
             raise type(error)(message) from error
         finally:
             view.drop()
@@ -314,7 +316,7 @@ class Session:
         engine = self.engine
         for where in (engine._inputs, engine._views, self.definitions):
             if name in where:
-                return where[name]  # type: ignore[index,return-value]
+                return where[name]
         lowered = [known for known in self.known() if known.lower() == name.lower()]
         return self.readable(lowered[0]) if len(lowered) == 1 and lowered[0] != name else None
 
@@ -362,10 +364,10 @@ class Reads:
 def cast_columns(found: Collection, wanted: Sequence[types.Type], source: Source, tree: exp.Expr) -> Collection:
     """A collection with its columns of the types that a table wants."""
     outputs = []
-    for name, given, type in itertools.zip_longest(found.schema.names, found.schema.types, wanted):
-        if name is None or type is None:
-            raise source.error(f"{len(found.schema.names)} values for {len(wanted)} columns", tree)
-        outputs.append((name, col(name) if given == type else col(name).cast(type)))
+    if len(found.schema.names) != len(wanted):
+        raise source.error(f"{len(found.schema.names)} values for {len(wanted)} columns", tree)
+    for name, given, target in zip(found.schema.names, found.schema.types, wanted, strict=True):
+        outputs.append((name, col(name) if given == target else col(name).cast(target)))
     try:
         return found._project(outputs, None)
     except TektiteError as error:
@@ -390,8 +392,9 @@ def only_table(tree: exp.Expr) -> str | None:
         return None
     said = {name for name, value in tree.args.items() if value}
     source = tree.args.get("from_")
-    plain = source is not None and isinstance(source.this, exp.Table) and isinstance(source.this.this, exp.Identifier)
-    return folded(source.this.this) if said == {"expressions", "from_"} and plain else None
+    if source is None or said != {"expressions", "from_"} or not isinstance(source.this, exp.Table):
+        return None
+    return folded(source.this.this) if isinstance(source.this.this, exp.Identifier) else None
 
 
 def utc_now() -> datetime.datetime:

@@ -19,14 +19,10 @@ if TYPE_CHECKING:
 
 def show(session: Session, statement: Show) -> Result:
     """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | COLUMNS FROM name."""
-    table = {
-        "tables": tables,
-        "views": views,
-        "indexes": indexes,
-        "arrangements": arrangements,
-        "columns": lambda of: columns(of, statement),
-    }[statement.what](session)
-    return Result("SHOW", table)
+    if statement.what == "columns":
+        return Result("SHOW", columns(session, statement))
+    shown = {"tables": tables, "views": views, "indexes": indexes, "arrangements": arrangements}
+    return Result("SHOW", shown[statement.what](session))
 
 
 def tables(session: Session) -> pa.Table:
@@ -38,7 +34,9 @@ def tables(session: Session) -> pa.Table:
         {
             "name": pa.array([i.name for i in found], pa.string()),
             "rows": pa.array([i.trace.rows for i in found], pa.int64()),
-            "semantics": pa.array([d.semantics if d else "stream" if i.is_stream else i.semantics for i, d in pairs], pa.string()),
+            "semantics": pa.array(
+                [d.semantics if d else "stream" if i.is_stream else i.semantics for i, d in pairs], pa.string()
+            ),
             "key": pa.array([", ".join(i.schema.names[c] for c in i.key_columns) for i in found], pa.string()),
         }
     )

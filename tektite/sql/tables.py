@@ -169,26 +169,14 @@ def create_view(session: Session, source: Source, tree: exp.Create, parameters: 
         return Result(what, view=found if isinstance(found, View) else None)
     aliases = [folded(c.this if isinstance(c, exp.ColumnDef) else c) for c in schema.expressions] if schema else []
     planned = session.bind(source, query, parameters)
-    planned.bound.titles = Aliases.checked(source, planned.bound.titles, aliases, tree)
+    if len(aliases) > len(planned.bound.titles):
+        raise source.error(f"{len(aliases)} names for {len(planned.bound.titles)} columns", tree)
+    planned.bound.titles = session.titles([*aliases, *planned.bound.titles[len(aliases) :]])
     if not materialized:
         session.definitions[name] = Definition(name, query, planned.bound.titles, source, planned.reads)
         return Result(what)
     view = session.install(name, planned)
     return Result(what, view=view)
-
-
-class Aliases:
-    """Names for the columns of a view."""
-
-    @staticmethod
-    def checked(source: Source, titles: list[str], aliases: list[str], node: exp.Expr) -> list[str]:
-        if len(aliases) > len(titles):
-            raise source.error(f"{len(aliases)} names for {len(titles)} columns", node)
-        names = [*aliases, *titles[len(aliases) :]]
-        for name in names:
-            if names.count(name) > 1:
-                raise source.error(f"column {name!r} would be there twice: name one of them differently with AS", node)
-        return names
 
 
 # ---------------------------------------------------------------------- indexes
@@ -203,9 +191,13 @@ def create_index(session: Session, source: Source, tree: exp.Create) -> Result:
     found = session.readable(table_name)
     if not isinstance(found, Input | View) or found.name.startswith("__"):
         hint = nearest(table_name, session.known())
-        raise source.error(f"there is no table or materialized view {table_name!r}: {hint}", index.args["table"], NotFoundError)
+        raise source.error(
+            f"there is no table or materialized view {table_name!r}: {hint}", index.args["table"], NotFoundError
+        )
     if found.is_stream:
-        raise source.error(f"{found.name!r} is a stream: it keeps no history that could be indexed", tree, ConflictError)
+        raise source.error(
+            f"{found.name!r} is a stream: it keeps no history that could be indexed", tree, ConflictError
+        )
     columns = []
     for part in index.args["params"].args.get("columns") or ():
         if not isinstance(part, exp.Ordered) or not isinstance(part.this, exp.Column):

@@ -52,7 +52,8 @@ def pulled_up(inner: Node, outer: set[str], names: Names, through_groups: bool) 
         below = pulled_up(inner.input, outer, names, through_groups)
         if below is None or below.grouped:
             return None
-        own, correlated = [], []
+        own: list[Expr] = []
+        correlated: list[Expr] = []
         for part in conjuncts(inner.predicate):
             (correlated if set(part.columns()) & outer else own).append(part)
         plan = Filter(below.plan, conjunction(own)) if own else below.plan
@@ -91,8 +92,8 @@ def pulled_up(inner: Node, outer: set[str], names: Names, through_groups: bool) 
         below = pulled_up(inner.input, outer, names, through_groups)
         if below is None or below.grouped or not below.keys:
             return None
-        keys = tuple((name, col(name)) for name in below.keys)
-        return replace(below, plan=Aggregate(below.plan, keys, inner.calls), grouped=True)
+        group = tuple((name, col(name)) for name in below.keys)
+        return replace(below, plan=Aggregate(below.plan, group, inner.calls), grouped=True)
     if isinstance(inner, Distinct | Top) and not through_groups and getattr(inner, "limit", None) is None:
         # whether there is a row does not depend on duplicates, nor on an order
         if isinstance(inner, Top) and inner.offset:
@@ -211,7 +212,9 @@ def of_every_row(groups: Aggregate, domain: Domain, names: Names) -> Node:
     renamed = Project(groups, (*keys, *((name, col(name)) for name, _ in groups.calls)))
     joined = Join(domain.plan, renamed, "left", same)
     counts = [name for name, call in groups.calls if call.kind == "count"]
-    outputs = [(name, Expr("coalesce", (col(name), lit(0))) if name in counts else col(name)) for name, _ in groups.calls]
+    outputs = [
+        (name, Expr("coalesce", (col(name), lit(0))) if name in counts else col(name)) for name, _ in groups.calls
+    ]
     return Project(joined, (*((name, col(name)) for name in domain.names), *outputs))
 
 
