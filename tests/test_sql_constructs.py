@@ -15,8 +15,7 @@ CONSTRUCTS = {
     "like": "SELECT s, s LIKE 'n%' AS l, s ILIKE 'N%' AS i, s NOT LIKE '%h' AS n, s LIKE 'a!%b' ESCAPE '!' AS e FROM a",
     "case": "SELECT CASE WHEN x > 5 THEN 'big' WHEN x > 2 THEN 'middle' ELSE s END AS c, CASE k WHEN 1 THEN 10 "
     "END AS d FROM a",
-    "text functions": "SELECT upper(s), lower(s), length(s), substring(s FROM 2 FOR 2), s || '-' || t, trim(' ' || s || ' "
-    "'), ",
+    "text functions": "SELECT upper(s), lower(s), length(s), substring(s FROM 2 FOR 2), s || '-' || t, trim(' ' || s || ' '), "
     "left(s, 2), right(s, 2), replace(s, 'o', '0'), concat(s, t), strpos(s, 'o'), reverse(s) FROM a JOIN c USING (k)",
     "coalesce and nullif": "SELECT coalesce(x, k, 0), nullif(x, 3), greatest(x, k), least(x, k), abs(x) FROM a",
     "dates": "SELECT d + INTERVAL 1 MONTH AS m, d - INTERVAL '3 days' AS t, extract(year FROM d) AS y, "
@@ -82,8 +81,8 @@ CONSTRUCTS = {
     "scalar subquery compared": "SELECT * FROM a WHERE x > (SELECT avg(y) FROM b)",
     "correlated scalar": "SELECT k, x, (SELECT sum(y) FROM b WHERE b.k = a.k) AS t FROM a",
     "correlated count": "SELECT k, x, (SELECT count(*) FROM b WHERE b.k = a.k AND b.y > 1) AS n FROM a",
-    "correlated by inequality": "SELECT x, (SELECT count(*) FROM b WHERE b.y < a.x) AS n, (SELECT min(p) FROM b WHERE b.y > a.x) AS m "
-    "FROM a",
+    "correlated by inequality": "SELECT x, (SELECT count(*) FROM b WHERE b.y < a.x) AS n, "
+    "(SELECT min(p) FROM b WHERE b.y > a.x) AS m FROM a",
     "correlated comparison": "SELECT * FROM b WHERE p > (SELECT avg(p) FROM b AS o WHERE o.k = b.k)",
     "correlated having": "SELECT x, (SELECT count(*) FROM b WHERE b.k = a.k HAVING count(*) < 2) AS n FROM a",
     "correlated top": "SELECT x, (SELECT y FROM b WHERE b.k = a.k ORDER BY p DESC, y, f LIMIT 1) IS NULL AS t FROM a",
@@ -119,8 +118,8 @@ CONSTRUCTS = {
     "recursion": "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 10) SELECT n FROM r",
     "reachability": "WITH RECURSIVE r AS (SELECT k AS f, y AS t FROM b WHERE y IS NOT NULL AND k IS NOT NULL UNION "
     "SELECT r.f, b.y FROM r JOIN b ON r.t = b.k WHERE b.y IS NOT NULL) SELECT f, t FROM r",
-    "recursion and groups": "WITH RECURSIVE r AS (SELECT k AS f, y AS t FROM b UNION SELECT r.f, b.y FROM r JOIN b ON r.t = b.k) ",
-    "SELECT f, count(*) FROM r GROUP BY f",
+    "recursion and groups": "WITH RECURSIVE r AS (SELECT k AS f, y AS t FROM b UNION "
+    "SELECT r.f, b.y FROM r JOIN b ON r.t = b.k) SELECT f, count(*) FROM r GROUP BY f",
     "row number": "SELECT k, x, row_number() OVER (PARTITION BY k ORDER BY x, s, d) FROM (SELECT DISTINCT * FROM a)",
     "ranks": "SELECT k, x, rank() OVER (PARTITION BY k ORDER BY x DESC), dense_rank() OVER (PARTITION BY k ORDER "
     "BY x) FROM a",
@@ -129,8 +128,7 @@ CONSTRUCTS = {
     "frames": "SELECT k, y, sum(y) OVER (ORDER BY k, y, p, f ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM (SELECT "
     "DISTINCT * FROM b)",
     "lag and lead": "SELECT k, x, lag(x) OVER (PARTITION BY k ORDER BY x, s, d), lead(x, 2, -1) OVER (PARTITION BY k "
-    "ORDER BY x, s, d) ",
-    "FROM (SELECT DISTINCT * FROM a)",
+    "ORDER BY x, s, d) FROM (SELECT DISTINCT * FROM a)",
     "first and last value": "SELECT k, x, first_value(x) OVER (PARTITION BY k ORDER BY x), last_value(x) OVER (PARTITION BY k "
     "ORDER BY x) FROM a",
     "window over groups": "SELECT k, sum(x) AS t, rank() OVER (ORDER BY sum(x) DESC) FROM a GROUP BY k",
