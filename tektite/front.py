@@ -21,7 +21,8 @@ class Engine(engine.Engine):
         >>> import tektite as tk
         >>> engine = tk.Engine()
         >>> _ = engine.sql("CREATE TABLE sales (shop varchar, amount int)")
-        >>> view = engine.sql("CREATE MATERIALIZED VIEW totals AS SELECT shop, sum(amount) AS total FROM sales GROUP BY shop").view
+        >>> totals = "SELECT shop, sum(amount) AS total FROM sales GROUP BY shop"
+        >>> view = engine.sql(f"CREATE MATERIALIZED VIEW totals AS {totals}").view
         >>> engine.sql("INSERT INTO sales VALUES ('north', 3), ('north', 4), ('south', 5)").message
         'INSERT 0 3'
         >>> sorted(view.rows())

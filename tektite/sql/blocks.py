@@ -73,7 +73,12 @@ def equated(part: Expr, owners: dict[str, int]) -> tuple[Expr, Expr] | None:
 
 
 def key_column(
-    side: Expr, at: int, part: Expr, relations: list[Collection], owners: dict[str, int], keys: dict[int, dict[str, Expr]]
+    side: Expr,
+    at: int,
+    part: Expr,
+    relations: list[Collection],
+    owners: dict[str, int],
+    keys: dict[int, dict[str, Expr]],
 ) -> str:
     """The column that a side of an equality is; a new one if it is computed, or of another type than the other side."""
     kinds = []

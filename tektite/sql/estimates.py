@@ -73,9 +73,9 @@ def _estimate(node: Node) -> float:
         case Bounded():
             return estimate(node.left) * 0.4
         case Aggregate():
-            return 1.0 if not node.keys else estimate(node.input) ** (0.8 if len(node.keys) < 3 else 0.9)
+            return 1.0 if not node.keys else float(estimate(node.input) ** (0.8 if len(node.keys) < 3 else 0.9))
         case Distinct():
-            return estimate(node.input) ** 0.9
+            return float(estimate(node.input) ** 0.9)
         case Top():
             given = estimate(node.input)
             return given if node.limit is None or node.by else min(given, float(node.limit))

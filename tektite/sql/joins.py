@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tektite import types
 from tektite.collection import Collection
@@ -70,7 +71,9 @@ def prepared(collection: Collection, keys: Sequence[Expr]) -> tuple[Collection, 
 def pairs_of(left: Collection, right: Collection, condition: Iterable[Expr]) -> tuple[Collection, list[Expr]]:
     """The inner join of two collections by the equalities of a condition, and what of the condition is left to test."""
     found = split(condition, left.schema.names, right.schema.names)
-    lefts, rights, seen = [], [], set()
+    lefts: list[Expr] = []
+    rights: list[Expr] = []
+    seen: set[tuple[Any, ...]] = set()
     positions = (left.schema.positions, right.schema.positions)
     null_safe = any(same for _, _, same in found.pairs)
     guards = []
@@ -122,7 +125,9 @@ def half(left: Collection, right: Collection, kind: str, parts: list[Expr]) -> C
     """The rows of the left collection that have a match in the right one, or that have none."""
     found = split(parts, left.schema.names, right.schema.names)
     own = set(left.schema.names)
-    mine, theirs, mixed = [], [], []
+    mine: list[Expr] = []
+    theirs: list[Expr] = []
+    mixed: list[Expr] = []
     for part in found.rest:
         used = set(part.columns())
         (mine if used <= own else theirs if used <= set(right.schema.names) else mixed).append(part)

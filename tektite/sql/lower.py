@@ -36,6 +36,7 @@ from tektite.sql.logical import (
     Variable,
     Window,
 )
+from tektite.types import Type
 
 
 class Lowering:
@@ -60,7 +61,7 @@ class Lowering:
             case Scan():
                 return renamed(node.collection, node.names)
             case Values():
-                return self._values(node)
+                return constants(self.unit, node.names, node.types, node.rows)
             case Filter():
                 return self.lower(node.input).filter(node.predicate)
             case Project():
@@ -94,29 +95,13 @@ class Lowering:
                 return renamed(self._solve(node.input)[node.variable], node.names)
         raise AssertionError(f"cannot lower {type(node).__name__}")
 
-    def _values(self, node: Values) -> Collection:
-        columns = dict(zip(node.names, node.types, strict=True))
-        if len(node.rows) == 1:
-            pairs = zip(columns.items(), node.rows[0], strict=True)
-            return self.unit._project([(name, lit(value, type)) for (name, type), value in pairs], None)
-        schema = Schema(columns)
-        lists = [[row[at] for row in node.rows] for at in range(len(node.names))]
-        arrays = [pa.array(values, field.type) for values, field in zip(lists, schema.arrow, strict=True)]
-        table = pa.Table.from_arrays(arrays, schema=schema.arrow)
-
-        def constant(given: pa.Table) -> tuple[pa.Table, Any]:
-            rows = np.repeat(np.arange(given.num_rows), table.num_rows)
-            return pa.concat_tables([table] * given.num_rows) if given.num_rows else table.slice(0, 0), rows
-
-        return self.unit.flat_map(constant, **columns)
-
     def _solve(self, node: Fixpoint) -> dict[Variable, Collection]:
         found = self._solved.get(id(node))
         if found is None:
             with Loop(", ".join(v.title for v in node.variables)) as loop:
                 for variable in node.variables:
                     columns = {f"column{at}": type for at, type in enumerate(variable.types)}
-                    self._variables[variable] = loop.variable(variable.title, **columns)
+                    self._variables[variable] = loop.variable(variable.title, None, **columns)
                 definitions = [self.lower(definition) for definition in node.definitions]
                 for variable, definition in zip(node.variables, definitions, strict=True):
                     self._variables[variable].set(definition)
@@ -127,6 +112,27 @@ class Lowering:
 
 
 # ---------------------------------------------------------------------- operators
+
+
+def constants(
+    unit: Collection, names: tuple[str, ...], types: tuple[Type, ...], rows: tuple[tuple[Any, ...], ...]
+) -> Collection:
+    """A collection of constant rows."""
+    columns = dict(zip(names, types, strict=True))
+    if len(rows) == 1:
+        return unit._project(
+            [(name, lit(v, type)) for (name, type), v in zip(columns.items(), rows[0], strict=True)], None
+        )
+    schema = Schema(columns)
+    lists = [[row[at] for row in rows] for at in range(len(names))]
+    arrays = [pa.array(values, field.type) for values, field in zip(lists, schema.arrow, strict=True)]
+    table = pa.Table.from_arrays(arrays, schema=schema.arrow)
+
+    def repeated_table(given: pa.Table) -> tuple[pa.Table, Any]:
+        places = np.repeat(np.arange(given.num_rows), table.num_rows)
+        return pa.concat_tables([table] * given.num_rows) if given.num_rows else table.slice(0, 0), places
+
+    return unit.flat_map(repeated_table, **columns)
 
 
 def renamed(collection: Collection, names: tuple[str, ...]) -> Collection:
@@ -147,6 +153,7 @@ def once(collection: Collection, by: tuple[str, ...]) -> Collection:
             raise IncorrectError("a subquery that is used as a value gives more than one row")
         return [row for row, count in rows if count > 0]
 
+    only.__qualname__ = "that tests a subquery used as a value"
     columns = {name: collection.schema.types[collection.schema.index(name)] for name in rest}
     return collection.reduce(only, by=by, **columns).select(*names)
 
@@ -159,7 +166,7 @@ def repeated(collection: Collection, count: str) -> Collection:
     def repeat(table: pa.Table) -> tuple[pa.Table, Any]:
         times = table[count].to_numpy()
         rows = np.repeat(np.arange(table.num_rows), times)
-        return table.select(names).take(pa.array(rows)), rows
+        return table.select(names).take(rows), rows
 
     return collection.flat_map(repeat, **columns)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,12 +15,11 @@ def ordered(table: pa.Table, order: Sequence[tuple[str, Ordering]]) -> pa.Table:
     """A table in an order, given as column names with directions."""
     if not order or table.num_rows < 2:
         return table
-    arrays: dict[str, pa.ChunkedArray] = {}
-    keys: list[tuple[str, str]] = []
+    arrays: dict[str, Any] = {}
+    keys: list[tuple[str, Any]] = []
     for at, (name, ordering) in enumerate(order):
-        column = table[name]
-        missing = pc.is_null(column)
-        arrays[f"null{at}"] = missing.cast(pa.int8())
+        column: Any = table[name]
+        arrays[f"null{at}"] = pc.is_null(column).cast(pa.int8())
         keys.append((f"null{at}", "descending" if ordering.nulls_first else "ascending"))
         if pa.types.is_floating(column.type):
             arrays[f"nan{at}"] = pc.fill_null(pc.is_nan(column), False).cast(pa.int8())

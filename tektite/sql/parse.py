@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from tektite.errors import UnsupportedError
 from tektite.sql.text import Source

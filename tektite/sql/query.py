@@ -13,8 +13,8 @@ from tektite.errors import IncorrectError, NotFoundError, TektiteError, Unsuppor
 from tektite.expr import Expr, coalesce, col, lit
 from tektite.expr import type_of as expression_type
 from tektite.sql import recursion, relations, windows
-from tektite.sql.known import check_arguments
 from tektite.sql.clause import Clause, Grouping
+from tektite.sql.known import check_arguments
 from tektite.sql.logical import (
     Compare,
     Distinct,
@@ -31,6 +31,7 @@ from tektite.sql.logical import (
 from tektite.sql.scope import Scope, folded
 from tektite.sql.text import Source
 from tektite.types import Type
+
 
 class Tables(Protocol):
     """What a query can read."""

@@ -164,7 +164,10 @@ def define(binder: Binder, member: Member, references: dict[str, Reference], sco
         (_, unified) = binder.unify([parts[0], plan], step)
         if tuple(unified.columns.values()) != variable.types:
             found = ", ".join(map(str, plan.columns.values()))
-            message = f"{member.name!r} begins with columns of types {', '.join(map(str, variable.types))}, but its recursive part gives {found}: cast"
+            wanted = ", ".join(map(str, variable.types))
+            message = (
+                f"{member.name!r} begins with columns of types {wanted}, but its recursive part gives {found}: cast"
+            )
             raise binder.source.error(message, step)
         check_linear(binder, member, plan, step)
         parts.append(unified)

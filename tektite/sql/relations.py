@@ -10,9 +10,9 @@ from tektite import types
 from tektite.errors import NotFoundError
 from tektite.expr import Expr, coalesce, col
 from tektite.sql import recursion
-from tektite.sql.known import check_arguments
 from tektite.sql.clause import Clause
-from tektite.sql.logical import TRUE, Filter, Join, Node, Project, Values, columns_of, conjunction
+from tektite.sql.known import check_arguments
+from tektite.sql.logical import TRUE, Filter, Join, Node, Project, Union, Values, columns_of, conjunction
 from tektite.sql.scope import Relation, Scope, folded
 from tektite.sql.text import nearest
 
@@ -128,18 +128,20 @@ def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: Scope | None, n
             raise binder.unsupported("a subquery in VALUES", row)
     wanted = []
     for at in range(width):
-        column = coalesce(*(row[at] for row in parts))
+        # constants of one type say the same of a column's type, however many there are
+        kinds = {
+            value.params[0] if value.op == "lit" else value.fingerprint: value for value in (row[at] for row in parts)
+        }
+        column = coalesce(*kinds.values())
         wanted.append(Clause(binder, Scope(scope), "VALUES").scalars.type(column, node))
     titles = [f"col{at}" for at in range(width)]
     names = tuple(binder.name(title, type) for title, type in zip(titles, wanted, strict=True))
     simple = all(value.op == "lit" for row in parts for value in row)
     if not simple:
-        from tektite.sql.logical import Union
-
         rows = []
-        for row in parts:
+        for values in parts:
             unit = Values((binder.name("unit", types.Int),), (types.Int,), ((0,),))
-            pairs = zip(titles, row, wanted, strict=True)
+            pairs = zip(titles, values, wanted, strict=True)
             rows.append(Project(unit, tuple((binder.name(t, w), value.cast(w)) for t, value, w in pairs)))
         return Bound(Union(tuple(rows), names), list(names), titles)
     constants = tuple(tuple(value.params[1] for value in row) for row in parts)

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from tektite import types
-from tektite.errors import IncorrectError, TektiteError, UnsupportedError
+from tektite.errors import TektiteError, UnsupportedError
 from tektite.expr import Expr, coalesce, concat, lit
 from tektite.expr import type_of as expression_type
 from tektite.sql import functions
-from tektite.sql.known import check_arguments
 from tektite.sql.intervals import Interval, of_unit, parse_interval, unit_name
+from tektite.sql.known import check_arguments
 from tektite.sql.logical import FALSE, TRUE, conjunction
 from tektite.sql.text import Source
 from tektite.types import Type
@@ -79,8 +79,8 @@ class Scalars:
         except TektiteError as error:
             raise self.source.error(str(error), node, type(error)) from None
 
-    def error(self, message: str, node: exp.Expr, kind: type[TektiteError] = IncorrectError) -> TektiteError:
-        return self.source.error(message, node, kind)
+    def error(self, message: str, node: exp.Expr) -> TektiteError:
+        return self.source.error(message, node)
 
     def unsupported(self, what: str, node: exp.Expr) -> TektiteError:
         return self.source.error(f"{what} is not supported", node, UnsupportedError)
@@ -95,14 +95,14 @@ class Scalars:
             return self.comparison(node, COMPARISONS[kind])
         rule = RULES.get(kind)
         if rule is not None:
-            return rule(self, node)
+            found: Expr | Interval = rule(self, node)
+            return found
         if isinstance(node, exp.AggFunc):
             return self.context.aggregate(node, self)
         if isinstance(node, exp.Func):
-            found = functions.build(self, node)
-            if found is not None:
-                self.type(found, node)
-                return found
+            built = functions.build(self, node)
+            if built is not None:
+                return self.checked(built, node)
             name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
             raise self.unsupported(f"function {name.lower()}", node)
         raise self.unsupported(f"{node.key.upper()} ({node.sql('duckdb')[:60]})", node)
@@ -274,10 +274,10 @@ class Scalars:
             return result
         if not isinstance(query, QUERY):
             raise self.unsupported("this use of ANY or ALL", node)
-        test = (self.bind(left),)
+        value = (self.bind(left),)
         if isinstance(right, exp.All):
-            return ~self.context.subquery("any", query, OPPOSITE[op], test)
-        return self.context.subquery("any", query, op, test)
+            return ~self.context.subquery("any", query, OPPOSITE[op], value)
+        return self.context.subquery("any", query, op, value)
 
     def same(self, node: exp.NullSafeEQ) -> Expr:
         return self.checked(self.bind(node.this).is_same(self.bind(node.expression)), node)

@@ -49,6 +49,8 @@ def create(session: Session, source: Source, tree: exp.Create, parameters: Mappi
         return create_table(session, source, tree, parameters)
     if kind == "VIEW":
         return create_view(session, source, tree, parameters)
+    if kind == "INDEX":
+        return create_index(session, source, tree)
     raise source.error(f"CREATE {kind} is not supported", tree, UnsupportedError)
 
 
@@ -167,7 +169,9 @@ def create_view(session: Session, source: Source, tree: exp.Create, parameters: 
         return Result(what, view=found if isinstance(found, View) else None)
     aliases = [folded(c.this if isinstance(c, exp.ColumnDef) else c) for c in schema.expressions] if schema else []
     planned = session.bind(source, query, parameters)
-    planned.bound.titles = Aliases.checked(source, planned.bound.titles, aliases, tree)
+    if len(aliases) > len(planned.bound.titles):
+        raise source.error(f"{len(aliases)} names for {len(planned.bound.titles)} columns", tree)
+    planned.bound.titles = session.titles([*aliases, *planned.bound.titles[len(aliases) :]])
     if not materialized:
         session.definitions[name] = Definition(name, query, planned.bound.titles, source, planned.reads)
         return Result(what)
@@ -175,18 +179,40 @@ def create_view(session: Session, source: Source, tree: exp.Create, parameters: 
     return Result(what, view=view)
 
 
-class Aliases:
-    """Names for the columns of a view."""
+# ---------------------------------------------------------------------- indexes
 
-    @staticmethod
-    def checked(source: Source, titles: list[str], aliases: list[str], node: exp.Expr) -> list[str]:
-        if len(aliases) > len(titles):
-            raise source.error(f"{len(aliases)} names for {len(titles)} columns", node)
-        names = [*aliases, *titles[len(aliases) :]]
-        for name in names:
-            if names.count(name) > 1:
-                raise source.error(f"column {name!r} would be there twice: name one of them differently with AS", node)
-        return names
+
+def create_index(session: Session, source: Source, tree: exp.Create) -> Result:
+    """CREATE INDEX name ON table (columns): an arrangement that is held until the index is dropped."""
+    index = tree.this
+    if tree.args.get("unique") or index.args.get("where"):
+        raise source.error("CREATE UNIQUE INDEX and partial indexes are not supported", tree, UnsupportedError)
+    table_name = folded(index.args["table"].this)
+    found = session.readable(table_name)
+    if not isinstance(found, Input | View) or found.name.startswith("__"):
+        hint = nearest(table_name, session.known())
+        raise source.error(
+            f"there is no table or materialized view {table_name!r}: {hint}", index.args["table"], NotFoundError
+        )
+    if found.is_stream:
+        raise source.error(
+            f"{found.name!r} is a stream: it keeps no history that could be indexed", tree, ConflictError
+        )
+    columns = []
+    for part in index.args["params"].args.get("columns") or ():
+        if not isinstance(part, exp.Ordered) or not isinstance(part.this, exp.Column):
+            raise source.error("an index of anything but columns is not supported", part, UnsupportedError)
+        column = folded(part.this.this)
+        if column not in found.schema.names:
+            message = f"{found.name!r} has no column {column!r}: {nearest(column, found.schema.names)}"
+            raise source.error(message, part, NotFoundError)
+        columns.append(column)
+    wish = index.this if index.this is not None else exp.to_identifier(f"{found.name}_{'_'.join(columns)}_index")
+    name = new_name(session, source, tree, wish)
+    if name is not None:
+        view = session.engine.install(f"__index_{name}", found.arrange(by=columns), key=columns)
+        session.indexes[name] = Index(name, found.name, tuple(columns), view)
+    return Result("CREATE INDEX")
 
 
 # ---------------------------------------------------------------------- dropping

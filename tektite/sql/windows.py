@@ -58,7 +58,8 @@ def declare(binder: Binder, node: exp.Window, clause: Clause) -> str:
     node = resolved(binder, node)
     call = node.this
     check_arguments(binder.source, call)
-    arguments, constants = [], ()
+    arguments: list[Expr] = []
+    constants: tuple[Any, ...] = ()
     kind, type = RANKS.get(call.__class__, ("", types.Int))
     if kind:
         pass

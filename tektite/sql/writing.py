@@ -45,9 +45,8 @@ def insert(session: Session, source: Source, tree: exp.Insert, parameters: Mappi
             raise source.error(message, tree.this, NotFoundError)
         if given.count(column) > 1:
             raise source.error(f"column {column!r} is named twice", tree.this)
-    rows = session.select(source, tree.expression, parameters)
-    if rows.num_columns != len(given):
-        raise source.error(f"{rows.num_columns} values for {len(given)} columns of {found.name!r}", tree.expression)
+    wanted = [found.schema.types[found.schema.index(column)] for column in given]
+    rows = session.select(source, tree.expression, parameters, wanted)
     table = arranged(found, rows, given)
     session.write(found, table, None)
     return Result(f"INSERT 0 {table.num_rows}")
@@ -100,7 +99,8 @@ def update(session: Session, source: Source, tree: exp.Update, parameters: Mappi
     outputs: list[exp.Expr] = [exp.column(n, quoted=True) for n in names]
     outputs += [exp.alias_(value, f"new_{column}", quoted=True) for column, value in changes.items()]
     query = exp.Select(expressions=outputs, from_=exp.From(this=tree.this.copy()), where=tree.args.get("where"))
-    rows = session.select(source, query, parameters)
+    kinds = [*found.schema.types, *(found.schema.types[found.schema.index(column)] for column in changes)]
+    rows = session.select(source, query, parameters, kinds)
     old = rows.select(list(range(len(names))))
     new = dict(zip(names, old.columns, strict=True))
     for at, column in enumerate(changes):

@@ -10,6 +10,7 @@ from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.rules.factor_disjunctions import factor_disjunctions
 from tektite.sql.rules.flatten_joins import flatten_joins
 from tektite.sql.rules.fold_constants import fold_constants
+from tektite.sql.rules.merge_projections import merge_projections
 from tektite.sql.rules.prune_columns import prune_columns
 from tektite.sql.rules.push_predicates import push_predicates
 from tektite.sql.rules.share_subplans import share_subplans
@@ -24,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     flatten_joins,
     prune_columns,
     bound_filters,
+    merge_projections,
     share_subplans,
 )
 

@@ -1,16 +1,28 @@
 """Comparisons with a value that moves become bounds: when it moves, only the rows between its old and its new place are touched.
 
-In a block, a relation that is one aggregate for each key (or one for all), that is joined by these keys alone, of which one value is
-compared by <, <=, > or >=, and of which nothing else is read, becomes the bound of a range filter over the rest of the block.
+In a block, a relation that is one aggregate for each key (or one for all), that is joined by these keys alone, of which one
+value is compared by <, <=, > or >=, and of which nothing else is read, becomes the bound of a range filter over the rest.
 """
 
 from __future__ import annotations
 
-
 from tektite import types
 from tektite.expr import Expr, col
 from tektite.inputs import Input
-from tektite.sql.logical import Aggregate, Block, Bounded, Filter, Names, Node, Project, Scan, columns_of, conjunction, transform, type_of
+from tektite.sql.logical import (
+    Aggregate,
+    Block,
+    Bounded,
+    Filter,
+    Names,
+    Node,
+    Project,
+    Scan,
+    columns_of,
+    conjunction,
+    transform,
+    type_of,
+)
 from tektite.types import Type
 
 COMPARED = ("lt", "le", "gt", "ge")
@@ -35,7 +47,9 @@ def moves(node: Node) -> bool:
     """Whether a relation is an aggregate, or the time."""
     if isinstance(node, Project | Filter):
         return moves(node.input)
-    return isinstance(node, Aggregate) or (isinstance(node, Scan) and isinstance(node.collection, Input) and node.title == "now()")
+    return isinstance(node, Aggregate) or (
+        isinstance(node, Scan) and isinstance(node.collection, Input) and node.title == "now()"
+    )
 
 
 def bounded(node: Block, names: Names) -> Node | None:

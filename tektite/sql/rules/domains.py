@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tektite.errors import UnsupportedError
-from tektite.expr import Expr, col
+from tektite.expr import Expr, col, lit
 from tektite.sql.logical import (
     Aggregate,
     Apply,
@@ -39,6 +39,8 @@ class Pulled:
     conditions: list[Expr]
     keys: tuple[str, ...]
     """The columns of the plan that the conditions equate with outer ones."""
+    grouped: bool = False
+    """Whether groups without rows are missing that the subquery has a row for: only projections may follow."""
 
 
 def pulled_up(inner: Node, outer: set[str], names: Names, through_groups: bool) -> Pulled | None:
@@ -48,9 +50,10 @@ def pulled_up(inner: Node, outer: set[str], names: Names, through_groups: bool) 
     """
     if isinstance(inner, Filter):
         below = pulled_up(inner.input, outer, names, through_groups)
-        if below is None:
+        if below is None or below.grouped:
             return None
-        own, correlated = [], []
+        own: list[Expr] = []
+        correlated: list[Expr] = []
         for part in conjuncts(inner.predicate):
             (correlated if set(part.columns()) & outer else own).append(part)
         plan = Filter(below.plan, conjunction(own)) if own else below.plan
@@ -87,10 +90,10 @@ def pulled_up(inner: Node, outer: set[str], names: Names, through_groups: bool) 
         return replace(below, plan=Project(below.plan, (*inner.outputs, *((n, col(n)) for n in sorted(needed)))))
     if isinstance(inner, Aggregate) and through_groups and not inner.keys:
         below = pulled_up(inner.input, outer, names, through_groups)
-        if below is None or not below.keys:
+        if below is None or below.grouped or not below.keys:
             return None
-        keys = tuple((name, col(name)) for name in below.keys)
-        return replace(below, plan=Aggregate(below.plan, keys, inner.calls))
+        group = tuple((name, col(name)) for name in below.keys)
+        return replace(below, plan=Aggregate(below.plan, group, inner.calls), grouped=True)
     if isinstance(inner, Distinct | Top) and not through_groups and getattr(inner, "limit", None) is None:
         # whether there is a row does not depend on duplicates, nor on an order
         if isinstance(inner, Top) and inner.offset:
@@ -101,9 +104,9 @@ def pulled_up(inner: Node, outer: set[str], names: Names, through_groups: bool) 
             if inner.kind != "inner" or free_columns(inner.left) & outer:
                 return None
             below = pulled_up(inner.right, outer, names, through_groups)
-            return None if below is None else replace(below, plan=replace(inner, right=below.plan))
+            return None if below is None or below.grouped else replace(below, plan=replace(inner, right=below.plan))
         below = pulled_up(inner.left, outer, names, through_groups)
-        return None if below is None else replace(below, plan=replace(inner, left=below.plan))
+        return None if below is None or below.grouped else replace(below, plan=replace(inner, left=below.plan))
     return None
 
 
@@ -172,7 +175,8 @@ def pushed_down(node: Node, domain: Domain, names: Names) -> Node:
             return bound.with_inputs(pushed_down(bound.input, domain, names))
         case Aggregate():
             below = pushed_down(bound.input, domain, names)
-            return Aggregate(below, (*passed, *bound.keys), bound.calls)
+            groups = Aggregate(below, (*passed, *bound.keys), bound.calls)
+            return groups if bound.keys else of_every_row(groups, domain, names)
         case Top():
             by = tuple(dict.fromkeys((*bound.by, *domain.names)))
             return replace(bound, input=pushed_down(bound.input, domain, names), by=by)
@@ -199,6 +203,19 @@ def pushed_down(node: Node, domain: Domain, names: Names) -> Node:
             return bound.with_inputs(lefts, rights)
     what = "WITH RECURSIVE" if not isinstance(node, Apply | Block | Bounded) else type(node).__name__
     raise UnsupportedError(f"{what} in a subquery that reads columns of the query around it is not supported")
+
+
+def of_every_row(groups: Aggregate, domain: Domain, names: Names) -> Node:
+    """An aggregate without keys of its own has a row for every row of its domain, be it of nothing."""
+    other, same = domain.again(names)
+    keys = [(new, col(old)) for new, old in zip(other.names, domain.names, strict=True)]
+    renamed = Project(groups, (*keys, *((name, col(name)) for name, _ in groups.calls)))
+    joined = Join(domain.plan, renamed, "left", same)
+    counts = [name for name, call in groups.calls if call.kind == "count"]
+    outputs = [
+        (name, Expr("coalesce", (col(name), lit(0))) if name in counts else col(name)) for name, _ in groups.calls
+    ]
+    return Project(joined, (*((name, col(name)) for name in domain.names), *outputs))
 
 
 def join_pushed_down(node: Join, domain: Domain, names: Names) -> Node:

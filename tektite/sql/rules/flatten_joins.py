@@ -32,7 +32,11 @@ def flatten_joins(root: Node, names: Names) -> Node:
     """Blocks instead of trees of inner joins."""
 
     def rewrite(node: Node) -> Node:
-        if isinstance(node, Join) and node.kind == "inner" and not any(p.op == "is_same" for p in conjuncts(node.condition)):
+        if (
+            isinstance(node, Join)
+            and node.kind == "inner"
+            and not any(p.op == "is_same" for p in conjuncts(node.condition))
+        ):
             return merged([node.left, node.right], conjuncts(node.condition))
         if isinstance(node, Filter) and isinstance(node.input, Block):
             return Block(node.input.relations, (*node.input.conjuncts, *conjuncts(node.predicate)))
@@ -103,7 +107,9 @@ def implied(node: Node) -> Node:
         for relation in node.relations:
             if reads_only(part, relation.columns):
                 continue
-            own = [conjunction(p for p in branch if p.columns() and reads_only(p, relation.columns)) for branch in parts]
+            own = [
+                conjunction(p for p in branch if p.columns() and reads_only(p, relation.columns)) for branch in parts
+            ]
             if all(branch.fingerprint != TRUE.fingerprint for branch in own):
                 found = reduce(lambda a, b: a | b, own)
                 if found.fingerprint not in known:

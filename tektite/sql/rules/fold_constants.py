@@ -71,7 +71,11 @@ def chosen(expression: Expr) -> Expr:
         elif condition.params[1]:
             # the branches before it decide the type too
             return Expr("case", (*args, value)) if args else expression
-    return Expr("case", (*args, expression.args[-1])) if len(args) > 1 and len(args) + 1 < len(expression.args) else expression
+    return (
+        Expr("case", (*args, expression.args[-1]))
+        if len(args) > 1 and len(args) + 1 < len(expression.args)
+        else expression
+    )
 
 
 def computed(expression: Expr) -> Expr:

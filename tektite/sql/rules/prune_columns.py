@@ -113,7 +113,9 @@ def rebuilt(node: Node, inputs: list[Node], here: set[str]) -> Node:
             parts = []
             for part, old in zip(inputs, node.parts, strict=True):
                 columns = [list(old.columns)[at] for at in places]
-                parts.append(part if list(part.columns) == columns else Project(part, tuple((c, col(c)) for c in columns)))
+                parts.append(
+                    part if list(part.columns) == columns else Project(part, tuple((c, col(c)) for c in columns))
+                )
             return Union(tuple(parts), tuple(node.names[at] for at in places))
         case Distinct() | Compare() | Fixpoint() | Solution():
             exact = []
@@ -128,7 +130,9 @@ def rebuilt(node: Node, inputs: list[Node], here: set[str]) -> Node:
         case Block():
             relations = tuple(narrowed(g, w) for g, w in zip(inputs, wanted, strict=True))
             available = [name for relation in relations for name in relation.columns]
-            return replace(node, relations=relations, outputs=tuple(n for n in available if n in here) or (available[0],))
+            return replace(
+                node, relations=relations, outputs=tuple(n for n in available if n in here) or (available[0],)
+            )
         case Bounded() | Top() | Once():
             return node.with_inputs(*(narrowed(g, w) for g, w in zip(inputs, wanted, strict=True)))
     return node.with_inputs(*inputs) if inputs else node
