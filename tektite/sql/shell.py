@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
+from tektite.sql import session
 from tektite.sql.reading import Statement, is_blank, split
 from tektite.sql.display import show
 
@@ -113,6 +114,8 @@ class Shell:
                 self.command(step.text)
             else:
                 self.statement(step.text)
+        except BrokenPipeError:
+            raise
         except (TektiteError, OSError) as error:
             self.out.flush()
             place = f"{source}:{step.line}: " if source else ""
@@ -185,6 +188,7 @@ class Shell:
         try:
             while True:
                 time.sleep(GLANCE)
+                session(self.engine).tick()
                 self.engine.advance()
                 look()
                 self.out.flush()

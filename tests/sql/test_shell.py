@@ -136,6 +136,9 @@ def test_reader_that_leaves_early_is_no_error() -> None:
 # ---------------------------------------------------------------------- at a terminal
 
 
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
 class Terminal:
     """The shell in a pseudo-terminal."""
 
@@ -147,9 +150,10 @@ class Terminal:
         self.seen = ""
 
     def expect(self, pattern: str, seconds: float = 30.0) -> str:
-        """Wait until something is on the screen; what was written up to its end."""
+        """Wait until something is written, cursor movements and colours aside; what was written up to its end."""
         deadline = time.monotonic() + seconds
         while True:
+            self.seen = ESCAPES.sub("", self.seen)
             match = re.search(pattern, self.seen, re.DOTALL)
             if match:
                 found, self.seen = self.seen[: match.end()], self.seen[match.end() :]
@@ -163,7 +167,6 @@ class Terminal:
                     raise AssertionError(f"the shell ended before {pattern!r}: {self.seen!r}") from error
                 # A terminal answers when it is asked where its cursor is.
                 if "\x1b[6n" in self.seen:
-                    self.seen = self.seen.replace("\x1b[6n", "")
                     os.write(self.descriptor, b"\x1b[1;1R")
 
     def type(self, text: str) -> None:
@@ -198,18 +201,18 @@ class Terminal:
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
     made = Terminal(tmp_path)
-    made.expect("tektite> ")
+    made.expect("tektite>")
     yield made
     made.close()
 
 
 def test_statement_may_go_over_several_lines(terminal: Terminal) -> None:
     terminal.line("SELECT 40")
-    terminal.expect(r"\.\.\.> ")
+    terminal.expect(r"\.\.\.>")
     terminal.line("  + 2 AS answer;")
     shown = terminal.expect(r"\(1 row\)")
     assert "answer" in shown and "42" in shown
-    terminal.expect("tektite> ")
+    terminal.expect("tektite>")
     terminal.line("\\q")
     assert terminal.end() == 0
 
@@ -217,16 +220,16 @@ def test_statement_may_go_over_several_lines(terminal: Terminal) -> None:
 def test_error_shows_a_caret_and_the_shell_goes_on(terminal: Terminal) -> None:
     terminal.line("SELECT 1 FROM nowhere;")
     assert "^" in terminal.expect("error: .*nowhere.*\\^")
-    terminal.expect("tektite> ")
+    terminal.expect("tektite>")
     terminal.line("SELECT 7 AS x;")
     terminal.expect(r"7.*\(1 row\)")
 
 
 def test_interrupt_drops_the_statement_that_is_open(terminal: Terminal) -> None:
     terminal.line("SELECT nonsense")
-    terminal.expect(r"\.\.\.> ")
+    terminal.expect(r"\.\.\.>")
     terminal.type("\x03")
-    terminal.expect("tektite> ")
+    terminal.expect("tektite>")
     terminal.line("SELECT 5 AS x;")
     terminal.expect(r"5.*\(1 row\)")
     terminal.type("\x04")
@@ -236,20 +239,23 @@ def test_interrupt_drops_the_statement_that_is_open(terminal: Terminal) -> None:
 def test_keywords_tables_and_columns_are_completed(terminal: Terminal) -> None:
     terminal.line("CREATE TABLE warehouses (location VARCHAR);")
     terminal.expect("CREATE TABLE\r\n")
-    terminal.expect("tektite> ")
+    terminal.expect("tektite>")
     terminal.line("INSERT INTO warehouses VALUES ('harbour');")
     terminal.expect("INSERT 0 1")
-    terminal.expect("tektite> ")
-    terminal.type("SEL\t loca\t FR\t ware\t;\r")
+    terminal.expect("tektite>")
+    for typed, completed in (("SEL", "SELECT"), (" loca", "location"), (" FR", "FROM"), (" ware", "warehouses")):
+        terminal.type(f"{typed}\t")
+        terminal.expect(completed[len(typed.strip()) :])
+    terminal.type(";\r")
     assert "harbour" in terminal.expect(r"\(1 row\)")
 
 
 def test_history_is_kept_for_the_next_time(tmp_path: Path) -> None:
     first = Terminal(tmp_path)
-    first.expect("tektite> ")
+    first.expect("tektite>")
     first.line("SELECT 123 AS remembered;")
     first.expect(r"\(1 row\)")
-    first.expect("tektite> ")
+    first.expect("tektite>")
     first.line("\\q")
     assert first.end() == 0
     first.close()
@@ -257,7 +263,7 @@ def test_history_is_kept_for_the_next_time(tmp_path: Path) -> None:
     assert "remembered" in history.read_text()
     assert history.stat().st_mode & 0o077 == 0
     second = Terminal(tmp_path)
-    second.expect("tektite> ")
+    second.expect("tektite>")
     second.type("\x1b[A")
     second.type("\x1b[A\r")
     assert "123" in second.expect(r"\(1 row\)")
@@ -266,17 +272,17 @@ def test_history_is_kept_for_the_next_time(tmp_path: Path) -> None:
 
 def test_watch_redraws_as_time_passes_until_interrupted(terminal: Terminal) -> None:
     terminal.line("CREATE TABLE events (name VARCHAR, happened TIMESTAMP);")
-    terminal.expect("tektite> ")
+    terminal.expect("tektite>")
     terminal.line(
         "CREATE MATERIALIZED VIEW recent AS SELECT name FROM events WHERE happened > now() - INTERVAL '4' SECOND;"
     )
-    terminal.expect("tektite> ")
+    terminal.expect("tektite>")
     terminal.line("INSERT INTO events SELECT 'bell', now();")
-    terminal.expect("tektite> ")
+    terminal.expect("tektite>")
     terminal.line("WATCH recent;")
     terminal.expect(r"recent, as of time.*bell.*\(1 row\)")
     terminal.expect(r"recent, as of time.*\(0 rows\)", seconds=30)
     terminal.type("\x03")
-    terminal.expect("tektite> ")
+    terminal.expect("tektite>")
     terminal.line("SELECT 6 AS x;")
     terminal.expect(r"6.*\(1 row\)")
