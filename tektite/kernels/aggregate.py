@@ -24,8 +24,8 @@ from __future__ import annotations
 
 from tektite.kernels.compile import inner
 from tektite.kernels.limbs import LIMBS, limbs_word
-from tektite.kernels.memory import bits_from_float, load, store
-from tektite.kernels.rows import address, mask, value
+from tektite.kernels.memory import bits_from_float, load, read, store
+from tektite.kernels.rows import address, step_of, value
 from tektite.kernels.seek import BLOCK, NULL
 from tektite.kernels.wide import product_high, sum_overflows, wide_add, wide_float
 
@@ -108,11 +108,11 @@ def accumulate_block(head, begin, end, many, kc, diff_at, nf, params, vo, linear
     bad = -1
     for f in range(nf):
         at = address(head, diff_at + f)
-        turn = mask(head, diff_at + f)
+        by = step_of(head, diff_at + f)
         for j in range(many):
             total = acc[j * slots + f]
             for i in range(load(begin, j), load(end, j)):
-                d = load(at, i & turn)
+                d = read(at, by, i)
                 if sum_overflows(total, d):
                     bad = j
                 total += d
@@ -129,21 +129,21 @@ def accumulate_block(head, begin, end, many, kc, diff_at, nf, params, vo, linear
                     acc[slot] += d
     elif linear and slots > nf:
         diffs = address(head, diff_at)
-        diffs_turn = mask(head, diff_at)
+        diffs_by = step_of(head, diff_at)
         slot = nf
         for v in range(vo):
             if not is_value(params[5 * v]):
                 continue
             at = address(head, kc + params[5 * v + 1])
-            turn = mask(head, kc + params[5 * v + 1])
+            by = step_of(head, kc + params[5 * v + 1])
             for j in range(many):
                 high = acc[j * slots + slot]
                 low = acc[j * slots + slot + 1]
                 seen = acc[j * slots + slot + 2]
                 for i in range(load(begin, j), load(end, j)):
-                    word = load(at, i & turn)
+                    word = read(at, by, i)
                     if word != NULL:
-                        m = load(diffs, i & diffs_turn)
+                        m = read(diffs, diffs_by, i)
                         high, low = wide_add(high, low, product_high(word, m), word * m)
                         seen += m
                 acc[j * slots + slot] = high

@@ -17,7 +17,7 @@ from tektite.kernels.compile import inner
 from tektite.kernels.memory import load, store
 from tektite.kernels.pages import address_of
 from tektite.kernels.records import distinct_records, head_of_columns, room, sort_records
-from tektite.kernels.rows import address, count, mask, value
+from tektite.kernels.rows import address, count, step_of, value
 from tektite.kernels.seek import BLOCK, compare_rows, gather_block, group_end, prefetch, seek_block
 
 
@@ -112,10 +112,11 @@ def seek_sources(table, sources, keys, many, kc, begin, end):
         if load(begin + at, many - 1) - load(begin + at, 0) > 16 * many:
             # The rows found lie apart: fetch what will be read of them besides the key.
             for c in range(kc, load(head, 2)):
-                if mask(head, c) != 0:
+                by = step_of(head, c)
+                if by != 0:
                     column = address(head, c)
                     for j in range(many):
-                        prefetch(column + 8 * load(begin + at, j))
+                        prefetch(column + by * load(begin + at, j))
         last = start_of(table, s)
         for j in range(many):
             last = group_end(head, rows, load(begin + at, j), keys, j, kc)
@@ -138,11 +139,11 @@ def needs_test(head, time_at, times, moment, lo, single):
     epoch.
     """
     for c in range(1, times):
-        if mask(head, time_at + c) != 0 or load(address(head, time_at + c), 0) > load(moment, c - 1):
+        if step_of(head, time_at + c) != 0 or load(address(head, time_at + c), 0) > load(moment, c - 1):
             return 1
     if single:
         return 0
-    if mask(head, time_at) != 0 or load(address(head, time_at), 0) > lo:
+    if step_of(head, time_at) != 0 or load(address(head, time_at), 0) > lo:
         return 1
     return 0
 
@@ -157,7 +158,7 @@ def one_epoch(work, work_nd, lo, hi, from_output):
     epoch = -1
     for w in range(len(work)):
         if count(work[w]) > 0:
-            if mask(work[w], work_nd[w]) != 0:
+            if step_of(work[w], work_nd[w]) != 0:
                 return -1
             here = max(lo, load(address(work[w], work_nd[w]), 0))
             if epoch >= 0 and here != epoch:
