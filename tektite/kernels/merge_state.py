@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tektite.kernels.compile import inner
 from tektite.kernels.memory import load, read, store
-from tektite.kernels.rows import NARROW_FROM, address, count, step_of
+from tektite.kernels.rows import NARROW_FROM, address, count, fitting_step, step_of
 
 RUNNING = 0
 DONE = 1
@@ -87,16 +87,22 @@ def _set_side(state, j, side, head, floor, latest):
 
 @inner
 def _first_step(state, j, rows_a, rows_b):
-    """How wide to begin with: as wide as a large input, whose words will mostly have to be written again, and else as
-    narrow as can be. `widen` is called where that does not do.
+    """How wide to begin with. An input that is narrow is so because it was as narrow as could be; one of whole words
+    may not have been looked at. Its first column is sorted, so that its ends tell; others are tried as narrow as can be,
+    to be widened by the first block that does not fit.
     """
     if rows_a + rows_b < NARROW_FROM:
         return 8
     least = 1
-    if rows_a >= NARROW_FROM:
-        least = max(least, column_field(state, j, STEP_A))
-    if rows_b >= NARROW_FROM:
-        least = max(least, column_field(state, j, STEP_B))
+    for side in range(2):
+        rows = rows_a if side == 0 else rows_b
+        base = FIELDS + PER_COLUMN * j + (ADDRESS_A if side == 0 else ADDRESS_B)
+        at = load(state, base)
+        by = load(state, base + 1)
+        if by == 8 and j == 0 and rows > 0:
+            least = max(least, fitting_step(load(at, 0), load(at, rows - 1)))
+        elif by != 8:
+            least = max(least, by)
     return least
 
 
