@@ -24,7 +24,7 @@ import numpy as np
 
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.memory import load, load4, read, store, store1, store2, store4
-from tektite.kernels.merge_order import plan, sort_groups, whole_groups
+from tektite.kernels.merge_order import plan, plan_pairs, sort_groups, whole_groups
 from tektite.kernels.merge_state import (
     ABOVE,
     ADDRESS_A,
@@ -262,6 +262,57 @@ def _fold(state, same, n, start):
 
 
 @inner
+def _fold_pairs(state, pairs, paired, n, start, kept):
+    """Add the second input's diffs to those rows start..start+n of the result that have a partner there, and close the
+    gaps that rows without a diff leave. Returns how many rows remain; `kept` is room for their numbers.
+    """
+    keys = load(state, KEYS)
+    columns = load(state, COLUMNS)
+    for r in range(n):
+        kept[r] = 1
+    for p in range(paired):
+        kept[pairs[2 * p]] = 0
+    for j in range(keys, columns):
+        if column_field(state, j, LIVE) == 0:
+            continue  # all diffs are 0, and a sum of zeros is one
+        at = column_field(state, j, ROOM)
+        by = column_field(state, j, STEP)
+        b = column_field(state, j, ADDRESS_B)
+        step_b = column_field(state, j, STEP_B)
+        for p in range(paired):
+            row = start + pairs[2 * p]
+            left = read(at, by, row)
+            right = read(b, step_b, pairs[2 * p + 1])
+            total = left + right
+            if carry(left, right, total) != 0:
+                store(state, STATUS, OVERFLOWN)
+            if fitting_step(total, total) > by:
+                by = _widen(state, j, start + n, fitting_step(total, total))
+            put(at, by, row, total)
+            kept[pairs[2 * p]] |= np.int64(total != 0)
+    many = 0
+    for r in range(n):
+        there = kept[r]
+        kept[many] = r
+        many += there
+    if many < n:
+        for j in range(columns):
+            if column_field(state, j, LIVE) != 0:
+                by = column_field(state, j, STEP)
+                at = column_field(state, j, ROOM) + by * start
+                if by == 8:
+                    for q in range(many):
+                        store(at, q, load(at, kept[q]))
+                elif by == 4:
+                    for q in range(many):
+                        store4(at, q, load4(at, kept[q]))
+                else:
+                    for q in range(many):
+                        put(at, by, q, read(at, by, kept[q]))
+    return many
+
+
+@inner
 def _scan(state):
     """Look at the final rows that were not looked at yet: which columns vary?"""
     rows = load(state, ROWS)
@@ -299,7 +350,7 @@ def _fill(state, fuel):
 
 
 @inner
-def _advance(state, fuel, sources, ties, same):
+def _advance(state, fuel, sources, pairs, same):
     """Merge `fuel` more input rows, or a few more; returns the status."""
     mode = load(state, MODE)
     rows_in = load(state, SIZE_A) + load(state, SIZE_B)
@@ -323,9 +374,21 @@ def _advance(state, fuel, sources, ties, same):
                 break
             fuel = _fill(state, fuel)
             continue
+        size = min(_BLOCK, min(fuel, left))
+        if mode == DISTINCT:
+            n, paired = plan_pairs(state, sources, pairs, size)
+            start = load(state, ROWS)
+            _copy(state, sources, n, start)
+            if paired > 0:
+                _awaken(state, start, n)
+                store(state, ROWS, start + _fold_pairs(state, pairs, paired, n, start, same))
+            else:
+                store(state, ROWS, start + n)
+            _scan(state)
+            fuel -= n + paired
+            continue
         block = sources
-        compared = load(state, COMPARED_DATA if mode == GROUPED else COMPARED)
-        n, tied = plan(state, sources, ties, min(_BLOCK, min(fuel, left)), compared)
+        n = plan(state, sources, size, load(state, COMPARED_DATA if mode == GROUPED else COMPARED))
         flags = same
         if mode == GROUPED:
             block, n = whole_groups(state, sources, n)
@@ -334,15 +397,7 @@ def _advance(state, fuel, sources, ties, same):
             sort_groups(state, block, n)
         start = load(state, ROWS) + load(state, TAIL)
         _copy(state, block, n, start)
-        if mode == DISTINCT:
-            found = tied > 0
-            if found:
-                for r in range(n):
-                    flags[r] = 0
-                for t in range(tied):
-                    flags[ties[t]] = 1
-        else:
-            found = _mark_equal(state, flags, n, start, load(state, TAIL) != 0)
+        found = _mark_equal(state, flags, n, start, load(state, TAIL) != 0)
         if found or load(state, DIRTY):
             if found:
                 _awaken(state, start - load(state, TAIL), n + load(state, TAIL))
@@ -364,12 +419,12 @@ def _advance(state, fuel, sources, ties, same):
 @kernel("int64(int64[::1], int64)")
 def advance_merges(states, fuel):
     """Advance every merge whose state's address is listed by `fuel` input rows; returns how many are not running."""
-    sources = np.empty(3 * (_BLOCK + 2), np.int64)
-    ties = sources[_BLOCK + 2 :]
-    same = sources[2 * (_BLOCK + 2) :]
+    sources = np.empty(4 * (_BLOCK + 2), np.int64)
+    same = sources[_BLOCK + 2 :]
+    pairs = sources[2 * (_BLOCK + 2) :]
     ended = 0
     for m in range(len(states)):
-        ended += _advance(states[m], fuel, sources, ties, same) != RUNNING
+        ended += _advance(states[m], fuel, sources, pairs, same) != RUNNING
     return ended
 
 
@@ -406,7 +461,7 @@ def merge_rows(a, b, nd, nt, nf, frontier):
     rows_in = count(a) + count(b)
     block = min(rows_in, _BLOCK) + 2
     words = FIELDS + (PER_COLUMN + 1) * columns
-    scratch = np.empty(words + 3 * block, np.int64)
+    scratch = np.empty(words + 4 * block, np.int64)
     state = address_of(scratch)
     prepare(state, a, b, nd, nt, nf, frontier, _ALL, _ALL)
     needed = 0
@@ -419,7 +474,7 @@ def merge_rows(a, b, nd, nt, nf, frontier):
             set_column_field(state, j, ROOM, at)
             at += 8 * rows_in
     if rows_in > 0:
-        _advance(state, _ALL, scratch[words:], scratch[words + block :], scratch[words + 2 * block :])
+        _advance(state, _ALL, scratch[words:], scratch[words + 2 * block :], scratch[words + block :])
     if scratch[STATUS] == OVERFLOWN:
         return overflow_head(columns)
     rows = scratch[ROWS]

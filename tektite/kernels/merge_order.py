@@ -34,18 +34,99 @@ _SHORT = 16
 
 
 @inner
-def plan(state, sources, ties, size, compared):
-    """Fill sources[:n], at least min(size, rows left) and at most one more, with the next input rows in order.
+def plan_pairs(state, sources, pairs, size):
+    """Fill sources[:n], n up to `size`, with the next input rows in order, for inputs of which neither holds two equal
+    rows: where both have one, only the first input's is listed. `pairs` lists (place, row of the second input) of those.
+    Returns (n, number of pairs) and moves on in the inputs.
+    """
+    i = load(state, TAKEN_A)
+    k = load(state, TAKEN_B)
+    stop_a = load(state, SIZE_A)
+    stop_b = load(state, SIZE_B)
+    compared = load(state, COMPARED)
+    names = FIELDS + PER_COLUMN * load(state, COLUMNS)
+    first = load(state, names)
+    a0 = column_field(state, first, ADDRESS_A)
+    b0 = column_field(state, first, ADDRESS_B)
+    sa0 = column_field(state, first, STEP_A)
+    sb0 = column_field(state, first, STEP_B)
+    floor0 = column_field(state, first, FLOOR)
+    n = 0
+    paired = 0
+    # No branch depends on a comparison: which side comes next is as good as random.
+    if compared == 1:
+        while n < size and i < stop_a and k < stop_b:
+            x = max(read(a0, sa0, i), floor0)
+            y = max(read(b0, sb0, k), floor0)
+            from_a = np.int64(x <= y)
+            from_b = np.int64(y <= x)
+            sources[n] = ~k ^ ((~k ^ i) & -from_a)
+            pairs[2 * paired] = n
+            pairs[2 * paired + 1] = k
+            paired += from_a & from_b
+            n += 1
+            i += from_a
+            k += from_b
+    else:
+        second = load(state, names + 1)
+        a1 = column_field(state, second, ADDRESS_A)
+        b1 = column_field(state, second, ADDRESS_B)
+        sa1 = column_field(state, second, STEP_A)
+        sb1 = column_field(state, second, STEP_B)
+        floor1 = column_field(state, second, FLOOR)
+        while n < size and i < stop_a and k < stop_b:
+            x0 = max(read(a0, sa0, i), floor0)
+            y0 = max(read(b0, sb0, k), floor0)
+            x1 = max(read(a1, sa1, i), floor1)
+            y1 = max(read(b1, sb1, k), floor1)
+            same = np.int64(x0 == y0)
+            from_a = np.int64(x0 < y0) | (same & np.int64(x1 <= y1))
+            from_b = np.int64(y0 < x0) | (same & np.int64(y1 <= x1))
+            if compared > 2 and from_a & from_b:
+                order = compare(state, i, ~k, np.int64(2), compared)
+                from_a = np.int64(order <= 0)
+                from_b = np.int64(order >= 0)
+            sources[n] = ~k ^ ((~k ^ i) & -from_a)
+            pairs[2 * paired] = n
+            pairs[2 * paired + 1] = k
+            paired += from_a & from_b
+            n += 1
+            i += from_a
+            k += from_b
+    n, i, k = _take_rest(sources, n, size, i, stop_a, k, stop_b)
+    store(state, TAKEN_A, i)
+    store(state, TAKEN_B, k)
+    return n, paired
 
-    Rows equal in all compared columns come in pairs; ties lists where the second of each pair stands.
-    Returns (n, number of ties) and moves on in the inputs.
+
+@inner
+def _take_rest(sources, n, size, i, stop_a, k, stop_b):
+    """Once one input is used up, list rows of the other."""
+    if k >= stop_b:
+        many = min(size - n, stop_a - i)
+        for r in range(many):
+            sources[n + r] = i + r
+        n += max(many, 0)
+        i += max(many, 0)
+    if i >= stop_a:
+        many = min(size - n, stop_b - k)
+        for r in range(many):
+            sources[n + r] = ~(k + r)
+        n += max(many, 0)
+        k += max(many, 0)
+    return n, i, k
+
+
+@inner
+def plan(state, sources, size, compared):
+    """Fill sources[:n], at least min(size, rows left) and at most one more, with the next input rows in order, equal
+    ones one after the other. Returns n and moves on in the inputs.
     """
     i = load(state, TAKEN_A)
     k = load(state, TAKEN_B)
     stop_a = load(state, SIZE_A)
     stop_b = load(state, SIZE_B)
     n = 0
-    tied = 0
     if compared > 0:
         names = FIELDS + PER_COLUMN * load(state, COLUMNS)
         first = load(state, names)
@@ -75,8 +156,6 @@ def plan(state, sources, ties, size, compared):
                 if order == 0:
                     sources[n] = i
                     sources[n + 1] = ~k
-                    ties[tied] = n + 1
-                    tied += 1
                     n += 2
                     i += 1
                     k += 1
@@ -92,19 +171,10 @@ def plan(state, sources, ties, size, compared):
             sources[n] = i
             n += 1
             i += 1
-    if k >= stop_b:
-        while n < size and i < stop_a:
-            sources[n] = i
-            n += 1
-            i += 1
-    if i >= stop_a:
-        while n < size and k < stop_b:
-            sources[n] = ~k
-            n += 1
-            k += 1
+    n, i, k = _take_rest(sources, n, size, i, stop_a, k, stop_b)
     store(state, TAKEN_A, i)
     store(state, TAKEN_B, k)
-    return n, tied
+    return n
 
 
 @inner
