@@ -235,6 +235,10 @@ class Engine:
         self._coordinator.run()
         return view
 
+    def explain(self, collection: Collection) -> str:
+        """How a collection would be kept up to date: join strategies and orders, and the arrangements it would read."""
+        return self._catalog.explain(collection.operator)
+
     def drop(self, name: str) -> None:
         """Remove a view, and everything that only it used; or an input that nothing reads."""
         if name in self._inputs:
