@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 
 from tektite.storage import batchfile, leases, manifest
-from tektite.storage.manifest import CHECKPOINT_EVERY, State
+from tektite.storage.manifest import Manifest, State
 from tektite.storage.store import TEMPORARY, Store
 
 RETENTION = 300.0
@@ -58,14 +58,15 @@ def find_waste(store: Store, state: State, retention: float, orphans: bool = Tru
 
 def _old_versions(store: Store, needed: int, before: float) -> list[str]:
     """The versions in front of the newest checkpoint that is as old as `before` and not behind `needed`."""
+    there = Manifest(store)
     ages = store.ages(manifest.FOLDER)
-    start = (needed - 1) // CHECKPOINT_EVERY * CHECKPOINT_EVERY + 1
-    while start > 1:
-        written = ages.get(manifest.version_name(start).rpartition("/")[2])
-        if written is not None and written <= before:
+    start = 0
+    for version in reversed(there.versions()):
+        written = ages.get(manifest.version_name(version).rpartition("/")[2])
+        if version <= needed and written is not None and written <= before and there.read(version).get("state"):
+            start = version
             break
-        start -= CHECKPOINT_EVERY
-    old = sorted(name for name in ages if name[:1].isdigit() and int(name.partition(".")[0]) < start)
+    old = [name for name in ages if name[:1].isdigit() and int(name.partition(".")[0]) < start]
     # Of each version the spare copy goes first: a spare alone would count as the version.
     ordered = sorted(old, key=lambda name: (name.partition(".")[0], name.endswith(".json")))
     return [f"{manifest.FOLDER}/{name}" for name in ordered]
