@@ -97,7 +97,7 @@ def test_narrow_columns_are_read(width: int) -> None:
     column = np.array([-1, 0, 5, 100], WIDTHS[width])
     head, keep = head_over(4, [column, 9])
     assert Chunk(head, keep).to_array().tolist() == [[-1, 0, 5, 100], [9, 9, 9, 9]]
-    assert [c if isinstance(c, int) else c.tolist() for c in columns_of(head)] == [[-1, 0, 5, 100], 9]
+    assert [c if isinstance(c, int) else c.tolist() for c in columns_of(head, keep)] == [[-1, 0, 5, 100], 9]
 
 
 def test_empty_batch_is_written_and_read(tmp_path: Path) -> None:

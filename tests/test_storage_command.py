@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -26,21 +27,28 @@ def state_of(path: Path) -> State:
     return Manifest.open(PosixStore(path)).state
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def twin() -> Twin:
     return Twin(21, 40)
 
 
-@pytest.fixture
-def path(tmp_path: Path, twin: Twin, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def original(twin: Twin, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A storage with merges behind it, made beside the epochs, whose inputs have not been deleted."""
-    monkeypatch.setattr(keeper, "_INLINE", 0)
-    with tk.Engine(storage=tmp_path) as engine:
+    place = tmp_path_factory.mktemp("storage")
+    with pytest.MonkeyPatch.context() as patch, tk.Engine(storage=place) as engine:
+        patch.setattr(keeper, "_INLINE", 0)
         declare(engine)
         for epoch in range(40):
             play(engine, twin, epoch)
             engine.sync()
-    return tmp_path
+    return place
+
+
+@pytest.fixture
+def path(tmp_path: Path, original: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(original, tmp_path / "storage"))
 
 
 def damage(file: Path) -> None:

@@ -22,10 +22,9 @@ WIDTHS: dict[int, np.dtype[Any]] = {width: np.dtype(f"<i{width}") for width in (
 """How stored columns of each width in bytes are read: signed, little-endian."""
 
 
-def columns_of(head: Words) -> list[Column]:
-    """The columns that a head describes, over its memory; a stored column of equal words counts as constant.
-
-    So the columns depend on the rows alone, not on how they were computed.
+def columns_of(head: Words, keep: object) -> list[Column]:
+    """The columns that a head describes, over its memory, which `keep` keeps alive; a stored column of equal words counts
+    as constant. So the columns depend on the rows alone, not on how they were computed.
     """
     rows, _, count = head[:FIXED].tolist()
     found: list[Column] = []
@@ -33,7 +32,7 @@ def columns_of(head: Words) -> list[Column]:
         if mask != STORED:
             found.append(word)
             continue
-        words = _words_at(address, rows)
+        words = _words_at(address, rows, keep)
         if not rows or (words[0] == words[-1] and bool((words == words[0]).all())):
             found.append(int(words[0]) if rows else 0)
         else:
@@ -58,8 +57,9 @@ def head_over(rows: int, columns: list[Column]) -> tuple[Words, object]:
     return head, keep
 
 
-def _words_at(address: int, rows: int) -> Stored:
+def _words_at(address: int, rows: int, keep: object) -> Stored:
     if not rows:
         return np.empty(0, np.int64)
-    memory = memoryview((ctypes.c_char * (8 * rows)).from_address(address)).cast("B")
-    return np.frombuffer(memory, np.int64)
+    memory = (ctypes.c_char * (8 * rows)).from_address(address)
+    memory.keep = keep  # type: ignore[attr-defined]
+    return np.frombuffer(memoryview(memory).cast("B"), np.int64)
