@@ -96,8 +96,12 @@ class Engine:
         self._session: Session | None = None
         if storage is not None:
             self._session = Session(Storage.of(storage), workers, self.dictionary)
-            weakref.finalize(self, self._session.close)  # also where nobody closes the engine
-            self._recover(self._session)
+            weakref.finalize(self, self._session.close)  # for where nobody closes the engine
+            try:
+                self._recover(self._session)
+            except BaseException:
+                self._session.close()
+                raise
 
     # ------------------------------------------------------------------ inputs and time
 

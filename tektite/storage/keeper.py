@@ -11,9 +11,11 @@ A write that fails (a full disk) is tried again until it succeeds; what waits is
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +24,7 @@ import pyarrow as pa
 from tektite.dictionary import START, Dictionary, Mark
 from tektite.errors import ConflictError, FaultError, TektiteError
 from tektite.storage.batchfile import FileInfo, Rows, Shape, Texts, write_file
-from tektite.storage.cleaning import find_waste
+from tektite.storage.cleaning import outdated
 from tektite.storage.compaction import due, merged
 from tektite.storage.files import Files
 from tektite.storage.manifest import Change, Live, Manifest
@@ -95,9 +97,8 @@ class Keeper:
         self._urgent = False
         self._beside = ThreadPoolExecutor(1, "tektite-storage-merge")
         self._merging: _Merging | None = None
-        self._cleaning: Future[list[str]] | None = None
+        self._cleaning: Future[None] | None = None
         self._until_clean = _CLEAN_EVERY
-        self._forget: list[str] = []
         self.durable = manifest.state.epoch
         self._thread = threading.Thread(target=self._run, name="tektite-storage", daemon=True)
         self._thread.start()
@@ -174,6 +175,7 @@ class Keeper:
                 if attempt.change is None:
                     attempt.change = self._write(attempt)
                 self.manifest.commit(attempt.change)
+                self._committed(attempt)
             except OSError as error:
                 with self._changed:
                     self._error = error
@@ -186,7 +188,6 @@ class Keeper:
                 self._give_up(error)
                 return
             else:
-                self._committed(attempt)
                 attempt, pause = None, _RETRY[0]
 
     def _work_waits(self) -> bool:
@@ -202,11 +203,9 @@ class Keeper:
         return taken
 
     def _committed(self, attempt: _Attempt) -> None:
-        assert attempt.change is not None
         self._mark = attempt.mark
         if attempt.merging is not None:
             self._merging = None
-        self._forget = [name for name in self._forget if name not in attempt.change.forget]
         with self._changed:
             self._written += len(attempt.taken)
             self._waiting_bytes -= sum(closed.bytes for closed in attempt.taken)
@@ -229,7 +228,7 @@ class Keeper:
     def _write(self, attempt: _Attempt) -> Change:
         """Write the files of an attempt; the change that makes them count."""
         state = self.manifest.state
-        change = Change(forget=list(self._forget))
+        change = Change()
         fresh: dict[tuple[str, int, Shape], list[Batch]] = {}
         for closed in attempt.taken:
             change.epoch = closed.epoch
@@ -322,19 +321,15 @@ class Keeper:
 
     def _work_beside(self) -> None:
         """Start a merge that is due, if none is under way, and now and then a clean-up."""
-        if self._closing:
-            return
+        if self._closing or sys.is_finalizing() or not threading.main_thread().is_alive():
+            return  # no thread can be started any longer
         if self._merging is None:
             inputs = self._largest_due()
             if inputs:
                 self._merging = _Merging(inputs, self._beside.submit(self._merge, inputs))
                 self._merging.result.add_done_callback(lambda _: self._notify())
-        if self._cleaning is not None and self._cleaning.done():
-            if self._cleaning.exception() is None:
-                self._forget += self._cleaning.result()
-            self._cleaning = None
         self._until_clean -= 1
-        if self._until_clean <= 0 and self._cleaning is None:
+        if self._until_clean <= 0 and (self._cleaning is None or self._cleaning.done()):
             self._until_clean = _CLEAN_EVERY
             self._cleaning = self._beside.submit(self._clean)
 
@@ -361,10 +356,10 @@ class Keeper:
             section = Rows(first.arrangement, first.shard, first.shape, batch)
         return write_file(self.store, state.epoch, "merge", first.shard, [section])
 
-    def _clean(self) -> list[str]:
-        waste = find_waste(self.store, self.manifest.state, self.retention, orphans=False)
-        self.store.delete(waste.names)
-        return waste.garbage
+    def _clean(self) -> None:
+        # What cannot be deleted now is found again the next time.
+        with suppress(OSError, TektiteError):
+            self.store.delete(outdated(self.store, self.manifest.state, self.retention).names)
 
     def _notify(self) -> None:
         with self._changed:

@@ -6,7 +6,9 @@ reader starts from the newest such checkpoint and applies the changes behind it.
 file that it names was durable before.
 
     tektite-manifest FORMAT LENGTH SHA-256     one line, about the bytes behind it
-    {"version": ..., "change": ..., "state": ...}
+    {"version": ..., "change": ..., "freed": ..., "state": ...}
+
+`freed` names the files that lost their last live section: they are deleted before the version itself is.
 
 Beside each version lies a spare copy, for the case that the first is damaged.
 """
@@ -79,8 +81,6 @@ class Change:
     epoch: int | None = None
     shards: int | None = None
     owner: dict[str, Any] | None = None
-    forget: list[str] = field(default_factory=list)
-    """Names of files in the garbage that have been deleted."""
 
     def to_json(self) -> dict[str, Any]:
         plain: dict[str, Any] = {
@@ -92,7 +92,6 @@ class Change:
             "epoch": self.epoch,
             "shards": self.shards,
             "owner": self.owner,
-            "forget": self.forget,
         }
         return {key: value for key, value in plain.items() if value not in (None, [], {})}
 
@@ -107,7 +106,6 @@ class Change:
             plain.get("epoch"),
             plain.get("shards"),
             plain.get("owner"),
-            plain.get("forget", []),
         )
 
 
@@ -127,8 +125,6 @@ class State:
     files: dict[str, FileInfo] = field(default_factory=dict)
     dead: dict[str, list[int]] = field(default_factory=dict)
     """Of each file that has some: the places of its sections that are live no longer."""
-    garbage: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """Files without a live section, by the version and the time at which they lost the last one."""
 
     def live(self, arrangement: str, shard: int) -> list[Live]:
         """The live batches of an arrangement's shard, oldest first."""
@@ -170,7 +166,6 @@ class State:
             dict(self.positions),
             dict(self.files),
             {name: list(places) for name, places in self.dead.items()},
-            {name: entry for name, entry in self.garbage.items() if name not in change.forget},
         )
         gone = {name for name, described in change.arrangements.items() if described is None}
         removed = list(change.remove)
@@ -195,7 +190,6 @@ class State:
         for section in info.sections:
             if section.kind == "batch" and section.arrangement not in self.arrangements:
                 raise IncorrectError(f"file {info.name} holds rows of {section.arrangement!r}, which was not declared")
-        self.garbage.pop(info.name, None)
         self.files[info.name] = info
 
     def _remove(self, reference: Reference) -> None:
@@ -207,19 +201,16 @@ class State:
         self.dead[reference.file] = dead
         if len(dead) == len(info.sections):
             del self.dead[reference.file], self.files[reference.file]
-            self.garbage[reference.file] = (self.version, self.written)
 
     def to_json(self) -> dict[str, Any]:
         plain = dict(vars(self))
         plain["files"] = [info.to_json() for info in self.files.values()]
-        plain["garbage"] = {name: list(entry) for name, entry in self.garbage.items()}
         return plain
 
     @staticmethod
     def from_json(plain: dict[str, Any]) -> State:
         files = {info["name"]: FileInfo.from_json(info) for info in plain["files"]}
-        garbage = {name: (version, at) for name, (version, at) in plain["garbage"].items()}
-        return State(**(plain | {"files": files, "garbage": garbage}))
+        return State(**(plain | {"files": files}))
 
 
 def encode(body: dict[str, Any]) -> bytes:
@@ -347,6 +338,7 @@ class Manifest:
         written = time.time()
         new = (self.state if self.state.version else State(engine=uuid4().hex)).after(change, written)
         body = {"version": new.version, "id": uuid4().hex, "written": written, "change": change.to_json()}
+        body["freed"] = sorted(self.state.files.keys() - new.files.keys())
         if new.version % CHECKPOINT_EVERY == 1:
             body["state"] = new.to_json()
         return new, encode(body)

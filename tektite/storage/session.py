@@ -13,7 +13,7 @@ from typing import Any
 
 from tektite.dictionary import Dictionary
 from tektite.errors import ConflictError, IncorrectError
-from tektite.storage.cleaning import find_waste
+from tektite.storage.cleaning import left_over
 from tektite.storage.description import InputDescription
 from tektite.storage.files import Files
 from tektite.storage.keeper import Closed, Keeper
@@ -51,8 +51,8 @@ class Session:
             if manifest.state.shards != shards:
                 repartition(manifest, files, shards)
                 self.inputs = read_inputs(manifest.state, files)
-            with suppress(OSError):  # what crashed writers left behind; none of it is in the way
-                manifest.store.delete(find_waste(manifest.store, manifest.state, options.retention).orphans)
+            with suppress(OSError):  # none of it is in the way
+                manifest.store.delete(left_over(manifest.store, options.retention))
             self.keeper = Keeper(manifest, files, dictionary, options.retention, options.waiting_bytes)
         except BaseException:
             self._unlock()
