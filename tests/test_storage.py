@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -464,3 +466,68 @@ def test_engine_that_nobody_closes_lets_go_of_its_storage(tmp_path: Path) -> Non
     gc.collect()
     with tk.Engine(storage=tmp_path) as engine:
         assert engine.install("all", engine.table("a")).rows() == [(1,)]
+
+
+PROGRAM = """
+import sys
+import tektite as tk
+engine = tk.Engine(storage=sys.argv[1])
+numbers = engine.input("numbers", n=tk.Int)
+for n in range(100):
+    numbers.insert([(i,) for i in range(100 * n, 100 * n + 100)])
+    engine.advance()
+"""
+
+
+def test_program_that_ends_without_closing_loses_nothing(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    with tk.Engine(storage=tmp_path) as engine:
+        assert len(engine.install("all", engine.table("numbers")).rows()) == 10_000
+
+
+def test_file_size_limit_of_the_system_is_a_write_that_fails(tmp_path: Path) -> None:
+    program = PROGRAM.replace("for n in", "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\nfor n in")
+    program = "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n" + program
+    program += """
+numbers.insert([(i,) for i in range(10_000, 50_000)])
+engine.advance()
+try:
+    engine.close()
+except tk.FaultError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "cannot be written" in done.stdout
+    assert os.strerror(errno.EFBIG) in done.stdout
+    with tk.Engine(storage=tmp_path) as engine:
+        found = len(engine.install("all", engine.table("numbers")).rows())
+        assert found == 100 * engine.epoch
+
+
+def test_small_file_system_that_fills_up_delays_durability(tmp_path: Path) -> None:
+    place = tmp_path / "small"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(place)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("only root may mount a small file system")
+    try:
+        engine = tk.Engine(storage=place / "engine")
+        numbers = engine.input("numbers", n=tk.Int)
+        numbers.insert([(n,) for n in range(1000)])
+        engine.advance()
+        engine.sync()
+        (place / "ballast").write_bytes(bytes(180 << 10))
+        numbers.insert([(n * 2**33,) for n in range(1000, 15_000)])
+        engine.advance()
+        with pytest.raises(tk.FaultError, match=os.strerror(errno.ENOSPC)):
+            engine.sync()
+        assert (engine.visible, engine.durable) == (2, 1)
+        (place / "ballast").unlink()
+        assert engine.sync() == 2
+        engine.close()
+        with tk.Engine(storage=place / "engine") as engine:
+            assert len(engine.install("all", engine.table("numbers")).rows()) == 15_000
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=False)
