@@ -52,7 +52,8 @@ class ArrangementInfo:
 class Engine:
     """Keeps standing queries up to date in this process, and lets them share the indexes they need.
 
-    `workers` is the number of shards, each maintained by a thread; answers do not depend on it. With `storage`, a path or
+    `workers` is the number of shards, each maintained by a thread (one, or as many as are stored, where left out); answers
+    do not depend on it. With `storage`, a path or
     a `tektite.Storage`, inputs outlive the process: an engine on the same storage begins with what was durable.
     `merging` is how eagerly traces are merged: eager, default or lazy. `turn` is how many seconds a view may take at a
     time before the others get theirs.
@@ -70,33 +71,35 @@ class Engine:
 
     def __init__(
         self,
-        workers: int = 1,
+        workers: int | None = None,
         *,
         storage: str | Path | Storage | None = None,
         merging: str = "default",
         turn: float = 0.05,
     ) -> None:
-        if not isinstance(workers, int) or workers < 1:
+        if workers is not None and (not isinstance(workers, int) or workers < 1):
             raise IncorrectError(f"workers must be a positive number, not {workers!r}")
         if merging not in MERGING:
             raise IncorrectError(f"merging is one of {', '.join(MERGING)}, not {merging!r}")
         if ensure_compiled():
             gc.collect()  # loading kernels leaves cycles behind
             memory.give_back()
-        self.workers = workers
         self.merging = merging
         self.dictionary = Dictionary()
-        self._executor = Threads(workers)
-        self._coordinator = Coordinator(turn)
-        self._catalog = Catalog(self._coordinator, self._executor, self.dictionary, workers, merging)
-        self._inputs: dict[str, Input] = {}
-        self._views: dict[str, View] = {}
-        self._epoch = 0
-        self._tidy_up = False
         self._session: Session | None = None
         if storage is not None:
             self._session = Session(Storage.of(storage), workers, self.dictionary)
             weakref.finalize(self, self._session.close)  # for where nobody closes the engine
+            workers = self._session.shards
+        self.workers = workers or 1
+        self._executor = Threads(self.workers)
+        self._coordinator = Coordinator(turn)
+        self._catalog = Catalog(self._coordinator, self._executor, self.dictionary, self.workers, merging)
+        self._inputs: dict[str, Input] = {}
+        self._views: dict[str, View] = {}
+        self._epoch = 0
+        self._tidy_up = False
+        if self._session is not None:
             try:
                 self._recover(self._session)
             except BaseException:

@@ -48,6 +48,7 @@ def test_number_of_workers_may_change(tmp_path: Path) -> None:
     twin = Twin(7, 40)
     for place, workers in enumerate([2, 1, 3, 3]):
         run(tmp_path, twin, 10 * place, 10 * place + 10, workers=workers)
+        run(tmp_path, twin, 10 * place + 10, 10 * place + 10)
         state = state_of(tmp_path)
         assert state.shards == workers
         assert {live.section.shard for live in state.sections("batch")} <= set(range(workers))
@@ -441,6 +442,12 @@ def test_newer_format_is_refused_untouched(tmp_path: Path) -> None:
 def test_storage_must_be_a_place(where: Any) -> None:
     with pytest.raises(tk.IncorrectError, match="storage"):
         tk.Engine(storage=where)
+
+
+def test_folder_that_cannot_be_made_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(tk.FaultError, match="file/below cannot be opened"):
+        tk.Engine(storage=tmp_path / "file" / "below")
 
 
 def test_file_is_no_storage(tmp_path: Path) -> None:
