@@ -207,6 +207,16 @@ def hurt(path: Path, damage: str) -> None:
         path.unlink()
 
 
+def test_version_of_another_storage_is_found_out(tmp_path: Path) -> None:
+    for name in ("ours", "theirs"):
+        fill(Manifest.open(PosixStore(tmp_path / name)), 5)
+    for suffix in (".json", ".spare"):
+        stray = Path(version_name(4)).with_suffix(suffix)
+        (tmp_path / "ours" / stray).write_bytes((tmp_path / "theirs" / stray).read_bytes())
+    with pytest.raises(FaultError, match=f"{version_name(4)}.*two storages were mixed"):
+        Manifest.open(PosixStore(tmp_path / "ours"))
+
+
 def test_newer_format_asks_for_an_upgrade(tmp_path: Path) -> None:
     fill(Manifest.open(PosixStore(tmp_path)), 2)
     path = tmp_path / version_name(2)

@@ -2,8 +2,9 @@
 
 Levels grow by factors of FAN from 64 rows on. From the newest batch to the oldest, a batch counts at least as high as
 those behind it. FAN neighbours of one level are merged, so that an (arrangement, shard) at rest has fewer than FAN live
-batches a level, and each row is written about log(rows) / log(FAN) times, and FAN times more while it is among the first 64. A spine in memory merges by twos, since readers go
-through its batches; files are read at start only, so they are rewritten less often.
+batches a level, and each row is written about log(rows) / log(FAN) times, and up to FAN times more while it is among the
+first 64. A spine in memory merges by twos, since readers go through its batches; files are read at start only, so they
+are rewritten less often.
 """
 
 from __future__ import annotations

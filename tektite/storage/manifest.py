@@ -114,6 +114,8 @@ class State:
     """Everything that a version says. Treat it as a value: `after` makes the next one."""
 
     version: int = 0
+    id: str = ""
+    """The random id of this version: the next one names it."""
     engine: str = ""
     shards: int = 0
     epoch: int = 0
@@ -151,10 +153,11 @@ class State:
                 if section.kind == kind and index not in dead:
                     yield Live(name, index, section)
 
-    def after(self, change: Change, written: float) -> State:
+    def after(self, change: Change, written: float, identity: str = "") -> State:
         """The state of the next version. A change that does not fit this state is an error."""
         new = State(
             self.version + 1,
+            identity,
             self.engine,
             self.shards if change.shards is None else change.shards,
             self.epoch if change.epoch is None else change.epoch,
@@ -287,7 +290,13 @@ class Manifest:
                 break
             behind.append(body)
         for body in reversed(behind):
-            state = state.after(Change.from_json(body["change"]), body["written"])
+            if body["after"] != state.id:
+                where = f"{self.store.url}/{version_name(body['version'])}"
+                raise FaultError(
+                    f"manifest file {where} is damaged: it does not follow the version before it. Files of two storages "
+                    "were mixed"
+                )
+            state = state.after(Change.from_json(body["change"]), body["written"], body["id"])
         return state
 
     def read(self, version: int) -> dict[str, Any]:
@@ -335,9 +344,10 @@ class Manifest:
 
     def _next(self, change: Change) -> tuple[State, bytes]:
         """The state after a change, and the file that makes it so."""
-        written = time.time()
-        new = (self.state if self.state.version else State(engine=uuid4().hex)).after(change, written)
-        body = {"version": new.version, "id": uuid4().hex, "written": written, "change": change.to_json()}
+        written, identity = time.time(), uuid4().hex
+        new = (self.state if self.state.version else State(engine=uuid4().hex)).after(change, written, identity)
+        body: dict[str, Any] = {"version": new.version, "id": identity, "after": self.state.id, "written": written}
+        body["change"] = change.to_json()
         body["freed"] = sorted(self.state.files.keys() - new.files.keys())
         if new.version % CHECKPOINT_EVERY == 1:
             body["state"] = new.to_json()
@@ -345,16 +355,9 @@ class Manifest:
 
     def roll_back(self, state: State, version: int) -> None:
         """Make an earlier state the newest one, as a version that needs none of those before it."""
-        written = time.time()
-        self.state = replace(state, version=version, written=written)
-        body = {
-            "version": version,
-            "id": uuid4().hex,
-            "written": written,
-            "change": {},
-            "rolled_back_to": state.version,
-        }
-        content = encode(body | {"state": self.state.to_json()})
+        self.state = replace(state, version=version, id=uuid4().hex, written=time.time())
+        body = {"version": version, "id": self.state.id, "after": "", "written": self.state.written, "change": {}}
+        content = encode(body | {"rolled_back_to": state.version, "state": self.state.to_json()})
         if not self.store.create(version_name(version), content):
             raise ConflictError(f"storage {self.store.url}: another engine has written version {version}")
         self.store.write(spare_name(version), [content], durable=False)

@@ -7,13 +7,16 @@ it was given, over their own memory wherever a kernel can read them as they are.
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tektite.kernels.rows import FIXED, PER_COLUMN, STORED
+from tektite.kernels.rows import head_of_array
 from tektite.words import Words
+
+FIXED = PER_COLUMN = 3
 
 Stored = npt.NDArray[np.signedinteger[Any]]
 Column = int | Stored
@@ -29,10 +32,10 @@ def columns_of(head: Words, keep: object) -> list[Column]:
     rows, _, count = head[:FIXED].tolist()
     found: list[Column] = []
     for address, mask, word in head[FIXED:].reshape(count, PER_COLUMN).tolist():
-        if mask != STORED:
+        if not mask:
             found.append(word)
             continue
-        words = _words_at(address, rows, keep)
+        words = _words_at(address, rows, max(mask, 0) or 8, keep)
         if not rows or (words[0] == words[-1] and bool((words == words[0]).all())):
             found.append(int(words[0]) if rows else 0)
         else:
@@ -51,15 +54,21 @@ def head_over(rows: int, columns: list[Column]) -> tuple[Words, object]:
         if isinstance(column, int):
             head[base : base + 3] = at + 8 * (base + 2), 0, column
         else:
-            words = column if column.dtype == np.int64 else column.astype(np.int64)
-            head[base : base + 3] = words.ctypes.data, STORED, 0
+            words = column if column.itemsize == 8 or _narrow() else column.astype(np.int64)
+            head[base : base + 3] = words.ctypes.data, words.itemsize if _narrow() else -1, 0
             keep.append(words)
     return head, keep
 
 
-def _words_at(address: int, rows: int, keep: object) -> Stored:
+@cache
+def _narrow() -> bool:
+    """Whether heads say how many bytes a row takes in a stored column, so that kernels read narrow columns as they are."""
+    return int(head_of_array(np.zeros((1, 1), np.int64), 1)[4]) == 8
+
+
+def _words_at(address: int, rows: int, width: int, keep: object) -> Stored:
     if not rows:
         return np.empty(0, np.int64)
-    memory = (ctypes.c_char * (8 * rows)).from_address(address)
+    memory = (ctypes.c_char * (width * rows)).from_address(address)
     memory.keep = keep  # type: ignore[attr-defined]
-    return np.frombuffer(memoryview(memory).cast("B"), np.int64)
+    return np.frombuffer(memoryview(memory).cast("B"), WIDTHS[width])
