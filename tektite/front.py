@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any
 from tektite import engine
 
 if TYPE_CHECKING:
-    from tektite.sql import Result
+    from tektite.sql import Result, Session
 
 
 class Engine(engine.Engine):
     __doc__ = engine.Engine.__doc__
+    _sql: Session | None = None
+
+    def advance(self, to: int | None = None) -> int:
+        if self._sql is not None:
+            self._sql.tick()
+        return super().advance(to)
+
+    advance.__doc__ = engine.Engine.advance.__doc__
 
     def sql(self, text: str, **parameters: Any) -> Result:
         """Run one or several statements of SQL, separated by semicolons; the last one's result.

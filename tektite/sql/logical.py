@@ -71,14 +71,15 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Scan(Node):
-    """All rows of a table or view: `names` are its columns in this statement, by position; `keys` sets of them of which
-    no two rows agree.
+    """All rows of a table or view: `names` are its columns in this statement, by position, and `key` those that tell rows
+    apart, if any are known to. `single` says that it always has exactly one row, which moves: the time.
     """
 
     title: str
     collection: Collection
     names: tuple[str, ...]
-    keys: tuple[tuple[str, ...], ...] = ()
+    key: tuple[str, ...] = ()
+    single: bool = False
 
     @cached_property
     def columns(self) -> Columns:
@@ -423,12 +424,15 @@ class Bounded(Binary):
 class Block(Node):
     """An inner join of any number of relations: the rows of their product for which all conjuncts are true.
 
-    `outputs` are the columns that are read of it; all of them where it is not said.
+    `outputs` are the columns that are read of it; all of them where it is not said. `order` is the order in which to join
+    the relations, by their places, and `strategy` how, where a rule has decided it.
     """
 
     relations: tuple[Node, ...]
     conjuncts: tuple[Expr, ...]
     outputs: tuple[str, ...] = field(default=())
+    order: tuple[int, ...] = field(default=())
+    strategy: str = "auto"
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -79,6 +79,7 @@ class Session:
         self.clock: Callable[[], datetime.datetime] = utc_now
         self._unit: Input | None = None
         self._now: Input | None = None
+        self._told: datetime.datetime | None = None
         self._numbers = 0
 
     # ------------------------------------------------------------------ statements
@@ -255,17 +256,21 @@ class Session:
     def now(self) -> Input:
         """An input that holds the time, as of each epoch."""
         if self._now is None:
-            self._now = self.engine.input(
-                f"{HIDDEN}now", key=["clock"], semantics="upsert", clock=types.Int, now=types.Timestamp
-            )
+            columns = {"clock": types.Int, "now": types.Timestamp}
+            now = self._now = self.engine.input(f"{HIDDEN}now", columns, key=["clock"], semantics="upsert")
+            # there is a time as of the last closed epoch, for queries to be answered at
+            now.low = max(self.engine.epoch - 1, 0)
             self.tick()
-            self.engine.advance()
+            now.commit(self.engine.epoch, *now.prepare(self.engine.epoch))
         return self._now
 
     def tick(self) -> None:
         """Let the time pass, for queries that mention it."""
         if self._now is not None:
-            self._now.insert([(0, self.clock())])
+            moment = self.clock()
+            if moment != self._told:
+                self._told = moment
+                self._now.insert([(0, moment)])
 
     # ------------------------------------------------------------------ changes
 
@@ -311,6 +316,13 @@ class Session:
         found += [p.name for p in self.prepared.values() if name in p.reads]
         return found
 
+    def key_of(self, found: Input | View) -> tuple[str, ...]:
+        """The columns that tell the rows of a table or view apart, as it was declared or as its definition says."""
+        declared = self.tables.get(found.name)
+        if declared is not None and declared.key:
+            return declared.key
+        return tuple(found.schema.names[column] for column in found.unique or ())
+
     def readable(self, name: str) -> Input | View | Definition | None:
         """What has a name, whatever its case."""
         engine = self.engine
@@ -338,7 +350,8 @@ class Reads:
             return self._defined(found, binder, node)
         titles = list(found.schema.names)
         names = tuple(binder.name(title, type) for title, type in zip(titles, found.schema.types, strict=True))
-        return Scan(found.name, found, names), titles
+        key = self.session.key_of(found)
+        return Scan(found.name, found, names, tuple(names[titles.index(column)] for column in key)), titles
 
     def _defined(self, found: Definition, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
         if found.name in binder.expanding:
@@ -358,7 +371,7 @@ class Reads:
     def now(self, binder: Binder) -> Node:
         clock = self.session.now
         names = tuple(binder.name(n, t) for n, t in zip(clock.schema.names, clock.schema.types, strict=True))
-        return Project(Scan("now()", clock, names), ((names[1], col(names[1])),))
+        return Project(Scan("now()", clock, names, single=True), ((names[1], col(names[1])),))
 
 
 def cast_columns(found: Collection, wanted: Sequence[types.Type], source: Source, tree: exp.Expr) -> Collection:

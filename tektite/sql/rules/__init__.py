@@ -11,6 +11,7 @@ from tektite.sql.rules.factor_disjunctions import factor_disjunctions
 from tektite.sql.rules.flatten_joins import flatten_joins
 from tektite.sql.rules.fold_constants import fold_constants
 from tektite.sql.rules.merge_projections import merge_projections
+from tektite.sql.rules.order_joins import order_joins
 from tektite.sql.rules.prune_columns import prune_columns
 from tektite.sql.rules.push_predicates import push_predicates
 from tektite.sql.rules.share_subplans import share_subplans
@@ -26,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     prune_columns,
     bound_filters,
     merge_projections,
+    order_joins,
     share_subplans,
 )
 

@@ -25,6 +25,7 @@ from tektite.sql.logical import (
     Node,
     Once,
     Project,
+    Scan,
     Top,
     columns_of,
     conjunction,
@@ -225,7 +226,7 @@ def exactly_one(inner: Node) -> bool:
     """Whether a relation has one row, whatever its input holds."""
     if isinstance(inner, Project):
         return exactly_one(inner.input)
-    return isinstance(inner, Aggregate) and not inner.keys
+    return (isinstance(inner, Aggregate) and not inner.keys) or (isinstance(inner, Scan) and inner.single)
 
 
 def of_nothing(inner: Node) -> Expr | None:
