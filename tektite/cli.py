@@ -52,7 +52,10 @@ def sql(
     csv: Annotated[bool, typer.Option("--csv", help="Write results as CSV.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Write results as JSON, one object a line.")] = False,
     timing: Annotated[bool, typer.Option("--timing", help="Show how long each statement takes.")] = False,
-    workers: Annotated[int, typer.Option(min=1, help="How many workers maintain the views.")] = 1,
+    workers: Annotated[int | None, typer.Option(min=1, help="How many workers maintain the views.")] = None,
+    storage: Annotated[
+        Path | None, typer.Option(help="Keep the tables in this folder, and begin with what is there.")
+    ] = None,
 ) -> None:
     """Talk SQL to an engine: at a prompt, or from files (-f), from the command line (-c) or from a pipe.
 
@@ -64,7 +67,7 @@ def sql(
     from tektite.sql.command import run
 
     form = "csv" if csv else "json" if json else "table"
-    with Engine(workers) as engine:
+    with Engine(workers, storage=storage) as engine:
         code = run(engine, file or [], command or [], form, timing)
     raise typer.Exit(code)
 

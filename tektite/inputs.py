@@ -314,6 +314,9 @@ class Input(Collection):
 
     def _bag_batch(self, shard: int, chunks: list[Chunk]) -> Chunk:
         width = len(self.columns)
+        if self.is_stream and len(chunks) == 1:
+            # Nobody looks anything up in a stream, so its rows may pass in the order in which they came.
+            return chunks[0]
         batch = consolidate(chunks, (width, 1, 1), self.low)
         if self.is_checked and batch.n and not (batch.is_constant(width + 1) and batch.constant(width + 1) > 0):
             row = first_negative(batch.at, width, self.trace.version(shard).table)

@@ -71,7 +71,9 @@ def records(text: str) -> Iterator[Record]:
         body = [line for _, line in lines[1:]]
         if "----" in body:
             cut = body.index("----")
-            yield Record(number, kind, argument, "\n".join(body[:cut]), [line for line in body[cut + 1 :] if line], alone)
+            yield Record(
+                number, kind, argument, "\n".join(body[:cut]), [line for line in body[cut + 1 :] if line], alone
+            )
         else:
             yield Record(number, kind, argument, "\n".join(body), None, alone)
 

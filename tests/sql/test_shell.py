@@ -124,7 +124,9 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
 def test_reader_that_leaves_early_is_no_error() -> None:
     many = "CREATE TABLE n (a INTEGER); INSERT INTO n SELECT 1 FROM (VALUES " + ", ".join(["(1)"] * 100) + ") AS v;"
     query = "SELECT x.a FROM n AS x, n AS y, n AS z WHERE z.a > 0"
-    process = subprocess.Popen([*PROGRAM, "--csv", "-c", many, "-c", query], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*PROGRAM, "--csv", "-c", many, "-c", query], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert process.stdout is not None and process.stderr is not None
     assert process.stdout.readline() == b"a\n"
     process.stdout.close()
