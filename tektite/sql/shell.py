@@ -17,8 +17,8 @@ from typing import Any, TextIO
 
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
 from tektite.sql import session
-from tektite.sql.reading import Statement, is_blank, split
 from tektite.sql.display import show
+from tektite.sql.reading import Statement, is_blank, split
 
 WATCH = re.compile(r"""watch\s+(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<name>[\w.]+))\s*\Z""", re.IGNORECASE)
 
