@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tektite import engine
@@ -14,10 +15,10 @@ class Engine(engine.Engine):
     __doc__ = engine.Engine.__doc__
     _sql: Session | None = None
 
-    def advance(self, to: int | None = None) -> int:
+    def advance(self, to: int | None = None, *, positions: Mapping[str, Mapping[str, Any] | None] | None = None) -> int:
         if self._sql is not None:
             self._sql.tick()
-        return super().advance(to)
+        return super().advance(to, positions=positions)
 
     advance.__doc__ = engine.Engine.advance.__doc__
 

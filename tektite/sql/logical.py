@@ -7,9 +7,12 @@ inputs do not have. Scalars are expressions of `tektite.expr`. Nodes are immutab
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from tektite import types
@@ -457,9 +460,25 @@ class Block(Node):
 # ---------------------------------------------------------------------- typing
 
 
+_statement: ContextVar[Mapping[str, tuple[int, Type]]] = ContextVar("statement", default=MappingProxyType({}))
+
+
+@contextmanager
+def outer_columns(columns: Mapping[str, tuple[int, Type]]) -> Iterator[None]:
+    """While a statement is planned: the types of all its columns, for subqueries that read those of queries around them."""
+    token = _statement.set(columns)
+    try:
+        yield
+    finally:
+        _statement.reset(token)
+
+
 def type_of(expression: Expr, columns: Mapping[str, Type]) -> Type:
-    """The type of a scalar over columns."""
-    return expression_type(expression, {name: (0, type) for name, type in columns.items()})
+    """The type of a scalar over columns, and those of the queries around."""
+    known = {name: (0, type) for name, type in columns.items()}
+    outer = _statement.get()
+    known |= {name: outer[name] for name in expression.columns() if name not in known and name in outer}
+    return expression_type(expression, known)
 
 
 def call_type(call: Call, columns: Mapping[str, Type]) -> Type:
@@ -537,7 +556,7 @@ def conjuncts(predicate: Expr) -> list[Expr]:
 
 def conjunction(parts: Iterable[Expr]) -> Expr:
     """All of the parts, as a shallow tree; TRUE for none."""
-    found = list(parts)
+    found = [part for part in parts if part.fingerprint != TRUE.fingerprint]
     if not found:
         return TRUE
     while len(found) > 1:

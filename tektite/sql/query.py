@@ -301,6 +301,8 @@ class SelectList:
         self.trees: list[exp.Expr] = []
 
     def bound(self) -> Bound:
+        if not self.node.expressions:
+            raise self.binder.source.error("syntax error: SELECT needs at least one column", self.node)
         for item in self.node.expressions:
             self._item(item)
         group = self.node.args.get("group")

@@ -24,7 +24,7 @@ from tektite.inputs import Input
 from tektite.schema import Schema
 from tektite.sql import checks, copying, parse, prepared, showing, tables, writing
 from tektite.sql.explain import explain
-from tektite.sql.logical import Node, Project, Scan
+from tektite.sql.logical import Node, Project, Scan, outer_columns
 from tektite.sql.lower import Lowering
 from tektite.sql.order import ordered
 from tektite.sql.query import Binder, Bound
@@ -147,8 +147,9 @@ class Session:
         reads = Reads(self)
         binder = Binder(source, reads, parameters)
         try:
-            bound = binder.query(tree, None)
-            plan = rewrite(bound.plan, binder.names)
+            with outer_columns(binder.columns):
+                bound = binder.query(tree, None)
+                plan = rewrite(bound.plan, binder.names)
         except RecursionError:
             raise source.error("the query is nested too deeply", None, UnsupportedError) from None
         return Planned(plan, bound, reads.names)

@@ -1,8 +1,8 @@
 """In which order the relations of a block are joined: from the changes of the largest, along keys, the most selective first.
 
-The largest relation, a table without history before all others, is where changes come from. Each further relation is one that shares
-columns with those before it; one whose key is then known comes first, since it adds no rows, and among these the one that leaves the
-fewest. Where keys lead through the whole block, it is kept up to date by delta pipelines; else the engine chooses the strategy.
+The largest relation, a table without history before all others, is where changes come from. Each further relation is one that
+shares columns with those before it; one whose key is then known comes first, since it adds no rows, and among these the one that
+leaves the fewest. Where keys lead through the whole block, it is kept up to date by delta pipelines; else the engine chooses.
 """
 
 from __future__ import annotations
