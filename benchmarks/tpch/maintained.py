@@ -35,9 +35,11 @@ class Encoded:
         """How many rows some relations have."""
         return sum(self.words[name].shape[1] for name in relations)
 
-    def batches(self, relations: Collection[str], parts: int) -> Iterator[Batch]:
-        """A load of some relations, round-robin, in parts of about equal size; each is memory of its own."""
-        sizes = {name: self.words[name].shape[1] for name in relations}
+    def batches(self, relations: Collection[str], parts: int, most: int | None = None) -> Iterator[Batch]:
+        """A load of some relations, round-robin, in parts of about equal size; each is memory of its own. It ends when all
+        is loaded, or `most` rows of each relation.
+        """
+        sizes = {name: min(self.words[name].shape[1], most or 1 << 62) for name in relations}
         for part in round_robin(sizes, parts):
             yield {
                 name: np.ascontiguousarray(self.words[name][:, start:stop])

@@ -1,9 +1,13 @@
 """TPC-H queries that come and go while the relations load: once over shared arrangements, once each with its own.
 
 *Shared*: the relations are inputs of one engine, kept by their primary keys and indexed by the foreign keys that queries
-follow; all queries read these. *Not shared*: a query brings the relations it reads with it, loads what they hold so far
-when it arrives, and arranges what it needs of them for itself, as in a system where an index belongs to one query. Each
-side is an engine in a process of its own; both see the same data and the same queries.
+follow; all queries read these. *Not shared*: the same plans, but a query brings the relations it reads with it, loads what
+they hold so far when it arrives, and keeps its own indexes of them, as in a system where an index belongs to one query.
+*Lean* is not in the paper: as not shared, but a query keeps of the relations only the rows and columns that it needs.
+Each side is an engine in a process of its own; all see the same data and the same queries.
+
+One record of each relation is loaded in turn until orders is used up: after that lineitem alone would go on, which no side
+keeps.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from benchmarks.tpch.data import RELATIONS
 from benchmarks.tpch.maintained import Batch, Encoded, Relations
 from benchmarks.tpch.queries import query
 
-SHARED, NOT_SHARED = SIDES = ("shared", "not shared")
+SHARED, NOT_SHARED, LEAN = SIDES = ("shared", "not shared", "lean")
 
 # The foreign keys that queries follow from the other side.
 INDEXES = {
@@ -37,9 +41,12 @@ INDEXES = {
 
 @dataclass(frozen=True)
 class Turn:
-    """What a side reports of one request: seconds, its memory afterwards, and a query's answer where there is one."""
+    """What a side reports of one request: seconds, processor seconds, its memory afterwards, and a query's answer where
+    there is one.
+    """
 
     seconds: float
+    cpu: float
     indexed: int
     resident: int
     answer: tuple[tuple[Any, ...], ...] = ()
@@ -48,16 +55,18 @@ class Turn:
 class Side:
     """One of the two engines. `history` keeps all of lineitem; without it a query sees lineitem from its arrival on."""
 
-    def __init__(self, scale: float, shared: bool, history: bool, parts: int) -> None:
+    def __init__(self, scale: float, kind: str, history: bool, parts: int) -> None:
         self.engine = tk.Engine()
         self.encoded = Encoded(self.engine, scale)
         self.scale = scale
+        self.kind = kind
         self.streams = () if history else ("lineitem",)
-        self.batches = list(self.encoded.batches(RELATIONS, parts))
+        orders = self.encoded.words["orders"].shape[1]
+        self.batches = list(self.encoded.batches(RELATIONS, parts, most=orders))
         self.loaded = 0
         self.shared = None
         self.own: dict[int, Relations] = {}
-        if shared:
+        if kind == SHARED:
             self.shared = Relations(self.engine, self.encoded, streams=self.streams)
             for name, columns in INDEXES.items():
                 for column in columns:
@@ -78,11 +87,16 @@ class Side:
         if self.shared is not None:
             view = self.shared.install(asked)
         else:
-            relations = Relations(self.engine, self.encoded, asked.relations, asked.relations, f"_{number}")
-            view = relations.install(asked)
+            streams = asked.relations if self.kind == LEAN else self.streams
+            relations = Relations(self.engine, self.encoded, asked.relations, streams, f"_{number}")
+            self.own[number] = relations
+            # A stream has no past: its reader must be there first.
+            if self.kind == LEAN:
+                view = relations.install(asked)
             relations.insert(self.so_far(relations.inputs))
             self.engine.advance()
-            self.own[number] = relations
+            if self.kind == NOT_SHARED:
+                view = relations.install(asked)
         self.engine.finish(view)
         view.snapshot()
 
@@ -112,9 +126,9 @@ class Side:
         return tuple(self.engine.view(asked.name + suffix).rows())
 
 
-def serve(pipe: Connection, scale: float, shared: bool, history: bool, parts: int) -> None:
+def serve(pipe: Connection, scale: float, kind: str, history: bool, parts: int) -> None:
     """Do what the other end asks for, until it closes."""
-    side = Side(scale, shared, history, parts)
+    side = Side(scale, kind, history, parts)
     process = psutil.Process()
     pipe.send(None)
     while True:
@@ -122,19 +136,19 @@ def serve(pipe: Connection, scale: float, shared: bool, history: bool, parts: in
             verb, *arguments = pipe.recv()
         except EOFError:
             return
-        start = time.perf_counter()
+        cpu, start = time.process_time(), time.perf_counter()
         found = getattr(side, verb)(*arguments)
-        seconds = time.perf_counter() - start
-        pipe.send(Turn(seconds, side.engine.bytes, process.memory_info().rss, found or ()))
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+        pipe.send(Turn(seconds, cpu, side.engine.bytes, process.memory_info().rss, found or ()))
 
 
 class Remote:
     """A side in its process."""
 
-    def __init__(self, scale: float, shared: bool, history: bool, parts: int) -> None:
+    def __init__(self, scale: float, kind: str, history: bool, parts: int) -> None:
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, scale, shared, history, parts), daemon=True)
+        self._process = context.Process(target=serve, args=(theirs, scale, kind, history, parts), daemon=True)
         self._process.start()
         theirs.close()
 
