@@ -25,38 +25,40 @@ def run(
     queries: Sequence[int] = QUERIES,
     sides: Sequence[str] = (SHARED, NOT_SHARED),
     active: int = 10,
-    steps: int = 100,
+    batch: int = 100_000,
+    arrivals: int = 3,
     history: bool = False,
     seed: int = 1,
     check: bool = True,
 ) -> Iterator[dict[str, Any]]:
     """Records for the figure's three panels, of each side.
 
-    In each step a query retires, if `active` ones run, and another arrives; then the next part of all relations is loaded.
-    The sides take each step in turns. Without `history` lineitem is a stream that a query sees from its arrival on. A third
-    side, lean, is not in the paper: see benchmarks/tpch/sides.py.
+    In each round `arrivals` times a query retires, if `active` ones run, and another arrives; then the next `batch` rows of
+    all relations together are loaded. The sides take each step of this in turns. Without `history` lineitem is a stream
+    that a query sees from its arrival on. A third side, lean, is not in the paper: see benchmarks/tpch/sides.py.
     """
     chance = random.Random(seed)
-    remotes = {side: Remote(scale, side, history, steps) for side in sides}
-    for remote in remotes.values():
-        remote.ready()
+    remotes = {side: Remote(scale, side, history, batch) for side in sides}
+    rounds = [remote.ready() for remote in remotes.values()][0]
     running: list[int] = []
     installs: dict[str, list[tuple[int, Turn]]] = {side: [] for side in sides}
     updates: dict[str, list[Turn]] = {side: [] for side in sides}
     timeline: dict[str, list[tuple[int, float, float]]] = {side: [] for side in sides}
     others = Others()
-    for step in range(steps):
-        if len(running) >= active:
-            gone = running.pop(chance.randrange(len(running)))
-            if check:
-                compare(gone, {side: remote.do("answer", gone) for side, remote in remotes.items()})
-            for remote in remotes.values():
-                remote.do("retire", gone)
-        fresh = chance.choice([number for number in queries if number not in running])
-        for side in sides if step % 2 else sides[::-1]:
-            installs[side].append((fresh, remotes[side].do("install", fresh)))
-        running.append(fresh)
-        for side in sides if step % 2 else sides[::-1]:
+    for step in range(rounds):
+        order = sides if step % 2 else sides[::-1]
+        for _ in range(arrivals):
+            if len(running) >= active:
+                gone = running.pop(chance.randrange(len(running)))
+                if check:
+                    compare(gone, {side: remotes[side].do("answer", gone) for side in sides})
+                for side in order:
+                    remotes[side].do("retire", gone)
+            fresh = chance.choice([number for number in queries if number not in running])
+            for side in order:
+                installs[side].append((fresh, remotes[side].do("install", fresh)))
+            running.append(fresh)
+        for side in order:
             turn = remotes[side].do("step")
             updates[side].append(turn)
             timeline[side].append((step, turn.indexed / MIB, turn.resident / MIB))

@@ -55,14 +55,15 @@ class Turn:
 class Side:
     """One of the two engines. `history` keeps all of lineitem; without it a query sees lineitem from its arrival on."""
 
-    def __init__(self, scale: float, kind: str, history: bool, parts: int) -> None:
+    def __init__(self, scale: float, kind: str, history: bool, batch: int) -> None:
         self.engine = tk.Engine()
         self.encoded = Encoded(self.engine, scale)
         self.scale = scale
         self.kind = kind
         self.streams = () if history else ("lineitem",)
         orders = self.encoded.words["orders"].shape[1]
-        self.batches = list(self.encoded.batches(RELATIONS, parts, most=orders))
+        rows = sum(min(self.encoded.rows([name]), orders) for name in RELATIONS)
+        self.batches = list(self.encoded.batches(RELATIONS, max(round(rows / batch), 1), most=orders))
         self.loaded = 0
         self.shared = None
         self.own: dict[int, Relations] = {}
@@ -126,11 +127,11 @@ class Side:
         return tuple(self.engine.view(asked.name + suffix).rows())
 
 
-def serve(pipe: Connection, scale: float, kind: str, history: bool, parts: int) -> None:
+def serve(pipe: Connection, scale: float, kind: str, history: bool, batch: int) -> None:
     """Do what the other end asks for, until it closes."""
-    side = Side(scale, kind, history, parts)
+    side = Side(scale, kind, history, batch)
     process = psutil.Process()
-    pipe.send(None)
+    pipe.send(len(side.batches))
     while True:
         try:
             verb, *arguments = pipe.recv()
@@ -145,16 +146,17 @@ def serve(pipe: Connection, scale: float, kind: str, history: bool, parts: int) 
 class Remote:
     """A side in its process."""
 
-    def __init__(self, scale: float, kind: str, history: bool, parts: int) -> None:
+    def __init__(self, scale: float, kind: str, history: bool, batch: int) -> None:
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, scale, kind, history, parts), daemon=True)
+        self._process = context.Process(target=serve, args=(theirs, scale, kind, history, batch), daemon=True)
         self._process.start()
         theirs.close()
 
-    def ready(self) -> None:
-        """Wait until it has its data."""
-        self._pipe.recv()
+    def ready(self) -> int:
+        """Wait until it has its data; how many parts that is."""
+        parts: int = self._pipe.recv()
+        return parts
 
     def do(self, verb: str, *arguments: Any) -> Turn:
         """Ask for something and wait until it is done."""
