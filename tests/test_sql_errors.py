@@ -38,7 +38,6 @@ WRONG = [
     ("SELECT DISTINCT ON (a) a FROM t", tk.UnsupportedError, "DISTINCT ON", None),
     ("SELECT count(*) FROM t GROUP BY ROLLUP (a)", tk.UnsupportedError, "ROLLUP", None),
     ("SELECT a FROM t WHERE name LIKE name || '%'", tk.UnsupportedError, "LIKE with a pattern", None),
-    ("SELECT * FROM t, LATERAL (SELECT t.a) AS l", tk.UnsupportedError, "LATERAL", None),
     ("SELECT * FROM t SEMI JOIN u USING (a)", tk.UnsupportedError, "SEMI JOIN", None),
     ("WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT count(*) FROM r) SELECT * FROM r", tk.UnsupportedError,
      "recursion of 'r' through AGGREGATE", None),

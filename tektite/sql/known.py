@@ -34,6 +34,7 @@ ARGUMENTS: dict[type[exp.Expr], frozenset[str]] = {
     ),
     exp.Values: frozenset({"alias", "order", "limit", "offset"}),
     exp.Table: frozenset({"alias", "joins", "db", "catalog"}),
+    exp.Lateral: frozenset({"alias"}),
     exp.Join: frozenset({"side", "kind", "on", "using", "method"}),
     exp.Ordered: frozenset({"desc", "nulls_first"}),
     exp.Group: frozenset({"all", "rollup", "cube", "grouping_sets", "totals"}),

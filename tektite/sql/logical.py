@@ -192,7 +192,8 @@ class Apply(Binary):
     """The left relation with a column that a subquery, the right relation, gives each of its rows.
 
     `kind` is scalar (its only value, or NULL), exists (whether it has a row) or any (whether `tests` compare as
-    `comparison` says with one of its rows; NULL where that is not known).
+    `comparison` says with one of its rows; NULL where that is not known). A lateral one is joined instead: `comparison` is
+    inner or left, and the test its condition.
     """
 
     kind: str
@@ -209,6 +210,8 @@ class Apply(Binary):
 
     @cached_property
     def columns(self) -> Columns:
+        if self.kind == "lateral":
+            return self.left.columns | self.right.columns
         found = next(iter(self.right.columns.values())) if self.kind == "scalar" else types.Bool
         return self.left.columns | {self.name: found}
 

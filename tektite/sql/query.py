@@ -407,7 +407,9 @@ class SelectList:
         binder = self.binder
         outputs: list[tuple[str, Expr]] = []
         for title, output, tree in zip(self.titles, self.outputs, self.trees, strict=True):
-            kept = output.op == "col" and output.params[0] not in {name for name, _ in outputs}
+            # a column of the query around gets a name of its own here
+            local = output.op == "col" and output.params[0] in plan.columns
+            kept = local and output.params[0] not in {name for name, _ in outputs}
             name = output.params[0] if kept else binder.name(title, self.clause.scalars.type(output, tree))
             outputs.append((name, output))
         names = [name for name, _ in outputs]
@@ -474,7 +476,9 @@ def output_place(tree: exp.Expr, titles: list[str]) -> int | None:
 
 def nothing(part: Node, at: int) -> bool:
     """Whether a column is a bare NULL, which fits any type."""
+    if isinstance(part, Union):
+        return all(nothing(given, at) for given in part.parts)
     if not isinstance(part, Project):
         return isinstance(part, Values) and all(row[at] is None for row in part.rows)
     expression = part.outputs[at][1]
-    return expression.op == "lit" and expression.params[1] is None and expression.params[0].kind == "null"
+    return expression.op == "lit" and expression.params[1] is None

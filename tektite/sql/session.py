@@ -19,7 +19,7 @@ from sqlglot import exp
 from tektite import types
 from tektite.collection import Collection
 from tektite.errors import ConflictError, FaultError, NotFoundError, TektiteError, UnsupportedError
-from tektite.expr import Expr, col
+from tektite.expr import Expr, col, lit
 from tektite.inputs import Input
 from tektite.schema import Schema
 from tektite.sql import checks, copying, parse, prepared, showing, tables, writing
@@ -27,7 +27,7 @@ from tektite.sql.explain import explain
 from tektite.sql.logical import Node, Project, Scan, outer_columns
 from tektite.sql.lower import Lowering
 from tektite.sql.order import ordered
-from tektite.sql.query import Binder, Bound
+from tektite.sql.query import Binder, Bound, nothing
 from tektite.sql.result import Result
 from tektite.sql.rules import rewrite
 from tektite.sql.rules.fold_constants import folded as folded_constant
@@ -174,7 +174,9 @@ class Session:
         planned = self.bind(source, tree, parameters)
         found = self.collection(planned, hidden=True)
         if wanted is not None:
-            found = cast_columns(found, wanted, source, tree)
+            shown = planned.bound.visible()
+            empty = {at for at in range(len(wanted)) if at < len(shown.columns) and nothing(shown, at)}
+            found = cast_columns(found, wanted, empty, source, tree)
         table = self.once(found)
         titles = unique_titles(planned.bound.titles)
         shown = dict(zip(planned.bound.names, titles, strict=True))
@@ -375,13 +377,16 @@ class Reads:
         return Project(Scan("now()", clock, names, single=True), ((names[1], col(names[1])),))
 
 
-def cast_columns(found: Collection, wanted: Sequence[types.Type], source: Source, tree: exp.Expr) -> Collection:
-    """A collection with its columns of the types that a table wants."""
+def cast_columns(
+    found: Collection, wanted: Sequence[types.Type], empty: set[int], source: Source, tree: exp.Expr
+) -> Collection:
+    """A collection with its columns of the types that a table wants; columns of NULLs alone fit any."""
     outputs = []
     if len(found.schema.names) != len(wanted):
         raise source.error(f"{len(found.schema.names)} values for {len(wanted)} columns", tree)
-    for name, given, target in zip(found.schema.names, found.schema.types, wanted, strict=True):
-        outputs.append((name, col(name) if given == target else col(name).cast(target)))
+    for at, (name, given, target) in enumerate(zip(found.schema.names, found.schema.types, wanted, strict=True)):
+        value = col(name) if given == target else lit(None, target) if at in empty else col(name).cast(target)
+        outputs.append((name, value))
     try:
         return found._project(outputs, None)
     except TektiteError as error:

@@ -64,7 +64,7 @@ def bottom_up(root: Node, rewrite: object) -> Node:
         return found
 
     def visit_chain(node: Node) -> Node:
-        if isinstance(node, Apply):
+        if isinstance(node, Apply) and node.kind != "lateral":
             return node.with_inputs(visit_chain(node.left), visit(node.right))
         return visit(node)
 
@@ -78,7 +78,7 @@ def tested(node: Filter, names: Names) -> Node:
     """A filter over subqueries: those whose result is only tested, by itself, keep or drop rows; others give columns."""
     applies: list[Apply] = []
     plan = node.input
-    while isinstance(plan, Apply):
+    while isinstance(plan, Apply) and plan.kind != "lateral":
         applies.append(plan)
         plan = plan.left
     parts = conjuncts(node.predicate)
@@ -163,6 +163,8 @@ def valued(apply: Apply, names: Names) -> Node:
         return scalar(plan, inner, apply.name, names)
     if apply.kind == "exists":
         return marked(plan, inner, apply.name, names)
+    if apply.kind == "lateral":
+        return lateral(apply, names)
     # true if one row compares so, else NULL if one may, else false
     test = comparison(apply)
     sure, unsure = names.new("sure"), names.new("unsure")
@@ -173,12 +175,26 @@ def valued(apply: Apply, names: Names) -> Node:
     return Project(found, (*columns_of(plan), (apply.name, result)))
 
 
+def lateral(apply: Apply, names: Names) -> Node:
+    """The outer rows, each with the rows of a relation that reads their columns."""
+    plan, inner = apply.left, apply.right
+    condition = conjunction(apply.tests)
+    outer = free_columns(inner) & set(plan.columns)
+    if not outer:
+        return Join(plan, inner, apply.comparison, condition)
+    domain = Domain.of(plan, sorted(outer, key=list(plan.columns).index), names)
+    found = pushed_down(inner, domain, names)
+    joined = Join(plan, found, apply.comparison, conjunction([domain.condition(), condition]))
+    return Project(joined, tuple((name, col(name)) for name in apply.columns))
+
+
 def marked(plan: Node, inner: Node, name: str, names: Names, condition: Expr = TRUE) -> Node:
     """The outer rows with a column that says whether a subquery has a row for which the condition is true."""
     outer = (free_columns(inner) | set(condition.columns())) & set(plan.columns)
     if not outer:
         some = names.new("rows")
-        counted = Aggregate(inner, (), ((some, Call("count")),))
+        tested_rows = inner if condition.fingerprint == TRUE.fingerprint else Filter(inner, condition)
+        counted = Aggregate(tested_rows, (), ((some, Call("count")),))
         joined: Node = Join(plan, counted, "inner")
         return Project(joined, (*columns_of(plan), (name, col(some) > 0)))
     domain = Domain.of(plan, sorted(outer, key=list(plan.columns).index), names)
