@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -61,6 +62,9 @@ class Engine:
     [(1, 2), (2, 1)]
     """
 
+    input_type: type[Input] = Input
+    view_type: type[View] = View
+
     def __init__(self, workers: int = 1, *, merging: str = "default", turn: float = 0.05) -> None:
         if not isinstance(workers, int) or workers < 1:
             raise IncorrectError(f"workers must be a positive number, not {workers!r}")
@@ -79,6 +83,8 @@ class Engine:
         self._views: dict[str, View] = {}
         self._epoch = 0
         self._tidy_up = False
+        self.lock = threading.RLock()
+        self.positions: dict[str, dict[str, Any]] = {}
 
     # ------------------------------------------------------------------ inputs and time
 
@@ -116,7 +122,7 @@ class Engine:
             raise IncorrectError(f"input {name!r}: upsert semantics needs a key, such as key=['id']")
         if stream and semantics != "bag":
             raise IncorrectError(f"input {name!r}: a stream keeps no history, so it cannot have {semantics} semantics")
-        made = Input(self, name, found, keys, semantics, stream, checked, self._epoch)
+        made = self.input_type(self, name, found, keys, semantics, stream, checked, self._epoch)
         self._inputs[name] = made
         names = tuple(found.names[c] for c in made.columns)
         self._catalog.add(
@@ -129,11 +135,12 @@ class Engine:
         """The epoch that `advance` will close next."""
         return self._epoch
 
-    def advance(self, to: int | None = None) -> int:
+    def advance(self, to: int | None = None, *, positions: Mapping[str, dict[str, Any]] | None = None) -> int:
         """Close the open epoch of every input (or all epochs before `to`) and bring the views up to date.
 
         A view that needs more than its turn goes on in the next one; the others do not wait for it. Reading a view
-        completes it. Returns the new open epoch.
+        completes it. `positions` say how far sources have been read, by the name of the source: they are kept, and
+        stored, together with the epochs closed. Returns the new open epoch.
         """
         going = [i for i in self._inputs.values() if not i.closed]
         latest = max((i.low for i in going), default=self._epoch)
@@ -143,6 +150,7 @@ class Engine:
         if target < latest:
             raise IncorrectError(f"cannot advance to {target}: an input has closed the epochs before {latest}")
         self.close_epochs(dict.fromkeys(going, target))
+        self.positions |= positions or {}
         return self._epoch
 
     def close_epochs(self, targets: Mapping[Input, int], ending: Input | None = None) -> None:
@@ -225,7 +233,7 @@ class Engine:
             lead = keys or renderer.any_order(operator, len(operator.schema.names))[:1]
             arranged = renderer.arranged(operator, lead, None)
             flow.settle_start()
-            view = View(self, name, operator, flow, arranged, keep)
+            view = self.view_type(self, name, operator, flow, arranged, keep)
             if on_change is not None:
                 view.call_on_change(on_change, Changes(view, history=True))
         except BaseException:

@@ -1,9 +1,91 @@
-"""Engine as users hold it: the engine below, and the languages that can be spoken to it, each loaded at its first word."""
+"""Engine, Input and View as users hold them: those below, and what other systems and languages add to them, each loaded
+at its first use.
+"""
 
 from __future__ import annotations
 
-from tektite import engine
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tektite import engine, inputs, views
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tektite.spark.follow import Following
+
+
+class Input(inputs.Input):
+    __doc__ = inputs.Input.__doc__
+
+    def load(
+        self,
+        frame: DataFrame,
+        *,
+        diff: str | None = None,
+        operation: str | None = None,
+        order: str | None = None,
+        position: str | None = None,
+        upto: Any = None,
+        once: str | None = None,
+        extra: str = "error",
+        progress: bool | Callable[[int, int], None] | None = None,
+    ) -> int:
+        """Add the rows of a Spark DataFrame as one epoch, and close it; how many rows there were.
+
+        Spark's tasks encode the rows. Columns are matched by name. `diff` or `operation` name columns that say what to do
+        with a row (otherwise it is inserted); `order` one that says which of several rows with one key comes last.
+        `position` names a column that grows with the source (an offset, a version): `follow` goes on where the load ended,
+        and loading again adds only what is new; rows behind `upto` are left to the stream. A load that is named by `once`
+        happens once. `extra="ignore"` leaves out columns that the input lacks. `progress` shows a bar (by default on a
+        terminal), or is called with tasks done and tasks in all.
+        """
+        from tektite.spark.load import load
+
+        return load(self, frame, diff, operation, order, position, upto, once, extra, progress)
+
+    def follow(
+        self,
+        stream: DataFrame,
+        *,
+        diff: str | None = None,
+        operation: str | None = None,
+        order: str | None = None,
+        position: str | None = None,
+        extra: str = "error",
+        checkpoint: str | None = None,
+        trigger: dict[str, Any] | None = None,
+        lag: int = 0,
+        reset: bool = False,
+    ) -> Following:
+        """Turn each micro-batch of a Spark stream into an epoch, exactly once.
+
+        Columns are as for `load`; after a load with a `position`, rows up to where it ended are left out. `trigger` is what
+        Spark's `DataStreamWriter.trigger` takes, such as {"availableNow": True}. A micro-batch waits while views are more
+        than `lag` epochs behind. The stream's checkpoint lies in the engine's storage, or in the folder `checkpoint`. A
+        stream with another checkpoint than the one that this input has followed is refused, because it would begin
+        again and count rows twice; `reset=True` says that this is meant.
+        """
+        from tektite.spark.follow import follow
+
+        return follow(self, stream, diff, operation, order, position, extra, checkpoint, trigger, lag, reset)
+
+
+class View(views.View):
+    __doc__ = views.View.__doc__
+
+    def to_spark(self, spark: SparkSession | None = None, *, at: int | None = None) -> DataFrame:
+        """The snapshot as a Spark DataFrame, in the engine's session or another one.
+
+        Timestamps come as Spark's `timestamp`, moments that are shown in the session's time zone.
+        """
+        from tektite.spark.out import to_spark
+
+        return to_spark(self, spark, at)
 
 
 class Engine(engine.Engine):
     __doc__ = engine.Engine.__doc__
+
+    input_type = Input
+    view_type = View

@@ -138,6 +138,19 @@ class Input(Collection):
             by = np.ones(rows, np.int64) if by is None else by
             self._pending.append((Chunk.of_array(np.vstack([words[list(self.columns)], at, by])), int(at.max())))
 
+    def update_words(self, words: Words, diffs: Words) -> None:
+        """Change multiplicities by rows that are encoded already, in the open epoch; the dictionary has their texts.
+
+        In a set or upsert input a positive diff puts its row and another removes it, in the order given.
+        """
+        self._check_open("update")
+        if not words.shape[1]:
+            return
+        if self.semantics == "bag":
+            self._bag(words, diffs, self.low, 1)
+        else:
+            self._keyed(words, np.full(words.shape[1], self.low), (diffs > 0).astype(np.int64))
+
     def _bag(self, words: Words, diffs: Words | None, epoch: int, diff: int) -> None:
         """Buffer updates of one epoch, with their own diffs or all with the same."""
         if diffs is not None:
@@ -224,9 +237,14 @@ class Input(Collection):
         if self.hold is not None:
             self.hold.drop()
 
-    def rollback(self) -> None:
-        """Forget every update whose epoch has not been closed."""
-        self._pending.clear()
+    @property
+    def writes(self) -> int:
+        """How many calls have left updates that wait for their epoch to close."""
+        return len(self._pending)
+
+    def rollback(self, keep: int = 0) -> None:
+        """Forget every update whose epoch has not been closed, but for those of the first `keep` writes."""
+        del self._pending[keep:]
 
     # ------------------------------------------------------------------ time
 
