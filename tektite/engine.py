@@ -85,6 +85,7 @@ class Engine:
         self._tidy_up = False
         self.lock = threading.RLock()
         self.positions: dict[str, dict[str, Any]] = {}
+        self.on_close: list[Callable[[], None]] = []
 
     # ------------------------------------------------------------------ inputs and time
 
@@ -129,6 +130,11 @@ class Engine:
             Entry(name, made.operator.fingerprint, made, made.trace, made.columns, names, made.sharded_by, None)
         )
         return made
+
+    @property
+    def storage_url(self) -> str | None:
+        """Where the engine keeps its files, if it does."""
+        return None
 
     @property
     def epoch(self) -> int:
@@ -330,7 +336,10 @@ class Engine:
         return list(traces.values())
 
     def close(self) -> None:
-        """Drop every view and stop the threads."""
+        """Stop what feeds the engine, drop every view and stop the threads."""
+        for callback in self.on_close:
+            callback()
+        self.on_close.clear()
         for view in reversed(list(self._views.values())):
             view.release()
         for flow in reversed(list(self._coordinator.flows)):

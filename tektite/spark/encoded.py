@@ -27,12 +27,17 @@ class Encoded:
         return int(self.words.shape[1])
 
 
-def collect(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Encoded:
-    """Have Spark's tasks encode a DataFrame, and bring the words here; their texts go to the dictionary."""
+def collect(feed: Feed, frame: DataFrame, dictionary: Dictionary, at_once: bool = False) -> Encoded:
+    """Have Spark's tasks encode a DataFrame, and bring the words here; their texts go to the dictionary.
+
+    `at_once` is one job, for what is known to be small; otherwise each partition is brought by a job of its own, so that
+    Spark's driver never holds more than two of them.
+    """
     width = len(feed.schema.names) + 1 + (feed.order is not None)
     parts: list[tuple[int, int, Words]] = []
     latest = NULL
-    for row in frame.mapInArrow(encoder(feed), PARCEL).toLocalIterator(prefetchPartitions=True):
+    parcels = frame.mapInArrow(encoder(feed), PARCEL)
+    for row in parcels.collect() if at_once else parcels.toLocalIterator(prefetchPartitions=True):
         if row.error is not None:
             raise IncorrectError(f"input {feed.name!r}: {row.error} (partition {row.part}, batch {row.number})")
         if row.texts:

@@ -20,6 +20,7 @@ from tektite import columns, words
 from tektite.dictionary import START, Dictionary
 from tektite.errors import IncorrectError, TektiteError
 from tektite.schema import Schema
+from tektite.types import Int
 from tektite.words import NULL, Words
 
 PUT, REMOVE, REPLACE, FORGET = 1, -1, 2, -2
@@ -150,9 +151,11 @@ class Feed:
             values = table.column(table.schema.names.index(self.diff))
             if values.null_count:
                 raise IncorrectError(f"diff column {self.diff!r} holds a NULL: every row needs one")
-            found = words.encode(values, words.Int, self.diff)
+            found = words.encode(values, Int, self.diff)
             if len(found) and max(int(found.max()), -int(found.min())) > MOST_DIFF:
-                raise IncorrectError(f"diff column {self.diff!r}: a diff is at most {MOST_DIFF}, so that sums of them fit")
+                raise IncorrectError(
+                    f"diff column {self.diff!r}: a diff is at most {MOST_DIFF}, so that sums of them fit"
+                )
             return found
         if self.operation is None:
             return np.ones(table.num_rows, np.int64)
@@ -162,7 +165,7 @@ class Feed:
         coded = plain.dictionary_encode()
         if plain.null_count:
             raise IncorrectError(f"operation column {self.operation!r} holds a NULL: every row needs one")
-        meaning = np.array([self._meaning(text) for text in coded.dictionary.to_pylist()], np.int64)
+        meaning = np.array([self._meaning(str(text)) for text in coded.dictionary.to_pylist()], np.int64)
         return meaning[coded.indices.to_numpy()] if len(meaning) else np.empty(0, np.int64)
 
     def _meaning(self, text: str) -> int:
@@ -220,7 +223,7 @@ def pack_texts(texts: pa.ChunkedArray[Any]) -> bytes:
     if not len(texts):
         return b""
     sink = pa.BufferOutputStream()
-    table = pa.table({"text": texts})
+    table = pa.Table.from_arrays([texts], ["text"])
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue().to_pybytes()

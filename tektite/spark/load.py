@@ -115,5 +115,7 @@ def position_word(source: Input, frame: DataFrame, column: str, value: Any) -> i
     try:
         values = pa.array([value]).cast(arrow)
     except (pa.ArrowException, TypeError) as error:
-        raise IncorrectError(f"input {source.name!r}: upto={value!r} is no {arrow} as column {column!r} holds: {error}") from None
+        raise IncorrectError(
+            f"input {source.name!r}: upto={value!r} is no {arrow} as column {column!r} holds: {error}"
+        ) from None
     return int(words.encode(values, words.type_from_arrow(arrow), column)[0])

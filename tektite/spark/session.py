@@ -77,10 +77,13 @@ def classic(found: Any) -> SparkSession:
 
 
 @contextmanager
-def described(spark: SparkSession, group: str, description: str) -> Iterator[None]:
-    """Give the jobs that run meanwhile, from this thread, a group and a description that Spark's own pages show."""
+def described(spark: SparkSession, group: str | None, description: str) -> Iterator[None]:
+    """Give the jobs that run meanwhile, from this thread, a group and a description that Spark's own pages show.
+
+    Without a group they stay in the one they are in, as those of a stream have to: it is how Spark stops them.
+    """
     context = spark.sparkContext
-    ours = {"spark.jobGroup.id": group, "spark.job.description": description}
+    ours = {"spark.job.description": description} | ({} if group is None else {"spark.jobGroup.id": group})
     before = {key: context.getLocalProperty(key) for key in ours}
     for key, value in ours.items():
         context.setLocalProperty(key, value)

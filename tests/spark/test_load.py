@@ -232,7 +232,11 @@ def test_load_named_once_happens_once(spark: SparkSession) -> None:
     engine = tk.Engine()
     table = engine.input("t", k=tk.Int)
     frame = changes(spark, [(1,), (2,)], "k int")
-    assert [table.load(frame, once="history"), table.load(frame, once="history"), table.load(frame, once="x")] == [2, 0, 2]
+    assert [table.load(frame, once="history"), table.load(frame, once="history"), table.load(frame, once="x")] == [
+        2,
+        0,
+        2,
+    ]
 
 
 def test_load_goes_on_from_its_position(spark: SparkSession) -> None:
