@@ -1,0 +1,252 @@
+"""Bulk: history encoded, partitioned, sorted and written as batch files by Spark's tasks; no row of it passes the driver.
+
+One job with one shuffle. A task of the first stage encodes rows and addresses them to their shards, new texts to the shard that their
+ids fall to; behind its last row it tells every shard how many it sent. A task of the second stage is one shard: it checks that it
+got what was sent, sorts, and writes one file, whose name follows from its content, so that a task that runs twice leaves one
+file. The driver gets exactly one report from each shard and makes the files count, or none of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from tektite.dataflow.arrange import consolidate
+from tektite.dictionary import START, Dictionary, text_ids
+from tektite.errors import FaultError, IncorrectError, TektiteError
+from tektite.kernels.route import route
+from tektite.kernels.rows import input_rows
+from tektite.spark.encoded import check_order
+from tektite.spark.feed import Feed, pack_texts, unpack_texts
+from tektite.storage.batchfile import FileInfo, Rows, Texts, write_file
+from tektite.storage.store import Store
+from tektite.trace.batch import Batch
+from tektite.trace.chunk import Chunk
+from tektite.words import NULL, Words
+
+FREIGHT: Final = "dest int, source int, number int, rows long, words binary, texts binary, sent long, latest long, error string"
+REPORT: Final = "shard int, rows long, latest long, file string, error string"
+_FREIGHT_TYPES: Final = pa.schema(
+    [
+        ("dest", pa.int32()), ("source", pa.int32()), ("number", pa.int32()), ("rows", pa.int64()),
+        ("words", pa.binary()), ("texts", pa.binary()), ("sent", pa.int64()), ("latest", pa.int64()),
+        ("error", pa.string()),
+    ]
+)  # fmt: skip
+_REPORT_TYPES: Final = pa.schema(
+    [("shard", pa.int32()), ("rows", pa.int64()), ("latest", pa.int64()), ("file", pa.string()), ("error", pa.string())]
+)
+
+ROWS_AT_ONCE = 1 << 18
+"""Rows that are addressed together: enough that what goes to one shard is worth a row of the shuffle."""
+
+Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where rows go: the arrangement, its order of columns and sharding, and the epoch that they count at."""
+
+    store: Store
+    arrangement: str
+    columns: tuple[int, ...]
+    sharded_by: int
+    shards: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a bulk load has written: files that no manifest names yet, in the order of shards."""
+
+    files: tuple[FileInfo, ...]
+    rows: int
+    latest: int
+
+
+def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
+    """Run the job. A row that is wrong is an error, and nothing counts."""
+    sent = frame.mapInArrow(sender(feed, target), FREIGHT)
+    reports = sent.repartitionById(target.shards, "dest").mapInArrow(receiver(feed, target), REPORT).collect()
+    for report in reports:
+        if report.error is not None:
+            raise IncorrectError(f"input {feed.name!r}: {report.error}")
+    shards = sorted(report.shard for report in reports)
+    if reports and shards != list(range(target.shards)):
+        raise FaultError(f"input {feed.name!r}: shards {shards} reported, instead of each of {target.shards} once")
+    infos = [FileInfo.from_json(json.loads(r.file)) for r in sorted(reports, key=lambda r: r.shard) if r.file]
+    return Loaded(tuple(infos), sum(r.rows for r in reports), max((r.latest for r in reports), default=NULL))
+
+
+def sender(feed: Feed, target: Target) -> Task:
+    """The task of the first stage."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        source = context.partitionId() if context is not None else 0
+        dictionary, mark = Dictionary(), START
+        sent = [0] * target.shards
+        number, latest = 0, NULL
+        waiting: list[Words] = []
+
+        def address() -> Iterator[pa.RecordBatch]:
+            nonlocal number, mark
+            words = np.concatenate(waiting, axis=1)
+            waiting.clear()
+            texts, mark = dictionary.since(mark)
+            pieces, packed = by_shard(words, target), texts_by_shard(texts, target.shards)
+            for dest, (piece, some) in enumerate(zip(pieces, packed, strict=True)):
+                if piece.shape[1] or some:
+                    sent[dest] += piece.shape[1]
+                    yield freight(dest, source, number, piece.shape[1], piece.tobytes(), some)
+            number += 1
+
+        try:
+            for batch in batches:
+                words, last = feed.encode(batch, dictionary)
+                latest = max(latest, last)
+                waiting.append(words)
+                if sum(words.shape[1] for words in waiting) >= ROWS_AT_ONCE:
+                    yield from address()
+            if waiting:
+                yield from address()
+        except TektiteError as error:
+            yield freight(0, source, number, error=f"{error} (partition {source})")
+        for dest in range(target.shards):
+            yield freight(dest, source, number, sent=sent[dest], latest=latest)
+
+    return run
+
+
+def by_shard(words: Words, target: Target) -> list[Words]:
+    """Encoded rows (columns, diff, perhaps order) by the shard they belong to, their columns in the order of the trace."""
+    width = len(target.columns)
+    ordered = np.ascontiguousarray(np.vstack([words[list(target.columns)], words[width:]]))
+    if target.shards == 1 or not ordered.shape[1]:
+        return [ordered] + [ordered[:, :0]] * (target.shards - 1)
+    chunk = Chunk.of_array(ordered)
+    buf, head, offsets = route(chunk.at, np.arange(target.sharded_by), target.shards)
+    routed = Chunk(head, (ordered, buf))
+    bounds = offsets.tolist()
+    return [routed.slice(bounds[shard], bounds[shard + 1]).to_array() for shard in range(target.shards)]
+
+
+def texts_by_shard(texts: pa.ChunkedArray[Any], shards: int) -> list[bytes]:
+    """Texts, packed, by the shard that their ids fall to: the same text always meets itself."""
+    if shards == 1 or not len(texts):
+        return [pack_texts(texts)] + [b""] * (shards - 1)
+    owner = text_ids(texts) % shards
+    return [pack_texts(texts.filter(pa.array(owner == shard))) for shard in range(shards)]
+
+
+def receiver(feed: Feed, target: Target) -> Task:
+    """The task of the second stage."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        shard = context.partitionId() if context is not None else 0
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        if not rows:
+            return
+        try:
+            yield receive(feed, target, shard, rows)
+        except TektiteError as error:
+            yield report(shard, 0, NULL, None, str(error))
+
+    return run
+
+
+def receive(feed: Feed, target: Target, shard: int, freights: list[dict[str, Any]]) -> pa.RecordBatch:
+    """Everything that was sent to a shard becomes a file; the shard's report."""
+    freights.sort(key=lambda row: (row["source"], row["number"], row["sent"] is not None))
+    failed = next((row["error"] for row in freights if row["error"] is not None), None)
+    if failed is not None:
+        return report(shard, 0, NULL, None, failed)
+    promised = sum(row["sent"] for row in freights if row["sent"] is not None)
+    parts = [row for row in freights if row["sent"] is None]
+    found = sum(row["rows"] for row in parts)
+    if found != promised:
+        raise FaultError(f"shard {shard} got {found} rows of {promised} that were sent")
+    latest = max((row["latest"] for row in freights if row["latest"] is not None), default=NULL)
+    dictionary = Dictionary()
+    for row in parts:
+        if row["texts"]:
+            dictionary.add(unpack_texts(row.pop("texts")))
+    width = len(target.columns)
+    height = width + 1 + (feed.order is not None)
+    words = np.concatenate(
+        [np.empty((height, 0), np.int64)]
+        + [np.frombuffer(row.pop("words"), np.int64).reshape(height, row["rows"]) for row in parts],
+        axis=1,
+    )
+    sections: list[Rows | Texts] = []
+    batch = sorted_rows(feed, target, words, dictionary)
+    if batch.n:
+        frontiers = ((target.epoch,),), ((target.epoch + 1,),), ((target.epoch,),)
+        sections.append(
+            Rows(target.arrangement, shard, (width, 1, 1), Batch(batch.head, batch.keep, *frontiers))
+        )
+    texts = dictionary.since()[0]
+    if len(texts):
+        sections.append(Texts(texts))
+    info = write_file(target.store, target.epoch, "load", shard, sections) if sections else None
+    return report(shard, found, latest, None if info is None else json.dumps(info.to_json()), None)
+
+
+def sorted_rows(feed: Feed, target: Target, words: Words, dictionary: Dictionary) -> Chunk:
+    """The rows of a shard as a batch: of a bag all of them, of others the last one of each key."""
+    width = len(target.columns)
+    if feed.semantics != "bag":
+        words = last_of_each(feed, target, words, dictionary)
+    rows = np.ascontiguousarray(words[: width + 1])
+    chunk = Chunk(input_rows(rows, np.arange(width), target.epoch, 1), rows)
+    return consolidate([chunk], (width, 1, 1), target.epoch)
+
+
+def last_of_each(feed: Feed, target: Target, words: Words, dictionary: Dictionary) -> Words:
+    """Of rows that share a key the last one; none if it removes the key. The key's columns come first."""
+    width = len(target.columns)
+    in_schema_order = np.empty_like(words)
+    in_schema_order[list(target.columns)] = words[:width]
+    in_schema_order[width:] = words[width:]
+    check_order(feed, in_schema_order, dictionary)
+    keys = len(feed.keys) if feed.semantics == "upsert" else width
+    when = words[width + 1] if feed.order is not None else np.arange(words.shape[1])
+    order = np.lexsort([when, *words[:keys][::-1]])
+    ordered = words[:, order]
+    last = np.ones(len(order), bool)
+    last[:-1] = (ordered[:keys, 1:] != ordered[:keys, :-1]).any(axis=0)
+    return np.ascontiguousarray(ordered[:, last & (ordered[width] > 0)])
+
+
+def freight(
+    dest: int,
+    source: int,
+    number: int,
+    rows: int = 0,
+    words: bytes | None = None,
+    texts: bytes | None = None,
+    sent: int | None = None,
+    latest: int | None = None,
+    error: str | None = None,
+) -> pa.RecordBatch:
+    """One row of the shuffle: rows and texts for a shard, or what a sender has to say at its end."""
+    values = (dest, source, number, rows, words, texts, sent, latest, error)
+    return _row(values, _FREIGHT_TYPES)
+
+
+def report(shard: int, rows: int, latest: int, file: str | None, error: str | None) -> pa.RecordBatch:
+    """What a shard tells the driver."""
+    return _row((shard, rows, latest, file, error), _REPORT_TYPES)
+
+
+def _row(values: tuple[Any, ...], schema: pa.Schema) -> pa.RecordBatch:
+    arrays = [pa.array([value], field.type) for value, field in zip(values, schema, strict=True)]
+    return pa.record_batch(arrays, schema=schema)
