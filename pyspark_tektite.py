@@ -170,7 +170,9 @@ class Reader(_Both, DataSourceReader):
         words, _ = stored.snapshot(self.options.view, shard.number, shard.upto)
         counts = words[-1]
         if len(counts) and counts.min() < 0:
-            raise IncorrectError(f"view {self.options.view!r} holds a row with a negative multiplicity: read its changes")
+            raise IncorrectError(
+                f"view {self.options.view!r} holds a row with a negative multiplicity: read its changes"
+            )
         state = stored.state(shard.upto)
         rows = np.repeat(words[:-1], counts, axis=1) if len(counts) and counts.max() > 1 else words[:-1]
         table = stored.decode(stored.collection(self.options.view, state), np.ascontiguousarray(rows), state, {})

@@ -15,6 +15,7 @@ from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, l
 from tektite.front import Engine
 from tektite.inputs import Input
 from tektite.schema import Schema
+from tektite.storage.options import Storage
 from tektite.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
 from tektite.views import Change, Changes, View
 
@@ -42,6 +43,7 @@ __all__ = [
     "LoopVariable",
     "NotFoundError",
     "Schema",
+    "Storage",
     "String",
     "TektiteError",
     "Timestamp",

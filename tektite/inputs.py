@@ -22,6 +22,9 @@ from tektite.kernels.route import route, split_epoch
 from tektite.kernels.rows import input_rows
 from tektite.kernels.upsert import first_negative, resolve
 from tektite.plan import operators as plan
+from tektite.storage.batchfile import Rows
+from tektite.storage.description import InputDescription
+from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Hold, Trace
 from tektite.words import Words
@@ -77,7 +80,7 @@ class Input(Collection):
         super().__init__(engine, plan.Read(schema, self))
         width = len(schema.names)
         self.key_columns = tuple(range(width)) if semantics == "set" else tuple(key)
-        lead = tuple(key)
+        self.lead = lead = tuple(key)
         self.columns = (*lead, *(c for c in range(width) if c not in lead))
         self.sharded_by = min(len(lead) or 1, width)
         self.trace = Trace(width, 1, 1, engine.workers, engine.merging)
@@ -351,3 +354,21 @@ class Input(Collection):
             self.engine.each_shard(mint, sum([batch.n for batch in batches if batch is not None]))
         self._pending = later
         self.low = high
+
+    # ------------------------------------------------------------------ storage
+
+    def describe(self) -> InputDescription:
+        """How it was declared, for a manifest."""
+        key = tuple(self.schema.names[c] for c in self.lead)
+        return InputDescription(self.schema, key, self.semantics, self.is_stream, self.is_checked, self.closed)
+
+    def stored(self, batches: Batches, high: int) -> list[Rows]:
+        """The batches that `prepare` made, as they go into a file. A stream's are not kept."""
+        if self.is_stream:
+            return []
+        low, upper = ((self.low,),), ((high,),)
+        return [
+            Rows(self.name, shard, (len(self.columns), 1, 1), Batch(batch.head, batch.keep, low, upper, low))
+            for shard, batch in enumerate(batches)
+            if batch is not None and batch.n
+        ]

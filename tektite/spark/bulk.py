@@ -31,7 +31,9 @@ from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.words import NULL, Words
 
-FREIGHT: Final = "dest int, source int, number int, rows long, words binary, texts binary, sent long, latest long, error string"
+FREIGHT: Final = (
+    "dest int, source int, number int, rows long, words binary, texts binary, sent long, latest long, error string"
+)
 REPORT: Final = "shard int, rows long, latest long, file string, error string"
 _FREIGHT_TYPES: Final = pa.schema(
     [
@@ -190,9 +192,7 @@ def receive(feed: Feed, target: Target, shard: int, freights: list[dict[str, Any
     batch = sorted_rows(feed, target, words, dictionary)
     if batch.n:
         frontiers = ((target.epoch,),), ((target.epoch + 1,),), ((target.epoch,),)
-        sections.append(
-            Rows(target.arrangement, shard, (width, 1, 1), Batch(batch.head, batch.keep, *frontiers))
-        )
+        sections.append(Rows(target.arrangement, shard, (width, 1, 1), Batch(batch.head, batch.keep, *frontiers)))
     texts = dictionary.since()[0]
     if len(texts):
         sections.append(Texts(texts))

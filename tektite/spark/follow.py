@@ -23,7 +23,7 @@ from tektite.spark import checkpoint as checkpoints
 from tektite.spark.encoded import collect
 from tektite.spark.feed import Feed
 from tektite.spark.load import apply, feed_of
-from tektite.spark.positions import Record, recorded
+from tektite.spark.positions import Record, advance, recorded
 from tektite.spark.session import described
 
 if TYPE_CHECKING:
@@ -229,4 +229,4 @@ def forget(source: Input, record: Record) -> None:
     if record.query is not None:
         engine = source.engine
         with engine.lock:
-            engine.advance(positions={source.name: replace(record, query=None, batch=None).to_json()})
+            advance(engine, source.name, replace(record, query=None, batch=None))

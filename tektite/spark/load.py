@@ -18,7 +18,7 @@ from tektite import words
 from tektite.errors import ConflictError, IncorrectError
 from tektite.spark.encoded import Encoded, collect
 from tektite.spark.feed import Feed
-from tektite.spark.positions import Record, recorded
+from tektite.spark.positions import Record, advance, recorded
 from tektite.spark.progress import Shown, watched
 from tektite.spark.session import classic, described
 from tektite.words import NULL
@@ -80,7 +80,7 @@ def apply(source: Input, found: Encoded, before: Record, after: Record) -> None:
         writes = source.writes
         try:
             source.update_words(found.words, found.diffs)
-            engine.advance(positions={source.name: after.to_json()} if after != before else None)
+            advance(engine, source.name, after)
         except BaseException:
             source.rollback(writes)
             raise

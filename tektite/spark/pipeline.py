@@ -135,7 +135,9 @@ def _from_program(path: Path) -> Pipeline:
     build = getattr(module, "build", None)
     plain = getattr(module, "PIPELINE", {})
     if build is None and not plain:
-        raise IncorrectError(f"{path} defines neither build(engine, spark) nor PIPELINE: a pipeline is one of them or both")
+        raise IncorrectError(
+            f"{path} defines neither build(engine, spark) nor PIPELINE: a pipeline is one of them or both"
+        )
     found = from_plain(plain, path)
     return Pipeline(**{**vars(found), "build": build})
 

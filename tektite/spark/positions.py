@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from tektite.engine import Engine
@@ -40,6 +41,21 @@ class Record:
         )  # fmt: skip
 
 
+_IN_MEMORY: WeakKeyDictionary[Engine, dict[str, dict[str, Any]]] = WeakKeyDictionary()
+"""The records of engines without a storage, which end with them."""
+
+
 def recorded(engine: Engine, name: str) -> Record:
     """How far an input has come."""
-    return Record.from_json(engine.positions.get(name, {}))
+    known = engine.positions if engine.storage_url is not None else _IN_MEMORY.get(engine, {})
+    return Record.from_json(known.get(name, {}))
+
+
+def advance(engine: Engine, name: str, record: Record) -> None:
+    """Close the open epoch, which brings an input to where `record` says."""
+    plain = {name: record.to_json()}
+    if engine.storage_url is not None:
+        engine.advance(positions=plain)
+    else:
+        engine.advance()
+        _IN_MEMORY.setdefault(engine, {}).update(plain)

@@ -65,14 +65,16 @@ class Live(Reference):
 class Change:
     """What one version changes. Empty fields change nothing.
 
-    `arrangements` puts an arrangement's description (any JSON object; see `docs/storage.md` for an input's), or drops it with
-    all its batches where it is None. `remove` lists sections that are live no longer, because others in `add` hold their
-    rows, merged. `positions` are those of followed sources: whatever JSON says where to read on.
+    `arrangements` puts an arrangement's description (any JSON object; `InputDescription` makes an input's), or drops it
+    with all its batches where it is None. `lows` are the first epochs that arrangements have not closed. `remove` lists
+    sections that are live no longer, because others in `add` hold their rows, merged. `positions` are those of followed
+    sources: whatever JSON says where to read on.
     """
 
     add: list[FileInfo] = field(default_factory=list)
     remove: list[Reference] = field(default_factory=list)
     arrangements: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    lows: dict[str, int] = field(default_factory=dict)
     positions: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     epoch: int | None = None
     shards: int | None = None
@@ -85,6 +87,7 @@ class Change:
             "add": [info.to_json() for info in self.add],
             "remove": [[reference.file, reference.index] for reference in self.remove],
             "arrangements": self.arrangements,
+            "lows": self.lows,
             "positions": self.positions,
             "epoch": self.epoch,
             "shards": self.shards,
@@ -99,6 +102,7 @@ class Change:
             [FileInfo.from_json(info) for info in plain.get("add", ())],
             [Reference(file, index) for file, index in plain.get("remove", ())],
             plain.get("arrangements", {}),
+            plain.get("lows", {}),
             plain.get("positions", {}),
             plain.get("epoch"),
             plain.get("shards"),
@@ -118,6 +122,7 @@ class State:
     written: float = 0.0
     owner: dict[str, Any] = field(default_factory=dict)
     arrangements: dict[str, dict[str, Any]] = field(default_factory=dict)
+    lows: dict[str, int] = field(default_factory=dict)
     positions: dict[str, dict[str, Any]] = field(default_factory=dict)
     files: dict[str, FileInfo] = field(default_factory=dict)
     dead: dict[str, list[int]] = field(default_factory=dict)
@@ -160,6 +165,8 @@ class State:
             written,
             self.owner if change.owner is None else change.owner,
             dict(self.arrangements),
+            {name: low for name, low in self.lows.items() if change.arrangements.get(name, ...) is not None}
+            | change.lows,
             dict(self.positions),
             dict(self.files),
             {name: list(places) for name, places in self.dead.items()},

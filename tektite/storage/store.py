@@ -49,6 +49,9 @@ class Store(Protocol):
     def sizes(self, folder: str) -> dict[str, int]:
         """Names (within the folder) and lengths of its files, leftovers of writing included."""
 
+    def top(self) -> list[str]:
+        """The names of everything that lies directly in the store, folders included."""
+
     def ages(self, folder: str) -> dict[str, float]:
         """When each file of a folder was written, in seconds since 1970."""
 
@@ -107,6 +110,9 @@ class PosixStore:
 
     def sizes(self, folder: str) -> dict[str, int]:
         return {name: status.st_size for name, status in self._entries(folder).items()}
+
+    def top(self) -> list[str]:
+        return os.listdir(self.root) if self.root.is_dir() else []
 
     def ages(self, folder: str) -> dict[str, float]:
         return {name: status.st_mtime for name, status in self._entries(folder).items()}
@@ -235,6 +241,10 @@ class ObjectStore:
 
     def sizes(self, folder: str) -> dict[str, int]:
         return {info.base_name: info.size or 0 for info in self._infos(folder)}
+
+    def top(self) -> list[str]:
+        selector = arrow_fs.FileSelector(self.root, allow_not_found=True)
+        return [info.base_name for info in self.filesystem.get_file_info(selector)]
 
     def ages(self, folder: str) -> dict[str, float]:
         return {info.base_name: (info.mtime_ns or 0) / 1e9 for info in self._infos(folder)}
