@@ -3,9 +3,10 @@
     spark.read.format("tektite").option("path", storage).option("view", "revenue").load()
     spark.readStream.format("tektite").option("path", storage).option("view", "revenue").option("changes", "true").load()
 
-The first is a snapshot: of the newest version, or of `version`. The second are its changes, with the columns `time` and `diff` behind
-the view's own; offsets are versions of the storage's manifest, and `startingVersion` is 0 (the contents first, then what changes;
-the default), a version, or "latest". With `changes`, `spark.read` gives the changes behind `startingVersion` up to `version`.
+The first is a snapshot: of the newest version, or of `version`. The second are its changes, with the columns `time` and
+`diff` behind the view's own; offsets are versions of the storage's manifest, and `startingVersion` is 0 (the contents first,
+then what changes; the default), a version, or "latest". With `changes`, `spark.read` gives the changes behind
+`startingVersion` up to `version`.
 """
 
 from __future__ import annotations

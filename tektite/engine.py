@@ -15,19 +15,24 @@ import pyarrow as pa
 from tektite.catalog import Catalog, Entry, Scribe
 from tektite.collection import Collection
 from tektite.dataflow.graph import Outbox
-from tektite.dictionary import Dictionary
+from tektite.dictionary import Dictionary, Mark
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
-from tektite.inputs import SEMANTICS, Input
+from tektite.guard import guarded
+from tektite.inputs import SEMANTICS, Adopted, Input
 from tektite.kernels.ready import ensure_compiled
 from tektite.plan.render import Renderer
+from tektite.publishing import Publication
 from tektite.runtime import memory
 from tektite.runtime.coordinator import Coordinator
 from tektite.runtime.threads import Threads
 from tektite.schema import Schema
+from tektite.storage.batchfile import FileInfo
 from tektite.storage.description import InputDescription
 from tektite.storage.keeper import Closed
 from tektite.storage.options import Storage
 from tektite.storage.session import Position, Session, checked_positions
+from tektite.storage.store import Store
+from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Hold, Trace
 from tektite.types import Type
 from tektite.views import Changes, View
@@ -107,6 +112,7 @@ class Engine:
 
     # ------------------------------------------------------------------ inputs and time
 
+    @guarded
     def input(
         self,
         name: str,
@@ -165,15 +171,16 @@ class Engine:
         return made
 
     @property
-    def storage_url(self) -> str | None:
+    def store(self) -> Store | None:
         """Where the engine keeps its files, if it does."""
-        return None if self._session is None else self._session.url
+        return None if self._session is None else self._session.keeper.store
 
     @property
     def epoch(self) -> int:
         """The epoch that `advance` will close next."""
         return self._epoch
 
+    @guarded
     def advance(self, to: int | None = None, *, positions: Mapping[str, Position | None] | None = None) -> int:
         """Close the open epoch of every input (or all epochs before `to`) and bring the views up to date.
 
@@ -192,11 +199,13 @@ class Engine:
         self.close_epochs(dict.fromkeys(going, target), positions=positions)
         return self._epoch
 
+    @guarded
     def close_epochs(
         self,
         targets: Mapping[Input, int],
         ending: Input | None = None,
         positions: Mapping[str, Position | None] | None = None,
+        known: tuple[Mark, Mark] | None = None,
     ) -> None:
         """Close some inputs' epochs together: all of them, or, if one has bad updates pending, none."""
         session = self._session
@@ -208,10 +217,11 @@ class Engine:
         if sum([i.pending for i in targets]) >= memory.BULK:
             self._tidy_up = True
         prepared = [(i, high, *i.prepare(high)) for i, high in targets.items()]
-        closed = Closed(self._epoch, positions=found)
+        closed = Closed(self._epoch, positions=found, known=known)
         for source, high, batches, later in prepared:
             if session is not None:
                 closed.rows += source.stored(batches, high)
+                closed.files += source.adopted_files
                 closed.lows[source.name] = high
             source.commit(high, batches, later)
             batches.clear()
@@ -230,6 +240,7 @@ class Engine:
         """Run an input's work on every shard, side by side if there are enough rows."""
         self._executor.map(work, self.workers, rows)
 
+    @guarded
     def run(self) -> bool:
         """Give every view one more turn; whether all of them are up to date."""
         current = self._coordinator.run()
@@ -242,6 +253,7 @@ class Engine:
         while not self.run():
             pass
 
+    @guarded
     def finish(self, view: View) -> None:
         """Bring one view up to date with the epochs that are closed."""
         self._coordinator.finish(view.flow)
@@ -286,6 +298,51 @@ class Engine:
         """The positions of sources as they were last given to `advance`, by this process or one before it."""
         return {} if self._session is None else dict(self._session.positions)
 
+    def adopt(
+        self, source: Input, files: Sequence[FileInfo], epoch: int, positions: Mapping[str, Position | None]
+    ) -> None:
+        """Close an epoch of every input that adds to `source` what others have written into files of the storage.
+
+        The files' batches have the time `epoch` and cover all epochs from the source's open one to it. Either everything
+        counts, positions included, or nothing does.
+        """
+        session = self._session
+        if session is None:
+            raise IncorrectError("files are adopted from a storage, and this engine has none: Engine(storage=path)")
+        with self.lock:
+            self.sync()
+            low = source.low
+            before = self.dictionary.mark()
+            batches: list[Chunk | None] = [None] * self.workers
+            for info in files:
+                opened = session.keeper.files.open(info)
+                for place, section in enumerate(info.sections):
+                    if section.kind == "texts":
+                        self.dictionary.add(opened.texts(place))
+                    else:
+                        batch = opened.batch(place)
+                        batches[section.shard] = Chunk(batch.head, batch.keep)
+                        low = section.lower[0][0]
+            going = [i for i in self._inputs.values() if not i.closed]
+            target = max([self._epoch, *(i.low for i in going)]) + 1
+            fits = (low, epoch) == (source.low, target - 1)  # others may have closed epochs meanwhile
+            known = (before, self.dictionary.mark()) if fits else None
+            source.adopt(Adopted(batches, list(files) if fits else [], low, epoch))
+            try:
+                self.close_epochs(dict.fromkeys(going, target), positions=positions, known=known)
+            except BaseException:
+                source.rollback()
+                raise
+
+    def publish(self, view: View) -> Publication:
+        """Store a view's contents and changes from here on; see `View.publish`."""
+        if self._session is None:
+            raise IncorrectError(
+                f"view {view.name!r} cannot be published: this engine has no storage. Give one: Engine(storage=path)"
+            )
+        self.sync()
+        return Publication(view, self._session)
+
     def _recover(self, session: Session) -> None:
         """Begin with what was found in the storage."""
         self._epoch = session.epoch
@@ -304,6 +361,7 @@ class Engine:
 
     # ------------------------------------------------------------------ views
 
+    @guarded
     def install(
         self,
         name: str,
@@ -352,8 +410,9 @@ class Engine:
         self._coordinator.run()
         return view
 
+    @guarded
     def drop(self, name: str) -> None:
-        """Remove a view, and everything that only it used; or an input that nothing reads."""
+        """Remove a view, and everything that only it used; or an input that nothing reads. What was stored of it goes too."""
         if name in self._inputs:
             found = self._inputs[name]
             self._forget(found, "input")
@@ -370,6 +429,8 @@ class Engine:
         self._coordinator.remove(view.flow)
         self._catalog.release(view.flow)
         del self._views[name]
+        if view.publication is not None:
+            view.publication.withdraw()
         if held - self.bytes >= 8 * memory.BULK:
             gc.collect()  # a dataflow's nodes refer to each other
             memory.give_back()
@@ -396,6 +457,7 @@ class Engine:
         """The names of all views."""
         return tuple(self._views)
 
+    @guarded
     def hold(self, what: Input | View, at: int | None = None) -> Held:
         """Keep every time from `at` on (the last closed epoch, where left out) readable until the hold is released."""
         if what.is_stream:
@@ -406,6 +468,7 @@ class Engine:
             raise IncorrectError(f"{what.name!r} can be held from time {since} on, not from {epoch}")
         return Held(Hold(what.trace, lambda: ((epoch,),)), epoch)
 
+    @guarded
     def arrangements(self) -> list[ArrangementInfo]:
         """Every shared arrangement, with its size and its readers."""
         found = []
@@ -420,6 +483,7 @@ class Engine:
             )  # fmt: skip
         return found
 
+    @guarded
     def idle(self, fuel: int = 1 << 20) -> bool:
         """Spend some work on merging and compaction; whether there is more to do. For when nothing else is."""
         return any([trace.idle(fuel) for trace in self._traces()])
@@ -435,6 +499,7 @@ class Engine:
             traces |= {id(trace): trace for trace in flow.traces}
         return list(traces.values())
 
+    @guarded
     def close(self) -> None:
         """Stop what feeds the engine, drop every view, make every closed epoch durable if there is a storage, and stop the
         threads.

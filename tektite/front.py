@@ -5,6 +5,7 @@ at its first use.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tektite import engine, inputs, views
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from tektite.spark.follow import Following
+    from tektite.storage.options import Storage
 
 
 class Input(inputs.Input):
@@ -89,3 +91,20 @@ class Engine(engine.Engine):
 
     input_type = Input
     view_type = View
+
+    def __init__(
+        self,
+        workers: int = 1,
+        *,
+        spark: SparkSession | None = None,
+        shards: int | None = None,
+        storage: str | Path | Storage | None = None,
+        merging: str = "default",
+        turn: float = 0.05,
+    ) -> None:
+        self.spark: SparkSession | None = None
+        if spark is not None:
+            from tektite.spark.session import session
+
+            self.spark = session(spark)
+        super().__init__(workers if shards is None else shards, storage=storage, merging=merging, turn=turn)

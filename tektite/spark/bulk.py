@@ -1,9 +1,9 @@
 """Bulk: history encoded, partitioned, sorted and written as batch files by Spark's tasks; no row of it passes the driver.
 
-One job with one shuffle. A task of the first stage encodes rows and addresses them to their shards, new texts to the shard that their
-ids fall to; behind its last row it tells every shard how many it sent. A task of the second stage is one shard: it checks that it
-got what was sent, sorts, and writes one file, whose name follows from its content, so that a task that runs twice leaves one
-file. The driver gets exactly one report from each shard and makes the files count, or none of them.
+One job with one shuffle. A task of the first stage encodes rows and addresses them to their shards, new texts to the shard
+that their ids fall to; behind its last row it tells every shard how many it sent. A task of the second stage is one shard: it
+checks that it got what was sent, sorts, and writes one file, whose name follows from its content, so that a task that runs
+twice leaves one file. The driver gets exactly one report from each shard and makes the files count, or none of them.
 """
 
 from __future__ import annotations
@@ -35,16 +35,8 @@ FREIGHT: Final = (
     "dest int, source int, number int, rows long, words binary, texts binary, sent long, latest long, error string"
 )
 REPORT: Final = "shard int, rows long, latest long, file string, error string"
-_FREIGHT_TYPES: Final = pa.schema(
-    [
-        ("dest", pa.int32()), ("source", pa.int32()), ("number", pa.int32()), ("rows", pa.int64()),
-        ("words", pa.binary()), ("texts", pa.binary()), ("sent", pa.int64()), ("latest", pa.int64()),
-        ("error", pa.string()),
-    ]
-)  # fmt: skip
-_REPORT_TYPES: Final = pa.schema(
-    [("shard", pa.int32()), ("rows", pa.int64()), ("latest", pa.int64()), ("file", pa.string()), ("error", pa.string())]
-)
+_FREIGHT_TYPES: Final = [pa.int32()] * 3 + [pa.int64()] + [pa.binary()] * 2 + [pa.int64()] * 2 + [pa.string()]
+_REPORT_TYPES: Final = [pa.int32(), pa.int64(), pa.int64(), pa.string(), pa.string()]
 
 ROWS_AT_ONCE = 1 << 18
 """Rows that are addressed together: enough that what goes to one shard is worth a row of the shuffle."""
@@ -54,13 +46,15 @@ Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True)
 class Target:
-    """Where rows go: the arrangement, its order of columns and sharding, and the epoch that they count at."""
+    """Where rows go: the arrangement, its order of columns and sharding, the epoch
+    that they count at, and the first one that it has not closed."""
 
     store: Store
     arrangement: str
     columns: tuple[int, ...]
     sharded_by: int
     shards: int
+    low: int
     epoch: int
 
 
@@ -71,6 +65,7 @@ class Loaded:
     files: tuple[FileInfo, ...]
     rows: int
     latest: int
+    epoch: int
 
 
 def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
@@ -84,7 +79,8 @@ def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
     if reports and shards != list(range(target.shards)):
         raise FaultError(f"input {feed.name!r}: shards {shards} reported, instead of each of {target.shards} once")
     infos = [FileInfo.from_json(json.loads(r.file)) for r in sorted(reports, key=lambda r: r.shard) if r.file]
-    return Loaded(tuple(infos), sum(r.rows for r in reports), max((r.latest for r in reports), default=NULL))
+    latest = max((r.latest for r in reports), default=NULL)
+    return Loaded(tuple(infos), sum(r.rows for r in reports), latest, target.epoch)
 
 
 def sender(feed: Feed, target: Target) -> Task:
@@ -191,7 +187,7 @@ def receive(feed: Feed, target: Target, shard: int, freights: list[dict[str, Any
     sections: list[Rows | Texts] = []
     batch = sorted_rows(feed, target, words, dictionary)
     if batch.n:
-        frontiers = ((target.epoch,),), ((target.epoch + 1,),), ((target.epoch,),)
+        frontiers = ((target.low,),), ((target.epoch + 1,),), ((target.low,),)
         sections.append(Rows(target.arrangement, shard, (width, 1, 1), Batch(batch.head, batch.keep, *frontiers)))
     texts = dictionary.since()[0]
     if len(texts):
@@ -239,14 +235,14 @@ def freight(
 ) -> pa.RecordBatch:
     """One row of the shuffle: rows and texts for a shard, or what a sender has to say at its end."""
     values = (dest, source, number, rows, words, texts, sent, latest, error)
-    return _row(values, _FREIGHT_TYPES)
+    return _row(values, FREIGHT, _FREIGHT_TYPES)
 
 
 def report(shard: int, rows: int, latest: int, file: str | None, error: str | None) -> pa.RecordBatch:
     """What a shard tells the driver."""
-    return _row((shard, rows, latest, file, error), _REPORT_TYPES)
+    return _row((shard, rows, latest, file, error), REPORT, _REPORT_TYPES)
 
 
-def _row(values: tuple[Any, ...], schema: pa.Schema) -> pa.RecordBatch:
-    arrays = [pa.array([value], field.type) for value, field in zip(values, schema, strict=True)]
-    return pa.record_batch(arrays, schema=schema)
+def _row(values: tuple[Any, ...], schema: str, types: list[Any]) -> pa.RecordBatch:
+    names = [column.split()[0] for column in schema.split(",")]
+    return pa.record_batch([pa.array([value], type) for value, type in zip(values, types, strict=True)], names)

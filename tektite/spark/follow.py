@@ -25,6 +25,7 @@ from tektite.spark.feed import Feed
 from tektite.spark.load import apply, feed_of
 from tektite.spark.positions import Record, advance, recorded
 from tektite.spark.session import described
+from tektite.storage.store import PosixStore
 
 if TYPE_CHECKING:
     from tektite.inputs import Input
@@ -96,6 +97,8 @@ class Following:
         ):
             found = collect(self.feed, frame, engine.dictionary, at_once=True)
         apply(self.source, found, before, replace(before, query=self.query.id, batch=batch))
+        if engine.store is not None:
+            engine.sync()  # Spark forgets the rows once this call has returned
         self.rows += found.rows
         self.epochs += 1
         self._wait_for_views()
@@ -204,8 +207,15 @@ def follow(
 
 def default_checkpoint(source: Input) -> str | None:
     """Where a stream's checkpoint lies if the user does not say: in the engine's storage."""
-    storage = source.engine.storage_url
-    return None if storage is None else f"{storage}/checkpoints/{quote(source.name, safe='')}"
+    store = source.engine.store
+    if store is None:
+        return None
+    if not isinstance(store, PosixStore):
+        raise IncorrectError(
+            f"input {source.name!r}: say where the stream's checkpoint lies, checkpoint='...': Spark may not know the storage "
+            f"{store.url} by this name"
+        )
+    return f"{store.url}/checkpoints/{quote(source.name, safe='')}"
 
 
 def check_together(name: str, record: Record, found: checkpoints.Found, folder: str) -> None:

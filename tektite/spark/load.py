@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from tektite import words
 from tektite.errors import ConflictError, IncorrectError
+from tektite.spark.bulk import Loaded, Target, write
 from tektite.spark.encoded import Encoded, collect
 from tektite.spark.feed import Feed
 from tektite.spark.positions import Record, advance, recorded
@@ -62,7 +63,7 @@ def load(
         described(spark, group, f"tektite: epoch {engine.epoch}, load {source.name}"),
         watched(spark, group, f"load {source.name}", progress),
     ):
-        found = collect(feed, frame, engine.dictionary)
+        found = write_files(source, feed, frame) if by_tasks(source, feed) else collect(feed, frame, engine.dictionary)
     if once is not None:
         record = replace(record, once=(*record.once, once))
     if position is not None and found.latest != NULL:
@@ -71,12 +72,34 @@ def load(
     return found.rows
 
 
-def apply(source: Input, found: Encoded, before: Record, after: Record) -> None:
+def by_tasks(source: Input, feed: Feed) -> bool:
+    """Whether tasks can write the rows where they will stay: the rows alone have to say what the input gains."""
+    if source.engine.store is None or source.is_stream:
+        return False
+    return source.semantics == "bag" or (not source.trace.rows and not source.pending)
+
+
+def write_files(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
+    """Have tasks write the files of the epoch that is open now."""
+    engine = source.engine
+    with engine.lock:
+        if source.pending:
+            engine.advance()
+        store = engine.store
+        assert store is not None
+        target = Target(store, source.name, source.columns, source.sharded_by, engine.workers, source.low, engine.epoch)
+    return write(feed, frame, target)
+
+
+def apply(source: Input, found: Encoded | Loaded, before: Record, after: Record) -> None:
     """Close an epoch that adds what was found, together with the record of where it came from: both, or neither."""
     engine = source.engine
     with engine.lock:
         if recorded(engine, source.name) != before:
             raise ConflictError(f"input {source.name!r} was loaded or followed by somebody else meanwhile")
+        if isinstance(found, Loaded):
+            engine.adopt(source, found.files, found.epoch, {source.name: after.to_json()})
+            return
         writes = source.writes
         try:
             source.update_words(found.words, found.diffs)

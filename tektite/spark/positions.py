@@ -47,14 +47,14 @@ _IN_MEMORY: WeakKeyDictionary[Engine, dict[str, dict[str, Any]]] = WeakKeyDictio
 
 def recorded(engine: Engine, name: str) -> Record:
     """How far an input has come."""
-    known = engine.positions if engine.storage_url is not None else _IN_MEMORY.get(engine, {})
+    known = engine.positions if engine.store is not None else _IN_MEMORY.get(engine, {})
     return Record.from_json(known.get(name, {}))
 
 
 def advance(engine: Engine, name: str, record: Record) -> None:
     """Close the open epoch, which brings an input to where `record` says."""
     plain = {name: record.to_json()}
-    if engine.storage_url is not None:
+    if engine.store is not None:
         engine.advance(positions=plain)
     else:
         engine.advance()

@@ -1,8 +1,8 @@
 """Stored collections as any process reads them: a snapshot of a version, or what changed from one version to another.
 
-A version's snapshot is what its live batches add up to. What changed between two versions is what was added less what was removed:
-merging rewrites batches but not what they add up to. Times are those of versions: a change counts at the last epoch that its
-version has closed.
+A version's snapshot is what its live batches add up to. What changed between two versions is what was added less what was
+removed: merging rewrites batches but not what they add up to. Times are those of versions: a change counts at the last epoch
+that its version has closed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tektite.storage.description import InputDescription, ViewDescription
 from tektite.storage.files import Files
 from tektite.storage.manifest import Live, Manifest, State
 from tektite.storage.store import Store, open_store
-from tektite.trace.chunk import Chunk
+from tektite.trace.chunk import Chunk, column_spec
 from tektite.words import Words
 
 ROWS_AT_ONCE = 1 << 16
@@ -54,7 +54,7 @@ class Stored:
         if name not in known:
             raise NotFoundError(
                 f"storage {self.store.url} holds no {name!r}; it holds {', '.join(map(repr, known)) or 'nothing'}: a view "
-                "is there once it has been installed with publish=True"
+                "is there once it has been published, view.publish()"
             )
         described = known[name]
         if described["kind"] == "input" and described["stream"]:
@@ -70,7 +70,8 @@ class Stored:
         """The rows that a shard holds at a version (columns, then multiplicities), and the epoch they are as of."""
         state = self.state(version)
         epoch = state.lows.get(name, 0) - 1
-        return self._sum(state, state.live(name, shard), [], self.collection(name, state), epoch), epoch
+        collection = self.collection(name, state)
+        return summed(self._chunks(state, state.live(name, shard), collection), collection, epoch), epoch
 
     def changes(self, name: str, shard: int, after: int, upto: int) -> Iterator[tuple[Words, int]]:
         """What each version behind `after` changed, up to `upto`: rows with diffs, and the epoch they count at.
@@ -86,24 +87,27 @@ class Stored:
         there = [version for version in self.manifest.versions() if after < version <= upto]
         if not after and there:
             there = [upto]  # what a version that nobody has seen changed is of no interest
+        redefined = False
         for version in there:
             state = self.manifest.load(version)
-            if name in state.arrangements:
-                old, new = before.live(name, shard), state.live(name, shard)
-                removed = [live for live in old if not holds(new, live)]
-                added = [live for live in new if not holds(old, live)]
-                rewritten = [live for live in added if is_rewritten(live, removed)]
-                spans = [(live.section.lower, live.section.upper) for live in rewritten]
-                added = [live for live in added if live not in rewritten]
-                removed = [live for live in removed if not any(within(live, span) for span in spans)]
-                epoch = state.lows.get(name, 0) - 1
-                if added or removed:
-                    collection = self.collection(name, state)
-                    negative = [self._chunk(before, live) for live in removed]
-                    words = self._sum(state, added, negative, collection, epoch)
-                    if words.shape[1]:
-                        yield words, epoch
-            before = state
+            if name not in state.arrangements:
+                redefined = True  # dropped, or between two definitions: the next one is compared with the last
+                continue
+            removed, added = apart(before.live(name, shard), state.live(name, shard), whole=redefined)
+            epoch = state.lows.get(name, 0) - 1
+            if added or removed:
+                collection = self.collection(name, state)
+                earlier = self.collection(name, before) if removed else collection
+                if earlier.schema != collection.schema:
+                    raise IncorrectError(
+                        f"{name!r} has other columns from version {version} on, {collection.schema}, than before, "
+                        f"{earlier.schema}: begin again with a new checkpoint"
+                    )
+                negative = [negated(chunk) for chunk in self._chunks(before, removed, earlier)]
+                words = summed([*self._chunks(state, added, collection), *negative], collection, epoch)
+                if words.shape[1]:
+                    yield words, epoch
+            before, redefined = state, False
 
     def touched(self, name: str, after: int) -> int | None:
         """The newest version behind `after` that has something new about a collection."""
@@ -136,27 +140,40 @@ class Stored:
         except NotFoundError:
             return None
 
-    def _chunk(self, state: State, live: Live) -> Chunk:
-        batch = self.files.batch(state, live)
-        return Chunk(batch.head, batch.keep)
-
-    def _sum(
-        self, state: State, positive: list[Live], negative: list[Chunk], collection: Collection, epoch: int
-    ) -> Words:
-        """What chunks add up to: columns in the collection's own order, then diffs."""
+    def _chunks(self, state: State, lives: list[Live], collection: Collection) -> list[Chunk]:
+        """Stored batches with their columns in the collection's own order."""
         width = len(collection.order)
-        chunks = [self._chunk(state, live) for live in positive]
-        for chunk in negative:
-            words = chunk.to_array()
-            words[-1] *= -1
-            chunks.append(Chunk.of_array(words))
-        if not chunks:
-            return np.empty((width + 1, 0), np.int64)
-        found = consolidate(chunks, (width, 1, 1), epoch).to_array()
-        ordered = np.empty((width + 1, found.shape[1]), np.int64)
-        ordered[list(collection.order)] = found[:width]
-        ordered[width] = found[width + 1]
-        return ordered
+        spec = column_spec([*map(collection.order.index, range(width)), width, width + 1])
+        batches = [self.files.batch(state, live) for live in lives]
+        return [Chunk(batch.head, batch.keep).select(spec) for batch in batches]
+
+
+def negated(chunk: Chunk) -> Chunk:
+    """The same rows with the opposite diffs."""
+    words = chunk.to_array()
+    words[-1] *= -1
+    return Chunk.of_array(words)
+
+
+def summed(chunks: list[Chunk], collection: Collection, epoch: int) -> Words:
+    """What chunks add up to: the columns, then diffs."""
+    width = len(collection.order)
+    if not chunks:
+        return np.empty((width + 1, 0), np.int64)
+    found = consolidate(chunks, (width, 1, 1), epoch).to_array()
+    return np.ascontiguousarray(np.delete(found, width, axis=0))
+
+
+def apart(old: list[Live], new: list[Live], whole: bool) -> tuple[list[Live], list[Live]]:
+    """The sections that went and those that came, without those that hold the same rows, merged; or all, if `whole`."""
+    if whole:
+        return old, new
+    removed = [live for live in old if not holds(new, live)]
+    added = [live for live in new if not holds(old, live)]
+    rewritten = [live for live in added if is_rewritten(live, removed)]
+    spans = [(live.section.lower, live.section.upper) for live in rewritten]
+    removed = [live for live in removed if not any(within(live, span) for span in spans)]
+    return removed, [live for live in added if live not in rewritten]
 
 
 def holds(lives: list[Live], one: Live) -> bool:

@@ -44,6 +44,10 @@ class Closed:
 
     epoch: int
     rows: list[Rows] = field(default_factory=list)
+    files: list[FileInfo] = field(default_factory=list)
+    """Files that others have written already, durably."""
+    known: tuple[Mark, Mark] | None = None
+    """The texts that were added to the dictionary between these marks are in `files`."""
     arrangements: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     lows: dict[str, int] = field(default_factory=dict)
     positions: dict[str, dict[str, Any] | None] = field(default_factory=dict)
@@ -194,9 +198,11 @@ class Keeper:
 
     def _take(self) -> list[Closed]:
         """The epochs for the next version: all that wait. One that drops an arrangement goes alone, since the name may be
-        taken again behind it.
+        taken again behind it; one that adds whole files too, since what follows it may be merged with them.
         """
-        alone = next((n for n, closed in enumerate(self._queue) if None in closed.arrangements.values()), None)
+        alone = next(
+            (n for n, closed in enumerate(self._queue) if closed.files or None in closed.arrangements.values()), None
+        )
         count = len(self._queue) if alone is None else max(alone, 1)
         taken, self._queue = self._queue[:count], self._queue[count:]
         return taken
@@ -236,6 +242,7 @@ class Keeper:
             change.arrangements |= closed.arrangements
             change.lows |= closed.lows
             change.positions |= closed.positions
+            change.add += closed.files
             for rows in closed.rows:
                 fresh.setdefault((rows.arrangement, rows.shard, rows.shape), []).append(rows.batch)
         merging = self._merging
@@ -253,6 +260,9 @@ class Keeper:
             if batch.n:
                 sections.append(Rows(arrangement, shard, shape, batch))
         texts, attempt.mark = self._dictionary.since(self._mark)
+        for known in [closed.known for closed in attempt.taken if closed.known is not None]:
+            first, second = (max(mark.texts - self._mark.texts, 0) for mark in known)
+            texts = pa.chunked_array([*texts.slice(0, first).chunks, *texts.slice(second).chunks], texts.type)
         if len(texts):
             sections.append(self._more_texts(texts, change))
         change.add += self._write_sections(sections, state.epoch if change.epoch is None else change.epoch)
