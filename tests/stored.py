@@ -8,6 +8,7 @@ import errno
 import os
 import random
 import signal
+import time
 from collections import Counter
 from pathlib import Path
 from typing import IO, Any
@@ -146,9 +147,10 @@ class Counting(PosixStore):
 
 
 class Killing(Counting):
-    """Kills its process, as SIGKILL does, at a step."""
+    """Kills its process, as SIGKILL does, at a step, but lets other threads report what they believe before."""
 
     def strike(self) -> None:
+        time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -19,7 +19,7 @@ import json
 import mmap
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,11 @@ class Texts:
     """Texts to be written: the dictionary's, of ids that no earlier file explains."""
 
     texts: pa.ChunkedArray[Any]
+
+    @staticmethod
+    def joined(several: Iterable[pa.Array[Any]]) -> Texts:
+        """Sets of texts as one, each text once."""
+        return Texts(pa.chunked_array([pa.concat_arrays(list(several)).unique()]))
 
 
 @dataclass

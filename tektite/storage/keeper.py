@@ -308,8 +308,7 @@ class Keeper:
             inputs = older[run[0] :]
             if sum(live.section.bytes for live in inputs) <= _ALONE:
                 change.remove += inputs
-                new = texts.cast(pa.large_string())
-                return Texts(pa.chunked_array([*map(self._stored_texts, inputs), *new.chunks]))
+                return Texts.joined([*map(self._stored_texts, inputs), *texts.cast(pa.large_string()).chunks])
         return Texts(texts)
 
     def _stored_texts(self, live: Live) -> pa.Array[Any]:
@@ -365,8 +364,7 @@ class Keeper:
         state, first = self.manifest.state, inputs[0].section
         section: Rows | Texts
         if first.kind == "texts":
-            texts = pa.concat_arrays([self._stored_texts(live) for live in inputs])
-            section = Texts(pa.chunked_array([texts.unique()]))
+            section = Texts.joined(self._stored_texts(live) for live in inputs)
         else:
             since = self._since(first.arrangement, first.shape, Change())
             batch = merged([self.files.batch(state, live) for live in inputs], first.shape, since)

@@ -19,7 +19,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
@@ -350,6 +350,22 @@ class Manifest:
         if new.version % CHECKPOINT_EVERY == 1:
             body["state"] = new.to_json()
         return new, encode(body)
+
+    def roll_back(self, state: State, version: int) -> None:
+        """Make an earlier state the newest one, as a version that needs none of those before it."""
+        written = time.time()
+        self.state = replace(state, version=version, written=written)
+        body = {
+            "version": version,
+            "id": uuid4().hex,
+            "written": written,
+            "change": {},
+            "rolled_back_to": state.version,
+        }
+        content = encode(body | {"state": self.state.to_json()})
+        if not self.store.create(version_name(version), content):
+            raise ConflictError(f"storage {self.store.url}: another engine has written version {version}")
+        self.store.write(spare_name(version), [content], durable=False)
 
     def heal(self) -> list[str]:
         """Put versions that were read from their spare copies back in place; their names."""
