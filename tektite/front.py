@@ -4,7 +4,7 @@ at its first use.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from tektite import engine, inputs, views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from tektite.spark.follow import Following
     from tektite.storage.options import Storage
@@ -84,6 +85,27 @@ class View(views.View):
         from tektite.spark.out import to_spark
 
         return to_spark(self, spark, at)
+
+    def write_changes(
+        self,
+        format: str,
+        path: str | None = None,
+        *,
+        options: Mapping[str, str] | None = None,
+        checkpoint: str | None = None,
+        trigger: dict[str, Any] | None = None,
+        spark: SparkSession | None = None,
+    ) -> StreamingQuery:
+        """Have Spark write the view's changes, with the columns `time` and `diff`, to files or whatever it can stream to.
+
+        The view is published first; what it holds comes before what changes. Files and Delta tables get every change
+        exactly once, Kafka (as JSON in the column `value`) at least once. Spark looks for changes once a second, or as
+        `trigger` says. What was written, and up to where, is in the `checkpoint`, which lies in the engine's storage
+        unless told otherwise.
+        """
+        from tektite.spark.out import write_changes
+
+        return write_changes(self, format, path, options or {}, checkpoint, trigger, spark)
 
 
 class Engine(engine.Engine):
