@@ -4,18 +4,22 @@ at its first use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tektite import engine, inputs, views
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from tektite.collection import Collection
+    from tektite.schema import Schema
     from tektite.spark.follow import Following
     from tektite.storage.options import Storage
+    from tektite.types import Type
 
 
 class Input(inputs.Input):
@@ -130,3 +134,33 @@ class Engine(engine.Engine):
 
             self.spark = session(spark)
         super().__init__(workers if shards is None else shards, storage=storage, merging=merging, turn=turn)
+
+    if TYPE_CHECKING:
+        # What the engine below makes are the inputs and views of this module.
+
+        def input(
+            self,
+            name: str,
+            schema: Schema | Mapping[str, Type] | None = None,
+            /,
+            *,
+            key: str | Sequence[str] = (),
+            semantics: str = "bag",
+            stream: bool = False,
+            checked: bool = True,
+            **columns: Type,
+        ) -> Input: ...
+
+        def table(self, name: str) -> Input: ...
+
+        def install(
+            self,
+            name: str,
+            collection: Collection,
+            *,
+            key: str | Sequence[str] = (),
+            keep: bool = True,
+            on_change: Callable[[pa.Table], None] | None = None,
+        ) -> View: ...
+
+        def view(self, name: str) -> View: ...

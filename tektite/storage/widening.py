@@ -1,0 +1,56 @@
+"""A stored input that gains columns: its rows have NULL in them. They are written anew, once, in one version."""
+
+from __future__ import annotations
+
+from tektite.storage.batchfile import FileInfo, Rows, write_file
+from tektite.storage.description import InputDescription
+from tektite.storage.files import Files
+from tektite.storage.manifest import Live, State
+from tektite.storage.store import Store
+from tektite.trace.batch import Batch
+from tektite.trace.chunk import Chunk, column_spec
+from tektite.words import NULL
+
+
+def gains_columns(stored: InputDescription, declared: InputDescription) -> bool:
+    """Whether an input is declared as it is stored, with more columns behind those that are there.
+
+    >>> from tektite.schema import Schema
+    >>> from tektite.types import Int
+    >>> one, two = InputDescription(Schema(k=Int), ("k",)), InputDescription(Schema(k=Int, v=Int), ("k",))
+    >>> gains_columns(one, two), gains_columns(two, one)
+    (True, False)
+    """
+    width = len(stored.schema)
+    return (
+        len(declared.schema) > width
+        and declared.schema.names[:width] == stored.schema.names
+        and declared.schema.types[:width] == stored.schema.types
+        and (stored.key, stored.semantics, stored.stream) == (declared.key, declared.semantics, declared.stream)
+    )
+
+
+def widened(batch: Batch, width: int, more: int) -> Batch:
+    """A batch of `width` data columns with `more` columns of NULL behind them. No row is copied."""
+    spec = column_spec([*range(width), *([-1] * more), width, width + 1], (NULL,))
+    chunk = Chunk(batch.head, batch.keep).select(spec)
+    return Batch(chunk.head, chunk.keep, batch.lower, batch.upper, batch.since)
+
+
+def write_widened(
+    store: Store, files: Files, state: State, name: str, stored: InputDescription, declared: InputDescription
+) -> tuple[list[Live], list[FileInfo], list[list[Batch]]]:
+    """Write an input's batches with the columns that it gains: what they replace, their files, and themselves by shard."""
+    width, more = len(stored.schema), len(declared.schema) - len(stored.schema)
+    replaced: list[Live] = []
+    infos: list[FileInfo] = []
+    shards: list[list[Batch]] = []
+    for shard in range(state.shards):
+        lives = state.live(name, shard)
+        batches = [widened(files.batch(state, live), width, more) for live in lives]
+        for place, batch in enumerate(batches):
+            rows = Rows(name, shard, declared.shape, batch)
+            infos.append(write_file(store, state.epoch, "columns", f"{shard}.{place}", [rows]))
+        replaced += lives
+        shards.append(batches)
+    return replaced, infos, shards
