@@ -2,8 +2,9 @@
 
 `append` hands over what an epoch changed and returns at once; a thread of the keeper's own writes, syncs and commits it.
 What has piled up meanwhile goes into one version. Promises: epochs become durable in the order in which they were
-appended, each whole or not at all; `durable` never names an epoch that a power cut could still take; large merges and the
-deletion of old files happen beside the epochs.
+appended, each whole or not at all; `durable` never names an epoch that a power cut could still take; files are merged and
+deleted beside the epochs, which never wait for that. The batches that a version adds without removing others hold exactly
+what its epochs changed, at the times of the changes.
 
 A write that fails (a full disk) is tried again until it succeeds; what waits is kept in memory, up to a bound at which
 `admit` refuses more. Losing the storage to another engine is final.
@@ -19,11 +20,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-
 from tektite.dictionary import START, Dictionary, Mark
 from tektite.errors import ConflictError, FaultError, TektiteError
-from tektite.storage.batchfile import FileInfo, Rows, Shape, Texts, write_file
+from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Shape, Texts, write_file
 from tektite.storage.cleaning import outdated
 from tektite.storage.compaction import due, merged
 from tektite.storage.files import Files
@@ -31,11 +30,11 @@ from tektite.storage.manifest import Change, Live, Manifest
 from tektite.times import Frontier
 from tektite.trace.batch import Batch
 
-_INLINE = 1 << 16
-"""Rows that are merged on the way to a commit: some milliseconds, less than files too many would cost."""
 _ALONE = 1 << 20
 """Bytes from which on a batch gets a file of its own, so that the file can go when the batch does."""
 _CLEAN_EVERY = 64
+_AFTER_FAILURE = 5.0
+"""Seconds until a merge that failed is tried again."""
 _RETRY = (0.05, 5.0)
 """Seconds to wait after the first failure, and at most: the waiting time doubles."""
 
@@ -97,6 +96,7 @@ class Keeper:
         self._urgent = False
         self._beside = ThreadPoolExecutor(1, "tektite-storage-merge")
         self._merging: _Merging | None = None
+        self._no_merge_before = 0.0
         self._cleaning: Future[None] | None = None
         self._until_clean = _CLEAN_EVERY
         self.durable = manifest.state.epoch
@@ -174,7 +174,8 @@ class Keeper:
             try:
                 if attempt.change is None:
                     attempt.change = self._write(attempt)
-                self.manifest.commit(attempt.change)
+                if attempt.change.to_json():
+                    self.manifest.commit(attempt.change)
                 self._committed(attempt)
             except OSError as error:
                 with self._changed:
@@ -227,7 +228,6 @@ class Keeper:
 
     def _write(self, attempt: _Attempt) -> Change:
         """Write the files of an attempt; the change that makes them count."""
-        state = self.manifest.state
         change = Change()
         fresh: dict[tuple[str, int, Shape], list[Batch]] = {}
         for closed in attempt.taken:
@@ -241,20 +241,16 @@ class Keeper:
         if merging is not None and (self._closing or merging.result.done()):
             attempt.merging = merging
             self._replace(merging, change)
-        lives = state.batches()
         sections: list[Rows | Texts] = []
         for (arrangement, shard, shape), batches in fresh.items():
-            since = self._since(arrangement, shape, change)
-            batch = merged(batches, shape, since) if len(batches) > 1 else batches[0]
-            older = self._behind_merge(lives.get((arrangement, shard), []))
-            taken, batch = self._merge_small(older, batch, shape, since)
-            change.remove += taken
+            batch = merged(batches, shape, ()) if len(batches) > 1 else batches[0]
             if batch.n:
                 sections.append(Rows(arrangement, shard, shape, batch))
         texts, attempt.mark = self._dictionary.since(self._mark)
         if len(texts):
-            sections.append(self._more_texts(texts, change))
-        change.add += self._write_sections(sections, state.epoch if change.epoch is None else change.epoch)
+            sections.append(Texts(texts))
+        epoch = self.manifest.state.epoch if change.epoch is None else change.epoch
+        change.add += self._write_sections(sections, epoch)
         return change
 
     def _write_sections(self, sections: list[Rows | Texts], epoch: int) -> list[FileInfo]:
@@ -264,67 +260,30 @@ class Keeper:
         groups = [[section] for section in large] + ([small] if small else [])
         return [write_file(self.store, epoch, "epoch", place, group) for place, group in enumerate(groups)]
 
-    def _since(self, arrangement: str, shape: Shape, change: Change) -> Frontier:
-        """The last epoch that will be durable: nobody who starts from the files asks for earlier ones."""
-        low = change.lows.get(arrangement, self.manifest.state.lows.get(arrangement, 0))
-        return ((max(low - 1, 0),),) if shape[1] == 1 else ()
-
-    def _behind_merge(self, lives: list[Live]) -> list[Live]:
-        """The live sections that are newer than those being merged."""
-        busy = self._merging.inputs if self._merging is not None else []
-        last = max((place for place, live in enumerate(lives) if live in busy), default=-1)
-        return lives[last + 1 :]
-
-    def _merge_small(self, older: list[Live], batch: Batch, shape: Shape, since: Frontier) -> tuple[list[Live], Batch]:
-        """Merge a new batch with the stored ones that it is due to be merged with, if they are small."""
-        taken: list[Live] = []
-        while True:
-            sizes = [live.section.rows for live in older] + [batch.n]
-            run = due(sizes)
-            if run is None or run[1] < len(sizes) or sum(sizes[run[0] :]) > _INLINE:
-                return taken, batch
-            inputs, older = older[run[0] :], older[: run[0]]
-            state = self.manifest.state
-            batch = merged([*(self.files.batch(state, live) for live in inputs), batch], shape, since)
-            taken += inputs
-
-    def _more_texts(self, texts: pa.ChunkedArray[Any], change: Change) -> Texts:
-        """New texts, together with stored ones that they are due to be merged with, if those are small."""
-        older = self._behind_merge(self.manifest.state.texts())
-        sizes = [live.section.rows for live in older] + [len(texts)]
-        run = due(sizes)
-        if run is not None and run[1] == len(sizes):
-            inputs = older[run[0] :]
-            if sum(live.section.bytes for live in inputs) <= _ALONE:
-                change.remove += inputs
-                return Texts.joined([*map(self._stored_texts, inputs), *texts.cast(pa.large_string()).chunks])
-        return Texts(texts)
-
-    def _stored_texts(self, live: Live) -> pa.Array[Any]:
-        return self.files.open(self.manifest.state.files[live.file]).texts(live.index)
-
     # ------------------------------------------------------------------ beside the epochs
 
     def _replace(self, merging: _Merging, change: Change) -> None:
         """Let the result of a merge take the place of its inputs, if they are all there still."""
         try:
             info = merging.result.result()
-        except OSError:
-            return  # the disk is full, say: the merge is tried again later
+        except OSError:  # the disk is full, say
+            self._no_merge_before = time.monotonic() + _AFTER_FAILURE
+            return
         dropped = {name for name, described in change.arrangements.items() if described is None}
         there = set(self.manifest.state.sections(merging.inputs[0].section.kind))
         if there.issuperset(merging.inputs) and merging.inputs[0].section.arrangement not in dropped:
             change.add.append(info)
             change.remove += merging.inputs
         else:
-            self.store.delete([f"batches/{info.name}"])
+            with suppress(OSError):
+                self.store.delete([f"{FOLDER}/{info.name}"])
 
     def _work_beside(self) -> None:
         """Start a merge that is due, if none is under way, and now and then a clean-up."""
         if self._closing or sys.is_finalizing() or not threading.main_thread().is_alive():
             return  # no thread can be started any longer
-        if self._merging is None:
-            inputs = self._largest_due()
+        if self._merging is None and time.monotonic() >= self._no_merge_before:
+            inputs = self._smallest_due()
             if inputs:
                 self._merging = _Merging(inputs, self._beside.submit(self._merge, inputs))
                 self._merging.result.add_done_callback(lambda _: self._notify())
@@ -333,7 +292,7 @@ class Keeper:
             self._until_clean = _CLEAN_EVERY
             self._cleaning = self._beside.submit(self._clean)
 
-    def _largest_due(self) -> list[Live]:
+    def _smallest_due(self) -> list[Live]:
         """The live sections that are to be merged next; of several choices the smallest."""
         state = self.manifest.state
         choices = []
@@ -349,9 +308,11 @@ class Keeper:
         state, first = self.manifest.state, inputs[0].section
         section: Rows | Texts
         if first.kind == "texts":
-            section = Texts.joined(self._stored_texts(live) for live in inputs)
+            section = Texts.joined(self.files.open(state.files[live.file]).texts(live.index) for live in inputs)
         else:
-            since = self._since(first.arrangement, first.shape, Change())
+            # The last durable epoch: nobody who starts from the files asks for earlier ones.
+            low = max(state.lows.get(first.arrangement, 0) - 1, 0)
+            since: Frontier = ((low,),) if first.shape[1] == 1 else ()
             batch = merged([self.files.batch(state, live) for live in inputs], first.shape, since)
             section = Rows(first.arrangement, first.shard, first.shape, batch)
         return write_file(self.store, state.epoch, "merge", first.shard, [section])
