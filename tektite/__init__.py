@@ -14,6 +14,7 @@ from tektite.errors import (
 from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, when
 from tektite.front import Engine
 from tektite.inputs import Input
+from tektite.matching import match
 from tektite.schema import Schema
 from tektite.storage.options import Storage
 from tektite.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
@@ -62,6 +63,7 @@ __all__ = [
     "hash64",
     "least",
     "lit",
+    "match",
     "max",
     "min",
     "sum",

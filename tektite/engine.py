@@ -98,7 +98,7 @@ class Engine:
         self._inputs: dict[str, Input] = {}
         self._views: dict[str, View] = {}
         self._epoch = 0
-        self._tidy_up = False
+        self._tidying = memory.Tidying()
         if self._session is not None:
             try:
                 self._recover(self._session)
@@ -202,7 +202,7 @@ class Engine:
         if session is not None:
             session.keeper.admit()
         if sum([i.pending for i in targets]) >= memory.BULK:
-            self._tidy_up = True
+            self._tidying.soon()
         prepared = [(i, high, *i.prepare(high)) for i, high in targets.items()]
         closed = Closed(self._epoch, positions=found)
         for source, high, batches, later in prepared:
@@ -230,7 +230,7 @@ class Engine:
         """Give every view one more turn; whether all of them are up to date."""
         current = self._coordinator.run()
         if current:
-            self._tidied()
+            self._tidying.chance()
         return current
 
     def settle(self) -> None:
@@ -241,13 +241,7 @@ class Engine:
     def finish(self, view: View) -> None:
         """Bring one view up to date with the epochs that are closed."""
         self._coordinator.finish(view.flow)
-        self._tidied()
-
-    def _tidied(self) -> None:
-        """Give back the memory that a bulk load needed, once it has been worked through."""
-        if self._tidy_up:
-            self._tidy_up = False
-            memory.give_back()
+        self._tidying.chance()
 
     def is_current(self, view: View) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""
@@ -347,6 +341,10 @@ class Engine:
         self._coordinator.add(flow)
         self._coordinator.run()
         return view
+
+    def explain(self, collection: Collection) -> str:
+        """How a collection would be kept up to date: join strategies and orders, and the arrangements it would read."""
+        return self._catalog.explain(collection.operator)
 
     def drop(self, name: str) -> None:
         """Remove a view, and everything that only it used; or an input that nothing reads."""
