@@ -458,13 +458,17 @@ def filled(path: Path) -> Twin:
 @pytest.mark.parametrize("damage", ["cut", "flip", "gone"])
 def test_damaged_batch_file_is_named_and_nothing_is_written(tmp_path: Path, damage: str) -> None:
     filled(tmp_path)
-    name = max(state_of(tmp_path).files.values(), key=lambda info: info.length).name
+    state = state_of(tmp_path)
+    whole = [
+        info for name, info in state.files.items() if name not in state.dead
+    ]  # damage to what is dead does not matter
+    name = max(whole, key=lambda info: info.length).name
     path = tmp_path / "batches" / name
     content = path.read_bytes()
     if damage == "cut":
         path.write_bytes(content[: len(content) // 2])
     elif damage == "flip":
-        path.write_bytes(content[:70] + bytes([content[70] ^ 8]) + content[71:])
+        path.write_bytes(content[:64] + bytes([content[64] ^ 8]) + content[65:])
     else:
         path.unlink()
     before = sorted(os.listdir(tmp_path / "manifest"))
