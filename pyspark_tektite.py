@@ -135,16 +135,14 @@ class _Both:
             before.release()
 
     def changed(self, shard: Shard) -> Iterator[pa.RecordBatch]:
-        import numpy as np
-
         from tektite.spark.stored import batches_of
 
         stored = self.opened()
-        for words, epoch in stored.changes(self.options.view, shard.number, shard.after, shard.upto):
-            state = stored.state(shard.upto)
+        state = stored.state(shard.upto)
+        for words in stored.changes(self.options.view, shard.number, shard.after, shard.upto):
             collection = stored.collection(self.options.view, state)
-            beside = {"time": np.full(words.shape[1], epoch), "diff": words[-1]}
-            yield from batches_of(stored.decode(collection, words[:-1], state, beside), self.arrow)
+            beside = {"time": words[-2], "diff": words[-1]}
+            yield from batches_of(stored.decode(collection, words[:-2], state, beside), self.arrow)
 
 
 class Reader(_Both, DataSourceReader):
@@ -175,7 +173,7 @@ class Reader(_Both, DataSourceReader):
                 f"view {self.options.view!r} holds a row with a negative multiplicity: read its changes"
             )
         state = stored.state(shard.upto)
-        rows = np.repeat(words[:-1], counts, axis=1) if len(counts) and counts.max() > 1 else words[:-1]
+        rows = np.repeat(words[:-2], counts, axis=1) if len(counts) and counts.max() > 1 else words[:-2]
         table = stored.decode(stored.collection(self.options.view, state), np.ascontiguousarray(rows), state, {})
         return batches_of(table, self.arrow)
 

@@ -13,6 +13,7 @@ from tektite.errors import (
 )
 from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, when
 from tektite.front import Engine, Input, View
+from tektite.matching import match
 from tektite.schema import Schema
 from tektite.storage.options import Storage
 from tektite.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
@@ -61,6 +62,7 @@ __all__ = [
     "hash64",
     "least",
     "lit",
+    "match",
     "max",
     "min",
     "sum",

@@ -12,13 +12,14 @@ from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
+from tektite.adopting import widen
 from tektite.catalog import Catalog, Entry, Scribe
 from tektite.collection import Collection
 from tektite.dataflow.graph import Outbox
 from tektite.dictionary import Dictionary, Mark
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.guard import guarded
-from tektite.inputs import SEMANTICS, Adopted, Input
+from tektite.inputs import SEMANTICS, Input
 from tektite.kernels.ready import ensure_compiled
 from tektite.plan.render import Renderer
 from tektite.publishing import Publication
@@ -26,13 +27,11 @@ from tektite.runtime import memory
 from tektite.runtime.coordinator import Coordinator
 from tektite.runtime.threads import Threads
 from tektite.schema import Schema
-from tektite.storage.batchfile import FileInfo
 from tektite.storage.description import InputDescription
 from tektite.storage.keeper import Closed
 from tektite.storage.options import Storage
 from tektite.storage.session import Position, Session, checked_positions
 from tektite.storage.store import Store
-from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Hold, Trace
 from tektite.types import Type
 from tektite.views import Changes, View
@@ -58,7 +57,8 @@ class ArrangementInfo:
 class Engine:
     """Keeps standing queries up to date in this process, and lets them share the indexes they need.
 
-    `workers` is the number of shards, each maintained by a thread; answers do not depend on it. With `storage`, a path or
+    `workers` is the number of shards, each maintained by a thread (one, or as many as are stored, where left out); answers
+    do not depend on it. With `storage`, a path or
     a `tektite.Storage`, inputs outlive the process: an engine on the same storage begins with what was durable.
     `merging` is how eagerly traces are merged: eager, default or lazy. `turn` is how many seconds a view may take at a
     time before the others get theirs.
@@ -79,36 +79,42 @@ class Engine:
 
     def __init__(
         self,
-        workers: int = 1,
+        workers: int | None = None,
         *,
         storage: str | Path | Storage | None = None,
         merging: str = "default",
         turn: float = 0.05,
     ) -> None:
-        if not isinstance(workers, int) or workers < 1:
+        if workers is not None and (not isinstance(workers, int) or workers < 1):
             raise IncorrectError(f"workers must be a positive number, not {workers!r}")
         if merging not in MERGING:
             raise IncorrectError(f"merging is one of {', '.join(MERGING)}, not {merging!r}")
         if ensure_compiled():
             gc.collect()  # loading kernels leaves cycles behind
             memory.give_back()
-        self.workers = workers
         self.merging = merging
         self.dictionary = Dictionary()
-        self._executor = Threads(workers)
-        self._coordinator = Coordinator(turn)
-        self._catalog = Catalog(self._coordinator, self._executor, self.dictionary, workers, merging)
-        self._inputs: dict[str, Input] = {}
-        self._views: dict[str, View] = {}
-        self._epoch = 0
-        self._tidy_up = False
         self.lock = threading.RLock()
         self.on_close: list[Callable[[], None]] = []
         self._session: Session | None = None
         if storage is not None:
             self._session = Session(Storage.of(storage), workers, self.dictionary)
-            weakref.finalize(self, self._session.close)  # also where nobody closes the engine
-            self._recover(self._session)
+            weakref.finalize(self, self._session.close)  # for where nobody closes the engine
+            workers = self._session.shards
+        self.workers = workers or 1
+        self._executor = Threads(self.workers)
+        self._coordinator = Coordinator(turn)
+        self._catalog = Catalog(self._coordinator, self._executor, self.dictionary, self.workers, merging)
+        self._inputs: dict[str, Input] = {}
+        self._views: dict[str, View] = {}
+        self._epoch = 0
+        self._tidying = memory.Tidying()
+        if self._session is not None:
+            try:
+                self._recover(self._session)
+            except BaseException:
+                self._session.close()
+                raise
 
     # ------------------------------------------------------------------ inputs and time
 
@@ -152,23 +158,31 @@ class Engine:
             raise IncorrectError(f"input {name!r}: a stream keeps no history, so it cannot have {semantics} semantics")
         if session is not None and recovered:
             key_names = tuple(found.names[k] for k in keys)
-            session.claim(name, InputDescription(found, key_names, semantics, stream, checked))
+            declared = InputDescription(found, key_names, semantics, stream, checked)
+            if session.claim(name, declared):
+                return widen(self, session, self._inputs[name], declared)
             stored = self._inputs[name]
             stored.is_checked = checked and not stream
             return stored
-        made = self._add_input(self.input_type(self, name, found, keys, semantics, stream, checked, self._epoch))
+        made = self.add_input(self.input_type(self, name, found, keys, semantics, stream, checked, self._epoch))
         if session is not None:
             description = made.describe().to_json()
             session.append(Closed(self._epoch, arrangements={name: description}, lows={name: made.low}))
         return made
 
-    def _add_input(self, made: Input) -> Input:
+    def add_input(self, made: Input) -> Input:
+        """Let queries find an input."""
         self._inputs[made.name] = made
         names = tuple(made.schema.names[c] for c in made.columns)
         self._catalog.add(
             Entry(made.name, made.operator.fingerprint, made, made.trace, made.columns, names, made.sharded_by, None)
         )
         return made
+
+    @property
+    def session(self) -> Session | None:
+        """The engine's use of its storage, if it has one."""
+        return self._session
 
     @property
     def store(self) -> Store | None:
@@ -189,7 +203,7 @@ class Engine:
         (any dict that JSON can hold): they become durable together with the epochs, and are found in `positions` at the
         next start.
         """
-        going = [i for i in self._inputs.values() if not i.closed]
+        going = self.open_inputs()
         latest = max((i.low for i in going), default=self._epoch)
         target = max(latest, self._epoch) + 1 if to is None else to
         if not isinstance(target, int):
@@ -215,7 +229,7 @@ class Engine:
         if session is not None:
             session.keeper.admit()
         if sum([i.pending for i in targets]) >= memory.BULK:
-            self._tidy_up = True
+            self._tidying.soon()
         prepared = [(i, high, *i.prepare(high)) for i, high in targets.items()]
         closed = Closed(self._epoch, positions=found, known=known)
         for source, high, batches, later in prepared:
@@ -236,6 +250,10 @@ class Engine:
             session.append(closed)
         self.run()
 
+    def open_inputs(self) -> list[Input]:
+        """The inputs that have not ended."""
+        return [source for source in self._inputs.values() if not source.closed]
+
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run an input's work on every shard, side by side if there are enough rows."""
         self._executor.map(work, self.workers, rows)
@@ -245,7 +263,7 @@ class Engine:
         """Give every view one more turn; whether all of them are up to date."""
         current = self._coordinator.run()
         if current:
-            self._tidied()
+            self._tidying.chance()
         return current
 
     def settle(self) -> None:
@@ -257,13 +275,7 @@ class Engine:
     def finish(self, view: View) -> None:
         """Bring one view up to date with the epochs that are closed."""
         self._coordinator.finish(view.flow)
-        self._tidied()
-
-    def _tidied(self) -> None:
-        """Give back the memory that a bulk load needed, once it has been worked through."""
-        if self._tidy_up:
-            self._tidy_up = False
-            memory.give_back()
+        self._tidying.chance()
 
     def is_current(self, view: View) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""
@@ -298,42 +310,6 @@ class Engine:
         """The positions of sources as they were last given to `advance`, by this process or one before it."""
         return {} if self._session is None else dict(self._session.positions)
 
-    def adopt(
-        self, source: Input, files: Sequence[FileInfo], epoch: int, positions: Mapping[str, Position | None]
-    ) -> None:
-        """Close an epoch of every input that adds to `source` what others have written into files of the storage.
-
-        The files' batches have the time `epoch` and cover all epochs from the source's open one to it. Either everything
-        counts, positions included, or nothing does.
-        """
-        session = self._session
-        if session is None:
-            raise IncorrectError("files are adopted from a storage, and this engine has none: Engine(storage=path)")
-        with self.lock:
-            self.sync()
-            low = source.low
-            before = self.dictionary.mark()
-            batches: list[Chunk | None] = [None] * self.workers
-            for info in files:
-                opened = session.keeper.files.open(info)
-                for place, section in enumerate(info.sections):
-                    if section.kind == "texts":
-                        self.dictionary.add(opened.texts(place))
-                    else:
-                        batch = opened.batch(place)
-                        batches[section.shard] = Chunk(batch.head, batch.keep)
-                        low = section.lower[0][0]
-            going = [i for i in self._inputs.values() if not i.closed]
-            target = max([self._epoch, *(i.low for i in going)]) + 1
-            fits = (low, epoch) == (source.low, target - 1)  # others may have closed epochs meanwhile
-            known = (before, self.dictionary.mark()) if fits else None
-            source.adopt(Adopted(batches, list(files) if fits else [], low, epoch))
-            try:
-                self.close_epochs(dict.fromkeys(going, target), positions=positions, known=known)
-            except BaseException:
-                source.rollback()
-                raise
-
     def publish(self, view: View) -> Publication:
         """Store a view's contents and changes from here on; see `View.publish`."""
         if self._session is None:
@@ -356,7 +332,7 @@ class Engine:
             made.closed = described.closed
             for shard, batches in enumerate(stored.shards):
                 made.trace.restore(shard, batches, ((stored.low,),))
-            self._add_input(made)
+            self.add_input(made)
         session.inputs.clear()
 
     # ------------------------------------------------------------------ views
@@ -411,11 +387,16 @@ class Engine:
         return view
 
     @guarded
+    def explain(self, collection: Collection) -> str:
+        """How a collection would be kept up to date: join strategies and orders, and the arrangements it would read."""
+        return self._catalog.explain(collection.operator)
+
+    @guarded
     def drop(self, name: str) -> None:
         """Remove a view, and everything that only it used; or an input that nothing reads. What was stored of it goes too."""
         if name in self._inputs:
             found = self._inputs[name]
-            self._forget(found, "input")
+            self.forget(found, "input")
             found.release()
             del self._inputs[name]
             if self._session is not None:
@@ -423,7 +404,7 @@ class Engine:
                 self._session.append(Closed(self._epoch, arrangements={name: None}))
             return
         view = self.view(name)
-        self._forget(view, "view")
+        self.forget(view, "view")
         held = self.bytes
         view.release()
         self._coordinator.remove(view.flow)
@@ -435,7 +416,7 @@ class Engine:
             gc.collect()  # a dataflow's nodes refer to each other
             memory.give_back()
 
-    def _forget(self, what: Input | View, kind: str) -> None:
+    def forget(self, what: Input | View, kind: str) -> None:
         """Take an input or a view out of the catalog, if nobody reads it."""
         entry = next(e for e in self._catalog.entries if e.source is what)
         if entry.readers:

@@ -120,7 +120,7 @@ class Engine(engine.Engine):
 
     def __init__(
         self,
-        workers: int = 1,
+        workers: int | None = None,
         *,
         spark: SparkSession | None = None,
         shards: int | None = None,

@@ -18,6 +18,7 @@ from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteErr
 from tektite.guard import guarded
 from tektite.kernels.route import split_epoch
 from tektite.plan import operators as plan
+from tektite.plan.unique import unique_columns
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Handle, Hold, Trace
 from tektite.words import Words
@@ -88,6 +89,11 @@ class View(Collection):
     def closed(self) -> bool:
         """Whether the view can never change again, because every input it reads has ended."""
         return self.flow.closed
+
+    @property
+    def unique(self) -> tuple[int, ...] | None:
+        """The columns that tell its rows apart, if its definition says that some do."""
+        return unique_columns(self.definition)
 
     @property
     def failure(self) -> TektiteError | None:

@@ -66,20 +66,18 @@ def test_changes_say_what_each_version_did(tmp_path: Path) -> None:
     )
 
 
-def test_replaced_sections_leave_and_their_file_becomes_garbage_with_the_last(tmp_path: Path) -> None:
+def test_replaced_sections_leave_and_the_last_one_frees_their_file(tmp_path: Path) -> None:
     manifest = Manifest.open(PosixStore(tmp_path))
     both = file_of("both", ("a", 0, 0, 1), ("b", 0, 0, 1))
     manifest.commit(Change(add=[both], arrangements={"a": {}, "b": {}}))
     manifest.commit(Change(add=[file_of("a2", ("a", 0, 0, 2))], remove=[Reference("both", 0)]))
     assert [live.file for live in manifest.state.live("a", 0)] == ["a2"]
     assert [live.file for live in manifest.state.live("b", 0)] == ["both"]
-    assert manifest.state.garbage == {}
+    assert manifest.read(2)["freed"] == []
     manifest.commit(Change(arrangements={"b": None}))
     assert manifest.state.live("b", 0) == []
-    assert list(manifest.state.garbage) == ["both"]
-    assert manifest.state.garbage["both"][0] == manifest.state.version
-    manifest.commit(Change(forget=["both"]))
-    assert manifest.state.garbage == {}
+    assert list(manifest.state.files) == ["a2"]
+    assert manifest.read(3)["freed"] == ["both"]
     assert Manifest.open(manifest.store).state == manifest.state
 
 
@@ -207,6 +205,16 @@ def hurt(path: Path, damage: str) -> None:
         path.write_bytes(content[:-5] + bytes([content[-5] ^ 4]) + content[-4:])
     else:
         path.unlink()
+
+
+def test_version_of_another_storage_is_found_out(tmp_path: Path) -> None:
+    for name in ("ours", "theirs"):
+        fill(Manifest.open(PosixStore(tmp_path / name)), 5)
+    for suffix in (".json", ".spare"):
+        stray = Path(version_name(4)).with_suffix(suffix)
+        (tmp_path / "ours" / stray).write_bytes((tmp_path / "theirs" / stray).read_bytes())
+    with pytest.raises(FaultError, match=f"{version_name(4)}.*two storages were mixed"):
+        Manifest.open(PosixStore(tmp_path / "ours"))
 
 
 def test_newer_format_asks_for_an_upgrade(tmp_path: Path) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +17,11 @@ from stored import WORDS, Full, PowerCut, Twin, Unlocked, check, declare, play
 
 import tektite as tk
 from tektite.storage import compaction, keeper, manifest
+from tektite.storage.files import Files
 from tektite.storage.leases import Lease
 from tektite.storage.manifest import Manifest
 from tektite.storage.store import PosixStore
+from tektite.trace.chunk import Chunk
 
 
 def state_of(path: Path) -> manifest.State:
@@ -46,6 +51,7 @@ def test_number_of_workers_may_change(tmp_path: Path) -> None:
     twin = Twin(7, 40)
     for place, workers in enumerate([2, 1, 3, 3]):
         run(tmp_path, twin, 10 * place, 10 * place + 10, workers=workers)
+        run(tmp_path, twin, 10 * place + 10, 10 * place + 10)
         state = state_of(tmp_path)
         assert state.shards == workers
         assert {live.section.shard for live in state.sections("batch")} <= set(range(workers))
@@ -181,7 +187,6 @@ def test_positions_are_the_last_ones_given(tmp_path: Path) -> None:
 
 
 def test_files_stay_few_while_epochs_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "_INLINE", 200)  # so that larger merges happen beside the epochs
     monkeypatch.setattr(keeper, "_CLEAN_EVERY", 16)
     counts: Counter[Any] = Counter()
     with tk.Engine(storage=tk.Storage(tmp_path, retention=0.0)) as engine:
@@ -219,6 +224,66 @@ def test_large_batches_are_merged_beside_the_epochs(tmp_path: Path) -> None:
     assert any("-merge-" in name for name in state_of(tmp_path).files)
     with tk.Engine(storage=tmp_path) as engine:
         assert {n for (n,) in engine.install("all", engine.table("numbers")).rows()} == expected
+
+
+class NoMerges(PosixStore):
+    """A store that has no room for the results of merges."""
+
+    full = True
+
+    def write(self, name: str, parts: Any, durable: bool = True) -> None:
+        if self.full and "-merge-" in name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        super().write(name, parts, durable)
+
+
+def test_epochs_go_on_while_merges_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = NoMerges(tmp_path)
+    with tk.Engine(storage=tk.Storage(store)) as engine:
+        numbers = engine.input("numbers", n=tk.Int)
+        for n in range(40):
+            numbers.insert([(n,)])
+            engine.advance()
+            assert engine.sync() == n + 1
+        assert len(state_of(tmp_path).live("numbers", 0)) == 40
+        assert state_of(tmp_path).version < 60  # nothing is committed for a merge that failed
+        store.full = False
+        monkeypatch.setattr(engine._session.keeper, "_no_merge_before", 0.0)  # type: ignore[union-attr]
+        for n in range(40, 50):
+            numbers.insert([(n,)])
+            engine.advance()
+            engine.sync()
+    assert len(state_of(tmp_path).live("numbers", 0)) < 20
+    with tk.Engine(storage=tmp_path) as engine:
+        assert len(engine.install("all", engine.table("numbers")).rows()) == 50
+
+
+def test_versions_say_exactly_what_epochs_changed(tmp_path: Path) -> None:
+    twin = Twin(13, 40)
+    with tk.Engine(storage=tmp_path) as engine:
+        declare(engine)
+        for epoch in range(40):
+            play(engine, twin, epoch)
+            if epoch % 3 == 0:
+                engine.sync()
+    store = PosixStore(tmp_path)
+    files = Files(store)
+    found: Counter[Any] = Counter()
+    for _, change in Manifest(store).changes(after=0):
+        for info in change.add:
+            if "-merge-" in info.name:
+                continue
+            for place, section in enumerate(info.sections):
+                if section.arrangement == "edges":
+                    batch = files.open(info).batch(place)
+                    for src, dst, time, diff in Chunk(batch.head, batch.keep).to_array().T.tolist():
+                        found[(src, dst), time] += diff
+    expected: Counter[Any] = Counter()
+    for epoch, (old, new) in enumerate(pairwise(contents["edges"] for contents in twin.contents)):
+        for row in old.keys() | new.keys():
+            if new[row] != old[row]:
+                expected[row, epoch] = new[row] - old[row]
+    assert found == expected
 
 
 def test_leased_version_keeps_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,7 +426,6 @@ def test_closing_on_a_full_disk_says_so_and_lets_go(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_durable_survives_a_power_cut(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "_INLINE", 60)
     monkeypatch.setattr(keeper, "_CLEAN_EVERY", 5)
     twin = Twin(seed, 30)
     store = PowerCut(tmp_path / "disk", tmp_path / "left")
@@ -394,13 +458,17 @@ def filled(path: Path) -> Twin:
 @pytest.mark.parametrize("damage", ["cut", "flip", "gone"])
 def test_damaged_batch_file_is_named_and_nothing_is_written(tmp_path: Path, damage: str) -> None:
     filled(tmp_path)
-    name = max(state_of(tmp_path).files.values(), key=lambda info: info.length).name
+    state = state_of(tmp_path)
+    whole = [
+        info for name, info in state.files.items() if name not in state.dead
+    ]  # damage to what is dead does not matter
+    name = max(whole, key=lambda info: info.length).name
     path = tmp_path / "batches" / name
     content = path.read_bytes()
     if damage == "cut":
         path.write_bytes(content[: len(content) // 2])
     elif damage == "flip":
-        path.write_bytes(content[:70] + bytes([content[70] ^ 8]) + content[71:])
+        path.write_bytes(content[:64] + bytes([content[64] ^ 8]) + content[65:])
     else:
         path.unlink()
     before = sorted(os.listdir(tmp_path / "manifest"))
@@ -441,6 +509,12 @@ def test_storage_must_be_a_place(where: Any) -> None:
         tk.Engine(storage=where)
 
 
+def test_folder_that_cannot_be_made_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(tk.FaultError, match="file/below cannot be opened"):
+        tk.Engine(storage=tmp_path / "file" / "below")
+
+
 def test_file_is_no_storage(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(tk.IncorrectError, match="is a file"):
@@ -464,3 +538,68 @@ def test_engine_that_nobody_closes_lets_go_of_its_storage(tmp_path: Path) -> Non
     gc.collect()
     with tk.Engine(storage=tmp_path) as engine:
         assert engine.install("all", engine.table("a")).rows() == [(1,)]
+
+
+PROGRAM = """
+import sys
+import tektite as tk
+engine = tk.Engine(storage=sys.argv[1])
+numbers = engine.input("numbers", n=tk.Int)
+for n in range(100):
+    numbers.insert([(i,) for i in range(100 * n, 100 * n + 100)])
+    engine.advance()
+"""
+
+
+def test_program_that_ends_without_closing_loses_nothing(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    with tk.Engine(storage=tmp_path) as engine:
+        assert len(engine.install("all", engine.table("numbers")).rows()) == 10_000
+
+
+def test_file_size_limit_of_the_system_is_a_write_that_fails(tmp_path: Path) -> None:
+    program = PROGRAM.replace("for n in", "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\nfor n in")
+    program = "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n" + program
+    program += """
+numbers.insert([(i,) for i in range(10_000, 50_000)])
+engine.advance()
+try:
+    engine.close()
+except tk.FaultError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "cannot be written" in done.stdout
+    assert os.strerror(errno.EFBIG) in done.stdout
+    with tk.Engine(storage=tmp_path) as engine:
+        found = len(engine.install("all", engine.table("numbers")).rows())
+        assert found == 100 * engine.epoch
+
+
+def test_small_file_system_that_fills_up_delays_durability(tmp_path: Path) -> None:
+    place = tmp_path / "small"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(place)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("only root may mount a small file system")
+    try:
+        engine = tk.Engine(storage=place / "engine")
+        numbers = engine.input("numbers", n=tk.Int)
+        numbers.insert([(n,) for n in range(1000)])
+        engine.advance()
+        engine.sync()
+        (place / "ballast").write_bytes(bytes(180 << 10))
+        numbers.insert([(n * 2**33,) for n in range(1000, 15_000)])
+        engine.advance()
+        with pytest.raises(tk.FaultError, match=os.strerror(errno.ENOSPC)):
+            engine.sync()
+        assert (engine.visible, engine.durable) == (2, 1)
+        (place / "ballast").unlink()
+        assert engine.sync() == 2
+        engine.close()
+        with tk.Engine(storage=place / "engine") as engine:
+            assert len(engine.install("all", engine.table("numbers")).rows()) == 15_000
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=False)

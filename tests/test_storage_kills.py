@@ -16,11 +16,12 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from stored import Killing, Twin, check, declare, play
+from stored import Killing, Twin, Unlocked, check, declare, play
 
 import tektite as tk
 from tektite.storage import keeper, manifest
@@ -38,7 +39,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reas
 def small_constants() -> Iterator[None]:
     """Merges, checkpoints and clean-ups happen within a few epochs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keeper, "_INLINE", 40)
         patch.setattr(keeper, "_CLEAN_EVERY", 3)
         patch.setattr(manifest, "CHECKPOINT_EVERY", 4)
         yield
@@ -99,6 +99,37 @@ def test_killed_at_any_step_nothing_durable_is_lost_and_nothing_doubled(case: in
         with tk.Engine(storage=tmp_path) as engine:
             assert engine.epoch == EPOCHS
             check(engine, twin)
+
+
+def contend(path: Path, twin: Twin, seed: int, report: Callable[[int], None]) -> None:
+    """Work on a storage that others work on too: whoever loses it opens it again. Reports the epochs it made durable."""
+    rng = random.Random(seed)
+    while True:
+        try:
+            with tk.Engine(storage=tk.Storage(Unlocked(path))) as engine:
+                declare(engine)
+                check(engine, twin)
+                if engine.epoch >= len(twin.steps):
+                    return
+                for epoch in range(engine.epoch, min(engine.epoch + rng.randint(1, 4), len(twin.steps))):
+                    play(engine, twin, epoch)
+                    report(engine.sync())
+        except tk.ConflictError:
+            time.sleep(rng.uniform(0, 0.02))
+
+
+@pytest.mark.parametrize("case", range(3))
+def test_engines_that_fight_over_a_storage_make_each_epoch_once(case: int, tmp_path: Path) -> None:
+    twin = Twin(case, EPOCHS)
+    with ThreadPoolExecutor(2) as pool:
+        ended = list(
+            pool.map(lambda n: in_child(lambda report: contend(tmp_path, twin, 10 * case + n, report)), range(2))
+        )
+    assert [status for status, _ in ended] == [0, 0]
+    made = sorted(epoch for _, reported in ended for epoch in reported)
+    assert made == list(range(1, EPOCHS + 1))
+    with tk.Engine(storage=tmp_path) as engine:
+        check(engine, twin)
 
 
 PROGRAM = """

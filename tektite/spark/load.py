@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_type
 
 from tektite import words
+from tektite.adopting import adopt
 from tektite.errors import ConflictError, IncorrectError
 from tektite.spark.bulk import Loaded, Target, write
 from tektite.spark.encoded import Encoded, collect
@@ -98,7 +99,7 @@ def apply(source: Input, found: Encoded | Loaded, before: Record, after: Record)
         if recorded(engine, source.name) != before:
             raise ConflictError(f"input {source.name!r} was loaded or followed by somebody else meanwhile")
         if isinstance(found, Loaded):
-            engine.adopt(source, found.files, found.epoch, {source.name: after.to_json()})
+            adopt(engine, source, found.files, found.epoch, {source.name: after.to_json()})
             return
         writes = source.writes
         try:

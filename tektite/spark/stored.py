@@ -1,8 +1,8 @@
 """Stored collections as any process reads them: a snapshot of a version, or what changed from one version to another.
 
 A version's snapshot is what its live batches add up to. What changed between two versions is what was added less what was
-removed: merging rewrites batches but not what they add up to. Times are those of versions: a change counts at the last epoch
-that its version has closed.
+removed: merging rewrites batches but not what they add up to. A change has the time at which it happened; contents that somebody
+sees for the first time, or that another definition changed at once, count at the last epoch that the version has closed.
 """
 
 from __future__ import annotations
@@ -67,16 +67,15 @@ class Stored:
         return self.manifest.state if version is None else self.manifest.load(version)
 
     def snapshot(self, name: str, shard: int, version: int | None) -> tuple[Words, int]:
-        """The rows that a shard holds at a version (columns, then multiplicities), and the epoch they are as of."""
+        """The rows that a shard holds at a version (columns, time, multiplicity), and the epoch they are as of."""
         state = self.state(version)
         epoch = state.lows.get(name, 0) - 1
         collection = self.collection(name, state)
         return summed(self._chunks(state, state.live(name, shard), collection), collection, epoch), epoch
 
-    def changes(self, name: str, shard: int, after: int, upto: int) -> Iterator[tuple[Words, int]]:
-        """What each version behind `after` changed, up to `upto`: rows with diffs, and the epoch they count at.
-
-        Behind version 0, or one that is there no longer, it is the whole contents at the next one that is.
+    def changes(self, name: str, shard: int, after: int, upto: int) -> Iterator[Words]:
+        """What each version behind `after` changed, up to `upto`: columns, time, diff. Behind version 0 it is the whole
+        contents at `upto`.
         """
         before = State() if not after else self._state_or_none(after)
         if before is None:
@@ -104,9 +103,10 @@ class Stored:
                         f"{earlier.schema}: begin again with a new checkpoint"
                     )
                 negative = [negated(chunk) for chunk in self._chunks(before, removed, earlier)]
-                words = summed([*self._chunks(state, added, collection), *negative], collection, epoch)
+                floor = epoch if removed or not after else 0
+                words = summed([*self._chunks(state, added, collection), *negative], collection, floor)
                 if words.shape[1]:
-                    yield words, epoch
+                    yield words
             before, redefined = state, False
 
     def touched(self, name: str, after: int) -> int | None:
@@ -155,13 +155,12 @@ def negated(chunk: Chunk) -> Chunk:
     return Chunk.of_array(words)
 
 
-def summed(chunks: list[Chunk], collection: Collection, epoch: int) -> Words:
-    """What chunks add up to: the columns, then diffs."""
+def summed(chunks: list[Chunk], collection: Collection, floor: int) -> Words:
+    """What chunks add up to (columns, time, diff); times before `floor` count as `floor`."""
     width = len(collection.order)
     if not chunks:
-        return np.empty((width + 1, 0), np.int64)
-    found = consolidate(chunks, (width, 1, 1), epoch).to_array()
-    return np.ascontiguousarray(np.delete(found, width, axis=0))
+        return np.empty((width + 2, 0), np.int64)
+    return consolidate(chunks, (width, 1, 1), floor).to_array()
 
 
 def apart(old: list[Live], new: list[Live], whole: bool) -> tuple[list[Live], list[Live]]:

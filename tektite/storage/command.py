@@ -68,13 +68,12 @@ def vacuum(
     """
     from tektite.storage.batchfile import FOLDER
     from tektite.storage.cleaning import find_waste
-    from tektite.storage.manifest import Change, Manifest
+    from tektite.storage.manifest import Manifest
 
     with errors_explained():
         store, _ = opened(path)
         lock = None if dry_run else store.lock()
-        manifest = Manifest.open(store)
-        waste = find_waste(store, manifest.state, retention)
+        waste = find_waste(store, Manifest.open(store).state, retention)
         lengths = {
             f"{folder}/{name}": size for folder in (FOLDER, "manifest") for name, size in store.sizes(folder).items()
         }
@@ -83,8 +82,6 @@ def vacuum(
             typer.echo(f"{'would delete' if dry_run else 'deleted'} {name}")
         if not dry_run:
             store.delete(waste.names)
-            if waste.garbage:
-                manifest.commit(Change(forget=waste.garbage))
         typer.echo(f"{len(waste.names)} files, {readable(total)}{' (nothing was deleted)' if dry_run else ''}")
         del lock
 
@@ -185,9 +182,8 @@ def print_tables(store: Store, state: State, files: bool, report: Report | None)
                  state.files.values()]  # fmt: skip
         console.print(table_of("file", "size", "sections", "rows", rows=shown))
     live = sum(info.length for info in state.files.values())
-    console.print(
-        f"{len(state.files)} live files, {readable(live)}; {len(state.garbage)} replaced files wait for deletion"
-    )
+    replaced = len(store.sizes("batches").keys() - state.files.keys())
+    console.print(f"{len(state.files)} live files, {readable(live)}; {replaced} others wait for deletion")
     texts = sum(section.section.rows for section in state.texts())
     console.print(f"{texts} texts in the dictionary")
     held = leased_versions(store)

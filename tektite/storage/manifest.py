@@ -6,7 +6,9 @@ reader starts from the newest such checkpoint and applies the changes behind it.
 file that it names was durable before.
 
     tektite-manifest FORMAT LENGTH SHA-256     one line, about the bytes behind it
-    {"version": ..., "change": ..., "state": ...}
+    {"version": ..., "change": ..., "freed": ..., "state": ...}
+
+`freed` names the files that lost their last live section: they are deleted before the version itself is.
 
 Beside each version lies a spare copy, for the case that the first is damaged.
 """
@@ -79,8 +81,6 @@ class Change:
     epoch: int | None = None
     shards: int | None = None
     owner: dict[str, Any] | None = None
-    forget: list[str] = field(default_factory=list)
-    """Names of files in the garbage that have been deleted."""
 
     def to_json(self) -> dict[str, Any]:
         plain: dict[str, Any] = {
@@ -92,7 +92,6 @@ class Change:
             "epoch": self.epoch,
             "shards": self.shards,
             "owner": self.owner,
-            "forget": self.forget,
         }
         return {key: value for key, value in plain.items() if value not in (None, [], {})}
 
@@ -107,7 +106,6 @@ class Change:
             plain.get("epoch"),
             plain.get("shards"),
             plain.get("owner"),
-            plain.get("forget", []),
         )
 
 
@@ -116,6 +114,8 @@ class State:
     """Everything that a version says. Treat it as a value: `after` makes the next one."""
 
     version: int = 0
+    id: str = ""
+    """The random id of this version: the next one names it."""
     engine: str = ""
     shards: int = 0
     epoch: int = 0
@@ -127,8 +127,6 @@ class State:
     files: dict[str, FileInfo] = field(default_factory=dict)
     dead: dict[str, list[int]] = field(default_factory=dict)
     """Of each file that has some: the places of its sections that are live no longer."""
-    garbage: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """Files without a live section, by the version and the time at which they lost the last one."""
 
     def live(self, arrangement: str, shard: int) -> list[Live]:
         """The live batches of an arrangement's shard, oldest first."""
@@ -155,10 +153,11 @@ class State:
                 if section.kind == kind and index not in dead:
                     yield Live(name, index, section)
 
-    def after(self, change: Change, written: float) -> State:
+    def after(self, change: Change, written: float, identity: str = "") -> State:
         """The state of the next version. A change that does not fit this state is an error."""
         new = State(
             self.version + 1,
+            identity,
             self.engine,
             self.shards if change.shards is None else change.shards,
             self.epoch if change.epoch is None else change.epoch,
@@ -170,7 +169,6 @@ class State:
             dict(self.positions),
             dict(self.files),
             {name: list(places) for name, places in self.dead.items()},
-            {name: entry for name, entry in self.garbage.items() if name not in change.forget},
         )
         gone = {name for name, described in change.arrangements.items() if described is None}
         removed = list(change.remove)
@@ -195,7 +193,6 @@ class State:
         for section in info.sections:
             if section.kind == "batch" and section.arrangement not in self.arrangements:
                 raise IncorrectError(f"file {info.name} holds rows of {section.arrangement!r}, which was not declared")
-        self.garbage.pop(info.name, None)
         self.files[info.name] = info
 
     def _remove(self, reference: Reference) -> None:
@@ -207,19 +204,16 @@ class State:
         self.dead[reference.file] = dead
         if len(dead) == len(info.sections):
             del self.dead[reference.file], self.files[reference.file]
-            self.garbage[reference.file] = (self.version, self.written)
 
     def to_json(self) -> dict[str, Any]:
         plain = dict(vars(self))
         plain["files"] = [info.to_json() for info in self.files.values()]
-        plain["garbage"] = {name: list(entry) for name, entry in self.garbage.items()}
         return plain
 
     @staticmethod
     def from_json(plain: dict[str, Any]) -> State:
         files = {info["name"]: FileInfo.from_json(info) for info in plain["files"]}
-        garbage = {name: (version, at) for name, (version, at) in plain["garbage"].items()}
-        return State(**(plain | {"files": files, "garbage": garbage}))
+        return State(**(plain | {"files": files}))
 
 
 def encode(body: dict[str, Any]) -> bytes:
@@ -296,7 +290,13 @@ class Manifest:
                 break
             behind.append(body)
         for body in reversed(behind):
-            state = state.after(Change.from_json(body["change"]), body["written"])
+            if body["after"] != state.id:
+                where = f"{self.store.url}/{version_name(body['version'])}"
+                raise FaultError(
+                    f"manifest file {where} is damaged: it does not follow the version before it. Files of two storages "
+                    "were mixed"
+                )
+            state = state.after(Change.from_json(body["change"]), body["written"], body["id"])
         return state
 
     def read(self, version: int) -> dict[str, Any]:
@@ -344,25 +344,20 @@ class Manifest:
 
     def _next(self, change: Change) -> tuple[State, bytes]:
         """The state after a change, and the file that makes it so."""
-        written = time.time()
-        new = (self.state if self.state.version else State(engine=uuid4().hex)).after(change, written)
-        body = {"version": new.version, "id": uuid4().hex, "written": written, "change": change.to_json()}
+        written, identity = time.time(), uuid4().hex
+        new = (self.state if self.state.version else State(engine=uuid4().hex)).after(change, written, identity)
+        body: dict[str, Any] = {"version": new.version, "id": identity, "after": self.state.id, "written": written}
+        body["change"] = change.to_json()
+        body["freed"] = sorted(self.state.files.keys() - new.files.keys())
         if new.version % CHECKPOINT_EVERY == 1:
             body["state"] = new.to_json()
         return new, encode(body)
 
     def roll_back(self, state: State, version: int) -> None:
         """Make an earlier state the newest one, as a version that needs none of those before it."""
-        written = time.time()
-        self.state = replace(state, version=version, written=written)
-        body = {
-            "version": version,
-            "id": uuid4().hex,
-            "written": written,
-            "change": {},
-            "rolled_back_to": state.version,
-        }
-        content = encode(body | {"state": self.state.to_json()})
+        self.state = replace(state, version=version, id=uuid4().hex, written=time.time())
+        body = {"version": version, "id": self.state.id, "after": "", "written": self.state.written, "change": {}}
+        content = encode(body | {"rolled_back_to": state.version, "state": self.state.to_json()})
         if not self.store.create(version_name(version), content):
             raise ConflictError(f"storage {self.store.url}: another engine has written version {version}")
         self.store.write(spare_name(version), [content], durable=False)

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from tektite.dictionary import Dictionary
-from tektite.errors import ConflictError, IncorrectError
-from tektite.storage.cleaning import find_waste
+from tektite.errors import ConflictError, FaultError, IncorrectError
+from tektite.storage.cleaning import left_over
 from tektite.storage.description import InputDescription
 from tektite.storage.files import Files
 from tektite.storage.keeper import Closed, Keeper
 from tektite.storage.manifest import Change, Manifest, State
 from tektite.storage.options import Storage
 from tektite.storage.partition import repartition
+from tektite.storage.widening import gains_columns
 from tektite.trace.batch import Batch
 
 Position = Mapping[str, Any]
@@ -38,44 +39,50 @@ class StoredInput:
 class Session:
     """Opens a storage, takes it over from whoever wrote to it before, and adds to it until it is closed."""
 
-    def __init__(self, options: Storage, shards: int, dictionary: Dictionary) -> None:
-        manifest, files = options.open()
-        self.url = manifest.store.url
-        self._lock = manifest.store.lock()
+    def __init__(self, options: Storage, shards: int | None, dictionary: Dictionary) -> None:
+        self._lock: object | None = None
         try:
+            manifest, files = options.open()
+            self.url = manifest.store.url
+            self._lock = manifest.store.lock()
             state = manifest.refresh()
             self.inputs = read_inputs(state, files)
             for live in state.texts():
                 dictionary.add(files.open(state.files[live.file]).texts(live.index))
-            self._take_over(manifest, shards if not state.version else None)
-            if manifest.state.shards != shards:
+            self._take_over(manifest, state.shards or shards or 1)
+            if shards is not None and shards != manifest.state.shards:
                 repartition(manifest, files, shards)
                 self.inputs = read_inputs(manifest.state, files)
-            with suppress(OSError):  # what crashed writers left behind; none of it is in the way
-                manifest.store.delete(find_waste(manifest.store, manifest.state, options.retention).orphans)
+            with suppress(OSError):  # none of it is in the way
+                manifest.store.delete(left_over(manifest.store, options.retention))
             self.keeper = Keeper(manifest, files, dictionary, options.retention, options.waiting_bytes)
-        except BaseException:
+        except BaseException as error:
             self._unlock()
+            if isinstance(error, OSError):
+                raise FaultError(f"storage {options.url} cannot be opened: {error}") from error
             raise
+        self.shards = manifest.state.shards
         self.epoch = state.epoch
         self.positions: dict[str, dict[str, Any]] = dict(state.positions)
         self.unclaimed = {stored.name: stored.description for stored in self.inputs}
 
-    def _take_over(self, manifest: Manifest, shards: int | None) -> None:
+    def _take_over(self, manifest: Manifest, shards: int) -> None:
         """Make the first version of this owner: whoever wrote before loses the race for the next one."""
         manifest.heal()
         owner = {"process": os.getpid(), "host": socket.gethostname(), "since": time.time()}
         manifest.commit(Change(owner=owner, shards=shards))
 
-    def claim(self, name: str, declared: InputDescription) -> None:
-        """A program declares an input that was found: it has to be the same."""
+    def claim(self, name: str, declared: InputDescription) -> bool:
+        """A program declares an input that was found: it has to be the same, or to gain columns. Whether it does."""
         stored = self.unclaimed[name]
-        if not stored.same_as(declared):
+        gains = gains_columns(stored, declared)
+        if not gains and not stored.same_as(declared):
             raise ConflictError(
                 f"input {name!r} is stored in {self.url} as {stored}, but declared as {declared}: declare it as it is "
                 "stored, drop it first, or choose another storage path"
             )
         del self.unclaimed[name]
+        return gains
 
     def append(self, closed: Closed) -> None:
         """Have a change become durable."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tektite.storage.batchfile import FileInfo, Rows, write_file
 from tektite.storage.description import InputDescription
 from tektite.storage.files import Files
@@ -37,20 +39,19 @@ def widened(batch: Batch, width: int, more: int) -> Batch:
     return Batch(chunk.head, chunk.keep, batch.lower, batch.upper, batch.since)
 
 
-def write_widened(
-    store: Store, files: Files, state: State, name: str, stored: InputDescription, declared: InputDescription
-) -> tuple[list[Live], list[FileInfo], list[list[Batch]]]:
-    """Write an input's batches with the columns that it gains: what they replace, their files, and themselves by shard."""
+def rewriting(
+    store: Store, files: Files, name: str, stored: InputDescription, declared: InputDescription
+) -> Callable[[State], tuple[list[Live], list[FileInfo]]]:
+    """What writes an input's batches with the columns that it gains: given a version, what they replace, and their files."""
     width, more = len(stored.schema), len(declared.schema) - len(stored.schema)
-    replaced: list[Live] = []
-    infos: list[FileInfo] = []
-    shards: list[list[Batch]] = []
-    for shard in range(state.shards):
-        lives = state.live(name, shard)
-        batches = [widened(files.batch(state, live), width, more) for live in lives]
-        for place, batch in enumerate(batches):
-            rows = Rows(name, shard, declared.shape, batch)
-            infos.append(write_file(store, state.epoch, "columns", f"{shard}.{place}", [rows]))
-        replaced += lives
-        shards.append(batches)
-    return replaced, infos, shards
+
+    def write(state: State) -> tuple[list[Live], list[FileInfo]]:
+        lives = [live for shard in range(state.shards) for live in state.live(name, shard)]
+        infos = []
+        for place, live in enumerate(lives):
+            batch = widened(files.batch(state, live), width, more)
+            rows = Rows(name, live.section.shard, declared.shape, batch)
+            infos.append(write_file(store, state.epoch, "columns", place, [rows]))
+        return lives, infos
+
+    return write

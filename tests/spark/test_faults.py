@@ -218,6 +218,6 @@ def published(path: Path, name: str) -> dict[tuple[Any, ...], int]:
     found: dict[tuple[Any, ...], int] = {}
     for shard in range(state.shards):
         words, _ = stored.snapshot(name, shard, state.version)
-        rows = collection.schema.decode_rows(words[:-1].copy(), stored.dictionary(state))
+        rows = collection.schema.decode_rows(words[:-2].copy(), stored.dictionary(state))
         found |= dict(zip(rows, words[-1].tolist(), strict=True))
     return found

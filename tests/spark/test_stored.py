@@ -218,6 +218,56 @@ def test_changes_are_a_stream_that_adds_up_at_every_version(spark: SparkSession,
     assert len({row.time for row in drain()}) > 1
 
 
+def test_changes_have_the_times_at_which_they_happened(spark: SparkSession, tmp_path: Path) -> None:
+    with tk.Engine(storage=tmp_path / "store", shards=2) as engine:
+        table = engine.input("t", k=tk.Int, v=tk.String)
+        engine.advance()
+        view = engine.install("n", table.count(by="v"))
+        view.publish()
+        engine.sync()
+        start = Manifest.open(open_store(tmp_path / "store")).state.version
+        changes = view.changes()
+        for number in range(200):  # more than become versions of their own
+            table.insert([(number, f"v{number % 3}")])
+            if number % 5 == 4:
+                table.remove([(number - 4, f"v{(number - 4) % 3}")])
+            engine.advance()
+        expected = Counter((*change.row, change.time, change.diff) for change in changes)
+        engine.sync()
+    found = rows_of(read(spark, tmp_path / "store", "n", changes="true", startingVersion=start))
+    assert found == expected
+
+
+def test_input_gains_a_column(spark: SparkSession, tmp_path: Path, people: DataFrame) -> None:
+    files = Files(spark, tmp_path / "files", "k bigint, s string, g bigint")
+    files.add([(9000, "early", 1)])
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+        table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
+        table.load(people, once="people")
+        table.follow(files.stream(), trigger=NOW).await_termination()
+    files.columns += ", w double"
+    files.add([(9001, "late", 2, 0.5)])
+    expected = rows_of(people.selectExpr("*", "NULL"))
+    expected.update([(9000, "early", 1, None), (9001, "late", 2, 0.5)])
+    for _ in range(2):
+        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+            table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int, w=tk.Float)
+            view = engine.install("all", table)
+            table.load(people.selectExpr("*", "0.0D AS w"), once="people")
+            table.follow(files.stream(), trigger=NOW).await_termination()
+            assert Counter(view.rows()) == expected
+            table.remove([(0, "n0", 0, None)])
+            table.insert([(0, "n0", 0, None)])
+            engine.advance()
+            engine.sync()
+            assert rows_of(read(spark, tmp_path / "store", "t")) == expected
+    with (
+        tk.Engine(storage=tmp_path / "store") as engine,
+        pytest.raises(ConflictError, match="declare it as it is stored"),
+    ):
+        engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Float)
+
+
 def test_published_view_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     versions = []
     for number in range(3):
