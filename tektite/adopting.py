@@ -34,6 +34,7 @@ def adopt(
         low = source.low
         before = engine.dictionary.mark()
         batches: list[Chunk | None] = [None] * engine.workers
+        more: list[tuple[int, Chunk]] = []
         for info in files:
             opened = session.keeper.files.open(info)
             for place, section in enumerate(info.sections):
@@ -41,13 +42,17 @@ def adopt(
                     engine.dictionary.add(opened.texts(place))
                 else:
                     batch = opened.batch(place)
-                    batches[section.shard] = Chunk(batch.head, batch.keep)
+                    chunk = Chunk(batch.head, batch.keep)
+                    if batches[section.shard] is None:
+                        batches[section.shard] = chunk
+                    else:
+                        more.append((section.shard, chunk))
                     low = section.lower[0][0]
         going = engine.open_inputs()
         target = max([engine.epoch, *(i.low for i in going)]) + 1
         fits = (low, epoch) == (source.low, target - 1)  # others may have closed epochs meanwhile
         known = (before, engine.dictionary.mark()) if fits else None
-        source.adopt(Adopted(batches, list(files) if fits else [], low, epoch))
+        source.adopt(Adopted(batches, more, list(files) if fits else [], low, epoch))
         try:
             engine.close_epochs(dict.fromkeys(going, target), positions=positions, known=known)
         except BaseException:

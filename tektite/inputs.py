@@ -43,9 +43,12 @@ Batches = list[Chunk | None]
 
 @dataclass(frozen=True)
 class Adopted:
-    """Rows of one epoch that are sorted, sharded and in files already: the files' batches cover low to epoch."""
+    """Rows of one epoch that are sorted, sharded and in files already: the files' batches cover low to epoch. `more` are
+    further batches of some shards.
+    """
 
     batches: Batches
+    more: list[tuple[int, Chunk]]
     files: list[FileInfo]
     low: int
     epoch: int
@@ -345,7 +348,8 @@ class Input(Collection):
         if (adopted.low, adopted.epoch) != (self.low, high - 1):
             spec = column_spec([*range(width), -1, width + 1], (high - 1,))
             batches = [None if batch is None else batch.select(spec) for batch in batches]
-            self._adopted = Adopted(batches, [], self.low, high - 1)
+            more = [(shard, batch.select(spec)) for shard, batch in adopted.more]
+            self._adopted = Adopted(batches, more, [], self.low, high - 1)
         for shard, batch in enumerate(batches):
             if batch is not None:
                 self._check_removals(shard, batch)
@@ -417,6 +421,8 @@ class Input(Collection):
             mint(0, [])
         else:
             self.engine.each_shard(mint, sum([batch.n for batch in batches if batch is not None]))
+        for shard, batch in self._adopted.more if self._adopted is not None else ():
+            self.trace.mint(shard, batch.head, batch.keep, ((high,),))
         self._pending = later
         self._adopted = None
         self.low = high
@@ -433,8 +439,9 @@ class Input(Collection):
         if self.is_stream or self.adopted_files:
             return []
         low, upper = ((self.low,),), ((high,),)
+        more = [] if self._adopted is None else self._adopted.more
         return [
             Rows(self.name, shard, (len(self.columns), 1, 1), Batch(batch.head, batch.keep, low, upper, low))
-            for shard, batch in enumerate(batches)
+            for shard, batch in [*enumerate(batches), *more]
             if batch is not None and batch.n
         ]

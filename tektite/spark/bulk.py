@@ -3,7 +3,10 @@
 One job with one shuffle. A task of the first stage encodes rows and addresses them to their shards, new texts to the shard
 that their ids fall to; behind its last row it tells every shard how many it sent. A task of the second stage is one shard: it
 checks that it got what was sent, sorts, and writes one file, whose name follows from its content, so that a task that runs
-twice leaves one file. The driver gets exactly one report from each shard and makes the files count, or none of them.
+twice leaves one file. The driver gets exactly one report from each task and makes the files count, or none of them.
+
+Inserts into a bag that would give a shard more than twice its share, because one key has most of them, go to as many tasks again,
+in turn, which sort and write what they get as further batches of that shard: no task has to do most of the work.
 """
 
 from __future__ import annotations
@@ -31,11 +34,9 @@ from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.words import NULL, Words
 
-FREIGHT: Final = (
-    "dest int, source int, number int, rows long, words binary, texts binary, sent long, latest long, error string"
-)
-REPORT: Final = "shard int, rows long, latest long, file string, error string"
-_FREIGHT_TYPES: Final = [pa.int32()] * 3 + [pa.int64()] + [pa.binary()] * 2 + [pa.int64()] * 2 + [pa.string()]
+FREIGHT: Final = "dest int, source int, number int, shard int, rows long, words binary, texts binary, sent long, latest long, error string"
+REPORT: Final = "dest int, rows long, latest long, file string, error string"
+_FREIGHT_TYPES: Final = [pa.int32()] * 4 + [pa.int64()] + [pa.binary()] * 2 + [pa.int64()] * 2 + [pa.string()]
 _REPORT_TYPES: Final = [pa.int32(), pa.int64(), pa.int64(), pa.string(), pa.string()]
 
 ROWS_AT_ONCE = 1 << 18
@@ -56,11 +57,18 @@ class Target:
     shards: int
     low: int
     epoch: int
+    fair: int = 1 << 16
+    """Rows that a sender sends to a shard before it asks whether that is more than its share."""
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks receive rows: one for each shard, and as many for what is too much for one."""
+        return self.shards if self.shards == 1 else 2 * self.shards
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a bulk load has written: files that no manifest names yet, in the order of shards."""
+    """What a bulk load has written: files that no manifest names yet, in the order of tasks."""
 
     files: tuple[FileInfo, ...]
     rows: int
@@ -71,14 +79,14 @@ class Loaded:
 def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
     """Run the job. A row that is wrong is an error, and nothing counts."""
     sent = frame.mapInArrow(sender(feed, target), FREIGHT)
-    reports = sent.repartitionById(target.shards, "dest").mapInArrow(receiver(feed, target), REPORT).collect()
+    reports = sent.repartitionById(target.tasks, "dest").mapInArrow(receiver(feed, target), REPORT).collect()
     for report in reports:
         if report.error is not None:
             raise IncorrectError(f"input {feed.name!r}: {report.error}")
-    shards = sorted(report.shard for report in reports)
-    if reports and shards != list(range(target.shards)):
-        raise FaultError(f"input {feed.name!r}: shards {shards} reported, instead of each of {target.shards} once")
-    infos = [FileInfo.from_json(json.loads(r.file)) for r in sorted(reports, key=lambda r: r.shard) if r.file]
+    tasks = sorted(report.dest for report in reports)
+    if reports and tasks != list(range(target.tasks)):
+        raise FaultError(f"input {feed.name!r}: tasks {tasks} reported, instead of each of {target.tasks} once")
+    infos = [FileInfo.from_json(json.loads(r.file)) for r in sorted(reports, key=lambda r: r.dest) if r.file]
     latest = max((r.latest for r in reports), default=NULL)
     return Loaded(tuple(infos), sum(r.rows for r in reports), latest, target.epoch)
 
@@ -90,7 +98,8 @@ def sender(feed: Feed, target: Target) -> Task:
         context = TaskContext.get()
         source = context.partitionId() if context is not None else 0
         dictionary, mark = Dictionary(), START
-        sent = [0] * target.shards
+        sent = [0] * target.tasks
+        spread = feed.only_adds and target.tasks > target.shards
         number, latest = 0, NULL
         waiting: list[Words] = []
 
@@ -100,10 +109,18 @@ def sender(feed: Feed, target: Target) -> Task:
             waiting.clear()
             texts, mark = dictionary.since(mark)
             pieces, packed = by_shard(words, target), texts_by_shard(texts, target.shards)
-            for dest, (piece, some) in enumerate(zip(pieces, packed, strict=True)):
-                if piece.shape[1] or some:
-                    sent[dest] += piece.shape[1]
-                    yield freight(dest, source, number, piece.shape[1], piece.tobytes(), some)
+            total = sum(sent) + words.shape[1]
+            for shard, (piece, some) in enumerate(zip(pieces, packed, strict=True)):
+                room = max(target.fair, 2 * total // target.shards) - sent[shard] if spread else piece.shape[1]
+                here = min(max(room, 0), piece.shape[1])
+                shares = [(shard, piece[:, :here])]
+                if here < piece.shape[1]:
+                    shares += spread_out(piece[:, here:], target, source + number)
+                for dest, share in shares:
+                    if share.shape[1] or some:
+                        sent[dest] += share.shape[1]
+                        yield freight(dest, source, number, shard, share.shape[1], share.tobytes(), some)
+                        some = b""
             number += 1
 
         try:
@@ -117,7 +134,7 @@ def sender(feed: Feed, target: Target) -> Task:
                 yield from address()
         except TektiteError as error:
             yield freight(0, source, number, error=f"{error} (partition {source})")
-        for dest in range(target.shards):
+        for dest in range(target.tasks):
             yield freight(dest, source, number, sent=sent[dest], latest=latest)
 
     return run
@@ -136,6 +153,13 @@ def by_shard(words: Words, target: Target) -> list[Words]:
     return [routed.slice(bounds[shard], bounds[shard + 1]).to_array() for shard in range(target.shards)]
 
 
+def spread_out(words: Words, target: Target, turn: int) -> list[tuple[int, Words]]:
+    """Rows that are too many for their shard's task, in parts for the tasks that help out."""
+    parts = np.array_split(words, target.shards, axis=1)
+    helpers = range(target.shards, target.tasks)
+    return [(helpers[(turn + place) % len(helpers)], part) for place, part in enumerate(parts) if part.shape[1]]
+
+
 def texts_by_shard(texts: pa.ChunkedArray[Any], shards: int) -> list[bytes]:
     """Texts, packed, by the shard that their ids fall to: the same text always meets itself."""
     if shards == 1 or not len(texts):
@@ -149,29 +173,29 @@ def receiver(feed: Feed, target: Target) -> Task:
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
-        shard = context.partitionId() if context is not None else 0
+        dest = context.partitionId() if context is not None else 0
         rows = [row for batch in batches for row in batch.to_pylist()]
         if not rows:
             return
         try:
-            yield receive(feed, target, shard, rows)
+            yield receive(feed, target, dest, rows)
         except TektiteError as error:
-            yield report(shard, 0, NULL, None, str(error))
+            yield report(dest, 0, NULL, None, str(error))
 
     return run
 
 
-def receive(feed: Feed, target: Target, shard: int, freights: list[dict[str, Any]]) -> pa.RecordBatch:
-    """Everything that was sent to a shard becomes a file; the shard's report."""
-    freights.sort(key=lambda row: (row["source"], row["number"], row["sent"] is not None))
+def receive(feed: Feed, target: Target, dest: int, freights: list[dict[str, Any]]) -> pa.RecordBatch:
+    """Everything that was sent to a task becomes a file; the task's report."""
+    freights.sort(key=lambda row: (row["source"], row["number"], row["sent"] is not None, row["shard"]))
     failed = next((row["error"] for row in freights if row["error"] is not None), None)
     if failed is not None:
-        return report(shard, 0, NULL, None, failed)
+        return report(dest, 0, NULL, None, failed)
     promised = sum(row["sent"] for row in freights if row["sent"] is not None)
     parts = [row for row in freights if row["sent"] is None]
     found = sum(row["rows"] for row in parts)
     if found != promised:
-        raise FaultError(f"shard {shard} got {found} rows of {promised} that were sent")
+        raise FaultError(f"task {dest} got {found} rows of {promised} that were sent")
     latest = max((row["latest"] for row in freights if row["latest"] is not None), default=NULL)
     dictionary = Dictionary()
     for row in parts:
@@ -179,21 +203,26 @@ def receive(feed: Feed, target: Target, shard: int, freights: list[dict[str, Any
             dictionary.add(unpack_texts(row.pop("texts")))
     width = len(target.columns)
     height = width + 1 + (feed.order is not None)
-    words = np.concatenate(
-        [np.empty((height, 0), np.int64)]
-        + [np.frombuffer(row.pop("words"), np.int64).reshape(height, row["rows"]) for row in parts],
-        axis=1,
-    )
+    frontiers = ((target.low,),), ((target.epoch + 1,),), ((target.low,),)
     sections: list[Rows | Texts] = []
-    batch = sorted_rows(feed, target, words, dictionary)
-    if batch.n:
-        frontiers = ((target.low,),), ((target.epoch + 1,),), ((target.low,),)
-        sections.append(Rows(target.arrangement, shard, (width, 1, 1), Batch(batch.head, batch.keep, *frontiers)))
+    for shard in sorted({row["shard"] for row in parts}):
+        words = np.concatenate(
+            [
+                np.frombuffer(row.pop("words"), np.int64).reshape(height, row["rows"])
+                for row in parts
+                if row["shard"] == shard
+            ],
+            axis=1,
+        )
+        rows = sorted_rows(feed, target, words, dictionary)
+        if rows.n:
+            batch = Batch(rows.head, rows.keep, *frontiers)
+            sections.append(Rows(target.arrangement, shard, (width, 1, 1), batch))
     texts = dictionary.since()[0]
     if len(texts):
         sections.append(Texts(texts))
-    info = write_file(target.store, target.epoch, "load", shard, sections) if sections else None
-    return report(shard, found, latest, None if info is None else json.dumps(info.to_json()), None)
+    info = write_file(target.store, target.epoch, "load", dest, sections) if sections else None
+    return report(dest, found, latest, None if info is None else json.dumps(info.to_json()), None)
 
 
 def sorted_rows(feed: Feed, target: Target, words: Words, dictionary: Dictionary) -> Chunk:
@@ -226,6 +255,7 @@ def freight(
     dest: int,
     source: int,
     number: int,
+    shard: int = -1,
     rows: int = 0,
     words: bytes | None = None,
     texts: bytes | None = None,
@@ -234,13 +264,13 @@ def freight(
     error: str | None = None,
 ) -> pa.RecordBatch:
     """One row of the shuffle: rows and texts for a shard, or what a sender has to say at its end."""
-    values = (dest, source, number, rows, words, texts, sent, latest, error)
+    values = (dest, source, number, shard, rows, words, texts, sent, latest, error)
     return _row(values, FREIGHT, _FREIGHT_TYPES)
 
 
-def report(shard: int, rows: int, latest: int, file: str | None, error: str | None) -> pa.RecordBatch:
-    """What a shard tells the driver."""
-    return _row((shard, rows, latest, file, error), REPORT, _REPORT_TYPES)
+def report(dest: int, rows: int, latest: int, file: str | None, error: str | None) -> pa.RecordBatch:
+    """What a task tells the driver."""
+    return _row((dest, rows, latest, file, error), REPORT, _REPORT_TYPES)
 
 
 def _row(values: tuple[Any, ...], schema: str, types: list[Any]) -> pa.RecordBatch:

@@ -59,6 +59,11 @@ class Feed:
     upto: int | None = None
     ignore_extra: bool = False
 
+    @property
+    def only_adds(self) -> bool:
+        """Whether rows count one by one, whatever others say."""
+        return self.semantics == "bag" and self.diff is None and self.operation is None
+
     def check(self, frame: DataFrame) -> None:
         """Refuse a DataFrame whose columns do not fit, by the rules by which its values will be encoded."""
         if self.diff is not None and self.operation is not None:
