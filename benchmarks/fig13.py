@@ -6,6 +6,7 @@ the answer up to date. DuckDB and Spark SQL have the relations in memory in thei
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from benchmarks.tpch import QUERIES, RELATIONS, Query, query
 from benchmarks.tpch.answers import check_answer, oracle, spoken
 from benchmarks.tpch.data import folder
 from benchmarks.tpch.maintained import Encoded, Relations
+from tektite.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,14 +90,16 @@ def by_duckdb(asked: Query, scale: float) -> float:
 
 
 def spark_session(scale: float, workers: int) -> SparkSession:
-    """A session with the relations cached in memory. It needs Java 17 or later, on the path or in JAVA_HOME."""
+    """A session with the relations cached in memory."""
     from pyspark.sql import SparkSession
 
+    os.environ["JAVA_HOME"] = str(find_java())
     builder: Any = SparkSession.builder
     session: SparkSession = (
         builder.master(f"local[{workers}]")
         .appName("tpch")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", str(2 * workers))
         .config("spark.driver.memory", "6g")
         .config("spark.log.level", "ERROR")

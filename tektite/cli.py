@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tektite import __version__
+from tektite import Engine, __version__
 from tektite.storage.command import app as storage
 
 app = typer.Typer(
@@ -63,13 +63,26 @@ def sql(
     """
     if csv and json:
         raise typer.BadParameter("results are written as CSV or as JSON, not as both")
-    from tektite.front import Engine
-    from tektite.sql.command import run
+    from tektite.sql.command import run_texts
 
     form = "csv" if csv else "json" if json else "table"
     with Engine(workers, storage=storage) as engine:
-        code = run(engine, file or [], command or [], form, timing)
+        code = run_texts(engine, file or [], command or [], form, timing)
     raise typer.Exit(code)
+
+
+@app.command()
+def run(
+    pipeline: Annotated[
+        Path, typer.Argument(help="A description in YAML, or a Python file that defines build(engine, spark).")
+    ],
+    metrics: Annotated[Path | None, typer.Option(help="Where to write the metrics at the end, as JSON.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Read and check the description, and run nothing.")] = False,
+) -> None:
+    """Run a pipeline on Spark: load, follow, keep views up to date, write their changes. Run it again to go on."""
+    from tektite.spark.command import run_file
+
+    raise typer.Exit(run_file(pipeline, Engine, metrics, check))
 
 
 def main() -> None:

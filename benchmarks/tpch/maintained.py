@@ -79,9 +79,8 @@ class Relations:
         wanted = name or query.name + self.suffix
         for statement in query.before:
             self.engine.sql(renamed(statement, self.suffix))
-        result = self.engine.sql(f"CREATE MATERIALIZED VIEW {wanted} AS {renamed(query.select, self.suffix)}")
-        assert result.view is not None
-        return result.view
+        self.engine.sql(f"CREATE MATERIALIZED VIEW {wanted} AS {renamed(query.select, self.suffix)}")
+        return self.engine.view(wanted)
 
     def forget(self, query: Query, name: str | None = None) -> None:
         """Drop a query's view, and what stands before it in its text."""

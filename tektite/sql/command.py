@@ -13,7 +13,7 @@ from tektite.sql.shell import Quit, Shell
 SUCCESS, FAILURE, INTERRUPTED = 0, 1, 130
 
 
-def run(engine: Any, files: Sequence[Path], texts: Sequence[str], form: str, timing: bool = False) -> int:
+def run_texts(engine: Any, files: Sequence[Path], texts: Sequence[str], form: str, timing: bool = False) -> int:
     """Run files, then texts; without either, standard input, with a prompt where it is a terminal. The exit code.
 
     A text ends at its first error, with exit code 1; at a prompt one goes on.

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
-from tektite.sql import session
 from tektite.sql.display import show
 from tektite.sql.reading import Statement, is_blank, split
 
@@ -188,7 +187,6 @@ class Shell:
         try:
             while True:
                 time.sleep(GLANCE)
-                session(self.engine).tick()
                 self.engine.advance()
                 look()
                 self.out.flush()

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -182,21 +183,17 @@ class Terminal:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if select.select([self.descriptor], [], [], 0.05)[0]:
-                try:
+                with suppress(OSError):
                     self.seen += os.read(self.descriptor, 65536).decode(errors="replace")
-                except OSError:
-                    pass
             done, status = os.waitpid(self.process, os.WNOHANG)
             if done:
                 return os.waitstatus_to_exitcode(status)
         raise AssertionError(f"the shell does not end: {self.seen!r}")
 
     def close(self) -> None:
-        try:
+        with suppress(ProcessLookupError, ChildProcessError):
             os.kill(self.process, signal.SIGKILL)
             os.waitpid(self.process, 0)
-        except (ProcessLookupError, ChildProcessError):
-            pass
         os.close(self.descriptor)
 
 
