@@ -450,10 +450,12 @@ class Engine:
         return Held(Hold(what.trace, lambda: ((epoch,),)), epoch)
 
     @guarded
-    def arrangements(self) -> list[ArrangementInfo]:
-        """Every shared arrangement, with its size and its readers."""
+    def arrangements(self, of: Input | View | None = None) -> list[ArrangementInfo]:
+        """Every shared arrangement, with its size and its readers; or those of one input or view."""
         found = []
         for entry in self._catalog.entries:
+            if of is not None and entry.collection != of.operator.fingerprint:
+                continue
             trace = entry.trace
             since = min((t[0] for t in trace.since()), default=entry.source.low)
             found.append(

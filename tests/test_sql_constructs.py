@@ -155,6 +155,17 @@ CONSTRUCTS = {
     "false condition": "SELECT x FROM a WHERE 1 > 2",
     "group by all": "SELECT k, s, count(*) FROM a GROUP BY ALL",
     "star exclude": "SELECT * EXCLUDE (d) FROM a",
+    "like a column": "SELECT s, s LIKE left(s, 1) || '%' AS p, s NOT LIKE t AS n FROM a JOIN c USING (k)",
+    "padding and patterns": "SELECT lpad(s, 4, 'xy'), rpad(s, 7, ' '), repeat(s, 2), regexp_matches(s, '^[a-n]') FROM a",
+    "powers": "SELECT sqrt(y), ln(y + 1), exp(y), power(y, 2), y ^ 2, log10(y + 1) FROM b",
+    "bits": "SELECT x & 3, x | 4, xor(x, 1), ~x FROM a WHERE x >= 0",
+    "differences of dates": "SELECT date_diff('day', d, DATE '2024-06-15'), date_diff('month', d, DATE '2025-01-01'), "
+    "date_diff('year', d, DATE '2025-01-01'), date_part('quarter', d) FROM a",
+    "spread": "SELECT k, stddev(x), var_samp(x), stddev_pop(x), var_pop(x), count_if(x > 3) FROM a GROUP BY k",
+    "distinct on": "SELECT DISTINCT ON (k) k, x FROM a ORDER BY k, x DESC",
+    "rollup": "SELECT k, s, count(*), sum(x) FROM a GROUP BY ROLLUP (k, s)",
+    "cube and sets": "SELECT k, s, count(*) FROM a GROUP BY GROUPING SETS ((k), (s), (k, s), ())",
+    "cube": "SELECT k, s, x % 2 AS o, max(x) FROM a GROUP BY CUBE (k, s), o",
     "duplicate columns": "SELECT x, x, k AS x FROM a",
     "hash of everything": "SELECT count(*) FROM a, b, c WHERE a.k = b.k AND b.k = c.k",
 }  # fmt: skip

@@ -57,6 +57,8 @@ ARGUMENTS: dict[type[exp.Expr], frozenset[str]] = {
     exp.Substring: frozenset({"start", "length"}),
     exp.Replace: frozenset({"replacement"}),
     exp.StrPosition: frozenset({"substr"}),
+    exp.Pad: frozenset({"fill_pattern", "is_left"}),
+    exp.DateDiff: frozenset({"unit", "date_part_boundary"}),
     exp.Repeat: frozenset({"times"}),
     exp.SplitPart: frozenset({"delimiter", "part_index"}),
 }  # fmt: skip

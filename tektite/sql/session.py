@@ -174,8 +174,8 @@ class Session:
         planned = self.bind(source, tree, parameters)
         found = self.collection(planned, hidden=True)
         if wanted is not None:
-            shown = planned.bound.visible()
-            empty = {at for at in range(len(wanted)) if at < len(shown.columns) and nothing(shown, at)}
+            visible = planned.bound.visible()
+            empty = {at for at in range(len(wanted)) if at < len(visible.columns) and nothing(visible, at)}
             found = cast_columns(found, wanted, empty, source, tree)
         table = self.once(found)
         titles = unique_titles(planned.bound.titles)

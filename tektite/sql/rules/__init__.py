@@ -8,6 +8,7 @@ from tektite.sql.logical import Names, Node
 from tektite.sql.rules.bound_filters import bound_filters
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.rules.factor_disjunctions import factor_disjunctions
+from tektite.sql.rules.filter_privately import filter_privately
 from tektite.sql.rules.flatten_joins import flatten_joins
 from tektite.sql.rules.fold_constants import fold_constants
 from tektite.sql.rules.merge_projections import merge_projections
@@ -25,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     push_predicates,
     flatten_joins,
     prune_columns,
+    filter_privately,
     bound_filters,
     merge_projections,
     order_joins,
