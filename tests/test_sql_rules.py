@@ -162,6 +162,31 @@ CASES: dict[str, tuple[str, tuple[str, ...], str]] = {
               read orders
         """,
     ),
+    "join_unique: what is there once for each key is joined": (
+        "SELECT id FROM orders WHERE customer IN (SELECT customer FROM orders GROUP BY customer HAVING sum(total) > 5)",
+        ("decorrelate", "push_predicates", "join_unique"),
+        """
+        select id
+          select id, customer, total, note
+            inner join on customer == customer#2
+              read orders
+              select customer#2
+                filter sum > 5
+                  group by customer#2: sum = sum(total#2)
+                    read orders
+        """,
+    ),
+    "join_unique: what may be there twice is not": (
+        "SELECT id FROM orders WHERE customer IN (SELECT line FROM items)",
+        ("decorrelate", "push_predicates", "join_unique"),
+        """
+        select id
+          semi join on customer == line
+            read orders
+            select line
+              read items
+        """,
+    ),
     "flatten_joins: tables stand whole, filters become conjuncts": (
         "SELECT o.id FROM orders AS o JOIN customers AS c ON o.customer = c.id WHERE o.total > 5",
         ("push_predicates", "flatten_joins"),

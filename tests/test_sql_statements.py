@@ -287,6 +287,20 @@ def test_temporal_filter_is_maintained_as_time_passes() -> None:
         assert sorted(row[0] for row in view.rows()) == expected, minutes
 
 
+def test_stored_tables_are_declared_again_and_found(tmp_path: Path) -> None:
+    for turn in range(3):
+        with tk.Engine(storage=str(tmp_path / "data")) as engine:
+            engine.sql("CREATE TABLE t (a int PRIMARY KEY, b varchar)")
+            engine.sql(f"INSERT INTO t VALUES ({turn}, 'x')")
+            view = engine.sql("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, sum(a) AS s FROM t").view
+            assert view is not None and view.rows() == [(turn + 1, sum(range(turn + 1)))]
+            assert rows(engine, "SELECT now() IS NOT NULL, count(*) FROM t") == [(True, turn + 1)]
+            engine.sql("PREPARE q AS SELECT count(*) FROM t WHERE a >= $1")
+            assert rows(engine, "EXECUTE q(1)") == [(turn,)]
+            with pytest.raises(tk.ConflictError, match="a table named 't' already"):
+                engine.sql("CREATE TABLE t (a int PRIMARY KEY, b varchar)")
+
+
 def test_query_on_empty_tables_has_an_answer() -> None:
     engine = tk.Engine()
     engine.sql("CREATE TABLE t (a int)")

@@ -478,9 +478,15 @@ def outer_columns(columns: Mapping[str, tuple[int, Type]]) -> Iterator[None]:
 
 def type_of(expression: Expr, columns: Mapping[str, Type]) -> Type:
     """The type of a scalar over columns, and those of the queries around."""
-    known = {name: (0, type) for name, type in columns.items()}
+    if expression.op == "col" and expression.params[0] in columns:
+        return columns[expression.params[0]]
     outer = _statement.get()
-    known |= {name: outer[name] for name in expression.columns() if name not in known and name in outer}
+    known = {}
+    for name in expression.columns():
+        if name in columns:
+            known[name] = (0, columns[name])
+        elif name in outer:
+            known[name] = outer[name]
     return expression_type(expression, known)
 
 

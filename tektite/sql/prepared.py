@@ -19,6 +19,7 @@ from tektite import types
 from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col
 from tektite.inputs import Input
+from tektite.schema import Schema
 from tektite.sql.clause import Clause
 from tektite.sql.joins import common_type
 from tektite.sql.logical import Node, Ordering, Project, Scan, outer_columns
@@ -149,7 +150,7 @@ def install(session: Session, found: Prepared, wanted: tuple[Type, ...]) -> None
     remove(session, found)
     columns: dict[str, Type] = {"binding": types.Int}
     columns |= {f"p{label}": type for label, type in zip(found.labels, wanted, strict=True)}
-    parameters = session.engine.input(f"__parameters_{found.name}", columns, key=["binding"], semantics="upsert")
+    parameters = session.engine.transient_input(f"__parameters_{found.name}", Schema(columns), ["binding"], "upsert")
     try:
         reads = session.reader()
         binder = Binder(found.source, reads)

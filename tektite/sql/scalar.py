@@ -74,6 +74,8 @@ class Scalars:
 
     def type(self, expression: Expr, node: exp.Expr) -> Type:
         """The type of an expression; what is wrong with it is told with its place."""
+        if expression.op == "col" and expression.params[0] in self.columns:
+            return self.columns[expression.params[0]][1]
         try:
             return expression_type(expression, self.columns)
         except TektiteError as error:

@@ -247,8 +247,8 @@ class Session:
     def unit(self) -> Collection:
         """A collection of exactly one row."""
         if self._unit is None:
-            unit = self._unit = self.engine.input(f"{HIDDEN}unit", unit=types.Int)
             # It was always there: a row of the first epoch, in an input that has ended and holds nobody up.
+            unit = self._unit = self.engine.transient_input(f"{HIDDEN}unit", Schema(unit=types.Int))
             unit.low = 0
             unit.insert([(0,)])
             unit.commit(1, *unit.prepare(1))
@@ -259,8 +259,8 @@ class Session:
     def now(self) -> Input:
         """An input that holds the time, as of each epoch."""
         if self._now is None:
-            columns = {"clock": types.Int, "now": types.Timestamp}
-            now = self._now = self.engine.input(f"{HIDDEN}now", columns, key=["clock"], semantics="upsert")
+            columns = Schema(clock=types.Int, now=types.Timestamp)
+            now = self._now = self.engine.transient_input(f"{HIDDEN}now", columns, ["clock"], "upsert")
             # there is a time as of the last closed epoch, for queries to be answered at
             now.low = max(self.engine.epoch - 1, 0)
             self.tick()

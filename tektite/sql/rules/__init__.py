@@ -11,6 +11,7 @@ from tektite.sql.rules.factor_disjunctions import factor_disjunctions
 from tektite.sql.rules.filter_privately import filter_privately
 from tektite.sql.rules.flatten_joins import flatten_joins
 from tektite.sql.rules.fold_constants import fold_constants
+from tektite.sql.rules.join_unique import join_unique
 from tektite.sql.rules.merge_projections import merge_projections
 from tektite.sql.rules.order_joins import order_joins
 from tektite.sql.rules.prune_columns import prune_columns
@@ -24,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     decorrelate,
     factor_disjunctions,
     push_predicates,
+    join_unique,
     flatten_joins,
     prune_columns,
     filter_privately,

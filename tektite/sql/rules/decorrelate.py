@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from tektite import types
 from tektite.expr import Expr, coalesce, col, lit
+from tektite.inputs import Input
 from tektite.sql.logical import (
     FALSE,
     TRUE,
@@ -34,6 +35,7 @@ from tektite.sql.logical import (
     renamed,
 )
 from tektite.sql.rules.domains import Domain, pulled_up, pushed_down
+from tektite.views import View
 
 
 def decorrelate(root: Node, names: Names) -> Node:
@@ -292,4 +294,8 @@ def unique(node: Node, by: set[str]) -> bool:
         return set(node.by) <= by
     if isinstance(node, Distinct):
         return set(node.columns) <= by
+    if isinstance(node, Scan) and isinstance(node.collection, Input | View):
+        # what the engine itself sees to: a declared key is only looked at by statements
+        certain = node.collection.unique
+        return certain is not None and {node.names[column] for column in certain} <= by
     return False

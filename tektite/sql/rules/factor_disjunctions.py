@@ -12,7 +12,7 @@ def factor_disjunctions(root: Node, names: Names) -> Node:
     """A plan with common conjuncts taken out of disjunctions in its filters and joins."""
 
     def rewrite(node: Node) -> Node:
-        if isinstance(node, Filter | Join):
+        if isinstance(node, Filter | Join) and any(p.op == "or" for e in node.expressions for p in conjuncts(e)):
             return node.with_expressions(lambda predicate: conjunction(map(factored, conjuncts(predicate))))
         return node
 

@@ -1,8 +1,9 @@
-"""In which order the relations of a block are joined: from the changes of the largest, along keys, the most selective first.
+"""In which order the relations of a block are joined: from where changes come, along keys, the most selective first.
 
-The largest relation, a table without history before all others, is where changes come from. Each further relation is one that
-shares columns with those before it; one whose key is then known comes first, since it adds no rows, and among these the one that
-leaves the fewest. Where keys lead through the whole block, it is kept up to date by delta pipelines; else the engine chooses.
+Changes come from a table without history, or from where keys lead to most others, or from the largest. Each further relation
+is one that shares columns with those before it; one whose key is then known comes first, since it adds no rows, and among
+these the one that leaves the fewest. Where keys lead through the whole block, it is kept up to date by delta pipelines; else
+the engine chooses.
 """
 
 from __future__ import annotations
@@ -26,13 +27,23 @@ def order_joins(root: Node, names: Names) -> Node:
 
 def ordered(node: Block) -> Block:
     """A block with an order, and a strategy if the order follows keys."""
+    sizes = [estimate(relation) for relation in node.relations]
+    found = []
+    for start, relation in enumerate(node.relations):
+        order, by_keys = followed(node, start, sizes)
+        # where keys lead everywhere is where the facts are, even while there are none
+        found.append((is_stream(relation), by_keys, sizes[start], -start, order))
+    _, by_keys, _, _, order = max(found)
+    return replace(node, order=order, strategy="delta" if by_keys == len(order) - 1 else "auto")
+
+
+def followed(node: Block, start: int, sizes: list[float]) -> tuple[tuple[int, ...], int]:
+    """The order that begins with a relation, and how many of its steps follow a key."""
     relations = node.relations
     own = [[p for p in node.conjuncts if p.columns() and set(p.columns()) <= set(r.columns)] for r in relations]
     shares = [passing(parts) for parts in own]
-    sizes = [estimate(relation) for relation in relations]
-    start = max(range(len(relations)), key=lambda at: (is_stream(relations[at]), sizes[at]))
     order = [start]
-    by_keys = True
+    by_keys = 0
     waiting = [at for at in range(len(relations)) if at != start]
     while waiting:
         known = {name for at in order for name in relations[at].columns}
@@ -41,11 +52,11 @@ def ordered(node: Block) -> Block:
             reached = determined(relations[at], node.conjuncts, known)
             unique = bool(key_of(relations[at])) and set(key_of(relations[at])) <= reached
             costs.append((not reached, not unique, shares[at] * (1.0 if unique else sizes[at]), at))
-        nothing, several, _, best = min(costs)
-        by_keys = by_keys and not nothing and not several
+        _, several, _, best = min(costs)
+        by_keys += not several
         order.append(best)
         waiting.remove(best)
-    return replace(node, order=tuple(order), strategy="delta" if by_keys else "auto")
+    return tuple(order), by_keys
 
 
 def is_stream(node: Node) -> bool:
