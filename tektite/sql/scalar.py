@@ -67,6 +67,7 @@ class Scalars:
     def predicate(self, node: exp.Expr, where: str) -> Expr:
         """An expression that is a condition."""
         parts = [self.bind(part) for part in flatten(node, exp.And)]
+        parts = [lit(None, types.Bool) if part.op == "lit" and part.params[1] is None else part for part in parts]
         for part, tree in zip(parts, flatten(node, exp.And), strict=True):
             if self.type(part, tree) != types.Bool:
                 raise self.error(f"{where} needs a condition, not {self.type(part, tree)}", tree)
