@@ -20,6 +20,7 @@ from tektite.dataflow.graph import Moment, Node, Outbox, Scope, Step, enter
 from tektite.dataflow.join import PIECE, PIECES_PER_RUN, STATE, emit_by_moment
 from tektite.errors import IncorrectError
 from tektite.kernels.extend import count_candidates, nominate, propose
+from tektite.kernels.intersect import find_ranges, intersect, numbered_keys
 from tektite.kernels.join import join as join_kernel
 from tektite.kernels.route import route, scale
 from tektite.trace.batch import Batch
@@ -27,7 +28,7 @@ from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version
 from tektite.words import Words
 
-SLICE = 1 << 18
+SLICE = 1 << 16
 """Rows of a source that are sorted together: many, so that they are sought close to each other; few enough to bound memory."""
 
 Taken = tuple[Version, tuple[Batch, ...], Version]
@@ -49,7 +50,7 @@ class Versions:
 class Item:
     """Rows that wait for an action. Once `table` is there they are sorted, and `state` says how far the action has come."""
 
-    __slots__ = ("action", "chunks", "rows", "state", "table", "versions")
+    __slots__ = ("action", "chunks", "found", "rows", "state", "table", "versions")
 
     def __init__(self, action: Action, chunks: list[Chunk], versions: Versions) -> None:
         self.action = action
@@ -57,6 +58,7 @@ class Item:
         self.rows = sum(chunk.n for chunk in chunks)
         self.versions = versions
         self.table: Words | None = None
+        self.found: tuple[Words, Words, Words] | None = None
         self.state: Words = np.zeros(STATE, np.int64)
 
 
@@ -163,6 +165,56 @@ class Propose:
         table = item.versions.table(self.lookup, shard).table
         buf, head = propose(prefix.at, table, self.lookup.key, self.lookup.data, PIECE, item.state)
         return Chunk(head, buf), bool(item.state[0] == prefix.n)
+
+
+class Intersect:
+    """Each row with every word that all of some arrangements allow, as one more data column. Each look-up comes with the
+    columns of its key among those of the rows, and whether the arrangement's times and diffs count. All keys are in one shard.
+    """
+
+    def __init__(self, extenders: Sequence[tuple[Lookup, Sequence[int], bool]], spec: Sequence[int]) -> None:
+        self.lookup = extenders[0][0]
+        self.extenders = [(lookup, np.array(columns, np.int64), complete) for lookup, columns, complete in extenders]
+        self.spec = np.array(spec, np.int64)
+        self.branches: list[Branch] = []
+
+    def work(self, node: Pipelines, shard: int, item: Item) -> tuple[Chunk, bool]:
+        (prefix,) = item.chunks
+        if item.found is None:
+            item.found = self._find(prefix, item.versions, shard)
+        extenders, batches, ranges = item.found
+        buf, head = intersect(
+            prefix.at,
+            self.lookup.data,
+            node.times,
+            extenders,
+            batches,
+            ranges,
+            self.spec,
+            node.flow.low,
+            PIECE,
+            item.state,
+        )
+        if head[0] < 0:
+            raise IncorrectError(f"{node.name}: a product of multiplicities does not fit into 64 bits")
+        return Chunk(head, buf), bool(item.state[0] == prefix.n)
+
+    def _find(self, prefix: Chunk, versions: Versions, shard: int) -> tuple[Words, Words, Words]:
+        """Where in each batch of each arrangement the rows with a row's key are."""
+        tables = [versions.table(lookup, shard).table for lookup, _, _ in self.extenders]
+        batches = np.concatenate(tables)
+        ranges = np.empty(2 * len(batches) * prefix.n, np.int64)
+        shapes: list[int] = []
+        first = 0
+        for number, ((lookup, columns, complete), table) in enumerate(zip(self.extenders, tables, strict=True)):
+            rows, kc = prefix, len(columns)
+            if number and kc:
+                buf, head = numbered_keys(prefix.at, columns)
+                rows = consolidate([Chunk(head, buf)], (kc + 1, 1, 1), 0)
+            find_ranges(rows.at, kc, table, first, number, ranges, len(batches))
+            shapes += [first, len(table), kc, lookup.trace.data, lookup.trace.times, int(complete)]
+            first += len(table)
+        return np.array(shapes, np.int64), batches, ranges
 
 
 class Source:

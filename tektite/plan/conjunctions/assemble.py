@@ -182,7 +182,7 @@ class Assembly:
                 return self._extend(step.action, step.where, after)
 
     def _lookup(
-        self, access: Access, arranged: Arranged, wanted: Sequence[str], noted: Sequence[str] = ()
+        self, access: Access, arranged: Arranged, wanted: Sequence[Term], noted: Sequence[str] = ()
     ) -> tuple[node.Lookup, Layout]:
         """A look-up, and the layout of the rows it is for: its key, then the variables that are wanted, then what is noted."""
         terms = (self.terms[access.relation][column] for column in access.columns[: access.key])
@@ -242,6 +242,11 @@ class Assembly:
 
     def _extend(self, extend: Extend, where: Sequence[Expr], after: Entry) -> Entry:
         """Count in every arrangement that may propose, split rows by the one with the fewest, propose, check by the others."""
+        if self.node.shards == 1 and all(
+            len(self.relations[access.relation].variables[extend.variable]) == 1
+            for access in (*extend.proposers, *extend.checkers)
+        ):
+            return self._intersect(extend, where, after)
         entries = [self._proposal(extend, access, where, after) for access in extend.proposers]
         if len(entries) == 1:
             return entries[0]
@@ -260,6 +265,28 @@ class Assembly:
             following = entry
         assert following is not None
         return following[0], (*following[1][:-2], Constant(UNKNOWN), Constant(0))
+
+    def _intersect(self, extend: Extend, where: Sequence[Expr], after: Entry) -> Entry:
+        """All arrangements at once, because all are in this shard."""
+        wanted = [v for v in variables_of(after[1], where) if v != extend.variable]
+        everyone = [(access, self.arranged[access]) for access in extend.proposers]
+        everyone += [(access, self.arranged[checked(access)]) for access in extend.checkers]
+        keys = [
+            tuple(self.terms[access.relation][column] for column in access.columns[: access.key])
+            for access, _ in everyone
+        ]
+        carried = [*(term for key in keys for term in key if term is not None), *wanted]
+        _, layout = self._lookup(*everyone[0], carried)
+        extenders = []
+        for (access, arranged), key in zip(everyone, keys, strict=True):
+            lookup = node.Lookup(self.node, arranged, self.source, access.relation, access.key, len(layout))
+            columns = [layout.index(term) for term in key if term is not None]
+            extenders.append((lookup, columns, access.relation in extend.completed))
+            self.lookups.append(lookup)
+        action = node.Intersect(extenders, [layout.index(v) for v in wanted])
+        entry = self._entry(action, layout)
+        self._connect(action, [*wanted, extend.variable], where, after)
+        return entry
 
     def _proposal(self, extend: Extend, proposer: Access, where: Sequence[Expr], after: Entry) -> Entry:
         """One arrangement proposes; all others check."""
