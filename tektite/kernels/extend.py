@@ -12,7 +12,7 @@ import numpy as np
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.memory import load, store
 from tektite.kernels.pages import address_of
-from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored, value
+from tektite.kernels.rows import address, count, new_head, set_constant, set_stored, step_of, value
 from tektite.kernels.seek import BLOCK, gather_block, group_end, has_null, seek_block
 
 
@@ -85,7 +85,7 @@ def nominate(prefix, counts, nd, extender):
     noted = 2 if extender >= 0 else 0
     stored = noted
     for c in range(width):
-        if mask(prefix, c) != 0 and not (nd - noted <= c < nd):
+        if step_of(prefix, c) != 0 and not (nd - noted <= c < nd):
             stored += 1
     buf = np.empty(stored * kept, np.int64)
     head = new_head(kept, width)
@@ -93,7 +93,7 @@ def nominate(prefix, counts, nd, extender):
     for c in range(width):
         if nd - noted <= c < nd:
             continue
-        if mask(prefix, c) == 0:
+        if step_of(prefix, c) == 0:
             set_constant(head, c, load(address(prefix, c), 0))
         else:
             _copy_kept(prefix, c, counts, out)
@@ -187,14 +187,14 @@ def propose(prefix, table, kc, nd, limit, state):
     state[0] = row
     stored = 1
     for c in range(width):
-        if mask(prefix, c) != 0:
+        if step_of(prefix, c) != 0:
             stored += 1
     buf = np.empty(stored * used, np.int64)
     head = new_head(used, width + 1)
     out = address_of(buf)
     for c in range(width):
         target = c if c < nd else c + 1
-        if mask(prefix, c) == 0:
+        if step_of(prefix, c) == 0:
             set_constant(head, target, load(address(prefix, c), 0))
             continue
         for o in range(used):
@@ -211,7 +211,7 @@ def propose(prefix, table, kc, nd, limit, state):
 @inner
 def _next_word(batch, start, end, column, word):
     """The first row from `start` on, before `end`, whose word in `column` is another."""
-    if mask(batch, column) == 0:
+    if step_of(batch, column) == 0:
         return end
     low = start
     step = 1
