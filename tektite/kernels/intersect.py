@@ -14,10 +14,10 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.memory import load, store
+from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of
-from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored, value
-from tektite.kernels.seek import BLOCK, NULL, gather_block, group_end, has_null, seek_block
+from tektite.kernels.rows import address, count, new_head, set_constant, set_stored, step_of, value
+from tektite.kernels.seek import BLOCK, NULL, gallop_word, gather_block, group_end, has_null, seek_block
 from tektite.kernels.wide import product_overflows
 
 # What `extenders` says of each: number of its first batch among all, number of batches, columns of its key (behind which the word
@@ -36,7 +36,7 @@ def numbered_keys(prefix, spec):
     buf = np.empty((columns + 1) * rows, np.int64)
     out = address_of(buf)
     for c in range(columns):
-        if mask(prefix, spec[c]) == 0:
+        if step_of(prefix, spec[c]) == 0:
             set_constant(head, c, load(address(prefix, spec[c]), 0))
         else:
             for i in range(rows):
@@ -94,22 +94,7 @@ def find_ranges(sorted_keys, kc, table, first, numbered, ranges, total):
 @inner
 def _gallop(batch, column, start, end, word):
     """The first row from `start` on, before `end`, whose word is not below `word`; `end` if there is none."""
-    if start >= end or value(batch, column, start) >= word:
-        return start
-    low = start
-    step = 1
-    while low + step < end and value(batch, column, low + step) < word:
-        low += step
-        step <<= 1
-    high = min(low + step, end)
-    low += 1
-    while low < high:
-        middle = (low + high) >> 1
-        if value(batch, column, middle) < word:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return gallop_word(address(batch, column), step_of(batch, column), end, start, word)
 
 
 @inner
@@ -130,9 +115,13 @@ def _leap_to_common(a, a_column, i, end, b, b_column, k, b_end):
 @inner
 def _merge_to_common(a, a_column, i, end, b, b_column, k, b_end):
     """As `_leap_to_common`, step by step: without a branch to guess wrong, for ranges of similar size."""
+    a_at = address(a, a_column)
+    a_step = step_of(a, a_column)
+    b_at = address(b, b_column)
+    b_step = step_of(b, b_column)
     while i < end and k < b_end:
-        x = value(a, a_column, i)
-        y = value(b, b_column, k)
+        x = read(a_at, a_step, i)
+        y = read(b_at, b_step, k)
         if x == y:
             break
         i += np.int64(x < y)
@@ -348,12 +337,12 @@ def intersect(prefix, nd, nt, extenders, batches, ranges, spec, lo, limit, state
     head = new_head(used, width)
     stored = nt + 2
     for c in range(outputs):
-        if mask(prefix, spec[c]) != 0:
+        if step_of(prefix, spec[c]) != 0:
             stored += 1
     buf = np.empty(stored * used, np.int64)
     out = address_of(buf)
     for c in range(outputs):
-        if mask(prefix, spec[c]) == 0:
+        if step_of(prefix, spec[c]) == 0:
             set_constant(head, c, load(address(prefix, spec[c]), 0))
             continue
         for o in range(used):
