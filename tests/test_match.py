@@ -387,6 +387,23 @@ def test_explain_shows_pipelines_and_extenders() -> None:
     ]
 
 
+@pytest.mark.parametrize("strategy", ["delta", "hector"])
+def test_filter_over_an_arrangement_reads_it_as_it_is(strategy: str) -> None:
+    engine = tk.Engine()
+    edges, weights = graph(engine), engine.input("weights", node=tk.Int, weight=tk.Int, kind=tk.Int)
+    heavy = weights.arrange(by="node").filter((tk.col("weight") > 5) & (tk.col("kind") == 1))
+    found = tk.match((edges, ("a", "b")), (heavy, ("a", None, "k")), (heavy, ("b", "w", tk.lit(1))), strategy=strategy)
+    view = engine.install("view", found)
+    edges.insert([(1, 2), (2, 3), (3, 1)])
+    weights.insert([(1, 6, 1), (2, 7, 1), (2, 8, 1), (3, 5, 1), (1, 9, 2)])
+    engine.advance()
+    assert sorted(view.rows()) == [(1, 2, 1, 7), (1, 2, 1, 8)]
+    assert {info.name for info in engine.arrangements()} == {"edges", "weights", "view", "edges by (dst)"}
+    weights.remove([(1, 6, 1)])
+    engine.advance()
+    assert view.rows() == []
+
+
 def test_a_declared_key_is_followed_without_counting() -> None:
     engine = tk.Engine()
     edges = graph(engine)

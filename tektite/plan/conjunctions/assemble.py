@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from typing import TYPE_CHECKING
 
 from tektite.dataflow import pipelines as node
@@ -43,19 +42,6 @@ Entry = tuple[node.Action | None, Layout]
 FEWEST, WHOSE = "fewest candidates", "whose candidates"
 """Columns that rows carry while candidates are counted."""
 UNKNOWN = 1 << 62
-PERMUTED = 4
-"""Columns up to which all their orders are tried to find one that an arrangement has already."""
-
-
-def choose_lead(
-    renderer: Renderer, relations: Sequence[Clause], relation: int, columns: Columns, behind: Columns
-) -> Columns:
-    """Leading columns for an arrangement: in the order that one already has, where there is one."""
-    operator = relations[relation].operator
-    for order in permutations(columns) if len(columns) <= PERMUTED else (columns,):
-        if renderer.has_arrangement(operator, (*order, *behind), len(columns)):
-            return (*order, *behind)
-    return (*columns, *behind)
 
 
 def accesses(pipelines: Sequence[Pipeline]) -> list[Access]:
@@ -199,12 +185,11 @@ class Assembly:
 
     def _connect(
         self, action: node.Action, produced: Sequence[Term], where: Sequence[Expr], after: Entry,
-        again: dict[str, str] | None = None,
+        types: dict[str, Type] | None = None,
     ) -> None:  # fmt: skip
-        """Lead what an action produces to what comes next. `again` are further columns of a variable, by their names."""
-        types = self.match.types | {FEWEST: Int, WHOSE: Int}
-        types |= {name: self.match.types[variable] for name, variable in (again or {}).items()}
-        steps = self._steps(produced, types, where, after[1])
+        """Lead what an action produces to what comes next. `types` are those of produced columns that are no variables."""
+        known = self.match.types | {FEWEST: Int, WHOSE: Int} | (types or {})
+        steps = self._steps(produced, known, where, after[1])
         action.branches.append(node.Branch(steps, after[0]))
         self._arrive(after, self._place(action))
 
@@ -217,20 +202,22 @@ class Assembly:
         }
         wanted = variables_of(after[1], where)
         lookup, layout = self._lookup(access, arranged, [v for v in wanted if v not in new])
-        again = {f"{v} at {c}": (v, c) for v, columns in new.items() for c in columns[1:]}
-        produced = [*wanted, *(v for v, _ in again.values() if v not in wanted), *again]
-        produced = list(dict.fromkeys(produced))
-        spec = []
-        for name in produced:
-            if name in again or name in new:
-                column = again[name][1] if name in again else new[name][0]
-                spec.append(lookup.data + arranged.columns.index(column))
-            else:
-                spec.append(layout.index(name))
+        places = {v: columns[0] for v, columns in new.items()}
+        tested = {c: col(v) for v, columns in new.items() for c in columns[1:]}
+        tested |= {c: literal for c, literal in clause.constants.items() if c not in access.columns[: access.key]}
+        columns = {f"column {c}": c for c in tested}
+        compared = [name for expression in tested.values() for name in expression.columns()]
+        produced = list(dict.fromkeys([*wanted, *compared, *columns]))
+        places |= columns
+        spec = [
+            lookup.data + arranged.columns.index(places[name]) if name in places else layout.index(name)
+            for name in produced
+        ]
         action = node.Fetch(lookup, spec)
         entry = self._entry(action, layout)
-        equal = [col(name) == col(v) for name, (v, _) in again.items()]
-        self._connect(action, produced, [*equal, *where], after, {name: v for name, (v, _) in again.items()})
+        equal = [col(f"column {c}") == expression for c, expression in tested.items()]
+        types = {name: clause.operator.schema.types[c] for name, c in columns.items()}
+        self._connect(action, produced, [*equal, *where], after, types)
         return entry
 
     def _subtract(self, access: Access, where: Sequence[Expr], after: Entry) -> Entry:

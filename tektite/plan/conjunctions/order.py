@@ -33,7 +33,7 @@ def preferred(match: Match) -> list[int]:
     if isinstance(match.order[0], int):
         return [at for at in match.order if isinstance(at, int)]
     rank = {name: at for at, name in enumerate(match.order)}
-    return sorted(written, key=lambda at: max((rank[v] for v in match.clauses[at].variables), default=-1))
+    return sorted(written, key=lambda at: max((rank.get(v, -1) for v in match.clauses[at].variables), default=-1))
 
 
 def connected(bound: Iterable[str], clauses: Sequence[Clause], left: Sequence[int], exact: bool) -> list[int]:
@@ -50,13 +50,13 @@ def connected(bound: Iterable[str], clauses: Sequence[Clause], left: Sequence[in
     return order
 
 
-def _cost(clause: Clause, bound: set[str]) -> tuple[bool, bool, int]:
-    """Whether a clause shares nothing with the variables that are bound, whether it may have several rows for each way to
-    bind them, and how many variables it would add.
+def _cost(clause: Clause, bound: set[str]) -> tuple[int, bool, int]:
+    """Whether a clause shares variables with those that are bound (0), else has constants (1), or nothing to be looked up by
+    (2); whether it may have several rows for each way to bind them; and how many variables it would add.
     """
     unbound = sum(variable not in bound for variable in clause.variables)
-    nothing = unbound == len(clause.variables) and not clause.constants
-    return (nothing, not adds_at_most_one(clause, bound), unbound)
+    shares = unbound < len(clause.variables) or not clause.variables
+    return (0 if shares else 1 if clause.constants else 2, not adds_at_most_one(clause, bound), unbound)
 
 
 def adds_at_most_one(clause: Clause, bound: Container[str]) -> bool:
