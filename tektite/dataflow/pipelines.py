@@ -18,6 +18,7 @@ import numpy as np
 from tektite.dataflow.arrange import Arranged, Reader, consolidate
 from tektite.dataflow.graph import Moment, Node, Outbox, Scope, Step, enter
 from tektite.dataflow.join import PIECE, PIECES_PER_RUN, STATE, emit_by_moment
+from tektite.dataflow.linear import SelectStep
 from tektite.errors import IncorrectError
 from tektite.kernels.extend import count_candidates, nominate, propose
 from tektite.kernels.intersect import find_ranges, intersect, numbered_keys
@@ -218,17 +219,47 @@ class Intersect:
 
 
 class Source:
-    """Where a pipeline begins: the changes of a relation, run through `branch`. All lookups of the pipeline are listed, so
-    that it need not be run while one of them has nothing to find.
+    """Where a pipeline begins: the changes of a relation, a slice at a time, run through linear steps. All look-ups of the
+    pipeline are listed, so that it need not be run while one of them has nothing to find.
     """
 
-    def __init__(self, node: Pipelines, arranged: Arranged, relation: int, branch: Branch) -> None:
+    def __init__(
+        self, node: Pipelines, arranged: Arranged, relation: int, steps: Sequence[Step], target: Action | None,
+        needed: Sequence[Lookup],
+    ) -> None:  # fmt: skip
         self.reader = node.reader_of(arranged)
         self.trace = arranged.trace
         self.lift = node.scope.depth - arranged.scope.depth
         self.relation = relation
-        self.branch = branch
-        self.needed: list[Lookup] = []
+        self.steps = tuple(steps)
+        self.branches = [Branch((), target)]
+        self.lookup = needed[0]
+        self.needed = list(needed)
+
+    def begin(self, delta: tuple[Batch, ...], versions: Versions) -> Item:
+        """The changes of one shard as an item. What is sorted already and need not be filtered is not cut into slices."""
+        chunks = [Chunk(batch.head, batch.keep) for batch in delta]
+        target = self.branches[0].target
+        whole = target is not None and target.lookup.sorted and all(isinstance(step, SelectStep) for step in self.steps)
+        item = Item(self, chunks, versions)
+        if whole and target is not None:
+            item = Item(target, [self._through(chunk) for chunk in chunks], versions)
+        item.table = np.array([chunk.at for chunk in item.chunks], np.int64)
+        return item
+
+    def work(self, node: Pipelines, shard: int, item: Item) -> tuple[Chunk, bool]:
+        number, start = item.state[:2].tolist()
+        chunk = item.chunks[number]
+        stop = min(start + SLICE, chunk.n)
+        number, after = (number + 1, 0) if stop == chunk.n else (number, stop)
+        item.state[:2] = number, after
+        return self._through(chunk if stop - start == chunk.n else chunk.slice(start, stop)), number == len(item.chunks)
+
+    def _through(self, chunk: Chunk) -> Chunk:
+        for step in self.steps:
+            if chunk.n:
+                chunk = step(chunk, self.trace.times)
+        return enter(chunk, self.trace.times, self.lift) if self.lift and chunk.n else chunk
 
 
 class Pipelines(Node):
@@ -277,7 +308,9 @@ class Pipelines(Node):
             if not all(self._found(versions, lookup) for lookup in source.needed):
                 continue
             for shard in range(self.shards):
-                self._start(source, shard, versions)
+                delta = versions.taken[source.reader][shard][1]
+                if delta:
+                    self.stacks[shard].append(source.begin(delta, versions))
 
     def _ranks(self, taken: list[list[Taken]]) -> Sequence[int]:
         """The order in which the relations count as changed. Any is right; where all of them begin with nothing, the one
@@ -297,41 +330,14 @@ class Pipelines(Node):
             return True
         return any(len(versions.table(lookup, shard).table) for shard in range(self.shards))
 
-    def _start(self, source: Source, shard: int, versions: Versions) -> None:
-        _, delta, _ = versions.taken[source.reader][shard]
-        target = source.branch.target
-        whole = target is not None and target.lookup.sorted
-        ready: list[Chunk] = []
-        for batch in delta:
-            rows = Chunk(batch.head, batch.keep)
-            for start in range(0, rows.n, rows.n if whole else SLICE):
-                chunk = rows if whole or rows.n <= SLICE else rows.slice(start, min(start + SLICE, rows.n))
-                for step in source.branch.steps:
-                    chunk = step(chunk, source.trace.times)
-                if source.lift and chunk.n:
-                    chunk = enter(chunk, source.trace.times, source.lift)
-                if chunk.n:
-                    ready.append(chunk)
-        if not ready:
-            return
-        if target is None:
-            raise IncorrectError(f"{self.name}: a pipeline has to lead somewhere")
-        if whole:
-            item = Item(target, ready, versions)
-            item.table = np.array([chunk.at for chunk in ready], np.int64)
-            self.stacks[shard].append(item)
-            return
-        for chunk in ready:
-            self._send(target, chunk, versions, shard)
-        for to, item in self._sent[shard]:
-            self.stacks[to].append(item)
-        self._sent[shard].clear()
-
     def _send(self, target: Action, chunk: Chunk, versions: Versions, shard: int) -> None:
         """Put rows where their next action finds their key."""
         lookup = target.lookup
         if lookup.settled:
-            self.stacks[shard].append(Item(target, [chunk], versions))
+            item = Item(target, [chunk], versions)
+            if lookup.sorted:
+                item.table = np.array([chunk.at], np.int64)
+            self.stacks[shard].append(item)
             return
         buf, head, offsets = route(chunk.at, lookup.route, self.shards)
         routed = Chunk(head, (chunk.keep, buf))

@@ -99,11 +99,8 @@ class Assembly:
         for step in reversed(plan.steps):
             entry = self._step(step, entry)
         arranged = self._choose_source(plan.source, entry)
-        made = node.Source(
-            self.node, arranged, plan.source, node.Branch(self._first_steps(plan, arranged, entry), entry[0])
-        )
-        made.needed = self.lookups
-        self.node.sources.append(made)
+        steps = self._first_steps(plan, arranged, entry)
+        self.node.sources.append(node.Source(self.node, arranged, plan.source, steps, entry[0], self.lookups))
         for action, places in self.incoming.items():
             action.lookup.settled |= all(placed == self._place(action) for placed in places)
         target = entry[0]
