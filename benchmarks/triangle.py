@@ -21,7 +21,7 @@ def run(
     scale: int = 21,
     batch: int = 10_000,
     workers: int = 1,
-    seconds: float = 600.0,
+    seconds: float = 120.0,
     mib: int = 2_048,
     check: bool = True,
     strategies: Sequence[str] = ("hector", "binary", "delta"),
