@@ -350,6 +350,56 @@ def test_pipelines_hold_no_intermediate_result(strategy: str) -> None:
     assert sum(trace.rows for trace in joined.flow.traces) >= 400
 
 
+@each_strategy
+def test_reverse_bindings_agree_in_both_directions(strategy: str) -> None:
+    engine = tk.Engine()
+    knows, likes = graph(engine, "knows"), graph(engine, "likes")
+    view = engine.install(
+        "friends",
+        tk.match(
+            (knows, ("a", "b")), (knows, ("b", "a")), (likes, ("a", "b")), (likes, (tk.lit(1), "b")), strategy=strategy
+        ),
+    )
+    knows.insert([(1, 2), (2, 1), (2, 3), (4, 4)])
+    likes.insert([(1, 2), (2, 1), (1, 4), (4, 4)])
+    engine.advance()
+    assert sorted(view.rows()) == [(1, 2), (4, 4)]
+    likes.insert([(1, 1)])
+    engine.advance()
+    assert sorted(view.rows()) == [(1, 2), (2, 1), (4, 4)]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_hector_does_not_go_through_all_pairs_of_a_hub_s_neighbours(
+    workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody is connected to node 0, in both directions: n * n paths through it, but few triangles."""
+    made: dict[str, int] = {}
+
+    def counting(work: Any, strategy: str) -> Any:
+        def count(self: Any, node: Any, shard: int, item: Any) -> Any:
+            chunk, done = work(self, node, shard, item)
+            made[strategy] = made.get(strategy, 0) + chunk.n
+            return chunk, done
+
+        return count
+
+    n = 300
+    for strategy in ("delta", "hector"):
+        with monkeypatch.context() as patch:
+            for action in (pipelines.Fetch, pipelines.Propose, pipelines.Intersect):
+                patch.setattr(action, "work", counting(action.work, strategy))
+            with tk.Engine(workers=workers) as engine:
+                edges = graph(engine)
+                clauses = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "a"))]
+                view = engine.install("triangles", tk.match(*clauses, strategy=strategy))
+                edges.insert([(0, i) for i in range(1, n)] + [(i, 0) for i in range(1, n)] + [(1, 2)])
+                engine.advance()
+                assert sorted(view.rows()) == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
+    assert made["delta"] > n * n / 2
+    assert made["hector"] < 10 * n
+
+
 def test_auto_joins_two_directly_follows_trees_by_delta_and_cycles_by_hector() -> None:
     engine = tk.Engine()
     edges = graph(engine)
