@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tektite import __version__
+from tektite.storage.command import app as storage
 
 app = typer.Typer(
     name="tektite",
@@ -14,6 +15,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+
+app.add_typer(storage, name="storage")
 
 
 def show_version(wanted: bool) -> None:
