@@ -118,7 +118,9 @@ class _Planner:
             while self.left:
                 self._next_variable()
         else:
-            order = connected(self.bound, self.relations, self.left, exact=self.match.order is not None)
+            order = connected(
+                self.bound, self.relations, self.left, self.match.where, exact=self.match.order is not None
+            )
             for relation in order:
                 self._fetch(relation)
         return Pipeline(source, where, tuple(self.steps))
@@ -172,7 +174,9 @@ class _Planner:
                 return
         variable = self._choose()
         if variable is None:
-            relation = connected(self.bound, self.relations, self.left, exact=self.match.order is not None)[0]
+            relation = connected(
+                self.bound, self.relations, self.left, self.match.where, exact=self.match.order is not None
+            )[0]
             self._fetch(relation)
             return
         talking = [at for at in self.left if variable in self.relations[at].variables]
