@@ -12,11 +12,11 @@ from test_random_programs import run_at_random, world
 from test_three_coordinates import OPERATIONS, Grid, at_random
 
 import tektite as tk
+from tektite.dataflow.actions import Versions
 from tektite.dataflow.arrange import Reader
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Scope
 from tektite.dataflow.loop import Leave, Variable
-from tektite.dataflow.pipelines import Versions
 from tektite.dataflow.reduce import ReduceNode
 from tektite.trace.trace import Handle, Trace
 

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tektite.dataflow import pipelines as node
+from tektite.dataflow import actions
 from tektite.dataflow.graph import Step as GraphStep
 from tektite.dataflow.linear import NegateStep, ProgramStep, SelectStep
+from tektite.dataflow.pipelines import Pipelines, Source
 from tektite.expr import Expr, col
 from tektite.expr import compile as compile_program
 from tektite.plan.conjunctions.clauses import conjunction
@@ -36,7 +37,7 @@ class Constant:
 
 Term = str | Constant
 Layout = tuple[Term, ...]
-Entry = tuple[node.Action | None, Layout]
+Entry = tuple[actions.Action | None, Layout]
 """What comes next, and the columns it wants; at the end of a pipeline nothing, and the columns of the result."""
 
 FEWEST, WHOSE = "fewest candidates", "whose candidates"
@@ -78,7 +79,7 @@ class Assembly:
             self.arranged[access] = renderer.arranged(operator, access.columns, None, access.key)
             renderer.pass_in(self.arranged[access].scope, scope)
         negated = len(match.without)
-        self.node = node.Pipelines(scope, renderer.shards, len(match.schema.names), len(relations), negated, "match")
+        self.node = Pipelines(scope, renderer.shards, len(match.schema.names), len(relations), negated, "match")
         self.results: set[Columns | None] = set()
         for plan in plans:
             self._pipeline(plan)
@@ -92,19 +93,23 @@ class Assembly:
 
     def _pipeline(self, plan: Pipeline) -> None:
         self.source = plan.source
-        self.incoming: dict[node.Action, list[Layout | None]] = {}
-        self.keys: dict[node.Action, Layout] = {}
-        self.lookups: list[node.Lookup] = []
+        self.incoming: dict[actions.Action, list[Layout | None]] = {}
+        self.keys: dict[actions.Action, Layout] = {}
+        self.lookups: list[actions.Lookup] = []
         entry: Entry = (None, self.match.schema.names)
         for step in reversed(plan.steps):
             entry = self._step(step, entry)
         arranged = self._choose_source(plan.source, entry)
         steps = self._first_steps(plan, arranged, entry)
-        self.node.sources.append(node.Source(self.node, arranged, plan.source, steps, entry[0], self.lookups))
+        self.node.sources.append(Source(self.node, arranged, plan.source, steps, entry[0], self.lookups))
         for action, places in self.incoming.items():
             action.lookup.settled |= all(placed == self._place(action) for placed in places)
         target = entry[0]
-        if isinstance(target, node.Fetch | node.Subtract) and target.lookup.settled and len(self.incoming[target]) == 1:
+        if (
+            isinstance(target, actions.Fetch | actions.Subtract)
+            and target.lookup.settled
+            and len(self.incoming[target]) == 1
+        ):
             target.lookup.sorted = self._order(plan.source, arranged, target.lookup.key) == self.keys[target]
 
     def _first_steps(self, plan: Pipeline, arranged: Arranged, entry: Entry) -> list[GraphStep]:
@@ -139,7 +144,7 @@ class Assembly:
         known = tuple(term for term in terms if term is not None)
         return known if len(known) == len(terms) else None
 
-    def _place(self, action: node.Action) -> Layout:
+    def _place(self, action: actions.Action) -> Layout:
         """What decides the shard of the rows that an action reads."""
         return self.keys[action][: len(action.lookup.route)]
 
@@ -166,28 +171,28 @@ class Assembly:
 
     def _lookup(
         self, access: Access, arranged: Arranged, wanted: Sequence[Term], noted: Sequence[str] = ()
-    ) -> tuple[node.Lookup, Layout]:
+    ) -> tuple[actions.Lookup, Layout]:
         """A look-up, and the layout of the rows it is for: its key, then the variables that are wanted, then what is noted."""
         terms = (self.terms[access.relation][column] for column in access.columns[: access.key])
         key = tuple(term for term in terms if term is not None)
         rest = tuple(v for v in dict.fromkeys(wanted) if v not in key)
         layout: Layout = (*key, *rest, *noted)
-        lookup = node.Lookup(self.node, arranged, self.source, access.relation, access.key, len(layout))
+        lookup = self.node.lookup(arranged, self.source, access.relation, access.key, len(layout))
         self.lookups.append(lookup)
         return lookup, layout
 
-    def _entry(self, action: node.Action, layout: Layout) -> Entry:
+    def _entry(self, action: actions.Action, layout: Layout) -> Entry:
         self.keys[action] = layout[: action.lookup.key]
         return action, layout
 
     def _connect(
-        self, action: node.Action, produced: Sequence[Term], where: Sequence[Expr], after: Entry,
+        self, action: actions.Action, produced: Sequence[Term], where: Sequence[Expr], after: Entry,
         types: dict[str, Type] | None = None,
     ) -> None:  # fmt: skip
         """Lead what an action produces to what comes next. `types` are those of produced columns that are no variables."""
         known = self.match.types | {FEWEST: Int, WHOSE: Int} | (types or {})
         steps = self._steps(produced, known, where, after[1])
-        action.branches.append(node.Branch(steps, after[0]))
+        action.branches.append(actions.Branch(steps, after[0]))
         self._arrive(after, self._place(action))
 
     def _fetch(self, access: Access, arranged: Arranged, where: Sequence[Expr], after: Entry) -> Entry:
@@ -210,7 +215,7 @@ class Assembly:
             lookup.data + arranged.columns.index(places[name]) if name in places else layout.index(name)
             for name in produced
         ]
-        action = node.Fetch(lookup, spec)
+        action = actions.Fetch(lookup, spec)
         entry = self._entry(action, layout)
         equal = [col(f"column {c}") == expression for c, expression in tested.items()]
         types = {name: clause.operator.schema.types[c] for name, c in columns.items()}
@@ -219,7 +224,7 @@ class Assembly:
 
     def _subtract(self, access: Access, where: Sequence[Expr], after: Entry) -> Entry:
         lookup, layout = self._lookup(access, self.arranged[access], variables_of(after[1], where))
-        action = node.Subtract(lookup)
+        action = actions.Subtract(lookup)
         entry = self._entry(action, layout)
         self._connect(action, layout, where, after)
         return entry
@@ -239,7 +244,7 @@ class Assembly:
         for number in reversed(range(len(entries))):
             access = extend.proposers[number]
             lookup, layout = self._lookup(access, self.arranged[access], carried, (FEWEST, WHOSE))
-            action = node.Count(lookup, number)
+            action = actions.Count(lookup, number)
             entry = self._entry(action, layout)
             if following is not None:
                 self._connect(action, layout, (), following)
@@ -263,11 +268,11 @@ class Assembly:
         _, layout = self._lookup(*everyone[0], carried)
         extenders = []
         for (access, arranged), key in zip(everyone, keys, strict=True):
-            lookup = node.Lookup(self.node, arranged, self.source, access.relation, access.key, len(layout))
+            lookup = self.node.lookup(arranged, self.source, access.relation, access.key, len(layout))
             columns = [layout.index(term) for term in key if term is not None]
             extenders.append((lookup, columns, access.relation in extend.completed))
             self.lookups.append(lookup)
-        action = node.Intersect(extenders, [layout.index(v) for v in wanted])
+        action = actions.Intersect(extenders, [layout.index(v) for v in wanted])
         entry = self._entry(action, layout)
         self._connect(action, [*wanted, extend.variable], where, after)
         return entry
@@ -283,7 +288,7 @@ class Assembly:
             return self._fetch(proposer, arranged, where, after)
         wanted = [v for v in variables_of(after[1], where) if v != extend.variable]
         lookup, layout = self._lookup(proposer, arranged, wanted)
-        action = node.Propose(lookup)
+        action = actions.Propose(lookup)
         entry = self._entry(action, layout)
         self._connect(action, [*layout, extend.variable], where, after)
         return entry
@@ -292,7 +297,7 @@ class Assembly:
         if completed:
             return self._fetch(access, arranged, (), after)
         lookup, layout = self._lookup(access, arranged, variables_of(after[1], ()))
-        action = node.Count(lookup)
+        action = actions.Count(lookup)
         entry = self._entry(action, layout)
         self._connect(action, layout, (), after)
         return entry
