@@ -163,6 +163,20 @@ def test_repair_makes_a_merged_file_again(path: Path, twin: Twin) -> None:
     found_again(path, twin)
 
 
+def test_damage_to_what_is_dead_is_no_damage(tmp_path: Path) -> None:
+    with tk.Engine(storage=tmp_path) as engine:
+        for name in ("dead", "live"):
+            engine.input(name, n=tk.Int).insert([(1,), (2,)])
+        engine.advance()
+        engine.drop("dead")
+    [(name, [place])] = state_of(tmp_path).dead.items()
+    assert place == 0
+    damage(tmp_path / "batches" / name)
+    assert "nothing is wrong" in run("repair", tmp_path).output
+    with tk.Engine(storage=tmp_path) as engine:
+        assert sorted(engine.install("all", engine.table("live")).rows()) == [(1,), (2,)]
+
+
 def test_repair_gives_nothing_up_unless_told_to(path: Path, twin: Twin) -> None:
     state = state_of(path)
     name = max(name for name in state.files if "-epoch-" in name)
