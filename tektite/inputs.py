@@ -21,6 +21,7 @@ from tektite.kernels.build import build
 from tektite.kernels.route import route, split_epoch
 from tektite.kernels.rows import input_rows
 from tektite.kernels.upsert import first_negative, resolve
+from tektite.pending import Pending
 from tektite.plan import operators as plan
 from tektite.storage.batchfile import Rows
 from tektite.storage.description import InputDescription
@@ -86,7 +87,7 @@ class Input(Collection):
         self.trace = Trace(width, 1, 1, engine.workers, engine.merging)
         self.hold = None if stream else Hold(self.trace, last_closed(self))
         self._order = np.array(self.columns, np.int64)
-        self._pending: list[tuple[Chunk, int]] = []
+        self._pending = Pending((width + (0 if semantics == "bag" else 3), 1, 1))
         self._arrivals = 0
 
     @property
@@ -102,7 +103,7 @@ class Input(Collection):
     @property
     def pending(self) -> int:
         """Updates that wait for their epoch to close."""
-        return sum(chunk.n for chunk, _ in self._pending)
+        return self._pending.rows
 
     # ------------------------------------------------------------------ writing
 
@@ -144,7 +145,7 @@ class Input(Collection):
             self._bag(words, by, self.low, 1)
         else:
             by = np.ones(rows, np.int64) if by is None else by
-            self._pending.append((Chunk.of_array(np.vstack([words[list(self.columns)], at, by])), int(at.max())))
+            self._pending.add(Chunk.of_array(np.vstack([words[list(self.columns)], at, by])), int(at.max()))
 
     def _bag(self, words: Words, diffs: Words | None, epoch: int, diff: int) -> None:
         """Buffer updates of one epoch, with their own diffs or all with the same."""
@@ -154,7 +155,7 @@ class Input(Collection):
             joined[:width] = words
             joined[width] = diffs
             words = joined
-        self._pending.append((Chunk(input_rows(words, self._order, epoch, diff), words), epoch))
+        self._pending.add(Chunk(input_rows(words, self._order, epoch, diff), words), epoch)
 
     def _write(self, data: Any, time: int | None, diff: int, verb: str) -> None:
         self._check_open(verb)
@@ -200,7 +201,7 @@ class Input(Collection):
         zero = np.zeros(rows, np.int64)
         columns = [words[keys], [epochs, arrivals, puts], words[values], [zero, zero + 1]]
         stacked = np.ascontiguousarray(np.concatenate([np.asarray(c, np.int64).reshape(-1, rows) for c in columns]))
-        self._pending.append((Chunk.of_array(stacked), int(epochs.max())))
+        self._pending.add(Chunk.of_array(stacked), int(epochs.max()))
 
     def _time(self, time: int) -> int:
         if not isinstance(time, int | np.integer):
@@ -339,7 +340,7 @@ class Input(Collection):
             mint(0, [])
         else:
             self.engine.each_shard(mint, sum([batch.n for batch in batches if batch is not None]))
-        self._pending = later
+        self._pending.replace(later)
         self.low = high
 
     # ------------------------------------------------------------------ storage
