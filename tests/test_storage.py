@@ -321,6 +321,24 @@ def test_second_engine_is_refused_while_the_first_lives(tmp_path: Path) -> None:
     tk.Engine(storage=tmp_path).close()
 
 
+def test_process_that_was_forked_does_not_hold_the_storage(tmp_path: Path) -> None:
+    engine = tk.Engine(storage=tmp_path)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(writer)
+        os.read(reader, 1)  # lives until the parent is done
+        os._exit(0)
+    try:
+        engine.close()
+        tk.Engine(storage=tmp_path).close()
+    finally:
+        os.write(writer, b".")
+        os.close(reader)
+        os.close(writer)
+        assert os.waitpid(child, 0)[1] == 0
+
+
 def test_engine_that_lost_its_storage_stops_and_the_other_goes_on(tmp_path: Path) -> None:
     twin = Twin(3, 20)
     zombie = tk.Engine(storage=tk.Storage(Unlocked(tmp_path)))

@@ -83,7 +83,8 @@ def vacuum(
         if not dry_run:
             store.delete(waste.names)
         typer.echo(f"{len(waste.names)} files, {readable(total)}{' (nothing was deleted)' if dry_run else ''}")
-        del lock
+        if lock is not None:
+            lock.release()
 
 
 @app.command()
@@ -112,7 +113,8 @@ def repair(
             typer.echo(f"    remedy: {finding.remedy or 'none without loss'}")
         for sentence in done:
             typer.echo(sentence)
-        del lock
+        if lock is not None:
+            lock.release()
         if report.sound:
             typer.echo("nothing is wrong")
         elif report.hopeless and not done:

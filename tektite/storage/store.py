@@ -14,6 +14,7 @@ import fcntl
 import os
 import re
 import socket
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +31,35 @@ TEMPORARY = ".writing-"
 
 Parts = Sequence[bytes | memoryview]
 Create = Callable[[str, bytes], bool]
+
+
+class Lock:
+    """A claim on a folder. It ends with this process, whatever other processes were forked from it."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        _LOCKS.add(self)
+
+    def release(self) -> None:
+        """Give the claim up; doing so twice is harmless."""
+        if not self._file.closed:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            self._file.close()
+
+    def forget(self) -> None:
+        """In a forked process: leave the claim to the parent alone."""
+        self._file.close()
+
+
+_LOCKS: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+def _forget_locks() -> None:
+    for lock in list(_LOCKS):
+        lock.forget()
+
+
+os.register_at_fork(after_in_child=_forget_locks)
 
 
 class Store(Protocol):
@@ -61,8 +91,8 @@ class Store(Protocol):
     def local(self, name: str) -> Path | None:
         """The file as one that can be mapped, if the store is a file system."""
 
-    def lock(self) -> object | None:
-        """Claim the store for one writer as long as the result lives, where that is possible; None where it is not."""
+    def lock(self) -> Lock | None:
+        """Claim the store for one writer until it is released, where that is possible; None where it is not."""
 
 
 class PosixStore:
@@ -124,7 +154,7 @@ class PosixStore:
     def local(self, name: str) -> Path | None:
         return self.root / name
 
-    def lock(self) -> object | None:
+    def lock(self) -> Lock | None:
         self.root.mkdir(parents=True, exist_ok=True)
         file = (self.root / "lock").open("a+")
         try:
@@ -141,7 +171,7 @@ class PosixStore:
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         file.flush()
-        return file
+        return Lock(file)
 
     # The single steps of writing: tests stop a process, or let the disk fill up, at each of them.
 
@@ -259,7 +289,7 @@ class ObjectStore:
     def local(self, name: str) -> Path | None:
         return None
 
-    def lock(self) -> object | None:
+    def lock(self) -> Lock | None:
         return None
 
     def _make_folder(self, name: str) -> None:
