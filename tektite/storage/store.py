@@ -10,10 +10,10 @@ Promises, which everything above stands on:
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import socket
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -25,6 +25,9 @@ import pyarrow as pa
 import pyarrow.fs as arrow_fs
 
 from tektite.errors import ConflictError, IncorrectError, NotFoundError, UnsupportedError
+
+if sys.platform != "win32":
+    import fcntl
 
 TEMPORARY = ".writing-"
 """How the names of files that are being written begin. What is left of them after a crash is garbage."""
@@ -42,7 +45,7 @@ class Lock:
 
     def release(self) -> None:
         """Give the claim up; doing so twice is harmless."""
-        if not self._file.closed:
+        if sys.platform != "win32" and not self._file.closed:
             fcntl.flock(self._file, fcntl.LOCK_UN)
             self._file.close()
 
@@ -59,7 +62,8 @@ def _forget_locks() -> None:
         lock.forget()
 
 
-os.register_at_fork(after_in_child=_forget_locks)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_forget_locks)
 
 
 class Store(Protocol):
@@ -155,6 +159,8 @@ class PosixStore:
         return self.root / name
 
     def lock(self) -> Lock | None:
+        if sys.platform == "win32":
+            return None
         self.root.mkdir(parents=True, exist_ok=True)
         file = (self.root / "lock").open("a+")
         try:
@@ -194,6 +200,8 @@ class PosixStore:
 
     def sync_folder(self, folder: Path) -> None:
         """Have the names of a folder reach the disk."""
+        if sys.platform == "win32":
+            return  # the file system does so by itself
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
