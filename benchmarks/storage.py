@@ -28,7 +28,8 @@ def run(
     folder: str = "",
 ) -> Iterator[dict[str, Any]]:
     """Records by `phase`: `floor` is a bare durable write of two small files; `visible`, `durable` and `without` are the
-    same epochs, measured in turns; `restart` is until the view has its answer again.
+    same epochs, measured in turns; in `grouped` epochs do not wait until those before are durable; `restart` is until
+    the view has its answer again.
     """
     with tempfile.TemporaryDirectory(dir=folder or None) as place:
         yield {"phase": "floor"} | floor(Path(place), epochs).figures()
@@ -48,6 +49,20 @@ def run(
                     plain.epoch(rows)
             for phase, laps in (("visible", visible), ("durable", durable), ("without", without)):
                 yield {"phase": phase, "B": size, "N": N} | laps.figures(size * len(laps.seconds)) | others.figures()
+            count = max(epochs * 10_000 // (1_000 + size), 10)
+            together, others = Laps(), Others()
+            some = [rng.integers(0, N, (size, 2)) for _ in range(count)]
+            with together.lap():
+                for rows in some:
+                    stored.epoch(rows)
+                stored.engine.sync()
+            for rows in some:
+                plain.epoch(rows)
+            yield (
+                {"phase": "grouped", "B": size, "N": N, "epochs": count}
+                | together.total(size * count)
+                | others.figures()
+            )
         if stored.answer() != plain.answer():
             raise AssertionError("the counts with and without a storage differ")
         stored.close()

@@ -63,7 +63,14 @@ def found_again(path: Path, twin: Twin, epoch: int = 40) -> None:
 def test_inspect_shows_inputs_rows_and_positions(path: Path) -> None:
     shown = run("inspect", path, "--files", "--verify")
     assert shown.exit_code == 0, shown.output
-    for text in ("edges", "prices", "Schema(item=int, label=string), key (item), upsert", '{"epoch": 40}', "is sound"):
+    for text in (
+        f"by process {os.getpid()}",
+        "edges",
+        "prices",
+        "Schema(item=int, label=string), key (item), upsert",
+        '{"epoch": 40}',
+        "is sound",
+    ):
         assert text in shown.output
     assert all(name[:30] in shown.output for name in state_of(path).files)
 

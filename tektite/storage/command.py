@@ -171,11 +171,13 @@ def print_tables(store: Store, state: State, files: bool, report: Report | None)
     from rich.console import Console
 
     from tektite.storage.leases import leased_versions
+    from tektite.storage.manifest import describe_owner
 
     console = Console()
     console.print(f"[bold]{store.url}[/bold]")
     written = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.written))
     console.print(f"version {state.version}, written {written}; epoch {state.epoch}; {state.shards} shard(s)")
+    console.print(f"last opened for writing by {describe_owner(state.owner)}")
     console.print(arrangements_table(state))
     if state.positions:
         console.print(table_of("source", "position", rows=[[n, json.dumps(p)] for n, p in state.positions.items()]))
