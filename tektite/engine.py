@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
+from tektite.adopting import widen
 from tektite.catalog import Catalog, Entry, Scribe
 from tektite.collection import Collection
 from tektite.dataflow.graph import Outbox
-from tektite.dictionary import Dictionary
+from tektite.dictionary import Dictionary, Mark
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
+from tektite.guard import guarded
 from tektite.inputs import SEMANTICS, Input
 from tektite.kernels.ready import ensure_compiled
 from tektite.plan.render import Renderer
+from tektite.publishing import Publication
 from tektite.runtime import memory
 from tektite.runtime.coordinator import Coordinator
 from tektite.runtime.threads import Threads
@@ -27,6 +31,7 @@ from tektite.storage.description import InputDescription
 from tektite.storage.keeper import Closed
 from tektite.storage.options import Storage
 from tektite.storage.session import Position, Session, checked_positions
+from tektite.storage.store import Store
 from tektite.trace.trace import Hold, Trace
 from tektite.types import Type
 from tektite.views import Changes, View
@@ -69,6 +74,9 @@ class Engine:
     [(1, 2), (2, 1)]
     """
 
+    input_type: type[Input] = Input
+    view_type: type[View] = View
+
     def __init__(
         self,
         workers: int | None = None,
@@ -86,6 +94,8 @@ class Engine:
             memory.give_back()
         self.merging = merging
         self.dictionary = Dictionary()
+        self.lock = threading.RLock()
+        self.on_close: list[Callable[[], None]] = []
         self._session: Session | None = None
         if storage is not None:
             self._session = Session(Storage.of(storage), workers, self.dictionary)
@@ -108,6 +118,7 @@ class Engine:
 
     # ------------------------------------------------------------------ inputs and time
 
+    @guarded
     def input(
         self,
         name: str,
@@ -147,17 +158,20 @@ class Engine:
             raise IncorrectError(f"input {name!r}: a stream keeps no history, so it cannot have {semantics} semantics")
         if session is not None and recovered:
             key_names = tuple(found.names[k] for k in keys)
-            session.claim(name, InputDescription(found, key_names, semantics, stream, checked))
+            declared = InputDescription(found, key_names, semantics, stream, checked)
+            if session.claim(name, declared):
+                return widen(self, session, self._inputs[name], declared)
             stored = self._inputs[name]
             stored.is_checked = checked and not stream
             return stored
-        made = self._add_input(Input(self, name, found, keys, semantics, stream, checked, self._epoch))
+        made = self.add_input(self.input_type(self, name, found, keys, semantics, stream, checked, self._epoch))
         if session is not None:
             description = made.describe().to_json()
             session.append(Closed(self._epoch, arrangements={name: description}, lows={name: made.low}))
         return made
 
-    def _add_input(self, made: Input) -> Input:
+    def add_input(self, made: Input) -> Input:
+        """Let queries find an input."""
         self._inputs[made.name] = made
         names = tuple(made.schema.names[c] for c in made.columns)
         self._catalog.add(
@@ -166,10 +180,21 @@ class Engine:
         return made
 
     @property
+    def session(self) -> Session | None:
+        """The engine's use of its storage, if it has one."""
+        return self._session
+
+    @property
+    def store(self) -> Store | None:
+        """Where the engine keeps its files, if it does."""
+        return None if self._session is None else self._session.keeper.store
+
+    @property
     def epoch(self) -> int:
         """The epoch that `advance` will close next."""
         return self._epoch
 
+    @guarded
     def advance(self, to: int | None = None, *, positions: Mapping[str, Position | None] | None = None) -> int:
         """Close the open epoch of every input (or all epochs before `to`) and bring the views up to date.
 
@@ -178,7 +203,7 @@ class Engine:
         (any dict that JSON can hold): they become durable together with the epochs, and are found in `positions` at the
         next start.
         """
-        going = [i for i in self._inputs.values() if not i.closed]
+        going = self.open_inputs()
         latest = max((i.low for i in going), default=self._epoch)
         target = max(latest, self._epoch) + 1 if to is None else to
         if not isinstance(target, int):
@@ -188,11 +213,13 @@ class Engine:
         self.close_epochs(dict.fromkeys(going, target), positions=positions)
         return self._epoch
 
+    @guarded
     def close_epochs(
         self,
         targets: Mapping[Input, int],
         ending: Input | None = None,
         positions: Mapping[str, Position | None] | None = None,
+        known: tuple[Mark, Mark] | None = None,
     ) -> None:
         """Close some inputs' epochs together: all of them, or, if one has bad updates pending, none."""
         session = self._session
@@ -204,10 +231,11 @@ class Engine:
         if sum([i.pending for i in targets]) >= memory.BULK:
             self._tidying.soon()
         prepared = [(i, high, *i.prepare(high)) for i, high in targets.items()]
-        closed = Closed(self._epoch, positions=found)
+        closed = Closed(self._epoch, positions=found, known=known)
         for source, high, batches, later in prepared:
             if session is not None:
                 closed.rows += source.stored(batches, high)
+                closed.files += source.adopted_files
                 closed.lows[source.name] = high
             source.commit(high, batches, later)
             batches.clear()
@@ -222,10 +250,15 @@ class Engine:
             session.append(closed)
         self.run()
 
+    def open_inputs(self) -> list[Input]:
+        """The inputs that have not ended."""
+        return [source for source in self._inputs.values() if not source.closed]
+
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run an input's work on every shard, side by side if there are enough rows."""
         self._executor.map(work, self.workers, rows)
 
+    @guarded
     def run(self) -> bool:
         """Give every view one more turn; whether all of them are up to date."""
         current = self._coordinator.run()
@@ -238,6 +271,7 @@ class Engine:
         while not self.run():
             pass
 
+    @guarded
     def finish(self, view: View) -> None:
         """Bring one view up to date with the epochs that are closed."""
         self._coordinator.finish(view.flow)
@@ -276,24 +310,34 @@ class Engine:
         """The positions of sources as they were last given to `advance`, by this process or one before it."""
         return {} if self._session is None else dict(self._session.positions)
 
+    def publish(self, view: View) -> Publication:
+        """Store a view's contents and changes from here on; see `View.publish`."""
+        if self._session is None:
+            raise IncorrectError(
+                f"view {view.name!r} cannot be published: this engine has no storage. Give one: Engine(storage=path)"
+            )
+        self.sync()
+        return Publication(view, self._session)
+
     def _recover(self, session: Session) -> None:
         """Begin with what was found in the storage."""
         self._epoch = session.epoch
         for stored in session.inputs:
             described = stored.description
             keys = [described.schema.index(name) for name in described.key]
-            made = Input(
+            made = self.input_type(
                 self, stored.name, described.schema, keys, described.semantics, described.stream, described.checked,
                 stored.low,
             )  # fmt: skip
             made.closed = described.closed
             for shard, batches in enumerate(stored.shards):
                 made.trace.restore(shard, batches, ((stored.low,),))
-            self._add_input(made)
+            self.add_input(made)
         session.inputs.clear()
 
     # ------------------------------------------------------------------ views
 
+    @guarded
     def install(
         self,
         name: str,
@@ -326,7 +370,7 @@ class Engine:
             lead = keys or renderer.any_order(operator, len(operator.schema.names))[:1]
             arranged = renderer.arranged(operator, lead, None)
             flow.settle_start()
-            view = View(self, name, operator, flow, arranged, keep)
+            view = self.view_type(self, name, operator, flow, arranged, keep)
             if on_change is not None:
                 view.call_on_change(on_change, Changes(view, history=True))
         except BaseException:
@@ -342,15 +386,17 @@ class Engine:
         self._coordinator.run()
         return view
 
+    @guarded
     def explain(self, collection: Collection) -> str:
         """How a collection would be kept up to date: join strategies and orders, and the arrangements it would read."""
         return self._catalog.explain(collection.operator)
 
+    @guarded
     def drop(self, name: str) -> None:
-        """Remove a view, and everything that only it used; or an input that nothing reads."""
+        """Remove a view, and everything that only it used; or an input that nothing reads. What was stored of it goes too."""
         if name in self._inputs:
             found = self._inputs[name]
-            self._forget(found, "input")
+            self.forget(found, "input")
             found.release()
             del self._inputs[name]
             if self._session is not None:
@@ -358,17 +404,19 @@ class Engine:
                 self._session.append(Closed(self._epoch, arrangements={name: None}))
             return
         view = self.view(name)
-        self._forget(view, "view")
+        self.forget(view, "view")
         held = self.bytes
         view.release()
         self._coordinator.remove(view.flow)
         self._catalog.release(view.flow)
         del self._views[name]
+        if view.publication is not None:
+            view.publication.withdraw()
         if held - self.bytes >= 8 * memory.BULK:
             gc.collect()  # a dataflow's nodes refer to each other
             memory.give_back()
 
-    def _forget(self, what: Input | View, kind: str) -> None:
+    def forget(self, what: Input | View, kind: str) -> None:
         """Take an input or a view out of the catalog, if nobody reads it."""
         entry = next(e for e in self._catalog.entries if e.source is what)
         if entry.readers:
@@ -390,6 +438,7 @@ class Engine:
         """The names of all views."""
         return tuple(self._views)
 
+    @guarded
     def hold(self, what: Input | View, at: int | None = None) -> Held:
         """Keep every time from `at` on (the last closed epoch, where left out) readable until the hold is released."""
         if what.is_stream:
@@ -400,6 +449,7 @@ class Engine:
             raise IncorrectError(f"{what.name!r} can be held from time {since} on, not from {epoch}")
         return Held(Hold(what.trace, lambda: ((epoch,),)), epoch)
 
+    @guarded
     def arrangements(self) -> list[ArrangementInfo]:
         """Every shared arrangement, with its size and its readers."""
         found = []
@@ -414,6 +464,7 @@ class Engine:
             )  # fmt: skip
         return found
 
+    @guarded
     def idle(self, fuel: int = 1 << 20) -> bool:
         """Spend some work on merging and compaction; whether there is more to do. For when nothing else is."""
         return any([trace.idle(fuel) for trace in self._traces()])
@@ -429,8 +480,14 @@ class Engine:
             traces |= {id(trace): trace for trace in flow.traces}
         return list(traces.values())
 
+    @guarded
     def close(self) -> None:
-        """Drop every view, make every closed epoch durable if there is a storage, and stop the threads."""
+        """Stop what feeds the engine, drop every view, make every closed epoch durable if there is a storage, and stop the
+        threads.
+        """
+        for callback in self.on_close:
+            callback()
+        self.on_close.clear()
         for view in reversed(list(self._views.values())):
             view.release()
         for flow in reversed(list(self._coordinator.flows)):
@@ -440,7 +497,7 @@ class Engine:
         if self._session is not None:
             self._session.close()
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

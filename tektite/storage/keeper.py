@@ -15,10 +15,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+
+import pyarrow as pa
 
 from tektite.dictionary import START, Dictionary, Mark
 from tektite.errors import ConflictError, FaultError, TektiteError
@@ -26,7 +29,7 @@ from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Shape, Texts, writ
 from tektite.storage.cleaning import outdated
 from tektite.storage.compaction import due, merged
 from tektite.storage.files import Files
-from tektite.storage.manifest import Change, Live, Manifest
+from tektite.storage.manifest import Change, Live, Manifest, State
 from tektite.times import Frontier
 from tektite.trace.batch import Batch
 
@@ -39,15 +42,29 @@ _RETRY = (0.05, 5.0)
 """Seconds to wait after the first failure, and at most: the waiting time doubles."""
 
 
+Rewrite = Callable[[State], tuple[list[Live], list[FileInfo]]]
+
+
 @dataclass
 class Closed:
     """What one closing of epochs changed: everything in it becomes durable together."""
 
     epoch: int
     rows: list[Rows] = field(default_factory=list)
+    files: list[FileInfo] = field(default_factory=list)
+    """Files that others have written already, durably."""
+    rewrite: Rewrite | None = None
+    """Writes stored sections anew: given the newest version, the sections to replace and the files that replace them."""
+    known: tuple[Mark, Mark] | None = None
+    """The texts that were added to the dictionary between these marks are in `files`."""
     arrangements: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     lows: dict[str, int] = field(default_factory=dict)
     positions: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+
+    @property
+    def alone(self) -> bool:
+        """Whether it has to be a version of its own."""
+        return bool(self.files) or self.rewrite is not None or None in self.arrangements.values()
 
     @property
     def bytes(self) -> int:
@@ -196,9 +213,10 @@ class Keeper:
 
     def _take(self) -> list[Closed]:
         """The epochs for the next version: all that wait. One that drops an arrangement goes alone, since the name may be
-        taken again behind it.
+        taken again behind it; one that adds whole files too, since what follows it may be merged with them;
+        and one that writes sections anew, since they must not change meanwhile.
         """
-        alone = next((n for n, closed in enumerate(self._queue) if None in closed.arrangements.values()), None)
+        alone = next((n for n, closed in enumerate(self._queue) if closed.alone), None)
         count = len(self._queue) if alone is None else max(alone, 1)
         taken, self._queue = self._queue[:count], self._queue[count:]
         return taken
@@ -235,10 +253,16 @@ class Keeper:
             change.arrangements |= closed.arrangements
             change.lows |= closed.lows
             change.positions |= closed.positions
+            change.add += closed.files
             for rows in closed.rows:
                 fresh.setdefault((rows.arrangement, rows.shard, rows.shape), []).append(rows.batch)
+            if closed.rewrite is not None:
+                removed, written = closed.rewrite(self.manifest.state)
+                change.remove += removed
+                change.add += written
         merging = self._merging
-        if merging is not None and (self._closing or merging.result.done()):
+        rewritten = any(closed.rewrite is not None for closed in attempt.taken)
+        if merging is not None and not rewritten and (self._closing or merging.result.done()):
             attempt.merging = merging
             self._replace(merging, change)
         sections: list[Rows | Texts] = []
@@ -247,6 +271,9 @@ class Keeper:
             if batch.n:
                 sections.append(Rows(arrangement, shard, shape, batch))
         texts, attempt.mark = self._dictionary.since(self._mark)
+        for known in [closed.known for closed in attempt.taken if closed.known is not None]:
+            first, second = (max(mark.texts - self._mark.texts, 0) for mark in known)
+            texts = pa.chunked_array([*texts.slice(0, first).chunks, *texts.slice(second).chunks], texts.type)
         if len(texts):
             sections.append(Texts(texts))
         epoch = self.manifest.state.epoch if change.epoch is None else change.epoch
