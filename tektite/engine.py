@@ -170,6 +170,13 @@ class Engine:
             session.append(Closed(self._epoch, arrangements={name: description}, lows={name: made.low}))
         return made
 
+    def transient_input(self, name: str, schema: Schema, key: Sequence[str] = (), semantics: str = "bag") -> Input:
+        """An input that a language needs for itself: no storage keeps it."""
+        keys = [schema.index(column) for column in key]
+        made = self.add_input(Input(self, name, schema, keys, semantics, False, True, self._epoch))
+        made.is_stored = False
+        return made
+
     def add_input(self, made: Input) -> Input:
         """Let queries find an input."""
         self._inputs[made.name] = made
@@ -233,7 +240,7 @@ class Engine:
         prepared = [(i, high, *i.prepare(high)) for i, high in targets.items()]
         closed = Closed(self._epoch, positions=found, known=known)
         for source, high, batches, later in prepared:
-            if session is not None:
+            if session is not None and source.is_stored:
                 closed.rows += source.stored(batches, high)
                 closed.files += source.adopted_files
                 closed.lows[source.name] = high
@@ -399,7 +406,7 @@ class Engine:
             self.forget(found, "input")
             found.release()
             del self._inputs[name]
-            if self._session is not None:
+            if self._session is not None and found.is_stored:
                 self._session.unclaimed.pop(name, None)
                 self._session.append(Closed(self._epoch, arrangements={name: None}))
             return
@@ -450,10 +457,12 @@ class Engine:
         return Held(Hold(what.trace, lambda: ((epoch,),)), epoch)
 
     @guarded
-    def arrangements(self) -> list[ArrangementInfo]:
-        """Every shared arrangement, with its size and its readers."""
+    def arrangements(self, of: Input | View | None = None) -> list[ArrangementInfo]:
+        """Every shared arrangement, with its size and its readers; or those of one input or view."""
         found = []
         for entry in self._catalog.entries:
+            if of is not None and entry.collection != of.operator.fingerprint:
+                continue
             trace = entry.trace
             since = min((t[0] for t in trace.since()), default=entry.source.low)
             found.append(

@@ -72,6 +72,8 @@ class Input(Collection):
     """
 
     first = 0
+    is_stored = True
+    """Whether a storage keeps it; what a language needs for itself is made anew each time."""
     engine: Engine
     failure: TektiteError | None = None
     flow = None

@@ -163,25 +163,31 @@ class Accumulate:
         self.diffs = 1
         self.kinds: list[tuple[Any, ...]] = []
         spec: list[int] = [len(key), *key]
-        floats: dict[int, tuple[int, int]] = {}
+        counts: dict[int, int] = {}
+        sums: dict[int, int] = {}
+        floats: dict[int, int] = {}
         for aggregate in aggregates:
             if aggregate.column is None:
                 self.kinds.append(("count", 0))
-            elif aggregate.kind == "count":
-                spec += [COUNT_PRESENT, aggregate.column]
-                self.kinds.append(("count", self.diffs))
+                continue
+            column = aggregate.column
+            # each column is counted and summed once, however many aggregates are taken of it
+            if column not in counts:
+                spec += [COUNT_PRESENT, column]
+                counts[column] = self.diffs
                 self.diffs += 1
-            elif schema.types[aggregate.column] == Float:
-                if aggregate.column not in floats:
-                    spec += [COUNT_PRESENT, aggregate.column]
-                    floats[aggregate.column] = (self.diffs, len(floats))
-                    self.diffs += 1
-                self.kinds.append((f"{aggregate.kind} of floats", *floats[aggregate.column]))
+            if aggregate.kind == "count":
+                self.kinds.append(("count", counts[column]))
+            elif schema.types[column] == Float:
+                floats.setdefault(column, len(floats))
+                self.kinds.append((f"{aggregate.kind} of floats", counts[column], floats[column]))
             else:
-                spec += [COUNT_PRESENT, aggregate.column, SUM_INT, aggregate.column]
-                digits = getattr(schema.types[aggregate.column], "scale", 0)
-                self.kinds.append((aggregate.kind, self.diffs, self.diffs + 1, digits))
-                self.diffs += 3
+                if column not in sums:
+                    spec += [SUM_INT, column]
+                    sums[column] = self.diffs
+                    self.diffs += 2
+                digits = getattr(schema.types[column], "scale", 0)
+                self.kinds.append((aggregate.kind, counts[column], sums[column], digits))
         self.spec = np.array(spec, np.int64)
         self.keys = len(key)
         self.floats = np.array([*floats], np.int64)

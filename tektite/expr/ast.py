@@ -184,6 +184,22 @@ class Expr:
         """-1, 0 or 1, as an Int. A NaN counts as greater than zero."""
         return Expr("sign", (self,))
 
+    def sqrt(self) -> Expr:
+        """The square root; NULL of what has none."""
+        return Expr("sqrt", (self,))
+
+    def ln(self) -> Expr:
+        """The natural logarithm; NULL of what has none."""
+        return Expr("ln", (self,))
+
+    def exp(self) -> Expr:
+        """The exponential."""
+        return Expr("exp", (self,))
+
+    def power(self, exponent: Expr | Scalar) -> Expr:
+        """Raised to a power, as a Float; NULL where that is no number."""
+        return Expr("power", (self, lift(exponent)))
+
     # -- comparison and logic --------------------------------------------------------------------------------------
 
     def __eq__(self, other: Expr | Scalar) -> Expr:  # type: ignore[override]
@@ -317,6 +333,22 @@ class Expr:
     def reverse(self) -> Expr:
         """The characters from last to first."""
         return Expr("reverse", (self,))
+
+    def lpad(self, length: Expr | int, fill: Expr | str = " ") -> Expr:
+        """Filled up at the start, or cut at the end, to a length."""
+        return Expr("lpad", (self, lift(length), lift(fill)))
+
+    def rpad(self, length: Expr | int, fill: Expr | str = " ") -> Expr:
+        """Filled up, or cut, at the end to a length."""
+        return Expr("rpad", (self, lift(length), lift(fill)))
+
+    def matches(self, pattern: str) -> Expr:
+        """Whether a regular expression (RE2) is found in the text."""
+        return Expr("matches", (self,), (pattern,))
+
+    def like_text(self, pattern: Expr) -> Expr:
+        """SQL's LIKE with a pattern that differs from row to row."""
+        return Expr("like_text", (self, lift(pattern)))
 
     def repeat(self, times: Expr | int) -> Expr:
         """The text so many times in a row; empty if that is negative."""
