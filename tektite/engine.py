@@ -208,38 +208,59 @@ class Engine:
         only the changes of the result are of interest: it is not kept, and cannot be read as a snapshot. `on_change`
         is called after each sweep with a table of the changes (data columns, `time`, `diff`), the first answer included.
         """
+        (view,) = self.install_together({name: collection}, {name: key}, keep, on_change)
+        return view
+
+    def install_together(
+        self,
+        collections: Mapping[str, Collection],
+        keys: Mapping[str, str | Sequence[str]] | None = None,
+        keep: bool = True,
+        on_change: Callable[[pa.Table], None] | None = None,
+    ) -> list[View]:
+        """Views of several collections by one dataflow, in which what they have in common is computed once."""
+        for name, collection in collections.items():
+            self._check_installable(name, collection)
+        flow = self._catalog.new_flow(", ".join(collections))
+        views: list[View] = []
+        try:
+            roots = [collection.operator for collection in collections.values()]
+            renderer = Renderer(flow, Scribe(self._catalog, flow), self.dictionary, *roots)
+            arranged = []
+            for name, collection in collections.items():
+                operator = collection.operator
+                lead = collection._columns((keys or {}).get(name, ()))
+                lead = lead or renderer.any_order(operator, len(operator.schema.names))[:1]
+                arranged.append(renderer.arranged(operator, lead, None))
+            flow.settle_start()
+            for (name, collection), found in zip(collections.items(), arranged, strict=True):
+                view = View(self, name, collection.operator, flow, found, keep)
+                views.append(view)
+                if on_change is not None:
+                    view.call_on_change(on_change, Changes(view, history=True))
+        except BaseException:
+            flow.drop()
+            self._catalog.release(flow)
+            raise
+        for view in views:
+            self._views[view.name] = view
+            names = tuple(view.schema.names[c] for c in view.columns)
+            self._catalog.add(
+                Entry(view.name, view.operator.fingerprint, view, view.trace, view.columns, names, view.sharded_by, None)
+            )
+        self._coordinator.add(flow)
+        self._coordinator.run()
+        return views
+
+    def _check_installable(self, name: str, collection: Collection) -> None:
         self._check_name(name)
         if not isinstance(collection, Collection):
             raise IncorrectError(f"install {name!r} needs a collection, not {type(collection).__name__}")
         if getattr(collection, "engine", self) is not self:
             raise IncorrectError(f"install {name!r}: the collection belongs to another engine")
-        operator = collection.operator
-        if operator.loop is not None:
-            raise IncorrectError(
-                f"install {name!r}: the collection belongs to loop {operator.loop.name!r}; leave it first"
-            )
-        keys = collection._columns(key)
-        flow = self._catalog.new_flow(name)
-        try:
-            renderer = Renderer(flow, Scribe(self._catalog, flow), self.dictionary, operator)
-            lead = keys or renderer.any_order(operator, len(operator.schema.names))[:1]
-            arranged = renderer.arranged(operator, lead, None)
-            flow.settle_start()
-            view = View(self, name, operator, flow, arranged, keep)
-            if on_change is not None:
-                view.call_on_change(on_change, Changes(view, history=True))
-        except BaseException:
-            flow.drop()
-            self._catalog.release(flow)
-            raise
-        self._views[name] = view
-        names = tuple(operator.schema.names[c] for c in view.columns)
-        self._catalog.add(
-            Entry(name, view.operator.fingerprint, view, view.trace, view.columns, names, view.sharded_by, None)
-        )
-        self._coordinator.add(flow)
-        self._coordinator.run()
-        return view
+        loop = collection.operator.loop
+        if loop is not None:
+            raise IncorrectError(f"install {name!r}: the collection belongs to loop {loop.name!r}; leave it first")
 
     def drop(self, name: str) -> None:
         """Remove a view, and everything that only it used; or an input that nothing reads."""
@@ -253,9 +274,10 @@ class Engine:
         self._forget(view, "view")
         held = self.bytes
         view.release()
-        self._coordinator.remove(view.flow)
-        self._catalog.release(view.flow)
         del self._views[name]
+        if all(other.flow is not view.flow for other in self._views.values()):
+            self._coordinator.remove(view.flow)
+            self._catalog.release(view.flow)
         if held - self.bytes >= 8 * memory.BULK:
             gc.collect()  # a dataflow's nodes refer to each other
             memory.give_back()
@@ -281,6 +303,11 @@ class Engine:
     def views(self) -> tuple[str, ...]:
         """The names of all views."""
         return tuple(self._views)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of all inputs."""
+        return tuple(self._inputs)
 
     def hold(self, what: Input | View, at: int | None = None) -> Held:
         """Keep every time from `at` on (the last closed epoch, where left out) readable until the hold is released."""

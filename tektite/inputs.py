@@ -105,6 +105,18 @@ class Input(Collection):
         """
         self._write(data, time, 1, "insert")
 
+    def begin_with(self, data: Any) -> None:
+        """Rows that a new input holds from the start, as if the last closed epoch had brought them: a query that is
+        installed next answers with them at once. Before any epoch has closed they wait for the first one to close.
+        """
+        if self.trace.rows or self._pending:
+            raise ConflictError(f"input {self.name!r} has begun already")
+        self.low = max(self.low - 1, 0)
+        self.insert(data)
+        high = self.engine.epoch
+        if high > self.low:
+            self.commit(high, *self.prepare(high))
+
     def remove(self, data: Any, *, time: int | None = None) -> None:
         """Take rows away. In an upsert input the key columns alone decide, and `data` may hold only those."""
         self._write(data, time, -1, "remove")

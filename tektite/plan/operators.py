@@ -18,11 +18,14 @@ from tektite.schema import Schema
 
 @dataclass(eq=False, frozen=True)
 class Loop:
-    """A scope to iterate in. `parent` is the loop around it; `limit` the rounds after which it counts as failed."""
+    """A scope to iterate in. `parent` is the loop around it; `limit` the rounds after which it counts as failed. What leaves
+    a `shared` one is arranged together, so that one dataflow runs it for all who read any of it.
+    """
 
     name: str
     limit: int
     parent: Loop | None = None
+    shared: bool = False
     variables: list[Variable] = field(default_factory=list)
     definitions: dict[Variable, Operator] = field(default_factory=dict)
     leaves: list[Leave] = field(default_factory=list)
@@ -82,10 +85,12 @@ class Operator:
         return (id(self),)
 
 
-def count_uses(root: Operator) -> dict[Operator, int]:
-    """How many operators, loops included, take each operator of a plan as an input."""
-    uses: dict[Operator, int] = {root: 1}
-    waiting: list[Operator] = [root]
+def count_uses(*roots: Operator) -> dict[Operator, int]:
+    """How many operators, loops included, take each operator of some plans as an input."""
+    uses: dict[Operator, int] = {}
+    for root in roots:
+        uses[root] = uses.get(root, 0) + 1
+    waiting: list[Operator] = list(uses)
     loops: set[Loop] = set()
     while waiting:
         operator = waiting.pop()
@@ -122,6 +127,16 @@ class Read(Operator):
 
     def parameters(self) -> tuple[Any, ...]:
         return (id(self.readable),)
+
+
+@dataclass(eq=False, frozen=True)
+class Rows(Operator):
+    """Rows that are there from the start and stay: `words` is an array of columns x rows."""
+
+    words: Any
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.words.shape, self.words.tobytes())
 
 
 @dataclass(eq=False, frozen=True)
@@ -189,10 +204,13 @@ class Negate(Operator):
 
 @dataclass(eq=False, frozen=True)
 class Arrange(Operator):
-    """The same collection, kept as an arrangement by the key columns and shared through the catalog."""
+    """The same collection, kept as an arrangement by the key columns and shared through the catalog; `title` is what people
+    call it.
+    """
 
     input: Operator
     key: tuple[int, ...]
+    title: str | None = None
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -347,6 +365,7 @@ class Leave(Operator):
 
     inner: Operator
     of: Loop
+    title: str | None = None
 
     @cached_property
     def loop(self) -> Loop | None:
