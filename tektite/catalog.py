@@ -62,7 +62,9 @@ class Fixed:
         self.name = name
         width = len(columns)
         self.trace = Trace(width, 1, 1, shards, "default")
-        self.hold = Hold(self.trace, last_closed(self))  # before anything is minted: a trace that nobody holds keeps nothing
+        self.hold = Hold(
+            self.trace, last_closed(self)
+        )  # before anything is minted: a trace that nobody holds keeps nothing
         rows = operator.words.shape[1]
         times = np.zeros((1, rows), np.int64)
         chunk = Chunk.of_array(np.ascontiguousarray(np.vstack([operator.words[list(columns)], times, times + 1])))
@@ -135,7 +137,9 @@ class Catalog:
                 siblings = []
                 renderer.adopt(inner, scribe.note(known))
             if known is None and isinstance(inner, plan.AtLeast | plan.Aggregate | plan.First | plan.Reduce):
-                made = [(name, inner, renderer.arranged(inner, lead, sharded_by, key))]  # its own output, if that serves
+                made = [
+                    (name, inner, renderer.arranged(inner, lead, sharded_by, key))
+                ]  # its own output, if that serves
             else:
                 made = [(name, inner, renderer.arrange_anew(inner, lead, key if sharded_by is None else sharded_by))]
             # A loop is run once for all that leave it.
@@ -148,9 +152,9 @@ class Catalog:
             raise
         flow.settle_start()
         for title, what, arranged in made:
-            columns = tuple(what.schema.names[c] for c in arranged.columns)
+            shown = tuple(what.schema.names[c] for c in arranged.columns)
             self.entries.append(
-                Entry(title, what.fingerprint, flow, arranged.trace, arranged.columns, columns, arranged.sharded_by, flow,
+                Entry(title, what.fingerprint, flow, arranged.trace, arranged.columns, shown, arranged.sharded_by, flow,
                       Hold(arranged.trace, last_closed(flow)))
             )  # fmt: skip
         entry = self.entries[-len(made)]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tektite import __version__
+from tektite.datalog.command import datalog
 
 app = typer.Typer(
     name="tektite",
@@ -38,6 +39,9 @@ def warm() -> None:
 
     ensure_compiled()
     typer.echo("all kernels are compiled")
+
+
+app.command("datalog")(datalog)
 
 
 def main() -> None:

@@ -9,8 +9,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from tektite.catalog import Catalog, Entry, Scribe
+from tektite.catalog import Catalog, Entry, Scribe, fingerprint
 from tektite.collection import Collection
+from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Outbox
 from tektite.dictionary import Dictionary
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
@@ -246,7 +247,9 @@ class Engine:
             self._views[view.name] = view
             names = tuple(view.schema.names[c] for c in view.columns)
             self._catalog.add(
-                Entry(view.name, view.operator.fingerprint, view, view.trace, view.columns, names, view.sharded_by, None)
+                Entry(
+                    view.name, view.operator.fingerprint, view, view.trace, view.columns, names, view.sharded_by, None
+                )
             )
         self._coordinator.add(flow)
         self._coordinator.run()
@@ -319,6 +322,13 @@ class Engine:
             raise IncorrectError(f"{what.name!r} can be held from time {since} on, not from {epoch}")
         return Held(Hold(what.trace, lambda: ((epoch,),)), epoch)
 
+    def keep(self, collection: Collection, by: str | Sequence[str]) -> Kept:
+        """Keep an arrangement of a collection, whether or not a view reads it, until it is released."""
+        reader = self._catalog.new_flow(f"kept by {by}")
+        lead = collection._columns(by)
+        Scribe(self._catalog, reader).arrangement(collection.operator, lead, None, len(lead))
+        return Kept(self._catalog, reader)
+
     def arrangements(self) -> list[ArrangementInfo]:
         """Every shared arrangement, with its size and its readers."""
         found = []
@@ -332,6 +342,11 @@ class Engine:
                 )
             )  # fmt: skip
         return found
+
+    def is_arranged(self, collection: Collection) -> bool:
+        """Whether somebody keeps an arrangement of the collection that can be read as it is."""
+        found = fingerprint(collection.operator)
+        return any(entry.collection == found and entry.usable for entry in self._catalog.entries)
 
     def idle(self, fuel: int = 1 << 20) -> bool:
         """Spend some work on merging and compaction; whether there is more to do. For when nothing else is."""
@@ -378,6 +393,18 @@ def named(where: Mapping[str, T], name: str, kind: str) -> T:
     if name not in where:
         raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(map(repr, where)) or 'none'}")
     return where[name]
+
+
+class Kept:
+    """An arrangement that is kept though no view may read it, until `release`."""
+
+    def __init__(self, catalog: Catalog, reader: Dataflow) -> None:
+        self._catalog = catalog
+        self._reader = reader
+
+    def release(self) -> None:
+        """Let it go with the last view that reads it."""
+        self._catalog.release(self._reader)
 
 
 class Held:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from tektite import engine
 from tektite.collection import ROUND_LIMIT
+from tektite.types import Int, Type
 
 if TYPE_CHECKING:
+    from tektite.datalog.attributes import Attribute
     from tektite.datalog.program import Program
+    from tektite.datalog.query import Query
     from tektite.datalog.store import Store
     from tektite.views import View
 
@@ -18,6 +22,10 @@ class Engine(engine.Engine):
     __doc__ = engine.Engine.__doc__
 
     _rules: Store | None = None
+
+    @cached_property
+    def _attributes(self) -> dict[str, Attribute]:
+        return {}
 
     def _store(self) -> Store:
         if self._rules is None:
@@ -48,6 +56,65 @@ class Engine(engine.Engine):
         from tektite.datalog.program import register
 
         return register(self._store(), text, source, rounds, share)
+
+    def query(
+        self, text: str, arguments: Mapping[str, Any] | None = None, /, *, strategy: str = "auto", **named: Any
+    ) -> Query:
+        """Maintain the answer of a goal, `tc("david", ?)`, or of a query `[:find ?b :in ?a :where [?a :knows ?b]]`.
+
+        Parameters (`$x` in a goal, `:in` in a query) get their first values by name, and further ones by `insert` and
+        `remove` of what is returned. `strategy` is goal (derive what the arguments ask for), full (derive everything the rules
+        say) or auto; the answer's `explain` says what was chosen, and why.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> _ = engine.datalog('[(friend ?a ?b) [?a :knows ?b]] [(friend ?a ?b) [?b :knows ?a]]')
+        >>> knows = engine.attribute("knows", tk.Int)
+        >>> engine.transact([(1, "knows", 2), (3, "knows", 1)])
+        >>> _ = engine.advance()
+        >>> sorted(engine.query("[:find ?b :in ?a :where (friend ?a ?b)]", a=1).rows())
+        [(2,), (3,)]
+        """
+        from tektite.datalog.query import ask
+
+        return ask(self._store(), text, {**(arguments or {}), **named}, strategy)
+
+    def attribute(
+        self,
+        name: str,
+        value: Type | None = None,
+        *,
+        cardinality: str | None = None,
+        semantics: str | None = None,
+        entity: Type = Int,
+    ) -> Attribute:
+        """Declare an attribute of entities, kept by entity and by value; without a value type it is a property they have.
+
+        What a fact means that is written twice is said by `cardinality` (one or many), or by `semantics`: raw, distinct (as
+        which attributes count where nothing is said), cardinality-one, last-write-wins or cardinality-many.
+        """
+        from tektite.datalog.attributes import declare
+
+        made = declare(self, name, value, cardinality, semantics, entity)
+        self._attributes[made.name] = made
+        return made
+
+    def transact(self, facts: Any) -> None:
+        """Write facts of attributes, `[(1, "knows", 2), ("retract", 1, "knows", 3)]` or as EDN; they count when the epoch
+        closes. If one is wrong, none is written.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> _ = engine.attribute("name", tk.String), engine.attribute("bot?")
+        >>> engine.transact('[1 :name "ann"] [2 :name "bob"] [2 :bot?]')
+        >>> _ = engine.advance()
+        >>> engine.query("[:find ?name :where [?e :name ?name] (not [?e :bot?])]").rows()
+        [('ann',)]
+        """
+        from tektite.datalog.attributes import transact
+
+        known = {name: found for name, found in self._attributes.items() if name in self.tables}
+        transact(known, facts)
 
     def view(self, name: str) -> View:
         """A view by its name; a predicate that rules were registered for is built if nobody has asked for it yet."""

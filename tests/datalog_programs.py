@@ -31,7 +31,9 @@ class RandomProgram:
                     continue
                 self.rules.append(self.rule(name, below, below))
                 for _ in range(self.rng.randint(0, 2)):
-                    plain = [other for other in own if not any(f"{other}(" in r and self.is_aggregate(r) for r in self.rules)]
+                    plain = [
+                        other for other in own if not any(f"{other}(" in r and self.is_aggregate(r) for r in self.rules)
+                    ]
                     self.rules.append(self.rule(name, below + plain * 2, below))
             self.predicates += own
             below = below + own
@@ -67,7 +69,9 @@ class RandomProgram:
             literals.append(f"{new} = ({rng.choice(variables)} + {rng.choice(variables)} * 2) % 5")
             variables.append(new)
         if rng.random() < 0.3:
-            literals.append(f"{rng.choice(variables)} {rng.choice(['<', '<=', '!=', '=', '>'])} {rng.choice([*variables, '2'])}")
+            literals.append(
+                f"{rng.choice(variables)} {rng.choice(['<', '<=', '!=', '=', '>'])} {rng.choice([*variables, '2'])}"
+            )
         if rng.random() < 0.4:
             name = rng.choice(below)
             terms = [rng.choice([*variables, "_", "1"]) for _ in range(self.arity[name])]
@@ -94,7 +98,9 @@ class RandomProgram:
 
     def rule(self, head: str, positive: list[str], below: list[str]) -> str:
         literals, variables = self.body(positive, below)
-        terms = [self.rng.choice([*variables, *variables, str(self.rng.choice(VALUES))]) for _ in range(self.arity[head])]
+        terms = [
+            self.rng.choice([*variables, *variables, str(self.rng.choice(VALUES))]) for _ in range(self.arity[head])
+        ]
         if self.rng.random() < 0.15:
             terms[0] = f"({terms[0]} + 1) % 5"
         return f"{head}({', '.join(terms)}) :- {', '.join(literals)}."

@@ -15,7 +15,14 @@ from tektite.datalog import ir
 
 Facts = dict[str, set[tuple[Any, ...]]]
 Binding = dict[ir.Variable, Any]
-COMPARE = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+COMPARE = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def evaluate(text: ir.Text, given: Mapping[str, set[tuple[Any, ...]]]) -> Facts:

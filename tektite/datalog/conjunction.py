@@ -58,7 +58,7 @@ class Body:
         """The bindings of the wanted variables, each as often as the body holds for them."""
         self.wanted = set(wanted) | {v for a in self.negations for v in names(ir.named(ir.literal_variables(a)))}
         self.wanted |= {v for lookup in self.lookups for v in names(ir.literal_variables(lookup))}
-        parts = self._parts([self._clause(a) for a in self.rule.body if isinstance(a, ir.Atom)])
+        parts = self._parts([self._visible(self._clause(a), a) for a in self.rule.body if isinstance(a, ir.Atom)])
         self._connect(parts)
         while len(parts) > 1:
             parts[:2] = [self._multiplied(parts[0], parts[1])]
@@ -87,13 +87,28 @@ class Body:
                 found.append(terms.literal(term.value, type))
         return collection, found
 
+    def _visible(self, clause: Clause, atom: ir.Atom) -> Clause:
+        """A clause with a variable at least: one that is anonymous, or one that stands for an atom of constants alone."""
+        collection, found = clause
+        if any(isinstance(term, str) for term in found):
+            return clause
+        for at, term in enumerate(atom.terms):
+            if isinstance(term, ir.Variable):
+                return collection, [term.name if i == at else other for i, other in enumerate(found)]
+        for name, term in zip(collection.schema.names, found, strict=True):
+            assert isinstance(term, Expr)
+            collection = collection.filter(col(name) == term)
+        return collection.select(**{f"holds {atom}": 1}), [f"holds {atom}"]
+
     def _parts(self, clauses: list[Clause]) -> list[Part]:
         """Clauses grouped by the variables that connect them, in the order they are written in."""
         parts: list[Part] = []
         for clause in clauses:
             variables = {term for term in clause[1] if isinstance(term, str)}
             near = [part for part in parts if part.variables & variables]
-            made = Part([c for part in near for c in part.clauses] + [clause], variables.union(*(p.variables for p in near)))
+            made = Part(
+                [c for part in near for c in part.clauses] + [clause], variables.union(*(p.variables for p in near))
+            )
             parts = [part for part in parts if part not in near] + [made]
         order = {id(clause): at for at, clause in enumerate(clauses)}
         return sorted(parts, key=lambda part: min(order[id(clause)] for clause in part.clauses))
@@ -174,17 +189,21 @@ class Body:
         """A part with one more variable: what a predicate has for some others, or a default."""
         *keys, value = lookup.atom.terms
         assert isinstance(value, ir.Variable)
+        name = value.name
+        while name in part.variables:  # an equation has computed it already: then both must agree
+            name += "'"
         rows = self._complete(part, sorted(part.variables))
         table = self.relation(lookup.atom.predicate)
         columns = table.schema.names
         on = {f"__key_{at}": terms.expression(key, self.types) for at, key in enumerate(keys)}
         mine = rows.with_columns(**on)
-        theirs = table.select(**{key: col(columns[at]) for at, key in enumerate(on)}, **{value.name: col(columns[-1])})
-        there = mine.join(theirs, on=list(on)).select(*rows.schema.names, value.name)
+        theirs = table.select(**{key: col(columns[at]) for at, key in enumerate(on)}, **{name: col(columns[-1])})
+        there = mine.join(theirs, on=list(on)).select(*rows.schema.names, name)
         missing = mine.join(theirs.select(*on), on=list(on), how="anti")
         default = terms.literal(lookup.default.value, table.schema.types[-1])
-        made = there.concat(missing.select(*rows.schema.names, **{value.name: default}))
-        return Part([(made, made.schema.names)], set(made.schema.names))
+        made = there.concat(missing.select(*rows.schema.names, **{name: default}))
+        tests = [] if name == value.name else [col(name) == col(value.name)]
+        return Part([(made, made.schema.names)], set(made.schema.names), tests)
 
 
 def names(variables: Iterable[ir.Variable]) -> set[str]:

@@ -125,5 +125,5 @@ def show(form: Form) -> str:
         case Scalar():
             return f'"{form.value}"' if isinstance(form.value, str) else str(form.value).lower()
         case Group():
-            opening, closing = {"list": "()", "vector": "[]", "map": "{}"}[form.kind]
+            opening, closing = {"list": ("(", ")"), "vector": ("[", "]"), "map": ("{", "}")}[form.kind]
             return opening + " ".join(map(show, form.items)) + closing

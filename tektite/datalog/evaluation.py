@@ -151,7 +151,7 @@ class Evaluation:
         types = self.inference.variables(rule)
         try:
             if rule.aggregates and not plainly:
-                return self.aggregated(rule, types, schema, as_sets=True)
+                return self.aggregated([rule], schema, as_sets=True)
             shown = [term.of if isinstance(term, ir.Aggregate) else term for term in rule.terms]
             wanted = sorted(names(v for term in shown for v in ir.variables(term)))
             bindings = Body(rule, types, self.relation, self.unit).bindings(wanted)
@@ -161,15 +161,20 @@ class Evaluation:
         except IncorrectError as error:
             raise located(error, rule) from None
 
-    def aggregated(self, rule: ir.Rule, types: Mapping[ir.Variable, Type], schema: Schema, as_sets: bool) -> Collection:
-        """The groups of a rule's bindings by the plain terms of its head, aggregated. With `as_sets`, bags count as sets."""
+    def aggregated(self, rules: Sequence[ir.Rule], schema: Schema, as_sets: bool) -> Collection:
+        """The groups of the bindings of rules with one head, by its plain terms, aggregated. With `as_sets`, bags count as
+        sets.
+        """
         relation = (lambda name: as_set(self.relation(name))) if as_sets else self.relation
-        wanted = sorted(names(v for term in rule.terms for v in ir.variables(term)))
-        bindings = Body(rule, types, relation, self.unit).bindings(wanted)
+        head = rules[0]
+        types = self.inference.variables(head)
+        wanted = sorted(names(v for term in head.terms for v in ir.variables(term)))
+        each = [Body(rule, self.inference.variables(rule), relation, self.unit).bindings(wanted) for rule in rules]
+        bindings = each[0].concat(*each[1:]) if len(each) > 1 else each[0]
         outputs: dict[str, Expr] = {}
         taken: dict[str, aggregates.Aggregate] = {}
         keys: list[str] = []
-        for name, term, type in zip(schema.names, rule.terms, schema.types, strict=True):
+        for name, term, type in zip(schema.names, head.terms, schema.types, strict=True):
             if not isinstance(term, ir.Aggregate):
                 outputs[name] = output(term, type, types)
                 keys.append(name)
@@ -182,9 +187,9 @@ class Evaluation:
         if not outputs:
             outputs["all"] = col(bindings.schema.names[0])
         grouped = project(bindings, outputs)
-        shown = [term.of if isinstance(term, ir.Aggregate) else term for term in rule.terms]
-        for name, term in zip(schema.names, shown, strict=True):
-            if terms.may_fail(term):
+        shown = [term.of if isinstance(term, ir.Aggregate) else term for term in head.terms]
+        for name, operand in zip(schema.names, shown, strict=True):
+            if terms.may_fail(operand):
                 column = name if name in outputs else f"of {name}"
                 grouped = grouped.filter(col(column).is_not_null())
         return grouped.group_by(keys).agg(**taken).select(*schema.names)
@@ -215,7 +220,7 @@ class Evaluation:
             variables = {}
             for predicate, schema in schemas.items():
                 columns = {f"c{at}": type for at, type in enumerate(schema.types)}
-                variable = variables[predicate] = loop.variable(predicate, **columns)
+                variable = variables[predicate] = loop.variable(predicate, None, **columns)
                 every = variable.concat(*begun[predicate])
                 lead = looked_up_by(predicate, [rule for found in further.values() for rule in found], len(columns))
                 if predicate in improved:
@@ -230,8 +235,8 @@ class Evaluation:
             left = {predicate: loop.leave(self._inside[predicate], predicate) for predicate in component}
         self._inside.clear()
         for predicate, schema in schemas.items():
-            columns = left[predicate].schema.names
-            named = left[predicate].select(**{name: col(c) for name, c in zip(schema.names, columns, strict=True)})
+            inner = left[predicate].schema.names
+            named = left[predicate].select(**{name: col(c) for name, c in zip(schema.names, inner, strict=True)})
             self._finish(predicate, named, True)
 
 
@@ -290,9 +295,11 @@ def is_distinct(collection: Collection) -> bool:
                 operator = operator.inner
             case plan.Arrange():
                 operator = operator.input
-            case plan.Project() if len(operator.outputs) == len(operator.input.schema.names) and all(
-                o.op == "col" for o in operator.outputs
-            ) and len({o.params[0] for o in operator.outputs}) == len(operator.outputs):
+            case plan.Project() if (
+                len(operator.outputs) == len(operator.input.schema.names)
+                and all(o.op == "col" for o in operator.outputs)
+                and len({o.params[0] for o in operator.outputs}) == len(operator.outputs)
+            ):
                 operator = operator.input
             case _:
                 return False
@@ -325,18 +332,21 @@ def improvements(definitions: Definitions, component: tuple[str, ...]) -> dict[s
                 for at in rule.aggregates:
                     term = rule.terms[at]
                     assert isinstance(term, ir.Aggregate)
-                    if term.kind in ("min", "max") and len(rule.aggregates) == 1:
-                        if found.setdefault(predicate, (at, term.kind)) != (at, term.kind):
-                            raise IncorrectError(
-                                f"{rule.where()}: {term} in recursion, where another rule of {predicate!r} keeps "
-                                f"{found[predicate][1]} of column {found[predicate][0] + 1}: one predicate keeps one of them"
-                            )
+                    if term.kind not in ("min", "max") or len(rule.aggregates) > 1:
+                        continue
+                    if found.setdefault(predicate, (at, term.kind)) != (at, term.kind):
+                        raise IncorrectError(
+                            f"{rule.where()}: {term} in recursion, where another rule of {predicate!r} keeps "
+                            f"{found[predicate][1]} of column {found[predicate][0] + 1}: one predicate keeps one of them"
+                        )
     return found
 
 
 def grows(rule: ir.Rule) -> bool:
     """Whether a rule may make values that are not there yet."""
-    computed = [term for literal in rule.body if isinstance(literal, ir.Comparison) for term in (literal.left, literal.right)]
+    computed = [
+        term for literal in rule.body if isinstance(literal, ir.Comparison) for term in (literal.left, literal.right)
+    ]
     return any(isinstance(term, ir.Compute | ir.Aggregate) for term in (*rule.terms, *computed))
 
 

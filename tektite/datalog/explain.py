@@ -41,20 +41,14 @@ def describe(
 ) -> list[str]:
     """What there is to say of one predicate."""
     if name not in store.state.definitions.rules:
-        return ["stored; read where it lies"]
+        return [store.describe(name)]
     found = []
     if recursive:
         others = [other for other in component if other != name]
         found.append("recursive" + (f" with {', '.join(others)}" if others else ""))
-        found.append("in a loop; " + kept(store, name))
+        found.append("in a loop; " + store.describe(name))
     else:
-        found.append(kept(store, name))
+        found.append(store.describe(name))
     if name in improved:
         found.append(f"the {improved[name][1]} of column {improved[name][0] + 1} alone stays")
     return found
-
-
-def kept(store: Store, name: str) -> str:
-    """What the policy says of a predicate."""
-    policy = store.policy[name]
-    return ("kept once and shared" if policy.shared else "derived anew by each reader") + f", because {policy.why}"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tektite.datalog import ir, terms
-from tektite.errors import IncorrectError
+from tektite.errors import IncorrectError, TektiteError
 from tektite.types import Float, Int, Type
 
 Found = list[Type | None]
@@ -46,6 +46,19 @@ class Inference:
         changed = True
         while changed:
             changed = any([self._learn(rule) for rule in rules])
+        for rule in rules:
+            self._check_tests(rule)
+
+    def _check_tests(self, rule: ir.Rule) -> None:
+        types = self.variables(rule)
+        for literal in rule.body:
+            if isinstance(literal, ir.Comparison | ir.Condition) and all(
+                v in types for v in ir.literal_variables(literal)
+            ):
+                try:
+                    terms.check_test(literal, types)
+                except TektiteError as error:
+                    raise type(error)(f"{rule.where()}: {error}") from None
 
     def _check_arity(self, predicate: str, arity: int, where: str) -> None:
         if predicate not in self.columns:
@@ -151,7 +164,9 @@ def head_type(term: ir.HeadTerm, types: terms.Types, rule: ir.Rule) -> Type | No
     return Float if term.kind == "avg" and of is not None else of
 
 
-def column_names(predicate: str, arity: int, declared: ir.Declaration | None, rules: Sequence[ir.Rule]) -> tuple[str, ...]:
+def column_names(
+    predicate: str, arity: int, declared: ir.Declaration | None, rules: Sequence[ir.Rule]
+) -> tuple[str, ...]:
     """What a predicate's columns are called: as declared, or like the variables of its first rule that names them all."""
     if declared is not None:
         return tuple(name for name, _ in declared.columns)
@@ -164,5 +179,3 @@ def column_names(predicate: str, arity: int, declared: ir.Declaration | None, ru
         if len(set(names)) == len(names) and not all(isinstance(term, ir.Constant) for term in rule.terms):
             return tuple(names)
     return tuple(f"c{at}" for at in range(arity))
-
-

@@ -29,9 +29,10 @@ def check(
                     term = literal.terms[column]
                     if isinstance(term, ir.Constant):
                         raise wrong(rule, kind, f"the constant {term} stands for it")
-                    if isinstance(term, ir.Variable) and not term.anonymous:
-                        if values.setdefault(term, kind) != kind or uses(rule, term) > 1:
-                            raise wrong(rule, kind, f"{term} stands in two predicates")
+                    if not isinstance(term, ir.Variable) or term.anonymous:
+                        continue
+                    if values.setdefault(term, kind) != kind or uses(rule, term) > 1:
+                        raise wrong(rule, kind, f"{term} stands in two predicates")
             if values and any(other in component for other in reads(rule)):
                 follow(rule, values, improved.get(predicate))
 

@@ -69,7 +69,9 @@ class Normaliser:
             choices.append(found)
             count *= len(found)
             if count > ALTERNATIVES:
-                raise ir_error(rule, f"its alternatives multiply to more than {ALTERNATIVES} rules; name some as predicates")
+                raise ir_error(
+                    rule, f"its alternatives multiply to more than {ALTERNATIVES} rules; name some as predicates"
+                )
         return [tuple(literal for part in parts for literal in part) for parts in product(*choices)]
 
     def _once(self, body: tuple[ir.Literal, ...], rule: ir.Rule) -> tuple[ir.Literal, ...]:
@@ -80,8 +82,11 @@ class Normaliser:
                 outer = tuple(other for other in body if other is not literal)
                 outside = {*ir.body_variables(outer), *(v for term in rule.terms for v in ir.variables(term))}
                 seen = [set(ir.named(ir.body_variables(branch))) for branch in literal.branches]
-                shown = [v for v in ir.named(ir.literal_variables(literal))
-                         if (v in outside or all(v in s for s in seen)) and (literal.outer is None or v in literal.outer)]  # fmt: skip
+                shown = [
+                    v for v in ir.named(ir.literal_variables(literal)) if v in outside or all(v in s for s in seen)
+                ]
+                if literal.outer is not None:
+                    shown = [v for v in shown if v in literal.outer]
                 terms: tuple[ir.Term, ...] = tuple(shown) or (ir.Constant(1),)
                 name = f"{rule.predicate} or {self._number(f'{rule.predicate} or')}"
                 for branch in literal.branches:
@@ -142,7 +147,9 @@ class Normaliser:
         """An inner body, with the outer one's positive part before it if it cannot bind what it uses by itself."""
         if is_safe(inner, needed):
             return inner
-        positive = [literal for literal in outer if not isinstance(literal, ir.Negation | ir.Conjunction | ir.Disjunction)]
+        positive = [
+            literal for literal in outer if not isinstance(literal, ir.Negation | ir.Conjunction | ir.Disjunction)
+        ]
         bound = bound_by(positive)
         kept = [literal for literal in positive
                 if isinstance(literal, ir.Aggregation) or bound.issuperset(ir.literal_variables(literal))]  # fmt: skip

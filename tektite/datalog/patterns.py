@@ -97,7 +97,12 @@ class PatternReader:
     def rule(self, form: Group) -> ir.Rule:
         """`[(head ?a ?b) clause ...]`."""
         head, *clauses = form.items
-        if not isinstance(head, Group) or head.kind != "list" or not head.items or not isinstance(head.items[0], Symbol):
+        if (
+            not isinstance(head, Group)
+            or head.kind != "list"
+            or not head.items
+            or not isinstance(head.items[0], Symbol)
+        ):
             raise IncorrectError(f"{form.position}: a rule begins with its head, (name ?a ?b), not {show(head)}")
         name, *terms = head.items
         if not terms:
@@ -189,7 +194,9 @@ class PatternReader:
                 return self.fresh()
             if form.name.startswith("?") and len(form.name) > 1:
                 return ir.Variable(form.name[1:])
-            raise IncorrectError(f"{form.position}: expected a variable such as ?{form.name}, or a value; found {form.name}")
+            raise IncorrectError(
+                f"{form.position}: expected a variable such as ?{form.name}, or a value; found {form.name}"
+            )
         if isinstance(form, Scalar):
             return ir.Constant(form.value)
         if isinstance(form, Keyword):
@@ -259,7 +266,9 @@ class PatternReader:
             if name in TESTS and len(terms) == 2:
                 return ir.Condition(ir.Compute("contains", (terms[1], terms[0])), form.position)
             known = ", ".join([*COMPARISONS, *TESTS])
-            raise IncorrectError(f"{form.position}: there is no predicate {name!r} of {len(terms)} terms; there are: {known}")
+            raise IncorrectError(
+                f"{form.position}: there is no predicate {name!r} of {len(terms)} terms; there are: {known}"
+            )
         if len(form.items) != 2:
             raise IncorrectError(f"{form.position}: a function gives one value: [(+ ?x 1) ?y]")
         return ir.Comparison("=", self.term(form.items[1]), self._function(call, name, terms), form.position)

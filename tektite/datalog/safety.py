@@ -48,7 +48,9 @@ def check(rule: ir.Rule) -> None:
     for at, term in enumerate(rule.terms):
         for variable in ir.variables(term):
             if variable.anonymous:
-                raise IncorrectError(f"{rule.where()}: '_' in the head, at place {at + 1}, is no value; name a variable")
+                raise IncorrectError(
+                    f"{rule.where()}: '_' in the head, at place {at + 1}, is no value; name a variable"
+                )
             if variable not in bound:
                 raise unbound(rule, variable, "the head")
     for literal in rule.body:

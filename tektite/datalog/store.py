@@ -116,7 +116,9 @@ class Store:
         improved = {i.predicate: (i.column, i.kind) for i in text.improvements}
         for improvement in text.improvements:
             if improvement.predicate not in given:
-                raise NotFoundError(f"{improvement.position}: there is no rule for {improvement.predicate!r} in this text")
+                raise NotFoundError(
+                    f"{improvement.position}: there is no rule for {improvement.predicate!r} in this text"
+                )
         for predicate, rules in given.items():
             if predicate in self.engine.views and predicate not in state.registered:
                 raise ConflictError(f"{rules[0].where()}: there is a view named {predicate!r} already")
@@ -185,7 +187,9 @@ class Store:
         for name, types in (inputs or {}).items():
             known[name] = (types, f"the declaration of {name!r}")
         for name, declaration in state.definitions.declarations.items():
-            known.setdefault(name, (tuple(type for _, type in declaration.columns), f"its declaration ({declaration.position})"))
+            known.setdefault(
+                name, (tuple(type for _, type in declaration.columns), f"its declaration ({declaration.position})")
+            )
         inference = Inference(known)
         inference.run(rules)
         return inference
@@ -278,6 +282,23 @@ class Store:
         self.policy[predicate] = Kept(shared, why)
         return shared_collection(predicate, found) if shared else found
 
+    def is_kept(self, name: str) -> bool:
+        """Whether somebody has a predicate's facts maintained in full, so that reading them costs nothing more."""
+        found = None if self._evaluation is None else self._evaluation.collections.get(name)
+        if found is None:
+            return False
+        operator = found.operator
+        while isinstance(operator, plan.Project):
+            operator = operator.input
+        return isinstance(operator, plan.Arrange) and self.engine.is_arranged(found._new(operator))
+
+    def describe(self, name: str) -> str:
+        """What the policy says of a relation, for people."""
+        if name not in self.state.definitions.rules:
+            return "stored; read where it lies"
+        policy = self.policy[name]
+        return ("kept once and shared" if policy.shared else "derived anew by each reader") + f", because {policy.why}"
+
     # ------------------------------------------------------------------ interest
 
     def view(self, name: str) -> View:
@@ -336,7 +357,9 @@ def canonical(rule: ir.Rule) -> str:
         if isinstance(value, tuple):
             return "(" + ",".join(map(show, value)) + ")"
         if hasattr(value, "__dataclass_fields__"):
-            return type(value).__name__ + "(" + ",".join(show(getattr(value, f)) for f in value.__dataclass_fields__) + ")"
+            return (
+                type(value).__name__ + "(" + ",".join(show(getattr(value, f)) for f in value.__dataclass_fields__) + ")"
+            )
         return repr(value)
 
     return show(rule)

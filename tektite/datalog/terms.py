@@ -77,6 +77,17 @@ def comparison(op: str, left: ir.Term, right: ir.Term, types: Types) -> Expr:
     return signs[op](a, b)
 
 
+def check_test(literal: ir.Comparison | ir.Condition, types: Types) -> None:
+    """Refuse a comparison or a condition whose types do not fit."""
+    if isinstance(literal, ir.Condition):
+        found = _expression(literal.test, types)
+    else:
+        found = comparison(literal.op, literal.left, literal.right, types)
+    columns = {v.name: (at, types[v]) for at, v in enumerate(dict.fromkeys(ir.literal_variables(literal)))}
+    if type_of(found, columns) != Bool:
+        raise IncorrectError(f"{literal} is not true or false")
+
+
 def _checked(term: ir.Term, found: Expr, types: Types) -> Type:
     columns = {v.name: (at, types[v]) for at, v in enumerate(dict.fromkeys(ir.variables(term)))}
     try:

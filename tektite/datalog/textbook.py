@@ -73,7 +73,8 @@ TIMES: "*" | "/" | "%" | "band" | "bor" | "bxor" | "mod"
 POWER: "^" | "**"
 DIRECTIVE.2: ".input" | ".output" | ".printsize"
 UNSUPPORTED.2: /(\.(comp|init|functor|override|pragma|limitsize|lattice)|#(include|define|ifdef|ifndef))\b[^\n]*/
-QUALIFIER.3: /(inline|no_inline|no_magic|magic|brie|btree_delete|btree|overridable|eqrel|choice-domain|input|output|printsize)\b(?!\s*[(:])/
+QUALIFIER.3: /(inline|no_inline|no_magic|magic|brie|btree_delete|btree|overridable|eqrel|choice-domain)\b(?!\s*[(:])/
+           | /(input|output|printsize)\b(?!\s*[(:])/
 PARAMETER: /\$[A-Za-z_][A-Za-z0-9_]*/
 NAME: /[A-Za-z_?][A-Za-z0-9_?]*/
 FLOAT.3: /[0-9]+\.[0-9]+([eE][-+]?[0-9]+)?/
@@ -119,7 +120,7 @@ def parse_goal(text: str, source: str = "goal") -> ir.Atom:
     found = _parse(text.strip().removesuffix("."), source, "expr")
     literal = Reader(source).literal(found)
     if not isinstance(literal, ir.Atom):
-        raise IncorrectError(f"{source}: a goal is one predicate, such as tc(\"david\", ?), not {text!r}")
+        raise IncorrectError(f'{source}: a goal is one predicate, such as tc("david", ?), not {text!r}')
     return literal
 
 
@@ -176,12 +177,14 @@ class Reader:
             for target in children[1:]:
                 name, *options = target.children
                 pairs = tuple((str(o.children[0]), unquoted(o.children[1])) for o in options)
-                self.directives.append(ir.Directive(children[0][1:], str(name), pairs, self.position(target)))
+                self.directives.append(ir.Directive(str(children[0])[1:], str(name), pairs, self.position(target)))
         elif kind == "type_alias":
             name, *of = map(str, children)
             found = {self._type(str(other), tree) for other in of} or {String}
             if len(found) > 1:
-                raise self.wrong(tree, f"type {name} is a union of numbers and texts; declare them as columns of their own")
+                raise self.wrong(
+                    tree, f"type {name} is a union of numbers and texts; declare them as columns of their own"
+                )
             self.types[name] = found.pop()
         elif kind in ("number_alias", "symbol_alias"):
             self.types[str(children[0])] = Int if kind == "number_alias" else String
@@ -198,7 +201,9 @@ class Reader:
         columns = [c for c in tree.children if isinstance(c, Tree)]
         qualifiers = [str(c) for c in tree.children if isinstance(c, Token) and c.type == "QUALIFIER"]
         if not columns:
-            raise UnsupportedError(f"{self.position(tree)}: predicate {names[0]!r} has no columns: give it at least one")
+            raise UnsupportedError(
+                f"{self.position(tree)}: predicate {names[0]!r} has no columns: give it at least one"
+            )
         for qualifier in qualifiers:
             if qualifier in ("input", "output", "printsize"):
                 for name in names:
@@ -224,7 +229,9 @@ class Reader:
             name, *terms = head.children
             found = tuple(self.head_term(term, body is not None) for term in terms)
             if not found:
-                raise UnsupportedError(f"{self.position(head)}: predicate {str(name)!r} has no columns: give it at least one")
+                raise UnsupportedError(
+                    f"{self.position(head)}: predicate {str(name)!r} has no columns: give it at least one"
+                )
             self.rules.append(ir.Rule(str(name), found, literals, self.position(head)))
 
     def _flat(self, branches: tuple[tuple[ir.Literal, ...], ...], tree: Tree[Any]) -> tuple[ir.Literal, ...]:
@@ -232,14 +239,17 @@ class Reader:
             return branches[0]
         return (ir.Disjunction(branches, None, self.position(tree)),)
 
-    def _subsumption(
-        self, tree: Tree[Any], heads: Tree[Any], body: tuple[tuple[ir.Literal, ...], ...] | None
-    ) -> None:
+    def _subsumption(self, tree: Tree[Any], heads: Tree[Any], body: tuple[tuple[ir.Literal, ...], ...] | None) -> None:
         """`p(x, a) <= p(x, b) :- b <= a.`: of the facts that agree on x, the least stays."""
         left, sign, right = heads.children
         worse, better = self.literal(left), self.literal(right)
         test = body[0][0] if body and len(body) == 1 and len(body[0]) == 1 else None
-        if sign == "<=" and isinstance(worse, ir.Atom) and isinstance(better, ir.Atom) and isinstance(test, ir.Comparison):
+        if (
+            sign == "<="
+            and isinstance(worse, ir.Atom)
+            and isinstance(better, ir.Atom)
+            and isinstance(test, ir.Comparison)
+        ):
             differing = [i for i, pair in enumerate(zip(worse.terms, better.terms, strict=False)) if pair[0] != pair[1]]
             if worse.predicate == better.predicate and len(worse.terms) == len(better.terms) and len(differing) == 1:
                 a, b = worse.terms[differing[0]], better.terms[differing[0]]
@@ -330,7 +340,9 @@ class Reader:
         if kind is None:
             raise self.wrong(tree, f"there is no aggregate {str(name)!r}; there are: {', '.join(KINDS)}")
         if (of is None) != (kind == "count"):
-            raise self.wrong(tree, f"{name} is taken of {'nothing: write count : { ... }' if kind == 'count' else 'a term'}")
+            raise self.wrong(
+                tree, f"{name} is taken of {'nothing: write count : { ... }' if kind == 'count' else 'a term'}"
+            )
         block = rest[-1]
         literals: tuple[ir.Literal, ...]
         if block.data == "block_atom":
