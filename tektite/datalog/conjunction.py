@@ -95,9 +95,9 @@ class Body:
         for at, term in enumerate(atom.terms):
             if isinstance(term, ir.Variable):
                 return collection, [term.name if i == at else other for i, other in enumerate(found)]
-        for name, term in zip(collection.schema.names, found, strict=True):
-            assert isinstance(term, Expr)
-            collection = collection.filter(col(name) == term)
+        for name, constant in zip(collection.schema.names, found, strict=True):
+            assert isinstance(constant, Expr)
+            collection = collection.filter(col(name) == constant)
         return collection.select(**{f"holds {atom}": 1}), [f"holds {atom}"]
 
     def _parts(self, clauses: list[Clause]) -> list[Part]:

@@ -108,11 +108,13 @@ class Evaluation:
         schema = self.schema(predicate)
         parts = self._parts(predicate, rules, schema)
         if stored is not None:
-            parts.append(stored)
+            columns = zip(schema.names, stored.schema.names, strict=True)
+            parts.append(stored.select(**{name: col(column) for name, column in columns}))
         improvement = self.definitions.improvements.get(predicate)
         found = parts[0].concat(*parts[1:]) if len(parts) > 1 else parts[0]
         if improvement is not None:
-            found = improve(found, improvement).select(*schema.names)
+            order = columns_in_order((), len(schema.names), improvement)
+            found = improve(found, [schema.names[at] for at in order], improvement[1]).select(*schema.names)
         elif stored is not None or not self._is_set(rules):
             found = found.distinct()
         self._finish(predicate, found, False)
@@ -197,47 +199,56 @@ class Evaluation:
     # ------------------------------------------------------------------ recursion
 
     def _recursive(self, component: tuple[str, ...], improved: Mapping[str, tuple[int, str]]) -> None:
-        rules = self.definitions.rules
-        schemas = {predicate: self.schema(predicate) for predicate in component}
-        inside = set(component)
-        first: dict[str, list[ir.Rule]] = {}
-        further: dict[str, list[ir.Rule]] = {}
-        for predicate in component:
-            for rule in rules[predicate]:
-                within = any(other in inside for other, _ in strata.dependencies(rule))
-                (further if within else first).setdefault(predicate, []).append(rule)
-        limit = self.rounds if any(grows(rule) for found in further.values() for rule in found) else ENDLESS
-        loop = Loop(", ".join(component), limit, shared=True)
-        begun: dict[str, list[Collection]] = {}
-        for predicate in component:
-            parts = [self.rule(rule, schemas[predicate], plainly=predicate in improved)
-                     for rule in first.get(predicate, []) if not is_fact(rule)]  # fmt: skip
-            facts = [rule for rule in first.get(predicate, []) if is_fact(rule)]
-            stored = self.base(predicate)
-            begun[predicate] = self._parts(predicate, facts, schemas[predicate]) + parts
-            begun[predicate] += [] if stored is None else [stored]
-        with loop:
+        first, further = self._divided(component)
+        recursive = [rule for found in further.values() for rule in found]
+        limit = self.rounds if any(map(grows, recursive)) else ENDLESS
+        begun = {predicate: self._begun(predicate, first[predicate], predicate in improved) for predicate in component}
+        kept: dict[str, Collection] = {}
+        with Loop(", ".join(component), limit, shared=True) as loop:
             variables = {}
-            for predicate, schema in schemas.items():
-                columns = {f"c{at}": type for at, type in enumerate(schema.types)}
-                variable = variables[predicate] = loop.variable(predicate, None, **columns)
-                every = variable.concat(*begun[predicate])
-                lead = looked_up_by(predicate, [rule for found in further.values() for rule in found], len(columns))
+            for predicate in component:
+                schema = self.schema(predicate)
+                lead = looked_up_by(predicate, recursive)
+                order = columns_in_order(lead, len(schema.names), improved.get(predicate))
+                types = {schema.names[at]: schema.types[at] for at in order}
+                variable = variables[predicate] = loop.variable(predicate, None, **types)
+                every = variable.concat(*(part.select(*types) for part in begun[predicate]))
                 if predicate in improved:
-                    self._inside[predicate] = improve(every, improved[predicate], lead)
+                    kept[predicate] = improve(every, list(types), improved[predicate][1])
                 else:
-                    self._inside[predicate] = every.arrange(by=[f"c{at}" for at in lead]).distinct()
-            for predicate, schema in schemas.items():
-                said = [self.rule(rule, schema, plainly=predicate in improved) for rule in further.get(predicate, [])]
-                if not said:  # it is in the component only through others' rules
-                    raise IncorrectError(f"predicate {predicate!r} is recursive without a recursive rule")
-                variables[predicate].set(said[0].concat(*said[1:]) if len(said) > 1 else said[0])
-            left = {predicate: loop.leave(self._inside[predicate], predicate) for predicate in component}
+                    kept[predicate] = every.arrange(by=[schema.names[at] for at in lead]).distinct()
+                self._inside[predicate] = kept[predicate].select(*schema.names)
+            for predicate in component:
+                schema = self.schema(predicate)
+                said = [self.rule(rule, schema, plainly=predicate in improved) for rule in further[predicate]]
+                every = said[0].concat(*said[1:]) if len(said) > 1 else said[0]
+                variables[predicate].set(every.select(*kept[predicate].schema.names))
+            left = {predicate: loop.leave(kept[predicate], predicate) for predicate in component}
         self._inside.clear()
-        for predicate, schema in schemas.items():
-            inner = left[predicate].schema.names
-            named = left[predicate].select(**{name: col(c) for name, c in zip(schema.names, inner, strict=True)})
-            self._finish(predicate, named, True)
+        for predicate in component:
+            self._finish(predicate, left[predicate].select(*self.schema(predicate).names), True)
+
+    def _divided(self, component: tuple[str, ...]) -> tuple[dict[str, list[ir.Rule]], dict[str, list[ir.Rule]]]:
+        """Each predicate's rules that do not read the component, and those that do."""
+        first: dict[str, list[ir.Rule]] = {predicate: [] for predicate in component}
+        further: dict[str, list[ir.Rule]] = {predicate: [] for predicate in component}
+        for predicate in component:
+            for rule in self.definitions.rules[predicate]:
+                within = any(other in component for other, _ in strata.dependencies(rule))
+                (further if within else first)[predicate].append(rule)
+        return first, further
+
+    def _begun(self, predicate: str, rules: Sequence[ir.Rule], plainly: bool) -> list[Collection]:
+        """What a predicate of a loop begins with: facts, rules from outside, and what is stored under its name."""
+        schema = self.schema(predicate)
+        facts = [rule for rule in rules if is_fact(rule)]
+        stored = self.base(predicate)
+        parts = self._parts(predicate, facts, schema)
+        parts += [self.rule(rule, schema, plainly) for rule in rules if not is_fact(rule)]
+        if stored is not None:
+            columns = zip(schema.names, stored.schema.names, strict=True)
+            parts.append(stored.select(**{name: col(column) for name, column in columns}))
+        return parts
 
 
 # ---------------------------------------------------------------------- helpers
@@ -310,14 +321,10 @@ def as_set(collection: Collection) -> Collection:
     return collection if is_distinct(collection) else collection.distinct()
 
 
-def improve(every: Collection, improvement: tuple[int, str], lead: Sequence[int] = ()) -> Collection:
-    """The least or greatest value of a column for each combination of the others, in the order of the columns."""
-    column, kind = improvement
-    columns = every.schema.names
-    by = [columns[at] for at in lead if at != column]
-    by += [name for at, name in enumerate(columns) if at != column and name not in by]
-    found = every.min(columns[column], by=by) if kind == "min" else every.max(columns[column], by=by)
-    return found.select(*columns)
+def improve(every: Collection, columns: Sequence[str], kind: str) -> Collection:
+    """The least or greatest value of the last column for each combination of the others."""
+    *by, value = columns
+    return every.min(value, by=by) if kind == "min" else every.max(value, by=by)
 
 
 def improvements(definitions: Definitions, component: tuple[str, ...]) -> dict[str, tuple[int, str]]:
@@ -350,7 +357,7 @@ def grows(rule: ir.Rule) -> bool:
     return any(isinstance(term, ir.Compute | ir.Aggregate) for term in (*rule.terms, *computed))
 
 
-def looked_up_by(predicate: str, rules: Sequence[ir.Rule], width: int) -> tuple[int, ...]:
+def looked_up_by(predicate: str, rules: Sequence[ir.Rule]) -> tuple[int, ...]:
     """The columns by which the first recursive rule that joins a predicate looks it up."""
     for rule in rules:
         atoms = [literal for literal in rule.body if isinstance(literal, ir.Atom)]
@@ -365,4 +372,11 @@ def looked_up_by(predicate: str, rules: Sequence[ir.Rule], width: int) -> tuple[
                     best = columns if len(columns) > len(best) else best
             if best:
                 return best
-    return tuple(range(min(width, 1)))
+    return (0,)
+
+
+def columns_in_order(lead: Sequence[int], width: int, improvement: tuple[int, str] | None) -> tuple[int, ...]:
+    """The columns as they are kept: those that are looked up first, and one that is improved last."""
+    last = () if improvement is None else (improvement[0],)
+    order = dict.fromkeys((*lead, *range(width)))
+    return (*(at for at in order if at not in last), *last)

@@ -380,6 +380,12 @@ class Renderer:
         """A column order of the whole row, the one that an arrangement already has if there is one."""
         if isinstance(operator, plan.Read) and not operator.readable.is_stream:
             return self.catalog.changes(operator).columns
+        if isinstance(operator, plan.Arrange):
+            return (*operator.key, *(c for c in range(width) if c not in operator.key))
+        if isinstance(operator, plan.Project) and operator.predicate is None:
+            renamed = permutation(operator)
+            if renamed is not None:
+                return tuple(renamed.index(c) for c in self.any_order(operator.input, width))
         for known, arranged in self._arranged:
             if known is operator:
                 return arranged.columns
