@@ -79,7 +79,7 @@ class Engine:
         self._inputs: dict[str, Input] = {}
         self._views: dict[str, View] = {}
         self._epoch = 0
-        self._tidy_up = False
+        self._tidying = memory.Tidying()
 
     # ------------------------------------------------------------------ inputs and time
 
@@ -149,7 +149,7 @@ class Engine:
     def close_epochs(self, targets: Mapping[Input, int], ending: Input | None = None) -> None:
         """Close some inputs' epochs together: all of them, or, if one has bad updates pending, none."""
         if sum([i.pending for i in targets]) >= memory.BULK:
-            self._tidy_up = True
+            self._tidying.soon()
         prepared = [(i, high, *i.prepare(high)) for i, high in targets.items()]
         for source, high, batches, later in prepared:
             source.commit(high, batches, later)
@@ -169,7 +169,7 @@ class Engine:
         """Give every view one more turn; whether all of them are up to date."""
         current = self._coordinator.run()
         if current:
-            self._tidied()
+            self._tidying.chance()
         return current
 
     def settle(self) -> None:
@@ -180,13 +180,7 @@ class Engine:
     def finish(self, view: View) -> None:
         """Bring one view up to date with the epochs that are closed."""
         self._coordinator.finish(view.flow)
-        self._tidied()
-
-    def _tidied(self) -> None:
-        """Give back the memory that a bulk load needed, once it has been worked through."""
-        if self._tidy_up:
-            self._tidy_up = False
-            memory.give_back()
+        self._tidying.chance()
 
     def is_current(self, view: View) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""

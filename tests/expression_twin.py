@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from narrow import narrow_columns
 
 from tektite.expr import Expr, Program, compile
 from tektite.expr.literals import float_of_word, literal_word
@@ -87,6 +88,7 @@ class Rows:
         self.array[self.nd, : len(rows)] = epochs if epochs is not None else range(len(rows))
         self.array[self.nd + 1, : len(rows)] = diffs if diffs is not None else 1
         self.head = head_of_array(self.array, len(rows))
+        self.narrow = narrow_columns(self.head)
 
     def compile(self, outputs: list[Expr], predicate: Expr | None = None) -> Program:
         return compile(outputs, predicate, self.columns, self.dictionary)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from narrow import narrow_columns
 
 from tektite.kernels.rows import copy_out, head_of_array, select_columns
 
@@ -34,6 +35,7 @@ class Rows:
                 words = [int(self.columns[j, 0]) for j in constant]
                 spec = [width] + [j if j not in constant else constant.index(j) - len(constant) for j in range(width)]
                 self.head = select_columns(int(self.head[1]), np.array(spec + words, np.int64))
+        self.narrow = narrow_columns(self.head)
 
     @property
     def at(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from narrow import column, narrow_columns
 
 from tektite.kernels.rows import new_head
 
@@ -19,32 +20,28 @@ class Rows:
     """A rows object made of `columns` int64 arrays; those that `constant` names are kept as constants."""
 
     def __init__(self, rows: Sequence[Row], columns: int, constant: Iterable[int] = ()) -> None:
-        self.keep = [np.array([row[j] for row in rows], np.int64) for j in range(columns)]
+        self.keep: list[Any] = [np.array([row[j] for row in rows], np.int64) for j in range(columns)]
         self.head: Any = new_head.py_func(len(rows), columns)
         self.at = int(self.head[1])
-        for j, column in enumerate(self.keep):
+        for j, words in enumerate(self.keep):
             if j in constant:
-                assert len(set(column.tolist())) <= 1
-                self.head[5 + 3 * j] = column[0] if len(column) else 0
+                assert len(set(words.tolist())) <= 1
+                self.head[5 + 3 * j] = words[0] if len(words) else 0
             else:
-                self.head[3 + 3 * j] = column.ctypes.data
-                self.head[4 + 3 * j] = -1
+                self.head[3 + 3 * j] = words.ctypes.data
+                self.head[4 + 3 * j] = 8
+        self.keep += narrow_columns(self.head)
 
 
 def read(head: Any) -> list[Row]:
     """All rows of the rows object with this head, as tuples."""
-    import ctypes
-
     rows, _, columns = head[:3].tolist()
     result = []
     for j in range(columns):
-        at, mask, word = head[3 + 3 * j : 6 + 3 * j].tolist()
-        if mask == 0:
-            result.append([word] * rows)
-        elif rows:
-            result.append(list((ctypes.c_int64 * rows).from_address(at)))
+        if head[4 + 3 * j] == 0:
+            result.append([int(head[5 + 3 * j])] * rows)
         else:
-            result.append([])
+            result.append(column(head, j).tolist())
     return [tuple(row) for row in zip(*result, strict=True)]
 
 

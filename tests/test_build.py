@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from narrow import check_memory, check_steps
 from rows_twin import LEAST, MOST, Row, Rows, consolidate, read, stored, varying, words
 
 from tektite.kernels.build import build
@@ -33,7 +34,8 @@ def check(chunks: Sequence[Sequence[Row]], nd: int, nt: int, nf: int, lo: int, c
         return
     assert read(head) == expected
     assert stored(head) == varying(expected)
-    assert len(buf) == len(expected) * len(varying(expected))
+    check_memory(buf, head)
+    check_steps(head)
 
 
 @st.composite

@@ -35,7 +35,7 @@ def table(n: int) -> tuple[np.ndarray, int]:
 
 
 def stored(head: np.ndarray, column: int) -> bool:
-    return bool(head[4 + 3 * column] == -1)
+    return bool(head[4 + 3 * column] == 8)
 
 
 def column_address(head: np.ndarray, column: int) -> int:

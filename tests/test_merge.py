@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from narrow import check_memory
 from rows_twin import LEAST, MOST, Row, Rows, consolidate, read, stored, varying, words
 
 from tektite.kernels.merge import merge_rows
@@ -54,7 +55,7 @@ def check(
     else:
         assert read(head) == expected
         assert stored(head) == varying(expected)
-        assert len(buf) == len(expected) * len(varying(expected))
+        check_memory(buf, head)
     for fuel in fuels:
         merge = Merge(left, right, shape, words, tuple(frontier))
         steps = 0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rows_twin import LEAST, MOST, Row, Rows, consolidate, read
 
 from tektite.kernels.build import build
-from tektite.kernels.merge import TAKEN_A, TAKEN_B
+from tektite.kernels.merge_state import TAKEN_A, TAKEN_B
 from tektite.trace.batch import Batch
 from tektite.trace.merging import DiffOverflow
 from tektite.trace.spine import Spine, Version

@@ -15,9 +15,9 @@ import numpy as np
 
 from tektite.kernels.compile import kernel
 from tektite.kernels.limbs import LIMBS, limbs_of
-from tektite.kernels.memory import load, store
+from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of
-from tektite.kernels.rows import address, copy_column, count, mask, new_head, set_stored, value
+from tektite.kernels.rows import address, copy_column, copy_words, count, new_head, set_stored, step_of, value
 
 COUNT_PRESENT = 1
 SUM_INT = 2
@@ -47,7 +47,7 @@ def accumulate(source, data, times, spec):
     buf = np.empty((diffs - 1) * rows, np.int64)
     at = address_of(buf)
     m_at = address(source, multiplicity)
-    m_mask = mask(source, multiplicity)
+    m_step = step_of(source, multiplicity)
     target = keys + times + 1
     used = 0
     overflow = False
@@ -55,23 +55,23 @@ def accumulate(source, data, times, spec):
         kind = spec[1 + keys + 2 * p]
         column = spec[2 + keys + 2 * p]
         v_at = address(source, column)
-        v_mask = mask(source, column)
+        v_step = step_of(source, column)
         out = at + 8 * used * rows
         if kind == COUNT_PRESENT:
-            if v_mask == 0 and load(v_at, 0) != _NULL:
+            if v_step == 0 and load(v_at, 0) != _NULL:
                 copy_column(source, multiplicity, head, target)
             else:
                 for i in range(rows):
-                    present = load(v_at, i & v_mask) != _NULL
-                    store(out, i, load(m_at, i & m_mask) if present else 0)
+                    present = read(v_at, v_step, i) != _NULL
+                    store(out, i, read(m_at, m_step, i) if present else 0)
                 set_stored(head, target, out)
             used += 1
             target += 1
         else:
             high = out + 8 * rows
             for i in range(rows):
-                value = load(v_at, i & v_mask)
-                m = load(m_at, i & m_mask)
+                value = read(v_at, v_step, i)
+                m = read(m_at, m_step, i)
                 if value == _NULL:
                     value = 0
                 if m > 2**30 or m < -(2**30):
@@ -132,15 +132,14 @@ def explode(accumulated, keys, times, source, columns):
         at = address(accumulated, c)
         out = slots + 8 * capacity * (2 + c)
         if c < multiplicity:
-            if mask(accumulated, c) == 0:
+            if step_of(accumulated, c) == 0:
                 copy_column(accumulated, c, head, target)
                 continue
+            by = step_of(accumulated, c)
             for i in range(total):
-                store(out, i, load(at, origin[i]))
+                store(out, i, read(at, by, origin[i]))
         else:
-            turn = mask(accumulated, c)
-            for i in range(rows):
-                store(out, i, load(at, i & turn))
+            copy_words(at, step_of(accumulated, c), 0, rows, out, 8)
             for i in range(rows, total):
                 store(out, i, 0)
         set_stored(head, target, out)

@@ -24,8 +24,8 @@ from __future__ import annotations
 
 from tektite.kernels.compile import inner
 from tektite.kernels.limbs import LIMBS, limbs_word
-from tektite.kernels.memory import bits_from_float, load, store
-from tektite.kernels.rows import address, mask, value
+from tektite.kernels.memory import bits_from_float, load, read, store
+from tektite.kernels.rows import address, count, step_of, value
 from tektite.kernels.seek import BLOCK, NULL
 from tektite.kernels.wide import product_high, sum_overflows, wide_add, wide_float
 
@@ -101,18 +101,29 @@ def accumulate_row(head, i, kc, diff_at, nf, params, vo, linear, floats, acc, ba
 
 
 @inner
-def accumulate_block(head, begin, end, many, kc, diff_at, nf, params, vo, linear, floats, acc, slots):
+def accumulate_block(head, lone, begin, end, many, kc, diff_at, nf, params, vo, linear, floats, acc, slots):
     """Add the rows begin[j]..end[j] to the accumulators of key j, for a block of keys, column by column, as
-    `accumulate_row` does. Returns a key whose diffs no longer fit their word, or -1.
+    `accumulate_row` does. If `lone` no key has more than one row. Returns a key whose diffs no longer fit their word,
+    or -1.
     """
     bad = -1
+    last = count(head) - 1
     for f in range(nf):
         at = address(head, diff_at + f)
-        turn = mask(head, diff_at + f)
+        by = step_of(head, diff_at + f)
+        if lone:
+            for j in range(many):
+                i = load(begin, j)
+                d = read(at, by, min(i, last)) * (load(end, j) - i)
+                total = acc[j * slots + f]
+                if sum_overflows(total, d):
+                    bad = j
+                acc[j * slots + f] = total + d
+            continue
         for j in range(many):
             total = acc[j * slots + f]
             for i in range(load(begin, j), load(end, j)):
-                d = load(at, i & turn)
+                d = read(at, by, i)
                 if sum_overflows(total, d):
                     bad = j
                 total += d
@@ -129,21 +140,21 @@ def accumulate_block(head, begin, end, many, kc, diff_at, nf, params, vo, linear
                     acc[slot] += d
     elif linear and slots > nf:
         diffs = address(head, diff_at)
-        diffs_turn = mask(head, diff_at)
+        diffs_by = step_of(head, diff_at)
         slot = nf
         for v in range(vo):
             if not is_value(params[5 * v]):
                 continue
             at = address(head, kc + params[5 * v + 1])
-            turn = mask(head, kc + params[5 * v + 1])
+            by = step_of(head, kc + params[5 * v + 1])
             for j in range(many):
                 high = acc[j * slots + slot]
                 low = acc[j * slots + slot + 1]
                 seen = acc[j * slots + slot + 2]
                 for i in range(load(begin, j), load(end, j)):
-                    word = load(at, i & turn)
+                    word = read(at, by, i)
                     if word != NULL:
-                        m = load(diffs, i & diffs_turn)
+                        m = read(diffs, diffs_by, i)
                         high, low = wide_add(high, low, product_high(word, m), word * m)
                         seen += m
                 acc[j * slots + slot] = high

@@ -16,10 +16,10 @@ import numpy as np
 
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.group import head_of, next_keys, seek_sources, set_source, start_of
-from tektite.kernels.memory import load, store
+from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of
 from tektite.kernels.records import compare_records, room, sort_records
-from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored, value
+from tektite.kernels.rows import address, copy_words, count, new_head, set_constant, set_stored, step_of, value
 from tektite.kernels.seek import all_same, has_null
 from tektite.kernels.wide import product_overflows, sum_overflows
 
@@ -47,18 +47,18 @@ _MANY = 1 << 14
 def _place(head, column, start, end, step, word):
     """The first row of start..end whose word is not below `word`, with steps that double from `step` on."""
     at = address(head, column)
-    stored = mask(head, column)
-    if start >= end or load(at, start & stored) >= word:
+    by = step_of(head, column)
+    if start >= end or read(at, by, start) >= word:
         return start
     low = start
-    while low + step < end and load(at, (low + step) & stored) < word:
+    while low + step < end and read(at, by, low + step) < word:
         low += step
         step <<= 1
     high = min(low + step, end)
     low += 1
     while low < high:
         middle = (low + high) >> 1
-        if load(at, middle & stored) < word:
+        if read(at, by, middle) < word:
             low = middle + 1
         else:
             high = middle
@@ -233,15 +233,7 @@ def _copy_words(found, first, last, stride, column, out):
         head = found[w]
         start = found[w + 1]
         size = found[w + 2] - start
-        at = address(head, column)
-        if mask(head, column) == 0:
-            word = load(at, 0)
-            for i in range(size):
-                store(out, i, word)
-        else:
-            at += 8 * start
-            for i in range(size):
-                store(out, i, load(at, i))
+        copy_words(address(head, column), step_of(head, column), start, start + size, out, 8)
         out += 8 * size
 
 
@@ -254,15 +246,16 @@ def _write_maxima(found, first, last, stride, t, column, out):
         start = found[w + 1]
         size = found[w + 2] - start
         word = found[w + 4 + t]
-        if column < 0 or mask(head, column) == 0:
+        if column < 0 or step_of(head, column) == 0:
             if column >= 0:
                 word = max(word, load(address(head, column), 0))
             for i in range(size):
                 store(out, i, word)
         else:
-            at = address(head, column) + 8 * start
+            at = address(head, column)
+            by = step_of(head, column)
             for i in range(size):
-                store(out, i, max(word, load(at, i)))
+                store(out, i, max(word, read(at, by, start + i)))
         out += 8 * size
 
 
@@ -277,9 +270,9 @@ def _write_products(found, first, last, stride, column, out):
         size = found[w + 2] - start
         factor = found[w + 3]
         at = address(head, column)
-        stored = mask(head, column)
+        by = step_of(head, column)
         for i in range(size):
-            diff = load(at, (start + i) & stored)
+            diff = read(at, by, start + i)
             wrong |= product_overflows(factor, diff)
             store(out, i, factor * diff)
         out += 8 * size
@@ -301,7 +294,7 @@ def _one_word(found, first, last, stride, c, spec, nd, times, nt):
             column = nd + c - outputs if c - outputs < times else -1
         here = 0
         if column >= 0:
-            if mask(head, column) != 0:
+            if step_of(head, column) != 0:
                 return False, 0
             here = load(address(head, column), 0)
         if c >= outputs:

@@ -2,7 +2,7 @@
 
 Promise: the result is sorted by data columns, then time columns (signed); no two rows agree in both; no row's diffs
 are all zero; each diff is the exact sum of its inputs, or the row count is -1 because a sum does not fit 64 bits;
-columns that are constant are not stored and stored ones take exactly as much room as they need.
+columns that are constant are not stored, and the columns of many rows are as narrow as their ranges allow.
 
 How: what varies in a row is packed into as few bits as its ranges allow. If key and diffs fit one word together,
 those words are sorted and everything is unpacked from them. Otherwise words of (leading key bits, row number) are
@@ -16,10 +16,10 @@ import numpy as np
 from tektite.kernels.codes import column_ranges
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.gathered import build_gathered
-from tektite.kernels.memory import load, store
+from tektite.kernels.memory import read, store
 from tektite.kernels.packed import build_packed
 from tektite.kernels.pages import address_of
-from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored, value
+from tektite.kernels.rows import address, count, new_head, set_constant, set_stored, step_of, value
 from tektite.kernels.sums import carry, overflow_head
 
 # Up to this many rows, moving whole rows by insertion is cheaper than looking at columns.
@@ -78,9 +78,9 @@ def _build_few(table, nd, nt, nf, lo, rows):
         here = count(head)
         for j in range(columns):
             at = address(head, j)
-            stored = mask(head, j)
+            bytes_a_row = step_of(head, j)
             for i in range(here):
-                cells[(begin + i) * columns + j] = load(at, i & stored)
+                cells[(begin + i) * columns + j] = read(at, bytes_a_row, i)
         begin += here
     for row in range(rows):
         epoch = row * columns + nd
@@ -142,7 +142,7 @@ def _build_few(table, nd, nt, nf, lo, rows):
         set_constant(head, j, word)
         for k in range(1, kept):
             if cells[order[k] * columns + j] != word:
-                head[4 + 3 * j] = -1
+                head[4 + 3 * j] = 8
                 stored_columns += 1
                 break
     buf = np.empty(stored_columns * kept, np.int64)

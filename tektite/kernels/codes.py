@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner
-from tektite.kernels.memory import load
+from tektite.kernels.memory import load, read
 from tektite.kernels.radix import bit_length
-from tektite.kernels.rows import address, count, mask
+from tektite.kernels.rows import NARROW_FROM, address, count, fitting_step, step_of
 
 _NULL = -(2**63)
 _MAX = 2**63 - 1
@@ -30,12 +30,18 @@ def column_ranges(table, nd, keys, columns, lo, low, bits, nullable):
             head = table[c]
             here = count(head)
             at = address(head, j)
-            if mask(head, j) == 0:
+            if step_of(head, j) == 0:
                 here = min(here, 1)
-            for i in range(here):
-                word = load(at, i)
-                least = min(least, word)
-                most = max(most, word)
+            if step_of(head, j) == 8:
+                for i in range(here):
+                    word = load(at, i)
+                    least = min(least, word)
+                    most = max(most, word)
+            else:
+                for i in range(here):
+                    word = read(at, step_of(head, j), i)
+                    least = min(least, word)
+                    most = max(most, word)
         if j == nd:
             least = max(least, lo)
             most = max(most, lo)
@@ -46,10 +52,10 @@ def column_ranges(table, nd, keys, columns, lo, low, bits, nullable):
                 head = table[c]
                 here = count(head)
                 at = address(head, j)
-                if mask(head, j) == 0:
+                if step_of(head, j) == 0:
                     here = min(here, 1)
                 for i in range(here):
-                    word = load(at, i)
+                    word = read(at, step_of(head, j), i)
                     least = min(least, _MAX if word == _NULL else word)
             if j == nd:
                 least = max(least, lo)
@@ -57,6 +63,15 @@ def column_ranges(table, nd, keys, columns, lo, low, bits, nullable):
             nullable[j] = 1
         low[j] = least
         bits[j] = bit_length(np.uint64(most) - np.uint64(least))
+
+
+@inner
+def code_step(rows, low, bits, nullable):
+    """The step of a stored column that is decoded from codes."""
+    if rows < NARROW_FROM or nullable or bits > 32:
+        return 8
+    most = low + ((1 << bits) - 1)
+    return 8 if most < low else fitting_step(low, most)
 
 
 @inner

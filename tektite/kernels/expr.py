@@ -39,9 +39,9 @@ from tektite.kernels.expr_steps import (
     step,
 )
 from tektite.kernels.memo import add_missing, find
-from tektite.kernels.memory import load, store
+from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of
-from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored
+from tektite.kernels.rows import address, copy_words, count, new_head, set_constant, set_stored, step_of
 from tektite.words import NULL
 
 BLOCK = 1024  # a register is 8 KiB: a handful fit the first-level cache, dozens the second
@@ -145,13 +145,20 @@ def run_steps(program, start, stop, n, registers, tables, missing):
 
 
 @inner
-def point_inputs(source, program, registers, start):
-    """Let the registers of stored input columns point at row `start`. Constant columns were filled in once."""
+def point_inputs(source, program, registers, start, m, scratch, block):
+    """Let the registers of stored input columns hold m rows from `start` on: where they lie, or, if the column is
+    narrow, as words in scratch memory. Constant columns were filled in once.
+    """
     constants = load(program, 0)
     for j in range(load(program, 1)):
         column = load(program, HEADER + constants + 2 * j)
-        if mask(source, column) != 0:
+        by = step_of(source, column)
+        if by == 8:
             store(registers, constants + j, address(source, column) + 8 * start)
+        elif by != 0:
+            place = scratch + 8 * block * (constants + j)
+            copy_words(address(source, column), by, start, start + m, place, 8)
+            store(registers, constants + j, place)
 
 
 @inner
@@ -168,7 +175,7 @@ def fill_registers(source, program, registers, constant, scratch, block):
             store(scratch, r * block + i, word)
     for j in range(inputs):
         column = load(program, HEADER + constants + 2 * j)
-        if mask(source, column) == 0:
+        if step_of(source, column) == 0:
             r = constants + j
             store(constant, r, 1)
             word = load(source, 5 + 3 * column)
@@ -183,14 +190,14 @@ def fill_registers(source, program, registers, constant, scratch, block):
 
 
 @inner
-def run_predicate(source, program, start, stop, rows, registers, tables, missing, bits):
+def run_predicate(source, program, start, stop, rows, registers, tables, missing, bits, scratch, block):
     """The predicate over all rows, a bit each. Returns (rows that pass, failed step or -1, its row in its block, the
     block's first row)."""
     truth = load(program, 8)
     passed = 0
     for first in range(0, rows, BLOCK):
         m = min(rows - first, BLOCK)
-        point_inputs(source, program, registers, first)
+        point_inputs(source, program, registers, first, m, scratch, block)
         failed, row = run_steps(program, start, stop, m, registers, tables, missing)
         if failed >= 0:
             return passed, failed, row, first
@@ -219,9 +226,13 @@ def select_bits(bits, first, m, selection):
 
 
 @inner
-def gather(source, target, selection, m):
-    for i in range(m):
-        store(target, i, load(source, load(selection, i)))
+def gather(source, by, target, selection, m):
+    if by == 8:
+        for i in range(m):
+            store(target, i, load(source, load(selection, i)))
+    else:
+        for i in range(m):
+            store(target, i, read(source, by, load(selection, i)))
 
 
 @inner
@@ -232,12 +243,12 @@ def compact_registers(program, registers, constant, selection, picked, scratch, 
         r = constants + j
         if load(program, HEADER + constants + 2 * j + 1) != 0 and load(constant, r) == 0:
             place = scratch + 8 * block * r
-            gather(load(registers, r), place, selection, picked)
+            gather(load(registers, r), 8, place, selection, picked)
             store(registers, r, place)
     at_kept = HEADER + constants + 2 * inputs + load(program, 2) + 2 * load(program, 3)
     for j in range(load(program, 4)):
         words = load(registers, load(program, at_kept + j))
-        gather(words, words, selection, picked)
+        gather(words, 8, words, selection, picked)
 
 
 @inner
@@ -259,7 +270,7 @@ def run_outputs(
         picked = m if whole else select_bits(bits, first, m, selection)
         if picked == 0:
             continue
-        point_inputs(source, program, registers, first)
+        point_inputs(source, program, registers, first, m, scratch, block)
         for part in range(0 if kept > 0 else 1, 2):  # the predicate's steps again, if the outputs need their results
             size = m
             if part == 1:
@@ -283,7 +294,8 @@ def run_outputs(
                             continue
                         column = load(program, at_outputs + 2 * j + 1)
                     target = load(head, 3 + 3 * j) + 8 * written
-                    gather(address(source, column) + 8 * first, target, selection, picked)
+                    by = step_of(source, column)
+                    gather(address(source, column) + by * first, by, target, selection, picked)
         written += picked
     return -1, 0, 0
 
@@ -291,11 +303,12 @@ def run_outputs(
 @inner
 def has_earlier(source, column, lo):
     """Whether a stored column has a word below lo."""
-    if lo == NULL or mask(source, column) == 0:
+    if lo == NULL or step_of(source, column) == 0:
         return False
     words = address(source, column)
+    by = step_of(source, column)
     for i in range(count(source)):
-        if load(words, i) < lo:
+        if read(words, by, i) < lo:
             return True
     return False
 
@@ -304,7 +317,7 @@ def has_earlier(source, column, lo):
 def place_columns(source, nd, nt, nf, lo, program, constant, passed, clamp, head):
     """Fill in the head of the result: columns of the input, constants, and columns to be written.
 
-    The address of a column to be written is its position in the buffer, in words; its mask is 1 until the buffer
+    The address of a column to be written is its position in the buffer, in words; its step is -1 until the buffer
     is there. Returns the size of the buffer.
     """
     outputs = load(program, 3)
@@ -326,18 +339,18 @@ def place_columns(source, nd, nt, nf, lo, program, constant, passed, clamp, head
                 if write and load(program, at_outputs + 2 * other) == REGISTER:
                     if load(program, at_outputs + 2 * other + 1) == item:
                         head[3 + 3 * j] = head[3 + 3 * other]
-                        head[4 + 3 * j] = 1
+                        head[4 + 3 * j] = -1
                         write = False
-        elif mask(source, item) == 0:
+        elif step_of(source, item) == 0:
             word = load(source, 5 + 3 * item)
             set_constant(head, j, max(word, lo) if j == outputs and nt > 0 else word)
         elif whole and not (clamp and j == outputs):
-            set_stored(head, j, address(source, item))
+            set_stored(head, j, address(source, item), step_of(source, item))
         else:
             write = True
         if write:
             head[3 + 3 * j] = size
-            head[4 + 3 * j] = 1
+            head[4 + 3 * j] = -1
             size += passed
     return size
 
@@ -369,7 +382,7 @@ def run_program(source, nd, nt, nf, lo, most, words):
     # When every input column is constant, one row stands for all.
     rows = min(n, 1)
     for j in range(inputs):
-        if mask(source, load(program, at_inputs + 2 * j)) != 0:
+        if step_of(source, load(program, at_inputs + 2 * j)) != 0:
             rows = n
     block = min(rows, BLOCK)
 
@@ -398,7 +411,7 @@ def run_program(source, nd, nt, nf, lo, most, words):
             store(tables, j, load(load(program, at_memos + j), 0))
         if filters:
             passed, failed, row, first = run_predicate(
-                source, program, at_steps, at_second, rows, registers, tables, address_of(missing), bits
+                source, program, at_steps, at_second, rows, registers, tables, address_of(missing), bits, scratch, block
             )
             original = first + row
             if rows < n:
@@ -413,7 +426,7 @@ def run_program(source, nd, nt, nf, lo, most, words):
         size = place_columns(source, nd, nt, nf, lo, program, constant, passed, clamp, head)
     buf = np.empty(size, np.int64)
     for j in range(columns):
-        if head[4 + 3 * j] == 1:
+        if head[4 + 3 * j] == -1:
             set_stored(head, j, address_of(buf) + 8 * head[3 + 3 * j])
         elif head[4 + 3 * j] != 0:
             ended = SHARES
@@ -427,8 +440,9 @@ def run_program(source, nd, nt, nf, lo, most, words):
         if clamp:
             epochs = head[3 + 3 * outputs]
             origin = address(source, nd) if whole else epochs
+            by = step_of(source, nd) if whole else 8
             for i in range(passed):
-                store(epochs, i, max(load(origin, i), lo))
+                store(epochs, i, max(read(origin, by, i), lo))
         for j in range(outputs):
             if words[at_outputs + 2 * j] == REGISTER and head[4 + 3 * j] == 0:
                 set_constant(head, j, load(load(registers, words[at_outputs + 2 * j + 1]), 0))

@@ -9,12 +9,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.kernels.codes import decode, encode, low_bits
+from tektite.kernels.codes import code_step, decode, encode, low_bits
 from tektite.kernels.compile import inner
-from tektite.kernels.memory import load, store
+from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of, empty_words, prefetch
 from tektite.kernels.radix import bit_length, sort_words
-from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored
+from tektite.kernels.rows import (
+    NARROW_FROM,
+    address,
+    column_bytes,
+    copy_words,
+    count,
+    empty_columns,
+    fitting_step,
+    new_head,
+    put,
+    set_constant,
+    set_stored,
+    step_of,
+)
 from tektite.kernels.sums import carry, overflow_head
 
 _NULL = -(2**63)
@@ -75,11 +88,11 @@ def _lay_out(table, nd, keys, columns, lo, low, bits, nullable, offset, stride, 
                 if width == 0:
                     continue
                 at = address(head, j)
-                stored = mask(head, j)
+                by_bytes = step_of(head, j)
                 if j >= keys:
                     spot = base + offset[j]
                     for i in range(size):
-                        store(cells, spot + i * stride, load(at, (block + i) & stored))
+                        store(cells, spot + i * stride, read(at, by_bytes, block + i))
                     continue
                 least = low[j]
                 floor = lo if j == nd else _NULL
@@ -88,13 +101,13 @@ def _lay_out(table, nd, keys, columns, lo, low, bits, nullable, offset, stride, 
                 if width <= room:
                     by = np.uint64(room - width)
                     for i in range(size):
-                        code = encode(load(at, (block + i) & stored), least, nullable[j], floor)
+                        code = encode(read(at, by_bytes, block + i), least, nullable[j], floor)
                         _or(cells, spot + i * stride, code << by)
                 else:
                     over = np.uint64(width - room)
                     by = np.uint64(64 - (width - room))
                     for i in range(size):
-                        code = encode(load(at, (block + i) & stored), least, nullable[j], floor)
+                        code = encode(read(at, by_bytes, block + i), least, nullable[j], floor)
                         _or(cells, spot + i * stride, code >> over)
                         _or(cells, spot + i * stride + 1, code << by)
         begin += here
@@ -215,17 +228,23 @@ def _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offs
     repeats = 0
     for i in range(rows):
         repeats |= load(order, i)
-    stored_columns = 0
+    # Sums of diffs are narrowed at the end, when they are known.
+    steps = np.zeros(columns, np.int64)
+    total_bytes = 0
     for j in range(columns):
-        stored_columns += bits[j] != 0 or (repeats < 0 and j >= keys)
-    room = empty_words(stored_columns * rows)
+        if j >= keys and repeats < 0:
+            steps[j] = 8
+        elif bits[j] != 0:
+            steps[j] = code_step(rows, low[j], bits[j], nullable[j])
+        total_bytes += column_bytes(rows, steps[j])
+    room = empty_columns(total_bytes)
     target = np.zeros(columns, np.int64)
     at = address_of(room)
     for j in range(columns):
-        if bits[j] != 0 or (repeats < 0 and j >= keys):
+        if steps[j] != 0:
             target[j] = at
-            at += 8 * rows
-    block_room = np.empty(_GATHERED * stride + 1, np.int64)
+            at += column_bytes(rows, steps[j])
+    block_room = np.empty(_GATHERED * (stride + 1), np.int64)
     block = address_of(block_room)
     above = np.zeros(columns, np.int64)
     kept = np.int64(-1)  # the row being written
@@ -245,9 +264,10 @@ def _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offs
         for j in range(columns):
             if target[j] != 0:
                 _write_block(
-                    block, size, stride, j < keys, low[j], bits[j], nullable[j], offset[j], target[j], kept + 1
-                )
-        if mixed >= 0 and _none_empty(target, kept, kept + size, keys, columns, low):
+                    block, size, stride, j < keys, low[j], bits[j], nullable[j], offset[j], target[j], steps[j], kept + 1,
+                    block + 8 * _GATHERED * stride,
+                )  # fmt: skip
+        if mixed >= 0 and _none_empty(target, steps, kept, kept + size, keys, columns, low):
             kept += size  # every row of the block has a key of its own
             continue
         first = kept + 1
@@ -264,16 +284,16 @@ def _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offs
             for j in range(keys, columns):
                 if above[j] != 0:
                     return overflow_head(columns)
-            if kept < 0 or _is_kept(target, kept, keys, columns, low):
+            if kept < 0 or _is_kept(target, steps, kept, keys, columns, low):
                 kept += 1
             if kept != row:
                 for j in range(columns):
                     if target[j] != 0:
-                        store(target[j], kept, load(target[j], row))
+                        put(target[j], steps[j], kept, read(target[j], steps[j], row))
     for j in range(keys, columns):
         if above[j] != 0:
             return overflow_head(columns)
-    if _is_kept(target, kept, keys, columns, low):
+    if _is_kept(target, steps, kept, keys, columns, low):
         kept += 1
     head = new_head(kept, columns)
     block_room[0] = 0  # its address was in use up to here
@@ -281,7 +301,7 @@ def _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offs
         return np.empty(0, np.int64), head
     for j in range(columns):
         if target[j] != 0:
-            set_stored(head, j, target[j])
+            set_stored(head, j, target[j], steps[j])
         else:
             set_constant(head, j, low[j])
     if kept == rows:
@@ -290,69 +310,73 @@ def _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offs
 
 
 @inner
-def _is_kept(target, row, keys, columns, low):
+def _is_kept(target, steps, row, keys, columns, low):
     """Whether the row has a diff."""
     for j in range(keys, columns):
-        if (low[j] if target[j] == 0 else load(target[j], row)) != 0:
+        if (low[j] if target[j] == 0 else read(target[j], steps[j], row)) != 0:
             return True
     return False
 
 
 @inner
-def _none_empty(target, start, last, keys, columns, low):
+def _none_empty(target, steps, start, last, keys, columns, low):
     """Whether all rows from start (or 0) to last have a diff."""
     for j in range(keys, columns):
         if target[j] == 0 and low[j] != 0:
             return True
     for row in range(max(start, 0), last + 1):
-        if not _is_kept(target, row, keys, columns, low):
+        if not _is_kept(target, steps, row, keys, columns, low):
             return False
     return True
 
 
 @inner
-def _write_block(block, size, stride, is_key, low, bits, nullable, offset, target, start):
-    """One column of gathered rows to target[start:]."""
-    if not is_key:
-        if bits == 0:
-            for i in range(size):
-                store(target, start + i, low)
-        else:
-            for i in range(size):
-                store(target, start + i, load(block, i * stride + offset))
-        return
-    for i in range(size):
-        store(target, start + i, decode(_field_of(block, i * stride, offset, bits), low, nullable))
+def _write_block(block, size, stride, is_key, low, bits, nullable, offset, target, bytes_a_row, start, scratch):
+    """One column of gathered rows to rows `start` and on of the column at `target`; `scratch` is room for a block."""
+    if is_key:
+        for i in range(size):
+            store(scratch, i, decode(_field_of(block, i * stride, offset, bits), low, nullable))
+    elif bits == 0:
+        for i in range(size):
+            store(scratch, i, low)
+    else:
+        for i in range(size):
+            store(scratch, i, load(block, i * stride + offset))
+    copy_words(scratch, 8, 0, size, target + bytes_a_row * start, bytes_a_row)
 
 
 @inner
 def _drop_constants(buf, head):
-    """The same rows in a buffer of their size, without columns that summing has left constant."""
+    """The same rows in a buffer of their size, without columns that summing has left constant, the others as narrow as
+    their words allow.
+    """
     rows = head[0]
-    stored_columns = 0
-    for j in range(head[2]):
-        if head[4 + 3 * j] == 0:
+    columns = head[2]
+    steps = np.zeros(columns, np.int64)
+    total = 0
+    for j in range(columns):
+        bytes_a_row = head[4 + 3 * j]
+        if bytes_a_row == 0:
             continue
         at = head[3 + 3 * j]
-        word = load(at, 0)
-        varies = False
+        least = read(at, bytes_a_row, 0)
+        most = least
         for i in range(1, rows):
-            if load(at, i) != word:
-                varies = True
-                break
-        if varies:
-            stored_columns += 1
-        else:
-            set_constant(head, j, word)
-    if stored_columns * rows == len(buf):
-        return buf, head
-    lean = empty_words(stored_columns * rows)
+            word = read(at, bytes_a_row, i)
+            least = min(least, word)
+            most = max(most, word)
+        if least == most:
+            set_constant(head, j, least)
+            continue
+        steps[j] = fitting_step(least, most) if rows >= NARROW_FROM else 8
+        total += column_bytes(rows, steps[j])
+    lean = empty_columns(total)
     target = address_of(lean)
-    for j in range(head[2]):
-        if head[4 + 3 * j] != 0:
-            at = head[3 + 3 * j]
-            for i in range(rows):
-                store(target, i, load(at, i))
-            set_stored(head, j, target)
-            target += 8 * rows
+    for j in range(columns):
+        if steps[j] != 0:
+            copy_words(head[3 + 3 * j], head[4 + 3 * j], 0, rows, target, steps[j])
+            set_stored(head, j, target, steps[j])
+            target += column_bytes(rows, steps[j])
+    if len(buf) < 0:  # read by address up to here
+        head[0] = 0
     return lean, head

@@ -4,7 +4,8 @@ values.
 *Sources* are rows objects sorted by the same key: the history of the input, the history of the operator's own output,
 and the work that names the keys to look at, in that order. The rows of key j of a block in source s are begin[s * BLOCK
 + j] .. end[s * BLOCK + j]. A table at address `table` has six words for each source: the address of its head, its first
-time column, its number of time columns, its test, and the row to seek the next keys from. A source with test 0 is known
+time column, its number of time columns, its test, the row to seek the next keys from, and whether no key has more than
+one row there. A source with test 0 is known
 to have only rows that count, by its constant time columns; the rows of the others are tested one by one: a row is
 *shown* at a moment if none of its rounds is past the moment's.
 """
@@ -14,10 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner
-from tektite.kernels.memory import load, store
+from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of
 from tektite.kernels.records import distinct_records, head_of_columns, room, sort_records
-from tektite.kernels.rows import address, count, mask, value
+from tektite.kernels.rows import address, count, step_of, value
 from tektite.kernels.seek import BLOCK, compare_rows, gather_block, group_end, prefetch, seek_block
 
 
@@ -50,12 +51,19 @@ def start_of(table, s):
 
 
 @inner
+def is_lone(table, s):
+    """Whether no key has more than one row in source s, as far as that is known without looking at rows."""
+    return load(table, 6 * s + 5) != 0
+
+
+@inner
 def set_source(table, s, head, time_at, times, test):
     store(table, 6 * s, head)
     store(table, 6 * s + 1, time_at)
     store(table, 6 * s + 2, times)
     store(table, 6 * s + 3, test)
     store(table, 6 * s + 4, 0)
+    store(table, 6 * s + 5, 0)
 
 
 @inner
@@ -112,15 +120,36 @@ def seek_sources(table, sources, keys, many, kc, begin, end):
         if load(begin + at, many - 1) - load(begin + at, 0) > 16 * many:
             # The rows found lie apart: fetch what will be read of them besides the key.
             for c in range(kc, load(head, 2)):
-                if mask(head, c) != 0:
+                by = step_of(head, c)
+                if by != 0:
                     column = address(head, c)
                     for j in range(many):
-                        prefetch(column + 8 * load(begin + at, j))
-        last = start_of(table, s)
+                        prefetch(column + by * load(begin + at, j))
+        lone = rows > 0 and kc > 0 and time_of(table, s) == kc
+        for c in range(times_of(table, s)):
+            lone = lone and step_of(head, kc + c) == 0
+        store(table, 6 * s + 5, np.int64(lone))
+        if lone:
+            _lone_ends(head, rows, keys, many, kc, begin + at, end + at)
+        else:
+            for j in range(many):
+                store(end + at, j, group_end(head, rows, load(begin + at, j), keys, j, kc))
+        store(table, 6 * s + 4, load(end + at, many - 1))
+
+
+@inner
+def _lone_ends(head, rows, keys, many, kc, begin, end):
+    """The ends of keys that have at most one row each: whether it is there is as good as random, so nothing branches."""
+    for j in range(many):
+        store(end, j, np.int64(load(begin, j) < rows))
+    for c in range(kc):
+        at = address(head, c)
+        by = step_of(head, c)
         for j in range(many):
-            last = group_end(head, rows, load(begin + at, j), keys, j, kc)
-            store(end + at, j, last)
-        store(table, 6 * s + 4, last)
+            same = read(at, by, min(load(begin, j), rows - 1)) == load(keys, c * BLOCK + j)
+            store(end, j, load(end, j) & np.int64(same))
+    for j in range(many):
+        store(end, j, load(begin, j) + load(end, j))
 
 
 @inner
@@ -138,11 +167,11 @@ def needs_test(head, time_at, times, moment, lo, single):
     epoch.
     """
     for c in range(1, times):
-        if mask(head, time_at + c) != 0 or load(address(head, time_at + c), 0) > load(moment, c - 1):
+        if step_of(head, time_at + c) != 0 or load(address(head, time_at + c), 0) > load(moment, c - 1):
             return 1
     if single:
         return 0
-    if mask(head, time_at) != 0 or load(address(head, time_at), 0) > lo:
+    if step_of(head, time_at) != 0 or load(address(head, time_at), 0) > lo:
         return 1
     return 0
 
@@ -157,7 +186,7 @@ def one_epoch(work, work_nd, lo, hi, from_output):
     epoch = -1
     for w in range(len(work)):
         if count(work[w]) > 0:
-            if mask(work[w], work_nd[w]) != 0:
+            if step_of(work[w], work_nd[w]) != 0:
                 return -1
             here = max(lo, load(address(work[w], work_nd[w]), 0))
             if epoch >= 0 and here != epoch:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.memory import load, store
+from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of
-from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored
+from tektite.kernels.rows import address, copy_words, count, new_head, set_constant, set_stored, step_of
 from tektite.kernels.seek import BLOCK, all_same, gallop_rows, gather_block, group_end, has_null, seek_block
 from tektite.kernels.wide import product_overflows
 
@@ -42,7 +42,7 @@ def _add_rectangle(found, used, inner_side, outer, outer_end, start, end):
 
 
 @inner
-def _write_data(found, first, last, side, at, stored, out, o):
+def _write_data(found, first, last, side, at, by, out, o):
     """Write one data column of `side` for rectangles first..last, from output row `o` on; returns the row after."""
     for q in range(first, last):
         w = 5 * q
@@ -50,17 +50,14 @@ def _write_data(found, first, last, side, at, stored, out, o):
         outer_end = found[w + 2]
         start = found[w + 3]
         size = found[w + 4] - start
-        if found[w] == side and stored != 0:
-            source = at + 8 * start
+        if found[w] == side and by != 0:
             for _ in range(outer, outer_end):
-                target = out + 8 * o
-                for i in range(size):
-                    store(target, i, load(source, i))
+                copy_words(at, by, start, start + size, out + 8 * o, 8)
                 o += size
         else:
-            turn = stored if found[w] != side else 0
+            turn = by if found[w] != side else 0
             for r in range(outer, outer_end):
-                word = load(at, r & turn)
+                word = read(at, turn, r)
                 target = out + 8 * o
                 for i in range(size):
                     store(target, i, word)
@@ -69,58 +66,57 @@ def _write_data(found, first, last, side, at, stored, out, o):
 
 
 @inner
-def _write_maxima(found, first, last, a, a_mask, b, b_mask, floor, out, o):
+def _write_maxima(found, first, last, a, a_step, b, b_step, floor, out, o):
     """Write the greater of both sides' words, and no less than `floor`; returns the row after."""
     for q in range(first, last):
         w = 5 * q
         x = b
-        x_mask = b_mask
+        x_step = b_step
         y = a
-        y_mask = a_mask
+        y_step = a_step
         if found[w] == 1:
             x = a
-            x_mask = a_mask
+            x_step = a_step
             y = b
-            y_mask = b_mask
+            y_step = b_step
         start = found[w + 3]
         size = found[w + 4] - start
         for r in range(found[w + 1], found[w + 2]):
-            word = max(load(x, r & x_mask), floor)
+            word = max(read(x, x_step, r), floor)
             target = out + 8 * o
-            if y_mask == 0:
+            if y_step == 0:
                 word = max(word, load(y, 0))
                 for i in range(size):
                     store(target, i, word)
             else:
-                source = y + 8 * start
                 for i in range(size):
-                    store(target, i, max(word, load(source, i)))
+                    store(target, i, max(word, read(y, y_step, start + i)))
             o += size
     return o
 
 
 @inner
-def _write_products(found, first, last, a, a_mask, b, b_mask, out, o):
+def _write_products(found, first, last, a, a_step, b, b_step, out, o):
     """Write the products of both sides' words; returns the row after, or -1 if one does not fit a word."""
     wrong = False
     for q in range(first, last):
         w = 5 * q
         x = b
-        x_mask = b_mask
+        x_step = b_step
         y = a
-        y_mask = a_mask
+        y_step = a_step
         if found[w] == 1:
             x = a
-            x_mask = a_mask
+            x_step = a_step
             y = b
-            y_mask = b_mask
+            y_step = b_step
         start = found[w + 3]
         size = found[w + 4] - start
         for r in range(found[w + 1], found[w + 2]):
-            word = load(x, r & x_mask)
+            word = read(x, x_step, r)
             target = out + 8 * o
             for i in range(size):
-                factor = load(y, (start + i) & y_mask)
+                factor = read(y, y_step, start + i)
                 wrong |= product_overflows(word, factor)
                 store(target, i, word * factor)
             o += size
@@ -274,7 +270,7 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
                 pick = spec[c]
                 source = a if pick < nd_a else b
                 column = pick if pick < nd_a else pick - nd_a
-                if mask(source, column) != 0:
+                if step_of(source, column) != 0:
                     constant = False
                     break
                 here = load(address(source, column), 0)
@@ -282,17 +278,17 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
                 t = c - outputs
                 here = lo if t == 0 else 0
                 if t < nt_a:
-                    if mask(a, nd_a + t) != 0:
+                    if step_of(a, nd_a + t) != 0:
                         constant = False
                         break
                     here = max(here, load(address(a, nd_a + t), 0))
                 if t < nt_b:
-                    if mask(b, nd_b + t) != 0:
+                    if step_of(b, nd_b + t) != 0:
                         constant = False
                         break
                     here = max(here, load(address(b, nd_b + t), 0))
             else:
-                if mask(a, nd_a + nt_a) != 0 or mask(b, nd_b + nt_b) != 0:
+                if step_of(a, nd_a + nt_a) != 0 or step_of(b, nd_b + nt_b) != 0:
                     constant = False
                     break
                 x = load(address(a, nd_a + nt_a), 0)
@@ -327,28 +323,28 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
             if c < outputs:
                 pick = spec[c]
                 if pick < nd_a:
-                    o = _write_data(found, first, last, 0, address(a, pick), mask(a, pick), out, o)
+                    o = _write_data(found, first, last, 0, address(a, pick), step_of(a, pick), out, o)
                 else:
-                    o = _write_data(found, first, last, 1, address(b, pick - nd_a), mask(b, pick - nd_a), out, o)
+                    o = _write_data(found, first, last, 1, address(b, pick - nd_a), step_of(b, pick - nd_a), out, o)
             elif c < outputs + nt:
                 t = c - outputs
                 x = keys
                 y = x
-                x_mask = 0
-                y_mask = 0
+                x_step = 0
+                y_step = 0
                 if t < nt_a:
                     x = address(a, nd_a + t)
-                    x_mask = mask(a, nd_a + t)
+                    x_step = step_of(a, nd_a + t)
                 if t < nt_b:
                     y = address(b, nd_b + t)
-                    y_mask = mask(b, nd_b + t)
-                o = _write_maxima(found, first, last, x, x_mask, y, y_mask, lo if t == 0 else 0, out, o)
+                    y_step = step_of(b, nd_b + t)
+                o = _write_maxima(found, first, last, x, x_step, y, y_step, lo if t == 0 else 0, out, o)
             else:
                 x = address(a, nd_a + nt_a)
                 y = address(b, nd_b + nt_b)
-                x_mask = mask(a, nd_a + nt_a)
-                y_mask = mask(b, nd_b + nt_b)
-                o = _write_products(found, first, last, x, x_mask, y, y_mask, out, o)
+                x_step = step_of(a, nd_a + nt_a)
+                y_step = step_of(b, nd_b + nt_b)
+                o = _write_products(found, first, last, x, x_step, y, y_step, out, o)
                 if o < 0:
                     head[0] = -1
                     break

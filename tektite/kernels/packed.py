@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.kernels.codes import decode, encode, low_bits
+from tektite.kernels.codes import code_step, decode, encode, low_bits
 from tektite.kernels.compile import inner
-from tektite.kernels.memory import load, store
+from tektite.kernels.memory import load, read, store, store1, store2, store4
 from tektite.kernels.pages import address_of, empty_words
 from tektite.kernels.radix import sort_words
-from tektite.kernels.rows import address, count, mask, new_head, set_constant, set_stored
+from tektite.kernels.rows import (
+    NARROW_FROM,
+    address,
+    column_bytes,
+    copy_words,
+    count,
+    empty_columns,
+    fitting_step,
+    new_head,
+    set_constant,
+    set_stored,
+    step_of,
+)
 from tektite.kernels.sums import carry, overflow_head, times
 
 _NULL = -(2**63)
@@ -64,7 +76,8 @@ def _pack(table, nd, columns, lo, low, bits, nullable, shift, ignored, words):
                 by = np.uint64(shift[j])
                 floor = lo if j == nd else _NULL
                 at = address(head, j)
-                if mask(head, j) == 0:
+                by_bytes = step_of(head, j)
+                if by_bytes == 0:
                     code = encode(load(at, 0), least, nullable[j], floor) << by
                     if fresh:
                         for i in range(size):
@@ -77,7 +90,13 @@ def _pack(table, nd, columns, lo, low, bits, nullable, shift, ignored, words):
                         for i in range(size):
                             words[base + i] = np.uint64(0)
                     for i in range(size):
-                        words[base + i] |= encode(load(at, block + i), least, nullable[j], floor) << by
+                        words[base + i] |= encode(read(at, by_bytes, block + i), least, nullable[j], floor) << by
+                elif by_bytes != 8:
+                    if fresh:
+                        for i in range(size):
+                            words[base + i] = np.uint64(0)
+                    for i in range(size):
+                        words[base + i] |= np.uint64(read(at, by_bytes, block + i) - least) << by
                 elif fresh:
                     for i in range(size):
                         words[base + i] = np.uint64(load(at, block + i) - least) << by
@@ -122,33 +141,44 @@ def _is_consolidated(words, rows, keys, columns, low, bits, shift, clear):
 
 
 @inner
-def _unpack_column(words, rows, low, bits, nullable, shift, at):
+def _unpack_column(words, rows, low, bits, nullable, shift, at, bytes_a_row):
     by = np.uint64(shift)
     field = low_bits(bits)
     if nullable:
         for i in range(rows):
             store(at, i, decode((words[i] >> by) & field, low, nullable))
-    else:
+    elif bytes_a_row == 8:
         for i in range(rows):
             store(at, i, np.int64((words[i] >> by) & field) + low)
+    elif bytes_a_row == 4:
+        for i in range(rows):
+            store4(at, i, np.int64((words[i] >> by) & field) + low)
+    elif bytes_a_row == 2:
+        for i in range(rows):
+            store2(at, i, np.int64((words[i] >> by) & field) + low)
+    else:
+        for i in range(rows):
+            store1(at, i, np.int64((words[i] >> by) & field) + low)
 
 
 @inner
 def _unpack(words, rows, columns, low, bits, nullable, shift):
     """Columns from words that need no folding: what varied before still does."""
-    varying = 0
-    for j in range(columns):
-        varying += bits[j] != 0
     head = new_head(rows, columns)
-    buf = empty_words(varying * rows)
+    total = 0
+    for j in range(columns):
+        if bits[j] != 0:
+            total += column_bytes(rows, code_step(rows, low[j], bits[j], nullable[j]))
+    buf = empty_columns(total)
     at = address_of(buf)
     for j in range(columns):
         if bits[j] == 0:
             set_constant(head, j, low[j])
         else:
-            set_stored(head, j, at)
-            _unpack_column(words, rows, low[j], bits[j], nullable[j], shift[j], at)
-            at += 8 * rows
+            bytes_a_row = code_step(rows, low[j], bits[j], nullable[j])
+            set_stored(head, j, at, bytes_a_row)
+            _unpack_column(words, rows, low[j], bits[j], nullable[j], shift[j], at, bytes_a_row)
+            at += column_bytes(rows, bytes_a_row)
     return buf, head
 
 
@@ -193,36 +223,41 @@ def _fold_packed(words, rows, keys, columns, low, bits, nullable, shift, clear):
     differ = np.uint64(0)
     for i in range(1, kept):
         differ |= words[i] ^ words[0]
-    stored_columns = 0
+    total = 0
     for j in range(columns):
+        bytes_a_row = 8
         if j < keys:
             word = low[j]
             varies = False
+            bytes_a_row = code_step(kept, low[j], bits[j], nullable[j])
             if bits[j] != 0:
                 varies = (differ >> np.uint64(shift[j])) & low_bits(bits[j]) != np.uint64(0)
                 word = decode((words[0] >> np.uint64(shift[j])) & low_bits(bits[j]), low[j], nullable[j])
         else:
             start = (j - keys) * rows
             word = sums[start]
-            varies = False
+            least = word
+            most = word
             for i in range(start + 1, start + kept):
-                if sums[i] != word:
-                    varies = True
-                    break
+                least = min(least, sums[i])
+                most = max(most, sums[i])
+            varies = least < most
+            if kept >= NARROW_FROM:
+                bytes_a_row = fitting_step(least, most)
         set_constant(head, j, word)
         if varies:
-            head[4 + 3 * j] = -1
-            stored_columns += 1
-    buf = empty_words(stored_columns * kept)
+            head[4 + 3 * j] = bytes_a_row
+            total += column_bytes(kept, bytes_a_row)
+    buf = empty_columns(total)
     at = address_of(buf)
     for j in range(columns):
-        if head[4 + 3 * j] != 0:
-            set_stored(head, j, at)
+        bytes_a_row = head[4 + 3 * j]
+        if bytes_a_row != 0:
+            set_stored(head, j, at, bytes_a_row)
             if j < keys:
-                _unpack_column(words, kept, low[j], bits[j], nullable[j], shift[j], at)
+                _unpack_column(words, kept, low[j], bits[j], nullable[j], shift[j], at, bytes_a_row)
             else:
-                start = (j - keys) * rows
-                for i in range(kept):
-                    store(at, i, sums[start + i])
-            at += 8 * kept
+                copy_words(address_of(sums) + 8 * (j - keys) * rows, 8, 0, kept, at, bytes_a_row)
+            at += column_bytes(kept, bytes_a_row)
+    sums[0] = 0  # read by address up to here
     return buf, head

@@ -28,6 +28,7 @@ from tektite.kernels.group import (
     batch_head,
     fresh_epochs,
     head_of,
+    is_lone,
     key_epochs,
     later_work,
     needs_test,
@@ -206,7 +207,20 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                 if from_output == 0 or test_of(table, s) == 0:
                     at = 8 * BLOCK * s
                     wrong = accumulate_block(
-                        head, begin + at, end + at, many, kc, diff_at, nf, params, vo, linear, floats, acc, slots
+                        head,
+                        is_lone(table, s),
+                        begin + at,
+                        end + at,
+                        many,
+                        kc,
+                        diff_at,
+                        nf,
+                        params,
+                        vo,
+                        linear,
+                        floats,
+                        acc,
+                        slots,
                     )
                     if wrong >= 0:
                         bad = wrong

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.memory import load, store
+from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of
-from tektite.kernels.rows import address, copy_column, count, mask, new_head, set_constant, set_stored, value
+from tektite.kernels.rows import address, copy_column, count, new_head, set_constant, set_stored, step_of, value
 from tektite.kernels.wide import product_overflows, sum_overflows
 
 
@@ -59,18 +59,19 @@ def _scatter(source, places):
     columns = load(source, 2)
     stored = 0
     for j in range(columns):
-        if mask(source, j) != 0:
+        if step_of(source, j) != 0:
             stored += 1
     buf = np.empty(stored * rows, np.int64)
     head = new_head(rows, columns)
     out = address_of(buf)
     for j in range(columns):
-        if mask(source, j) == 0:
+        if step_of(source, j) == 0:
             set_constant(head, j, load(source, 5 + 3 * j))
         else:
             at = address(source, j)
+            by = step_of(source, j)
             for i in range(rows):
-                store(out, places[i], load(at, i))
+                store(out, places[i], read(at, by, i))
             set_stored(head, j, out)
             out += 8 * rows
     return buf, head
@@ -103,7 +104,7 @@ def route(source, key_spec, shards):
     offsets = np.zeros(shards + 1, np.int64)
     varies = False
     for j in range(len(key_spec)):
-        if mask(source, key_spec[j]) != 0:
+        if step_of(source, key_spec[j]) != 0:
             varies = True
     if rows == 0 or shards == 1 or not varies:
         owner = shard_of_row(source, 0, key_spec, shards) if rows > 0 else 0
@@ -114,8 +115,9 @@ def route(source, key_spec, shards):
     one = True
     if len(key_spec) == 1:
         at = address(source, key_spec[0])
+        by = step_of(source, key_spec[0])
         for i in range(rows):
-            part[i] = shard_of_hash(mix(np.uint64(0x9E3779B97F4A7C15), load(at, i)), shards)
+            part[i] = shard_of_hash(mix(np.uint64(0x9E3779B97F4A7C15), read(at, by, i)), shards)
     else:
         for i in range(rows):
             part[i] = shard_of_row(source, i, key_spec, shards)
@@ -188,11 +190,10 @@ def partition_moments(source, time_at, nt):
     one = True
     for c in range(rounds):
         column = time_at + 1 + c
-        if mask(source, column) != 0 and one:
-            at = address(source, column)
-            word = load(at, 0)
+        if step_of(source, column) != 0 and one:
+            word = value(source, column, 0)
             for i in range(rows):
-                if load(at, i) != word:
+                if value(source, column, i) != word:
                     one = False
                     break
     if one:
@@ -276,10 +277,10 @@ def split_epoch(source, time_at, hi):
     """Rows with an epoch below `hi` first, the others after; `cut` is how many come first."""
     rows = count(source)
     at = address(source, time_at)
-    turn = mask(source, time_at)
+    by = step_of(source, time_at)
     cut = 0
     for i in range(rows):
-        if load(at, i & turn) < hi:
+        if read(at, by, i) < hi:
             cut += 1
     if cut == 0 or cut == rows:
         return np.empty(0, np.int64), same_rows(source), cut
@@ -287,7 +288,7 @@ def split_epoch(source, time_at, hi):
     low = 0
     high = cut
     for i in range(rows):
-        if load(at, i) < hi:
+        if read(at, by, i) < hi:
             places[i] = low
             low += 1
         else:
@@ -302,17 +303,16 @@ def shift(source, column, by):
     """The same rows with `by` added to one column. The number of rows is -1 if a sum does not fit a word."""
     rows = count(source)
     head = same_rows(source)
-    if mask(source, column) == 0:
+    if step_of(source, column) == 0:
         word = load(source, 5 + 3 * column)
         set_constant(head, column, word + by)
         if sum_overflows(word, by):
             head[0] = -1
         return np.empty(0, np.int64), head
     buf = np.empty(rows, np.int64)
-    at = address(source, column)
     wrong = False
     for i in range(rows):
-        word = load(at, i)
+        word = value(source, column, i)
         wrong |= sum_overflows(word, by)
         buf[i] = word + by
     set_stored(head, column, address_of(buf))
@@ -328,17 +328,16 @@ def scale(source, column, factor):
     """
     rows = count(source)
     head = same_rows(source)
-    if mask(source, column) == 0:
+    if step_of(source, column) == 0:
         word = load(source, 5 + 3 * column)
         set_constant(head, column, word * factor)
         if product_overflows(word, factor):
             head[0] = -1
         return np.empty(0, np.int64), head
     buf = np.empty(rows, np.int64)
-    at = address(source, column)
     wrong = False
     for i in range(rows):
-        word = load(at, i)
+        word = value(source, column, i)
         wrong |= product_overflows(word, factor)
         buf[i] = word * factor
     set_stored(head, column, address_of(buf))

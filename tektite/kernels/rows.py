@@ -6,13 +6,16 @@ A head is a one-dimensional int64 array:
     head[0]          number of rows
     head[1]          the head's own address
     head[2]          number of columns
-    head[3 + 3j]     address of column j's words
-    head[4 + 3j]     mask of column j: -1 if it is stored, 0 if it is constant
+    head[3 + 3j]     address of column j
+    head[4 + 3j]     step of column j: the bytes that each row takes, 8, 4, 2 or 1 if it is stored, 0 if it is constant
     head[5 + 3j]     the value of a constant column (its address then points here)
 
-so that row i of column j is `load(address, i & mask)`, whether the column is stored or constant. Kernels take
-heads by address: a whole trace is one small array of addresses. Selecting, permuting and dropping columns, entering
-and leaving a scope and negating constant diffs write a new head and copy no row.
+so that row i of column j is `read(address, step, i)`, however the column is stored. Kernels take heads by address: a
+whole trace is one small array of addresses. Selecting, permuting and dropping columns, entering and leaving a scope
+and negating constant diffs write a new head and copy no row.
+
+Narrow columns (a step below 8) are for batches that stay: what a kernel makes on the way from one operator to the next
+is stored in whole words. Behind a narrow column lie at least seven more bytes that may be read.
 """
 
 from __future__ import annotations
@@ -20,13 +23,11 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.memory import load
-from tektite.kernels.pages import address_of
+from tektite.kernels.memory import load, read, store, store1, store2, store4
+from tektite.kernels.pages import address_of, empty_words
 
-FIXED = 3
-PER_COLUMN = 3
-STORED = -1
-CONSTANT = 0
+# From this many rows on, columns of batches are stored as narrow as their words allow. Fewer are not worth the trouble.
+NARROW_FROM = 2048
 
 
 @inner
@@ -41,7 +42,7 @@ def address(head, column):
 
 
 @inner
-def mask(head, column):
+def step_of(head, column):
     return load(head, 4 + 3 * column)
 
 
@@ -49,7 +50,7 @@ def mask(head, column):
 def value(head, column, row):
     """The word at (row, column)."""
     base = 3 + 3 * column
-    return load(load(head, base), row & load(head, base + 1))
+    return read(load(head, base), load(head, base + 1), row)
 
 
 @inner
@@ -75,18 +76,73 @@ def set_constant(head, column, word):
 
 
 @inner
-def set_stored(head, column, where):
+def set_stored(head, column, where, bytes_a_row=8):
     head[3 + 3 * column] = where
-    head[4 + 3 * column] = -1
+    head[4 + 3 * column] = bytes_a_row
+
+
+@inner
+def fitting_step(least, most):
+    """The narrowest step of a column whose words lie between these two."""
+    if -(1 << 31) <= least and most < 1 << 31:
+        if -(1 << 15) <= least and most < 1 << 15:
+            return 1 if -(1 << 7) <= least and most < 1 << 7 else 2
+        return 4
+    return 8
+
+
+@inner
+def column_bytes(rows, bytes_a_row):
+    """What a column takes in a buffer in which each begins at a whole word."""
+    return (rows * bytes_a_row + 7) >> 3 << 3
+
+
+@inner
+def empty_columns(total):
+    """A buffer for columns that take `total` bytes together, and what may be read behind them."""
+    return empty_words((total >> 3) + 1 if total > 0 else 0)
+
+
+@inner
+def put(at, bytes_a_row, row, word):
+    """Write a word, which must fit, to a row of a stored column."""
+    if bytes_a_row == 8:
+        store(at, row, word)
+    elif bytes_a_row == 4:
+        store4(at, row, word)
+    elif bytes_a_row == 2:
+        store2(at, row, word)
+    else:
+        store1(at, row, word)
+
+
+@inner
+def copy_words(source, from_step, start, stop, target, to_step):
+    """Write rows start..stop of a column, whose words must fit, to the front of another, stored one."""
+    if from_step == 8 and to_step == 8:
+        for i in range(start, stop):
+            store(target, i - start, load(source, i))
+    elif to_step == 8:
+        for i in range(start, stop):
+            store(target, i - start, read(source, from_step, i))
+    elif to_step == 4:
+        for i in range(start, stop):
+            store4(target, i - start, read(source, from_step, i))
+    elif to_step == 2:
+        for i in range(start, stop):
+            store2(target, i - start, read(source, from_step, i))
+    else:
+        for i in range(start, stop):
+            store1(target, i - start, read(source, from_step, i))
 
 
 @inner
 def copy_column(source, column, head, target):
     """Make column `target` of `head` the same memory as `column` of the rows at address `source`."""
-    if mask(source, column) == 0:
+    if step_of(source, column) == 0:
         set_constant(head, target, load(source, 5 + 3 * column))
     else:
-        set_stored(head, target, address(source, column))
+        set_stored(head, target, address(source, column), step_of(source, column))
 
 
 @kernel("int64[::1](int64, int64[::1])")
@@ -112,10 +168,10 @@ def slice_rows(source, start, stop):
     columns = load(source, 2)
     head = new_head(stop - start, columns)
     for j in range(columns):
-        if mask(source, j) == 0:
+        if step_of(source, j) == 0:
             set_constant(head, j, load(source, 5 + 3 * j))
         else:
-            set_stored(head, j, address(source, j) + 8 * start)
+            set_stored(head, j, address(source, j) + step_of(source, j) * start, step_of(source, j))
     return head
 
 
@@ -153,12 +209,6 @@ def input_rows(columns, order, epoch, diff):
 def copy_out(source, target):
     """Write every column of the rows at `source` into the rows of a (columns x capacity) array."""
     rows = count(source)
+    out = address_of(target)
     for j in range(load(source, 2)):
-        at = address(source, j)
-        if mask(source, j) == 0:
-            word = load(at, 0)
-            for i in range(rows):
-                target[j, i] = word
-        else:
-            for i in range(rows):
-                target[j, i] = load(at, i)
+        copy_words(address(source, j), step_of(source, j), 0, rows, out + 8 * target.shape[1] * j, 8)

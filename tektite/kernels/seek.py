@@ -3,8 +3,8 @@
 A *block* holds up to BLOCK keys in ascending order, column by column: key j's column c is word c * BLOCK + j.
 `seek_block` finds, for each of them, the first row whose leading columns are not smaller. Where keys lie far apart in
 the rows, all of a block's searches advance together, so that their cache misses overlap: by interpolation if the first
-column grows evenly, else binary searches; where they lie close, each search gallops from where the one before it ended.
-Either way the work follows the keys, never the rows.
+column grows evenly between the first and the last of them, else binary searches; where they lie close, each search scans
+from where the one before it ended. Either way the work follows the keys, never the rows.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from numba import types
 from numba.extending import intrinsic
 
 from tektite.kernels.compile import inner
-from tektite.kernels.memory import load, store
-from tektite.kernels.rows import address, count, mask, value
+from tektite.kernels.memory import load, load4, read, store
+from tektite.kernels.rows import address, count, step_of, value
 
 NULL = -(2**63)
 
 # Keys sought together. Enough to hide misses; small enough that the rows they touch stay in the second-level cache.
 BLOCK = 256
-# Words compared at once by a scan: two cache lines, and a whole number of vectors of any width.
+# Words compared at once by a scan: one or two cache lines, and a whole number of vectors of any width.
 SCAN = 16
+# Among fewer rows than these, the second guess of an even column is about as good as a third would be.
+_NEAR = 1 << 16
 
 
 @intrinsic
@@ -111,20 +113,20 @@ def gallop_rows(head, rows, start, other, k, kc):
 
 
 @inner
-def gallop_word(at, rows, start, word):
-    """The first row from `start` on whose word in the stored column at address `at` is not below `word`."""
-    if start >= rows or load(at, start) >= word:
+def gallop_word(at, by, rows, start, word):
+    """The first row from `start` on whose word in the column at address `at`, of step `by`, is not below `word`."""
+    if start >= rows or read(at, by, start) >= word:
         return start
     low = start
     step = 1
-    while low + step < rows and load(at, low + step) < word:
+    while low + step < rows and read(at, by, low + step) < word:
         low += step
         step <<= 1
     high = min(low + step, rows)
     low += 1
     while low < high:
         middle = (low + high) >> 1
-        if load(at, middle) < word:
+        if read(at, by, middle) < word:
             low = middle + 1
         else:
             high = middle
@@ -132,7 +134,7 @@ def gallop_word(at, rows, start, word):
 
 
 @inner
-def scan_word(at, rows, start, word):
+def scan_word(at, by, rows, start, word):
     """As `gallop_word`, for answers that are expected within some tens of rows: comparing sixteen words at once costs
     less than the branches that a search would guess wrong.
     """
@@ -142,12 +144,19 @@ def scan_word(at, rows, start, word):
         if p > last:
             break
         below = 0
-        for k in range(SCAN):
-            below += 1 if load(at, p + k) < word else 0
+        if by == 4:
+            for k in range(SCAN):
+                below += 1 if load4(at, p + k) < word else 0
+        elif by == 8:
+            for k in range(SCAN):
+                below += 1 if load(at, p + k) < word else 0
+        else:
+            for k in range(SCAN):
+                below += 1 if read(at, by, p + k) < word else 0
         p += below
         if below < SCAN:
             return p
-    return gallop_word(at, rows, p, word)
+    return gallop_word(at, by, rows, p, word)
 
 
 @inner
@@ -155,18 +164,19 @@ def group_end(head, rows, start, keys, j, kc):
     """The end of the rows with key j that begin at `start`; `start` itself if the row there has another key."""
     if kc == 0:
         return rows
-    if kc == 1 and mask(head, 0) != 0:
+    if kc == 1:
         at = address(head, 0)
+        by = step_of(head, 0)
         word = load(keys, j)
         i = start
         near = min(rows, start + 12)
-        while i < near and load(at, i) == word:
+        while i < near and read(at, by, i) == word:
             i += 1
         if i < near or i >= rows:
             return i
         if word == 9223372036854775807:
             return rows
-        return gallop_word(at, rows, i, word + 1)
+        return gallop_word(at, by, rows, i, word + 1)
     i = start
     near = min(rows, start + 12)
     while i < near and compare_key(head, i, keys, j, kc) == 0:
@@ -190,66 +200,68 @@ def group_end(head, rows, start, keys, j, kc):
 
 
 @inner
-def _even(at, start, length):
+def _is_even(at, by, start, length):
     """Whether the words of a sorted column grow about evenly with the row, as ids and hashes do."""
-    low = np.float64(load(at, start))
-    span = np.float64(load(at, start + length - 1)) - low
+    low = np.float64(read(at, by, start))
+    span = np.float64(read(at, by, start + length - 1)) - low
     if not span > 0.0:
         return False
     for q in range(1, 8):
-        off = np.float64(load(at, start + ((length * q) >> 3))) - low - span * q * 0.125
-        if abs(off) * 32.0 > span:
+        off = np.float64(read(at, by, start + ((length * q) >> 3))) - low - span * q * 0.125
+        if abs(off) * 16.0 > span:
             return False
     return True
 
 
 @inner
-def _seek_even(at, start, rows, keys, many, found):
-    """Lower bounds in an even column. The place of a word follows from its value up to an error that grows like the
-    root of the distance, so three guesses, each corrected by the word found at the one before, come within a few rows:
-    fewer cache lines than a binary search touches. A key that is not near its last guess gallops from there.
+def _seek_even(at, by, start, rows, keys, many, found):
+    """Lower bounds, among rows start..rows, in a column that is even there. The place of a word follows from its value
+    up to an error that grows like the root of the distance, so a guess that is corrected by the word found there comes
+    within a few rows: fewer cache lines than a binary search touches. A key that is not near it gallops from there.
     """
-    low = np.float64(load(at, start))
+    low = np.float64(read(at, by, start))
     last = np.float64(rows - 1)
-    slope = np.float64(rows - 1 - start) / (np.float64(load(at, rows - 1)) - low)
+    slope = np.float64(rows - 1 - start) / (np.float64(read(at, by, rows - 1)) - low)
     for j in range(many):
         guess = np.float64(start) + (np.float64(load(keys, j)) - low) * slope
-        store(found, j, np.int64(min(max(guess, np.float64(start)), last)))
-    for _ in range(2):
+        p = np.int64(min(max(guess, np.float64(start)), last))
+        prefetch(at + by * p)
+        store(found, j, p)
+    for _ in range(1 if rows - start < _NEAR else 2):
         for j in range(many):
             p = load(found, j)
-            guess = np.float64(p) + (np.float64(load(keys, j)) - np.float64(load(at, p))) * slope
+            guess = np.float64(p) + (np.float64(load(keys, j)) - np.float64(read(at, by, p))) * slope
             p = np.int64(min(max(guess, np.float64(start)), last))
-            prefetch(at + 8 * (p - 9))
-            prefetch(at + 8 * (p + 8))
+            prefetch(at + by * (p - 9))
+            prefetch(at + by * (p + 8))
             store(found, j, p)
     for j in range(many):
         word = load(keys, j)
         p = load(found, j)
         first = max(p - 8, start)
         past = min(p + 8, rows)
-        if first > start and load(at, first - 1) >= word:
+        if first > start and read(at, by, first - 1) >= word:
             # The answer lies before: gallop backwards.
             past = first - 1
             step = 16
             first = max(past - step, start)
-            while first > start and load(at, first - 1) >= word:
+            while first > start and read(at, by, first - 1) >= word:
                 past = first - 1
                 step <<= 1
                 first = max(past - step, start)
-        elif past < rows and load(at, past) < word:
-            store(found, j, gallop_word(at, rows, past, word))
+        elif past < rows and read(at, by, past) < word:
+            store(found, j, gallop_word(at, by, rows, past, word))
             continue
         elif past - first == 16:
-            p = first + 8 if load(at, first + 7) < word else first
-            p = p + 4 if load(at, p + 3) < word else p
-            p = p + 2 if load(at, p + 1) < word else p
-            p = p + 1 if load(at, p) < word else p
-            store(found, j, p + 1 if load(at, p) < word else p)
+            p = first + 8 if read(at, by, first + 7) < word else first
+            p = p + 4 if read(at, by, p + 3) < word else p
+            p = p + 2 if read(at, by, p + 1) < word else p
+            p = p + 1 if read(at, by, p) < word else p
+            store(found, j, p + 1 if read(at, by, p) < word else p)
             continue
         while first < past:
             middle = (first + past) >> 1
-            if load(at, middle) < word:
+            if read(at, by, middle) < word:
                 first = middle + 1
             else:
                 past = middle
@@ -268,28 +280,33 @@ def seek_block(head, start, keys, many, kc, found):
             store(found, j, start)
         return
     at = address(head, 0)
-    # With fewer than about two scans for each key, scanning touches fewer cache lines than searching.
-    far = start + 2 * SCAN * many
-    if mask(head, 0) == 0:
+    by = step_of(head, 0)
+    if by == 0:
         p = start
         for j in range(many):
             p = gallop(head, rows, p, keys, j, kc)
             store(found, j, p)
         return
-    if far >= rows or load(at, far) >= load(keys, many - 1):
+    # With fewer than about two scans for each key, scanning touches fewer cache lines than searching.
+    reach = 2 * SCAN * many
+    if start + reach >= rows or read(at, by, start + reach) >= load(keys, many - 1):
         p = start
         if kc == 1:
             for j in range(many):
-                p = scan_word(at, rows, p, load(keys, j))
+                p = scan_word(at, by, rows, p, load(keys, j))
                 store(found, j, p)
         else:
             for j in range(many):
                 p = gallop(head, rows, p, keys, j, kc)
                 store(found, j, p)
         return
-    length = rows - start
-    if length > 2048 and _even(at, start, length):
-        _seek_even(at, start, rows, keys, many, found)
+    # No key lies behind the last one: look no further than about there.
+    while start + reach < rows and read(at, by, start + reach) < load(keys, many - 1):
+        reach <<= 1
+    stop = min(start + reach + 1, rows)
+    length = stop - start
+    if length > 2048 and _is_even(at, by, start, length):
+        _seek_even(at, by, start, stop, keys, many, found)
         if kc > 1:
             for j in range(many):
                 store(found, j, gallop(head, rows, load(found, j), keys, j, kc))
@@ -298,14 +315,14 @@ def seek_block(head, start, keys, many, kc, found):
         store(found, j, start)
     while length > 1:
         half = length >> 1
-        ahead = at + 8 * (half - 1)
+        ahead = at + by * (half - 1)
         for j in range(many):
             p = load(found, j)
-            store(found, j, p + half if load(ahead, p) < load(keys, j) else p)
+            store(found, j, p + half if read(ahead, by, p) < load(keys, j) else p)
         length -= half
     for j in range(many):
         p = load(found, j)
-        store(found, j, p + 1 if load(at, p) < load(keys, j) else p)
+        store(found, j, p + 1 if read(at, by, p) < load(keys, j) else p)
     if kc > 1:
         for j in range(many):
             store(found, j, gallop(head, rows, load(found, j), keys, j, kc))
@@ -323,15 +340,16 @@ def gather_block(head, start, kc, keys, firsts):
         store(firsts, 0, start)
         store(firsts, 1, rows)
         return 1 if start < rows else 0
-    if kc == 1 and mask(head, 0) != 0:
+    if kc == 1:
         at = address(head, 0)
+        by = step_of(head, 0)
         while i < rows and many < BLOCK:
-            word = load(at, i)
+            word = read(at, by, i)
             store(keys, many, word)
             store(firsts, many, i)
             many += 1
             i += 1
-            if i < rows and load(at, i) == word:
+            if i < rows and read(at, by, i) == word:
                 i = group_end(head, rows, i, keys, many - 1, kc)
     else:
         while i < rows and many < BLOCK:

@@ -47,7 +47,7 @@ class Batch:
     @property
     def bytes(self) -> int:
         """Memory of head and stored columns."""
-        return self.head.nbytes - 8 * self.n * int(self.head[4::3].sum())
+        return self.head.nbytes + self.n * int(self.head[4::3].sum())
 
     def latest_epoch(self) -> int:
         """No update of the batch is at a later epoch: it would be in advance of an element of `upper` whose rounds

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tektite.kernels import merge as kernels
+from tektite.kernels import merge_state as fields
 from tektite.times import Frontier
 from tektite.trace.batch import Batch
 from tektite.words import Words
@@ -39,38 +40,39 @@ class Merge:
         self.since = since
         self.state: Words = kernels.open_merge(a.at, b.at, *shape, frontier, a.latest_epoch(), b.latest_epoch())
         self.at: int = self.state.ctypes.data
-        rooms = self.state[kernels.FIELDS + kernels.ROOM : -sum(shape) : kernels.PER_COLUMN]
+        rooms = self.state[fields.FIELDS + fields.ROOM : -sum(shape) : fields.PER_COLUMN]
         # Memory that is never written costs nothing, so every column gets room for the longest possible result.
         self._rooms: dict[int, Words] = {}
-        for j in np.flatnonzero(rooms == kernels.NEEDED).tolist():
-            self._rooms[j] = np.empty(self.n, np.int64)
+        for j in np.flatnonzero(rooms == fields.NEEDED).tolist():
+            self._rooms[j] = np.empty(self.n + 2, np.int64)
             rooms[j] = self._rooms[j].ctypes.data
 
     @property
     def done(self) -> bool:
         """Whether the result is ready."""
-        status = self.state[kernels.STATUS]
-        if status == kernels.OVERFLOWN:
+        status = self.state[fields.STATUS]
+        if status == fields.OVERFLOWN:
             raise DiffOverflow("merging batches: a sum of diffs does not fit 64 bits")
-        return bool(status == kernels.DONE)
+        return bool(status == fields.DONE)
 
     @property
     def bytes(self) -> int:
         """Memory of the result so far."""
-        columns = int(self.state[kernels.COLUMNS])
-        live = self.state[kernels.FIELDS + kernels.LIVE : -columns : kernels.PER_COLUMN]
-        return self.state.nbytes + 8 * int(self.state[kernels.ROWS]) * int(live.sum())
+        columns = int(self.state[fields.COLUMNS])
+        live = self.state[fields.FIELDS + fields.LIVE : -columns : fields.PER_COLUMN]
+        steps = self.state[fields.FIELDS + fields.STEP : -columns : fields.PER_COLUMN]
+        return self.state.nbytes + int(self.state[fields.ROWS]) * int(live @ steps)
 
     def result(self) -> Batch:
         """The merged batch of a merge that is done."""
-        rows = int(self.state[kernels.ROWS])
+        rows = int(self.state[fields.ROWS])
         keep = []
         for j, room in self._rooms.items():
-            base = kernels.FIELDS + kernels.PER_COLUMN * j
-            if self.state[base + kernels.VARIES]:
+            base = fields.FIELDS + fields.PER_COLUMN * j
+            if self.state[base + fields.VARIES]:
                 # Gives back what lies behind the last row, in place: no row is copied, nobody else refers to the array.
-                room.resize(rows, refcheck=False)
-                self.state[base + kernels.ROOM] = room.ctypes.data
+                room.resize(rows * int(self.state[base + fields.STEP]) // 8 + 2, refcheck=False)
+                self.state[base + fields.ROOM] = room.ctypes.data
                 keep.append(room)
         head = kernels.merged_head(self.state)
         return Batch(head, keep, self.a.lower, self.b.upper, self.since)
