@@ -522,8 +522,12 @@ class Loop:
     def __exit__(self, *_: object) -> None:
         _loops.reset(self._token)
 
-    def variable(self, name: str, /, initial: Collection | None = None, **columns: types.Type) -> LoopVariable:
+    def variable(
+        self, name: str, /, initial: Collection | None = None, schema: Schema | None = None, **columns: types.Type
+    ) -> LoopVariable:
         """A variable with the columns given, or those of its initial collection; empty in round 0 without one."""
+        if schema is not None:
+            columns = dict(zip(schema.names, schema.types, strict=True))
         if (initial is None) == (not columns):
             raise IncorrectError(f"variable {name!r} needs either an initial collection or columns")
         if initial is not None and self._plan.encloses(initial.operator.loop):

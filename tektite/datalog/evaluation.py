@@ -210,11 +210,11 @@ class Evaluation:
                 schema = self.schema(predicate)
                 lead = looked_up_by(predicate, recursive)
                 order = columns_in_order(lead, len(schema.names), improved.get(predicate))
-                types = {schema.names[at]: schema.types[at] for at in order}
-                variable = variables[predicate] = loop.variable(predicate, None, **types)
-                every = variable.concat(*(part.select(*types) for part in begun[predicate]))
+                columns = schema.select(*(schema.names[at] for at in order))
+                variable = variables[predicate] = loop.variable(predicate, schema=columns)
+                every = variable.concat(*(part.select(*columns.names) for part in begun[predicate]))
                 if predicate in improved:
-                    kept[predicate] = improve(every, list(types), improved[predicate][1])
+                    kept[predicate] = improve(every, columns.names, improved[predicate][1])
                 else:
                     kept[predicate] = every.arrange(by=[schema.names[at] for at in lead]).distinct()
                 self._inside[predicate] = kept[predicate].select(*schema.names)
