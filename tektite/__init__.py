@@ -14,6 +14,7 @@ from tektite.errors import (
 from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, when
 from tektite.front import Engine
 from tektite.inputs import Input
+from tektite.matching import match
 from tektite.schema import Schema
 from tektite.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
 from tektite.views import Change, Changes, View
@@ -60,6 +61,7 @@ __all__ = [
     "hash64",
     "least",
     "lit",
+    "match",
     "max",
     "min",
     "sum",

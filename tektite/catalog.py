@@ -16,6 +16,7 @@ from tektite.dataflow.flow import Dataflow, Source, last_closed
 from tektite.errors import ConflictError
 from tektite.kernels.route import route
 from tektite.plan import operators as plan
+from tektite.plan.operators import describe
 from tektite.plan.render import Renderer
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Hold, Trace
@@ -91,6 +92,21 @@ class Catalog:
         self.shards = shards
         self.effort = effort
         self.entries: list[Entry] = []
+
+    def explain(self, operator: plan.Operator) -> str:
+        """What installing a plan would do, as text. Nothing is made."""
+        flow = self.new_flow("explain")
+        try:
+            renderer = Renderer(flow, Scout(self, flow), self.dictionary, operator)
+            renderer.stream(operator)
+        finally:
+            flow.drop()
+        lines = [*renderer.decisions]
+        uses = list(dict.fromkeys(renderer.uses))
+        if uses:
+            lines.append("arrangements")
+            lines += [f"  {use.collection} by ({', '.join(use.columns)}): {use.origin}" for use in uses]
+        return "\n".join(lines)
 
     def new_flow(self, name: str) -> Dataflow:
         """An empty dataflow that runs as this engine's do."""
@@ -197,6 +213,9 @@ class Scribe:
         entry = self.catalog.find(fingerprint(operator), lead, sharded_by, key)
         return self.note(entry or self.catalog.make(operator, lead, sharded_by, key))
 
+    def has(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
+        return self.catalog.find(fingerprint(operator), lead, sharded_by, key) is not None
+
     def changes(self, operator: plan.Read) -> Entry:
         entry = self.catalog.find(fingerprint(operator), (), None, 1 << 30)
         if entry is None:
@@ -211,20 +230,24 @@ class Scribe:
         return entry
 
 
+class Scout(Scribe):
+    """The catalog as a query would see it that is not installed: what is missing is stood in for, and nothing is noted."""
+
+    def arrangement(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:
+        entry = self.catalog.find(fingerprint(operator), lead, sharded_by, key)
+        if entry is not None:
+            return entry
+        names = operator.schema.names
+        columns = (*lead, *(c for c in range(len(names)) if c not in lead))
+        trace = Trace(len(columns), 1, 1, self.catalog.shards, self.catalog.effort)
+        sharding = key if sharded_by is None else sharded_by
+        ordered = tuple(names[c] for c in columns)
+        return Entry(describe(operator), fingerprint(operator), self.reader, trace, columns, ordered, sharding, None)
+
+    def note(self, entry: Entry) -> Entry:
+        return entry
+
+
 def fingerprint(operator: plan.Operator) -> tuple[Any, ...]:
     """What the catalog knows a collection by: arranging does not make it another one."""
     return operator.input.fingerprint if isinstance(operator, plan.Arrange) else operator.fingerprint
-
-
-def describe(operator: plan.Operator) -> str:
-    """A collection's name for people."""
-    if isinstance(operator, plan.Arrange):
-        return operator.title or describe(operator.input)
-    if isinstance(operator, plan.Read):
-        return str(operator.readable.name)
-    if isinstance(operator, plan.Leave):
-        return operator.title or operator.of.name
-    if isinstance(operator, plan.Rows):
-        return f"{operator.words.shape[1]} rows"
-    inner = ", ".join(describe(i) for i in operator.inputs)
-    return f"{type(operator).__name__.lower()}({inner})"

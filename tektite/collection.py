@@ -423,6 +423,25 @@ class Collection:
         schema = Schema({n: self.schema.types[c] for n, c in zip(names, keys, strict=True)} | columns)
         return self._new(plan.Reduce(schema, source.operator, len(keys), function))
 
+    def explain(self) -> str:
+        """How the collection would be kept up to date: the strategy and order of each match, and for every arrangement that would
+        be read whether it is there already. Nothing is installed.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        >>> print(edges.join(edges, on=("dst", "src")).explain())
+        arrangements
+          edges by (dst): shared, made for this query
+          edges by (src): shared, there already
+        """
+        if self.operator.loop is not None:
+            raise IncorrectError(f"explain: the collection belongs to loop {self.operator.loop.name!r}; leave it first")
+        if not hasattr(self, "engine"):
+            raise IncorrectError("explain: the collection reads no input, so it belongs to no engine")
+        text: str = self.engine.explain(self)
+        return text
+
     # ------------------------------------------------------------------ loops
 
     def iterate(

@@ -93,14 +93,14 @@ def text_column(values: Any, type: Type, column: str) -> Any:
     return arrow
 
 
-def hint(name: Any, names: Collection[str]) -> str:
+def hint(name: Any, names: Collection[str], kind: str = "columns") -> str:
     """What to say about a name that is not among `names`.
 
     >>> hint("scr", ["src", "dst"])
     "did you mean 'src'? the columns are: src, dst"
     """
     near = difflib.get_close_matches(str(name), list(names), 1)
-    return (f"did you mean {near[0]!r}? " if near else "") + f"the columns are: {_listed(names)}"
+    return (f"did you mean {near[0]!r}? " if near else "") + f"the {kind} are: {_listed(names)}"
 
 
 _class = type  # `type` is a parameter's name in most functions here

@@ -259,6 +259,10 @@ class Engine:
         if loop is not None:
             raise IncorrectError(f"install {name!r}: the collection belongs to loop {loop.name!r}; leave it first")
 
+    def explain(self, collection: Collection) -> str:
+        """How a collection would be kept up to date: join strategies and orders, and the arrangements it would read."""
+        return self._catalog.explain(collection.operator)
+
     def drop(self, name: str) -> None:
         """Remove a view, and everything that only it used; or an input that nothing reads."""
         if name in self._inputs:

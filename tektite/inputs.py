@@ -92,6 +92,11 @@ class Input(Collection):
         return self.low
 
     @property
+    def unique(self) -> tuple[int, ...] | None:
+        """The columns that tell its rows apart, if its semantics says that some do."""
+        return None if self.semantics == "bag" else self.key_columns
+
+    @property
     def pending(self) -> int:
         """Updates that wait for their epoch to close."""
         return sum(chunk.n for chunk, _ in self._pending)

@@ -17,6 +17,7 @@ from tektite.dataflow.output import changes_table
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.kernels.route import split_epoch
 from tektite.plan import operators as plan
+from tektite.plan.unique import unique_columns
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Handle, Hold, Trace
 from tektite.words import Words
@@ -69,6 +70,11 @@ class View(Collection):
     def closed(self) -> bool:
         """Whether the view can never change again, because every input it reads has ended."""
         return self.flow.closed
+
+    @property
+    def unique(self) -> tuple[int, ...] | None:
+        """The columns that tell its rows apart, if its definition says that some do."""
+        return unique_columns(self.definition)
 
     @property
     def failure(self) -> TektiteError | None:

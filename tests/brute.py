@@ -92,6 +92,8 @@ class Brute:
                 return self.value(operator.input)
             case plan.Join():
                 return self._join(operator)
+            case plan.Match():
+                return self._match(operator)
             case plan.AtLeast():
                 return {row: 1 for row, many in self.value(operator.input).items() if many >= operator.times}
             case plan.Aggregate():
@@ -120,6 +122,29 @@ class Brute:
                     out.append((tuple((row, other)[side][column] for side, column in operator.outputs), many * times))
         return bag(out)
 
+    def _match(self, operator: plan.Match) -> Bag:
+        found: list[tuple[dict[str, Any], int]] = [({}, 1)]
+        for clause in operator.clauses:
+            rows = self.value(clause.operator).items()
+            found = [
+                (more, many * times)
+                for values, many in found
+                for row, times in rows
+                if (more := extended(values, clause.terms, row)) is not None
+            ]
+        out = [
+            (tuple(values[name] for name in operator.schema.names), many)
+            for values, many in found
+            if all(evaluate(predicate, values) is True for predicate in operator.where)
+            and not any(self._holds(clause, values) for clause in operator.without)
+        ]
+        return bag(out)
+
+    def _holds(self, clause: plan.Clause, values: dict[str, Any]) -> bool:
+        """Whether a clause has a row for these values."""
+        rows = self.value(clause.operator).items()
+        return sum(many for row, many in rows if extended(values, clause.terms, row) is not None) > 0
+
     def _aggregate(self, operator: plan.Aggregate) -> Bag:
         out: Bag = {}
         for key, rows in groups(self.value(operator.input), operator.key).items():
@@ -146,6 +171,23 @@ class Brute:
             found = operator.function(key, [(row[operator.key :], many) for row, many in rows.items()])
             out += [(key + tuple(values), 1) for values in found]
         return bag(out)
+
+
+def extended(values: dict[str, Any], terms: Iterable[Any], row: Row) -> dict[str, Any] | None:
+    """The values with those that a row gives to the terms' variables; None if they do not agree."""
+    found = dict(values)
+    for term, value in zip(terms, row, strict=True):
+        if term is None:
+            continue
+        if not isinstance(term, str):
+            if value is None or value != term.params[1]:
+                return None
+        elif term in found:
+            if value is None or found[term] is None or value != found[term]:
+                return None
+        else:
+            found[term] = value
+    return found
 
 
 def linear(aggregate: plan.Linear, rows: Bag) -> Any:

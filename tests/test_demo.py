@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -28,7 +29,7 @@ def test_sides_agree_and_the_picture_is_written(tmp_path: Path) -> None:
     process = start("--seconds", "1", "--out", str(picture))
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
-    assert "9 answers compared: all the same on both sides" in output
+    assert re.search(r"[1-9]\d* answers compared: all the same on both sides", output), output
     assert f"Picture: {picture}" in output
     assert is_picture(picture)
 

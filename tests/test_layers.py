@@ -26,7 +26,7 @@ LAYERS = (
     ("dataflow",),
     ("runtime",),
     ("plan",),
-    ("collection", "aggregates"),
+    ("collection", "aggregates", "matching"),
     ("catalog",),
     ("inputs", "views", "engine"),
     ("sql",),

@@ -29,17 +29,18 @@ EXPLODED_ROWS = 1 << 16
 
 
 class SelectStep:
-    """Some of the data columns, in another order. Copies nothing."""
+    """Some of the data columns, in another order; column -1-i is the i-th of some constant words. Copies nothing."""
 
-    def __init__(self, columns: Sequence[int]) -> None:
+    def __init__(self, columns: Sequence[int], constants: Sequence[int] = ()) -> None:
         self.columns = list(columns)
+        self.constants = tuple(constants)
         self._specs: dict[int, Words] = {}
 
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
         width = int(chunk.head[2])
         spec = self._specs.get(width)
         if spec is None:
-            spec = self._specs[width] = column_spec([*self.columns, *range(width - times - 1, width)])
+            spec = self._specs[width] = column_spec([*self.columns, *range(width - times - 1, width)], self.constants)
         return chunk.select(spec)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tektite.collection import Collection
 from tektite.datalog import ir, terms
-from tektite.datalog.joins import match
+from tektite.matching import match
 from tektite.expr import Expr, col
 from tektite.types import Type
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from tektite.errors import IncorrectError
 from tektite.expr import Expr
 from tektite.schema import Schema
+from tektite.types import Type
 
 
 @dataclass(eq=False, frozen=True)
@@ -85,8 +86,10 @@ class Operator:
         return (id(self),)
 
 
-def count_uses(*roots: Operator) -> dict[Operator, int]:
-    """How many operators, loops included, take each operator of some plans as an input."""
+def count_uses(*roots: Operator, leaves: Sequence[Operator] = ()) -> dict[Operator, int]:
+    """How many operators, loops included, take each operator of some plans as an input. What is below `leaves` does not
+    count.
+    """
     uses: dict[Operator, int] = {}
     for root in roots:
         uses[root] = uses.get(root, 0) + 1
@@ -94,6 +97,8 @@ def count_uses(*roots: Operator) -> dict[Operator, int]:
     loops: set[Loop] = set()
     while waiting:
         operator = waiting.pop()
+        if operator in leaves:
+            continue
         inputs = [*operator.inputs]
         if isinstance(operator, Variable | Leave) and operator.of not in loops:
             loops.add(operator.of)
@@ -117,6 +122,10 @@ class Readable(Protocol):
     @property
     def is_stream(self) -> bool:
         """Whether it keeps no history: only its changes can be read."""
+
+    @property
+    def unique(self) -> tuple[int, ...] | None:
+        """Columns of which no two rows agree in all, if it is known by any; no row is there twice then."""
 
 
 @dataclass(eq=False, frozen=True)
@@ -237,6 +246,73 @@ class Join(Operator):
 
     def parameters(self) -> tuple[Any, ...]:
         return (self.left_key, self.right_key, self.outputs, self.nulls_match)
+
+
+@dataclass(eq=False, frozen=True)
+class Clause:
+    """A collection with a term for each of its columns: a variable by its name, a literal, or None for a column that
+    nobody looks at. A variable that is there twice means that both columns are equal.
+    """
+
+    operator: Operator
+    terms: tuple[str | Expr | None, ...]
+
+    @cached_property
+    def variables(self) -> dict[str, tuple[int, ...]]:
+        """The columns of each variable, in order of first appearance."""
+        found: dict[str, tuple[int, ...]] = {}
+        for column, term in enumerate(self.terms):
+            if isinstance(term, str):
+                found[term] = (*found.get(term, ()), column)
+        return found
+
+    @cached_property
+    def constants(self) -> dict[int, Expr]:
+        """The literals, by column. Each has the type of its column."""
+        return {column: term for column, term in enumerate(self.terms) if isinstance(term, Expr)}
+
+    @cached_property
+    def fingerprint(self) -> tuple[Any, ...]:
+        """Equal for clauses that are the same, word for word."""
+        terms = tuple(term.fingerprint if isinstance(term, Expr) else term for term in self.terms)
+        return (terms, self.operator.fingerprint)
+
+    def __str__(self) -> str:
+        terms = ", ".join("_" if term is None else str(term) for term in self.terms)
+        return f"{describe(self.operator)}({terms})"
+
+
+@dataclass(eq=False, frozen=True)
+class Match(Operator):
+    """A conjunction: the ways to give the variables values such that every clause holds the row that its terms say, no
+    clause of `without` holds one, and the predicates of `where` are true. The schema's columns are variables.
+
+    Multiplicities multiply, and add up over columns that are None. NULL equals nothing. A variable in two places is no
+    float: what floats are compared by is a column of its own. `order` lists clauses by number, or variables by name.
+    """
+
+    clauses: tuple[Clause, ...]
+    without: tuple[Clause, ...]
+    where: tuple[Expr, ...]
+    strategy: str
+    order: tuple[int, ...] | tuple[str, ...] | None = None
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return tuple(clause.operator for clause in (*self.clauses, *self.without))
+
+    @cached_property
+    def types(self) -> dict[str, Type]:
+        """The type of each variable."""
+        return {
+            variable: clause.operator.schema.types[columns[0]]
+            for clause in reversed(self.clauses)
+            for variable, columns in clause.variables.items()
+        }
+
+    def parameters(self) -> tuple[Any, ...]:
+        clauses = tuple(tuple(c.fingerprint[0] for c in part) for part in (self.clauses, self.without))
+        return (clauses, tuple(predicate.fingerprint for predicate in self.where), self.strategy, self.order)
 
 
 @dataclass(eq=False, frozen=True)
@@ -370,3 +446,19 @@ class Leave(Operator):
     @cached_property
     def loop(self) -> Loop | None:
         return self.of.parent
+
+
+def describe(operator: Operator) -> str:
+    """A collection's name for people."""
+    if isinstance(operator, Arrange):
+        return operator.title or describe(operator.input)
+    if isinstance(operator, Read):
+        return str(operator.readable.name)
+    if isinstance(operator, Variable):
+        return operator.name
+    if isinstance(operator, Leave):
+        return operator.title or operator.of.name
+    if isinstance(operator, Rows):
+        return f"{operator.words.shape[1]} rows"
+    inner = ", ".join(describe(i) for i in operator.inputs)
+    return f"{type(operator).__name__.lower()}({inner})"

@@ -8,20 +8,22 @@ inputs and views, from a reduce's own output, or one that this dataflow already 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 from tektite.dataflow import arrange, between, loop, reduce
 from tektite.dataflow import join as join_node
 from tektite.dataflow.arrange import Arranged, serves
 from tektite.dataflow.flow import Dataflow, Source
-from tektite.dataflow.graph import Edge, Node, Port, Scope, Step
+from tektite.dataflow.graph import Scope
 from tektite.dataflow.linear import Accumulate, FunctionStep, NegateStep, ProgramStep, SelectStep
 from tektite.dataflow.output import Inspect
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.expr import Expr, col
 from tektite.expr import compile as compile_program
 from tektite.plan import operators as plan
+from tektite.plan.conjunctions.render import render_match
+from tektite.plan.stream import Columns, Stream, first_places, in_order, together
 from tektite.trace.chunk import column_spec
 from tektite.trace.trace import Trace
 from tektite.types import Float, Int, Type
@@ -45,39 +47,20 @@ class Catalog(Protocol):
     def arrangement(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:
         """An arrangement whose leading columns are `lead`; made if there is none."""
 
+    def has(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
+        """Whether there is such an arrangement already."""
+
     def changes(self, operator: plan.Read) -> Entry:
         """The arrangement whose changes are the collection's."""
 
 
-T = TypeVar("T")
-Columns = tuple[int, ...]
-Part = tuple[Port, tuple[Step, ...], int]
+@dataclass(frozen=True)
+class Use:
+    """An arrangement that a plan reads: of which collection, by which columns, and where it comes from."""
 
-
-class Stream:
-    """A collection as chunks: the ports it comes from, each with the linear steps on the way."""
-
-    def __init__(self, scope: Scope, parts: Sequence[Part], placed: Columns | None) -> None:
-        """`placed` says by the hash of which columns each row's shard was chosen; None if by none of the stream's."""
-        self.scope = scope
-        self.parts = tuple(parts)
-        self.placed = placed
-
-    def then(self, step: Step, placed: Columns | None) -> Stream:
-        """The stream with one more step, after which rows are `placed` as said."""
-        return Stream(self.scope, [(port, (*steps, step), lift) for port, steps, lift in self.parts], placed)
-
-    def enter(self, scope: Scope) -> Stream:
-        """The stream as seen from an inner scope."""
-        levels = scope.depth - self.scope.depth
-        if not levels:
-            return self
-        return Stream(scope, [(port, steps, lift + levels) for port, steps, lift in self.parts], self.placed)
-
-    def feed(self, target: Node) -> None:
-        """Connect the stream to a node."""
-        for port, steps, lift in self.parts:
-            port.edges.append(Edge(steps, lift, target))
+    collection: str
+    columns: tuple[str, ...]
+    origin: str
 
 
 class Renderer:
@@ -93,6 +76,8 @@ class Renderer:
         self._streams: dict[plan.Operator, Stream] = {}
         self._nodes: dict[plan.Operator, reduce.ReduceNode] = {}
         self._arranged: list[tuple[plan.Operator, Arranged]] = []
+        self.uses: list[Use] = []
+        self.decisions: list[str] = []
 
     # ------------------------------------------------------------------ scopes
 
@@ -111,10 +96,11 @@ class Renderer:
     def entered(self, operator: plan.Operator, scope: Scope) -> Stream:
         """An operator's stream as seen from `scope`."""
         stream = self.stream(operator)
-        self._pass_in(stream.scope, scope)
+        self.pass_in(stream.scope, scope)
         return stream.enter(scope)
 
-    def _pass_in(self, outer: Scope, inner: Scope) -> None:
+    def pass_in(self, outer: Scope, inner: Scope) -> None:
+        """Note that something of an outer scope is used in an inner one."""
         while inner is not outer:
             assert inner.parent is not None
             inner.enters(inner.parent)
@@ -151,6 +137,8 @@ class Renderer:
                 return self._changes(self.arranged(operator, operator.key, None))
             case plan.Join():
                 return self._join(operator)
+            case plan.Match():
+                return render_match(self, operator)
             case plan.RangeFilter():
                 return self._range_filter(operator)
             case plan.AtLeast() | plan.Aggregate() | plan.First() | plan.Reduce():
@@ -213,6 +201,13 @@ class Renderer:
         stream.feed(node)
         return stream
 
+    def render_instead(self, lowered: plan.Operator, leaves: Sequence[plan.Operator]) -> Stream:
+        """Render a plan that stands for an operator; what lies below `leaves` is part of the root's plan already."""
+        for operator, uses in plan.count_uses(lowered, leaves=leaves).items():
+            if operator not in leaves:
+                self._uses[operator] = uses
+        return self.stream(lowered)
+
     # ------------------------------------------------------------------ arrangements
 
     def arranged(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None,
@@ -232,11 +227,11 @@ class Renderer:
     def _arrange(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Arranged:
         match operator:
             case plan.Read() if not operator.readable.is_stream:
-                return self._import(self.catalog.arrangement(operator, lead, sharded_by, key))
+                return self._shared(operator, lead, sharded_by, key)
             case plan.Rows():
-                return self._import(self.catalog.arrangement(operator, lead, sharded_by, key))
+                return self._shared(operator, lead, sharded_by, key)
             case plan.Arrange() if operator.loop is None:
-                return self._import(self.catalog.arrangement(operator, lead, sharded_by, key))
+                return self._shared(operator, lead, sharded_by, key)
             case plan.Project() if operator.predicate is None and (renamed := permutation(operator)) is not None:
                 inner = self.arranged(operator.input, tuple(renamed[c] for c in lead), sharded_by, key)
                 return inner.renamed({column: at for at, column in enumerate(renamed)})
@@ -245,10 +240,38 @@ class Renderer:
             case plan.AtLeast() | plan.Aggregate() | plan.First() | plan.Reduce():
                 output = self._node(operator).output
                 if serves(output, lead, sharded_by, key):
+                    self._note_use(operator, lead, "what it is kept as")
                     return output
         if sharded_by is None:
             sharded_by = self._shard_columns(operator, lead, key)
+        self._note_use(operator, lead, "this query's own")
         return self.arrange_anew(operator, lead, sharded_by)
+
+    def _shared(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Arranged:
+        found = self.catalog.has(operator, lead, sharded_by, key)
+        self._note_use(operator, lead, "shared, there already" if found else "shared, made for this query")
+        return self._import(self.catalog.arrangement(operator, lead, sharded_by, key))
+
+    def has_arrangement(self, operator: plan.Operator, lead: tuple[int, ...], key: int) -> bool:
+        """Whether `arranged` would find an arrangement that is there already, or that this dataflow keeps anyway."""
+        if any(known is operator and serves(arranged, lead, None, key) for known, arranged in self._arranged):
+            return True
+        match operator:
+            case plan.Read():
+                return not operator.readable.is_stream and self.catalog.has(operator, lead, None, key)
+            case plan.Arrange() if operator.loop is None:
+                return self.catalog.has(operator, lead, None, key)
+            case plan.Arrange():
+                return self.has_arrangement(operator.input, lead, key)
+            case plan.Project() if operator.predicate is None and (renamed := permutation(operator)) is not None:
+                return self.has_arrangement(operator.input, tuple(renamed[c] for c in lead), key)
+            case plan.AtLeast() | plan.Aggregate() | plan.First() | plan.Reduce():
+                return serves(self._node(operator).output, lead, None, key)
+        return False
+
+    def _note_use(self, operator: plan.Operator, lead: tuple[int, ...], origin: str) -> None:
+        names = operator.schema.names
+        self.uses.append(Use(plan.describe(operator), tuple(names[column] for column in lead), origin))
 
     def _shard_columns(self, operator: plan.Operator, lead: Columns, key: int) -> int:
         """By how many leading columns to shard: by those that rows are placed by already, if the key begins with them."""
@@ -287,8 +310,8 @@ class Renderer:
         arranged_right = self.arranged(
             right, tuple(right_columns[c] for c in operator.right_key), arranged_left.sharded_by, key
         )
-        self._pass_in(arranged_left.scope, scope)
-        self._pass_in(arranged_right.scope, scope)
+        self.pass_in(arranged_left.scope, scope)
+        self.pass_in(arranged_right.scope, scope)
         columns = (left_columns, right_columns)
         wanted = [(side, columns[side][column]) for side, column in operator.outputs]
         filters = [(0, left, left_filter), (1, right, right_filter)]
@@ -330,7 +353,7 @@ class Renderer:
         rows = self.arranged(operator.input, (*operator.input_key, operator.column), None, key)
         bounds = self.arranged(operator.bounds, operator.bounds_key, rows.sharded_by)
         for side in (rows, bounds):
-            self._pass_in(side.scope, scope)
+            self.pass_in(side.scope, scope)
         output = [rows.columns.index(column) for column in range(len(operator.schema.names))]
         floats = operator.schema.types[operator.column] == Float
         node = between.RangeFilter(scope, self.shards, rows, bounds, key, operator.comparison, floats,
@@ -445,29 +468,6 @@ class Renderer:
             out = loop.Leave(scope.parent, self.shards, len(leave.schema.names), "leave")
             inner.feed(out)
             self._streams[leave] = Stream(scope.parent, [(out.port, (), 0)], inner.placed)
-
-
-def together(scope: Scope, streams: Sequence[Stream]) -> Stream:
-    """Streams of one scope as one."""
-    places = {stream.placed for stream in streams}
-    parts = [part for stream in streams for part in stream.parts]
-    return Stream(scope, parts, places.pop() if len(places) == 1 else None)
-
-
-def in_order(node: Node, arranged: Arranged) -> Stream:
-    """What a node emits in the order of an arrangement's columns, in the order of the collection's."""
-    columns = arranged.columns
-    placed = columns[: arranged.sharded_by]
-    stream = Stream(node.scope, [(node.port, (), 0)], placed)
-    if columns == tuple(range(len(columns))):
-        return stream
-    return stream.then(SelectStep([columns.index(c) for c in range(len(columns))]), placed)
-
-
-def first_places(columns: Sequence[T], wanted: Sequence[Sequence[T]]) -> Columns | None:
-    """For each wanted entry the first place among `columns` that holds one of its alternatives; None if one has none."""
-    places = [next((at for at, c in enumerate(columns) if c in alternatives), None) for alternatives in wanted]
-    return None if None in places else tuple(place for place in places if place is not None)
 
 
 def look_through(operator: plan.Operator) -> tuple[plan.Operator, list[int], Expr | None]:

@@ -1,0 +1,326 @@
+"""From pipelines on paper to pipelines in a dataflow: arrangements to read, layouts of rows, actions and the steps between.
+
+Rows that wait for an action begin with the columns it looks them up by; behind them are the variables that something later still
+needs. So each part is assembled from its end: what comes next says which columns are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+from tektite.dataflow import pipelines as node
+from tektite.dataflow.graph import Step as GraphStep
+from tektite.dataflow.linear import NegateStep, ProgramStep, SelectStep
+from tektite.expr import Expr, col
+from tektite.expr import compile as compile_program
+from tektite.plan.conjunctions.clauses import conjunction
+from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline, Step, Subtract
+from tektite.plan.operators import Clause, Match
+from tektite.plan.stream import Columns, Stream
+from tektite.schema import Schema
+from tektite.types import Int, Type
+
+if TYPE_CHECKING:
+    from tektite.dataflow.arrange import Arranged
+    from tektite.plan.render import Renderer
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A column that is one word everywhere."""
+
+    word: int
+
+
+Term = str | Constant
+Layout = tuple[Term, ...]
+Entry = tuple[node.Action | None, Layout]
+"""What comes next, and the columns it wants; at the end of a pipeline nothing, and the columns of the result."""
+
+FEWEST, WHOSE = "fewest candidates", "whose candidates"
+"""Columns that rows carry while candidates are counted."""
+UNKNOWN = 1 << 62
+PERMUTED = 4
+"""Columns up to which all their orders are tried to find one that an arrangement has already."""
+
+
+def choose_lead(
+    renderer: Renderer, relations: Sequence[Clause], relation: int, columns: Columns, behind: Columns
+) -> Columns:
+    """Leading columns for an arrangement: in the order that one already has, where there is one."""
+    operator = relations[relation].operator
+    for order in permutations(columns) if len(columns) <= PERMUTED else (columns,):
+        if renderer.has_arrangement(operator, (*order, *behind), len(columns)):
+            return (*order, *behind)
+    return (*columns, *behind)
+
+
+def accesses(pipelines: Sequence[Pipeline]) -> list[Access]:
+    """Every arrangement that the pipelines read, each once."""
+    found: dict[Access, None] = {}
+    for step in (step for pipeline in pipelines for step in pipeline.steps):
+        match step.action:
+            case Fetch(access) | Subtract(access):
+                found[access] = None
+            case Extend(_, proposers, checkers, _):
+                found |= dict.fromkeys((*proposers, *(checked(access) for access in checkers)))
+    return list(found)
+
+
+def checked(access: Access) -> Access:
+    """An access by all of its columns."""
+    return Access(access.relation, access.columns, len(access.columns))
+
+
+class Assembly:
+    """Assembles the pipelines of one conjunction."""
+
+    def __init__(
+        self, renderer: Renderer, match: Match, relations: Sequence[Clause], plans: Sequence[Pipeline]
+    ) -> None:
+        self.match = match
+        self.relations = relations
+        self.dictionary = renderer.dictionary
+        self.terms = [tuple(Constant(self._word(t)) if isinstance(t, Expr) else t for t in r.terms) for r in relations]
+        scope = renderer.scope(match)
+        self.arranged: dict[Access, Arranged] = {}
+        for access in accesses(plans):
+            operator = relations[access.relation].operator
+            self.arranged[access] = renderer.arranged(operator, access.columns, None, access.key)
+            renderer.pass_in(self.arranged[access].scope, scope)
+        negated = len(match.without)
+        self.node = node.Pipelines(scope, renderer.shards, len(match.schema.names), len(relations), negated, "match")
+        self.results: set[Columns | None] = set()
+        for plan in plans:
+            self._pipeline(plan)
+
+    def stream(self) -> Stream:
+        """The changes of the result."""
+        placed = self.results.pop() if len(self.results) == 1 else None
+        return Stream(self.node.scope, [(self.node.port, (), 0)], placed)
+
+    # ------------------------------------------------------------------ one pipeline
+
+    def _pipeline(self, plan: Pipeline) -> None:
+        self.source = plan.source
+        self.incoming: dict[node.Action, list[Layout | None]] = {}
+        self.keys: dict[node.Action, Layout] = {}
+        self.lookups: list[node.Lookup] = []
+        entry: Entry = (None, self.match.schema.names)
+        for step in reversed(plan.steps):
+            entry = self._step(step, entry)
+        arranged = self._choose_source(plan.source, entry)
+        made = node.Source(
+            self.node, arranged, plan.source, node.Branch(self._first_steps(plan, arranged, entry), entry[0])
+        )
+        made.needed = self.lookups
+        self.node.sources.append(made)
+        for action, places in self.incoming.items():
+            action.lookup.settled |= all(placed == self._place(action) for placed in places)
+        target = entry[0]
+        if isinstance(target, node.Fetch | node.Subtract) and target.lookup.settled and len(self.incoming[target]) == 1:
+            target.lookup.sorted = self._order(plan.source, arranged, target.lookup.key) == self.keys[target]
+
+    def _first_steps(self, plan: Pipeline, arranged: Arranged, entry: Entry) -> list[GraphStep]:
+        """From the changes of a relation to the layout that comes first: only rows that fulfil their own conditions."""
+        clause = self.relations[plan.source]
+        names = [f"#{column}" for column in arranged.columns]
+        types = {f"#{column}": type for column, type in enumerate(clause.operator.schema.types)}
+        variables = {variable: f"#{columns[0]}" for variable, columns in clause.variables.items()}
+        predicates = [col(f"#{column}") == constant for column, constant in clause.constants.items()]
+        for first, *others in clause.variables.values():
+            predicates += [col(f"#{first}") == col(f"#{other}") for other in others]
+        columns = {variable: col(name) for variable, name in variables.items()}
+        predicates += [predicate.substitute(columns) for predicate in plan.where]
+        wanted = [variables[term] if isinstance(term, str) else term for term in entry[1]]
+        steps = self._steps(names, types, predicates, wanted)
+        if plan.source < len(self.match.without):
+            steps.append(NegateStep())
+        order = self._order(plan.source, arranged, arranged.sharded_by)
+        self._arrive(entry, order)
+        return steps
+
+    def _choose_source(self, relation: int, entry: Entry) -> Arranged:
+        """The arrangement to take a relation's changes from: one in the order of the first look-up, if there is one."""
+        action, _ = entry
+        found = [arranged for access, arranged in self.arranged.items() if access.relation == relation]
+        key = self.keys[action] if action is not None else ()
+        return next((a for a in found if self._order(relation, a, len(key)) == key), found[0])
+
+    def _order(self, relation: int, arranged: Arranged, columns: int) -> Layout | None:
+        """What the leading columns of an arrangement are; None if one of them is nobody's."""
+        terms = [self.terms[relation][column] for column in arranged.columns[:columns]]
+        known = tuple(term for term in terms if term is not None)
+        return known if len(known) == len(terms) else None
+
+    def _place(self, action: node.Action) -> Layout:
+        """What decides the shard of the rows that an action reads."""
+        return self.keys[action][: len(action.lookup.route)]
+
+    def _arrive(self, entry: Entry, placed: Layout | None) -> None:
+        """Note by which columns rows are placed that come to an action, or out of the pipeline."""
+        action, layout = entry
+        if action is not None:
+            self.incoming.setdefault(action, []).append(placed)
+        elif placed is not None and all(term in layout for term in placed):
+            self.results.add(tuple(layout.index(term) for term in placed))
+        else:
+            self.results.add(None)
+
+    # ------------------------------------------------------------------ steps
+
+    def _step(self, step: Step, after: Entry) -> Entry:
+        match step.action:
+            case Fetch(access):
+                return self._fetch(access, self.arranged[access], step.where, after)
+            case Subtract(access):
+                return self._subtract(access, step.where, after)
+            case Extend():
+                return self._extend(step.action, step.where, after)
+
+    def _lookup(
+        self, access: Access, arranged: Arranged, wanted: Sequence[str], noted: Sequence[str] = ()
+    ) -> tuple[node.Lookup, Layout]:
+        """A look-up, and the layout of the rows it is for: its key, then the variables that are wanted, then what is noted."""
+        terms = (self.terms[access.relation][column] for column in access.columns[: access.key])
+        key = tuple(term for term in terms if term is not None)
+        rest = tuple(v for v in dict.fromkeys(wanted) if v not in key)
+        layout: Layout = (*key, *rest, *noted)
+        lookup = node.Lookup(self.node, arranged, self.source, access.relation, access.key, len(layout))
+        self.lookups.append(lookup)
+        return lookup, layout
+
+    def _entry(self, action: node.Action, layout: Layout) -> Entry:
+        self.keys[action] = layout[: action.lookup.key]
+        return action, layout
+
+    def _connect(
+        self, action: node.Action, produced: Sequence[Term], where: Sequence[Expr], after: Entry,
+        again: dict[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        """Lead what an action produces to what comes next. `again` are further columns of a variable, by their names."""
+        types = self.match.types | {FEWEST: Int, WHOSE: Int}
+        types |= {name: self.match.types[variable] for name, variable in (again or {}).items()}
+        steps = self._steps(produced, types, where, after[1])
+        action.branches.append(node.Branch(steps, after[0]))
+        self._arrive(after, self._place(action))
+
+    def _fetch(self, access: Access, arranged: Arranged, where: Sequence[Expr], after: Entry) -> Entry:
+        clause = self.relations[access.relation]
+        new = {
+            v: columns
+            for v, columns in clause.variables.items()
+            if not any(c in access.columns[: access.key] for c in columns)
+        }
+        wanted = variables_of(after[1], where)
+        lookup, layout = self._lookup(access, arranged, [v for v in wanted if v not in new])
+        again = {f"{v} at {c}": (v, c) for v, columns in new.items() for c in columns[1:]}
+        produced = [*wanted, *(v for v, _ in again.values() if v not in wanted), *again]
+        produced = list(dict.fromkeys(produced))
+        spec = []
+        for name in produced:
+            if name in again or name in new:
+                column = again[name][1] if name in again else new[name][0]
+                spec.append(lookup.data + arranged.columns.index(column))
+            else:
+                spec.append(layout.index(name))
+        action = node.Fetch(lookup, spec)
+        entry = self._entry(action, layout)
+        equal = [col(name) == col(v) for name, (v, _) in again.items()]
+        self._connect(action, produced, [*equal, *where], after, {name: v for name, (v, _) in again.items()})
+        return entry
+
+    def _subtract(self, access: Access, where: Sequence[Expr], after: Entry) -> Entry:
+        lookup, layout = self._lookup(access, self.arranged[access], variables_of(after[1], where))
+        action = node.Subtract(lookup)
+        entry = self._entry(action, layout)
+        self._connect(action, layout, where, after)
+        return entry
+
+    def _extend(self, extend: Extend, where: Sequence[Expr], after: Entry) -> Entry:
+        """Count in every arrangement that may propose, split rows by the one with the fewest, propose, check by the others."""
+        entries = [self._proposal(extend, access, where, after) for access in extend.proposers]
+        if len(entries) == 1:
+            return entries[0]
+        carried = list(dict.fromkeys(v for _, layout in entries for v in variables_of(layout, ())))
+        following: Entry | None = None
+        for number in reversed(range(len(entries))):
+            access = extend.proposers[number]
+            lookup, layout = self._lookup(access, self.arranged[access], carried, (FEWEST, WHOSE))
+            action = node.Count(lookup, number)
+            entry = self._entry(action, layout)
+            if following is not None:
+                self._connect(action, layout, (), following)
+            else:
+                for other, target in enumerate(entries):
+                    self._connect(action, layout, [col(WHOSE) == other], target)
+            following = entry
+        assert following is not None
+        return following[0], (*following[1][:-2], Constant(UNKNOWN), Constant(0))
+
+    def _proposal(self, extend: Extend, proposer: Access, where: Sequence[Expr], after: Entry) -> Entry:
+        """One arrangement proposes; all others check."""
+        for access in reversed((*extend.proposers, *extend.checkers)):
+            if access != proposer:
+                arranged = self.arranged.get(access) or self.arranged[checked(access)]
+                after = self._check(checked(access), arranged, access.relation in extend.completed, after)
+        arranged = self.arranged[proposer]
+        if proposer.relation in extend.completed:
+            return self._fetch(proposer, arranged, where, after)
+        wanted = [v for v in variables_of(after[1], where) if v != extend.variable]
+        lookup, layout = self._lookup(proposer, arranged, wanted)
+        action = node.Propose(lookup)
+        entry = self._entry(action, layout)
+        self._connect(action, [*layout, extend.variable], where, after)
+        return entry
+
+    def _check(self, access: Access, arranged: Arranged, completed: bool, after: Entry) -> Entry:
+        if completed:
+            return self._fetch(access, arranged, (), after)
+        lookup, layout = self._lookup(access, arranged, variables_of(after[1], ()))
+        action = node.Count(lookup)
+        entry = self._entry(action, layout)
+        self._connect(action, layout, (), after)
+        return entry
+
+    # ------------------------------------------------------------------ linear steps
+
+    def _steps(
+        self, produced: Sequence[Term], types: dict[str, Type], where: Sequence[Expr], wanted: Sequence[Term]
+    ) -> list[GraphStep]:
+        """Filter rows with the columns `produced`, and bring them into the layout that is wanted."""
+        steps: list[GraphStep] = []
+        names = list(produced)
+        if where:
+            kept = [term for term in dict.fromkeys(wanted) if isinstance(term, str)]
+            unnamed = {f" {at}": (at, Int) for at in range(len(names))}
+            outputs = [col(f" {names.index(name)}") for name in kept]
+            columns = {name: (at, types[name]) for at, name in enumerate(names) if isinstance(name, str)}
+            program = compile_program(outputs, conjunction(where), columns | unnamed, self.dictionary)
+            steps.append(ProgramStep(program, len(names)))
+            names = [*kept]
+        constants: list[int] = []
+        columns_wanted = []
+        for term in wanted:
+            if isinstance(term, str):
+                columns_wanted.append(names.index(term))
+            else:
+                constants.append(term.word)
+                columns_wanted.append(-len(constants))
+        if columns_wanted != list(range(len(names))):
+            steps.append(SelectStep(columns_wanted, constants))
+        return steps
+
+    def _word(self, literal: Expr) -> int:
+        """The word of a literal."""
+        type, value = literal.params
+        return int(Schema({"literal": type}).encode([(value,)], self.dictionary)[0, 0])
+
+
+def variables_of(layout: Sequence[Term], where: Sequence[Expr]) -> list[str]:
+    """The variables of a layout and of predicates, each once."""
+    tested = [name for predicate in where for name in predicate.columns()]
+    return list(dict.fromkeys([*(term for term in layout if isinstance(term, str)), *tested]))

@@ -1,0 +1,80 @@
+"""The binary strategy: join at a time. A conjunction as a plan of joins of two, whose intermediate results are arranged.
+
+Leaves are read through the arrangements that everybody shares; predicates run on the pairs that a join puts out, before these
+are arranged, so that `where` never copies an index. Constants and repeated variables select rows before the first join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tektite.expr import col
+from tektite.plan.conjunctions.clauses import conjunction, keys_of, matching_rows, take_due
+from tektite.plan.operators import Clause, Concat, Join, Match, Negate, Operator, Project
+from tektite.schema import Schema
+
+
+def join_at_a_time(match: Match, order: Sequence[int]) -> Operator:
+    """The plan that joins the clauses one after the other in this order. Its columns are the conjunction's."""
+    waiting = list(match.where)
+    first, *rest = (match.clauses[at] for at in order)
+    source: Operator = matching_rows(first)
+    places = {variable: columns[0] for variable, columns in first.variables.items()}
+    if not rest:
+        source, places = _selected(match, source, places, list(places))
+    for number, clause in enumerate(rest):
+        later = rest[number + 1 :]
+        bound = [*places, *(variable for variable in clause.variables if variable not in places)]
+        due = take_due(waiting, bound)
+        wanted = _wanted(match, bound, later, [name for predicate in waiting for name in predicate.columns()])
+        tested = [name for predicate in due for name in predicate.columns()]
+        kept = [variable for variable in bound if variable in wanted or variable in tested]
+        source = _joined(match, source, places, clause, kept)
+        if due:
+            schema = Schema({variable: match.types[variable] for variable in kept if variable in wanted})
+            source = Project(schema, source, tuple(map(col, schema.names)), conjunction(due))
+            kept = list(schema.names)
+        places = {variable: at for at, variable in enumerate(kept)}
+    due = take_due(waiting, places)
+    if due:
+        schema = Schema({variable: match.types[variable] for variable in places})
+        source = Project(schema, source, tuple(map(col, schema.names)), conjunction(due))
+    for clause in match.without:
+        source = _without(source, places, clause)
+    return Project(match.schema, source, tuple(map(col, match.schema.names)), None)
+
+
+def _selected(
+    match: Match, source: Operator, places: dict[str, int], variables: Sequence[str]
+) -> tuple[Operator, dict[str, int]]:
+    """A clause's collection with its variables for columns."""
+    schema = Schema({variable: match.types[variable] for variable in variables})
+    names = [source.schema.names[places[variable]] for variable in variables]
+    return Project(schema, source, tuple(map(col, names)), None), {v: at for at, v in enumerate(variables)}
+
+
+def _wanted(match: Match, bound: Sequence[str], later: Sequence[Clause], waiting: Sequence[str]) -> set[str]:
+    """The bound variables that are still needed."""
+    wanted = {*match.schema.names, *waiting}
+    for clause in (*later, *match.without):
+        wanted |= set(clause.variables)
+    return wanted & set(bound)
+
+
+def _joined(match: Match, left: Operator, places: dict[str, int], clause: Clause, kept: Sequence[str]) -> Operator:
+    right = matching_rows(clause)
+    shared = [variable for variable in clause.variables if variable in places]
+    outputs = tuple((0, places[v]) if v in places else (1, clause.variables[v][0]) for v in kept)
+    schema = Schema({variable: match.types[variable] for variable in kept})
+    left_key = tuple(places[variable] for variable in shared)
+    right_key = tuple(clause.variables[variable][0] for variable in shared)
+    return Join(schema, left, right, left_key, right_key, outputs)
+
+
+def _without(source: Operator, places: dict[str, int], clause: Clause) -> Operator:
+    """The rows of `source` that a negated clause has no match for."""
+    keys = keys_of(clause)
+    width = range(len(source.schema.names))
+    key = tuple(places[variable] for variable in clause.variables)
+    matched = Join(source.schema, source, keys, key, tuple(range(len(key))), tuple((0, column) for column in width))
+    return Concat(source.schema, (source, Negate(source.schema, matched)))

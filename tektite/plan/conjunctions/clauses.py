@@ -1,0 +1,53 @@
+"""What clauses say, as plans: their filters, the collections that negated ones look into, the predicates that are due."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import reduce
+
+from tektite.expr import Expr, col
+from tektite.plan.operators import AtLeast, Clause, Operator, Project
+from tektite.schema import Schema
+
+
+def conditions(clause: Clause) -> list[Expr]:
+    """What a row must fulfil by itself to match: the clause's constants, and columns that share a variable."""
+    names = clause.operator.schema.names
+    found = [col(names[column]) == constant for column, constant in clause.constants.items()]
+    for first, *others in clause.variables.values():
+        found += [col(names[first]) == col(names[other]) for other in others]
+    return found
+
+
+def conjunction(predicates: Iterable[Expr]) -> Expr:
+    """All predicates as one."""
+    return reduce(lambda a, b: a & b, predicates)
+
+
+def matching_rows(clause: Clause) -> Operator:
+    """The clause's collection without the rows that cannot match."""
+    predicates = conditions(clause)
+    source = clause.operator
+    if not predicates:
+        return source
+    return Project(source.schema, source, tuple(map(col, source.schema.names)), conjunction(predicates))
+
+
+def keys_of(clause: Clause) -> Operator:
+    """What a negated clause excludes: a set of rows with one column for each variable."""
+    source, schema = clause.operator, clause.operator.schema
+    names = [schema.names[columns[0]] for columns in clause.variables.values()]
+    predicates = conditions(clause)
+    if not predicates and isinstance(source, AtLeast) and sorted(names) == sorted(schema.names):
+        selected = Schema(dict(zip(clause.variables, (schema.types[schema.index(n)] for n in names), strict=True)))
+        return Project(selected, source, tuple(map(col, names)), None)
+    keys = Schema({variable: schema.types[columns[0]] for variable, columns in clause.variables.items()})
+    selected_rows = Project(keys, source, tuple(map(col, names)), conjunction(predicates) if predicates else None)
+    return AtLeast(keys, selected_rows, 1)
+
+
+def take_due(waiting: list[Expr], bound: Collection[str]) -> list[Expr]:
+    """Take out of `waiting` the predicates whose variables are all bound."""
+    due = [predicate for predicate in waiting if all(name in bound for name in predicate.columns())]
+    waiting[:] = [predicate for predicate in waiting if not any(predicate is taken for taken in due)]
+    return due

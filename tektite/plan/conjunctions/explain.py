@@ -1,0 +1,50 @@
+"""What was decided for a conjunction, as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline, Step, Subtract
+from tektite.plan.operators import Clause, Match
+
+
+def explain_binary(match: Match, order: Sequence[int]) -> list[str]:
+    """The order of joins."""
+    clauses = [*(str(match.clauses[at]) for at in order), *(f"not {clause}" for clause in match.without)]
+    return [f"  join {', '.join(clauses)}", *_where(match.where)]
+
+
+def explain_pipelines(match: Match, relations: Sequence[Clause], pipelines: Sequence[Pipeline]) -> list[str]:
+    """A block for each pipeline, a line for each step."""
+    lines = []
+    for pipeline in pipelines:
+        negated = "not " if pipeline.source < len(match.without) else ""
+        lines.append(f"  changes of {negated}{relations[pipeline.source]}")
+        lines += _where(pipeline.where, "    ")
+        for step in pipeline.steps:
+            lines += _step(step, relations)
+    return lines
+
+
+def _step(step: Step, relations: Sequence[Clause]) -> list[str]:
+    match step.action:
+        case Fetch(access):
+            lines = [f"    fetch {_by(access, relations)}"]
+        case Subtract(access):
+            lines = [f"    without {_by(access, relations)}"]
+        case Extend(variable, proposers, checkers, _):
+            by = [f"{_by(access, relations)}" for access in proposers]
+            checked = [f"check by {relations[access.relation]}" for access in checkers]
+            how = f"by the fewest candidates of {' and '.join(by)}" if len(by) > 1 else f"by {by[0]}"
+            lines = [f"    extend to {variable} {', '.join([how, *checked])}"]
+    return [*lines, *_where(step.where, "    ")]
+
+
+def _by(access: Access, relations: Sequence[Clause]) -> str:
+    clause = relations[access.relation]
+    names = ", ".join(clause.operator.schema.names[column] for column in access.columns[: access.key])
+    return f"{clause} by ({names})"
+
+
+def _where(predicates: Sequence[object], indent: str = "  ") -> list[str]:
+    return [f"{indent}where {predicate}" for predicate in predicates]

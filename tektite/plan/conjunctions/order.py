@@ -1,0 +1,66 @@
+"""In which order the clauses of a conjunction are joined.
+
+The rule: begin with a clause that has constants, else with the first one written; then always take a clause that shares
+variables with what is bound: one that adds at most one row, because a key of its is bound or all its variables are; else the
+one with the fewest unbound variables; among equals, the one written first. A clause that shares nothing waits until nothing
+else is left, because it multiplies. An explicit order decides among all clauses that share something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+
+from tektite.expr import Expr
+from tektite.plan.operators import Clause, Match
+from tektite.plan.unique import unique_columns
+
+
+def clause_order(match: Match) -> list[int]:
+    """The numbers of the clauses in the order in which to join them two at a time."""
+    preference = preferred(match)
+    if match.order is not None:
+        return preference
+    start = next((at for at in preference if match.clauses[at].constants), preference[0])
+    left = [at for at in preference if at != start]
+    return [start, *connected(match.clauses[start].variables, match.clauses, left, exact=False)]
+
+
+def preferred(match: Match) -> list[int]:
+    """The clauses as written, or as an explicit order says: by when the last of their variables is bound."""
+    written = list(range(len(match.clauses)))
+    if not match.order:
+        return written
+    if isinstance(match.order[0], int):
+        return [at for at in match.order if isinstance(at, int)]
+    rank = {name: at for at, name in enumerate(match.order)}
+    return sorted(written, key=lambda at: max((rank[v] for v in match.clauses[at].variables), default=-1))
+
+
+def connected(bound: Iterable[str], clauses: Sequence[Clause], left: Sequence[int], exact: bool) -> list[int]:
+    """The clauses of `left` in an order in which each shares variables with those before it where it can.
+
+    With `exact` the given order decides among all that share something; else the fewest unbound variables come first.
+    """
+    known, left, order = set(bound), list(left), []
+    while left:
+        costs = [(_cost(clauses[at], known)[: 1 if exact else 3], place) for place, at in enumerate(left)]
+        best = left.pop(min(costs)[1])
+        order.append(best)
+        known |= set(clauses[best].variables)
+    return order
+
+
+def _cost(clause: Clause, bound: set[str]) -> tuple[bool, bool, int]:
+    """Whether a clause shares nothing with the variables that are bound, whether it may have several rows for each way to
+    bind them, and how many variables it would add.
+    """
+    unbound = sum(variable not in bound for variable in clause.variables)
+    nothing = unbound == len(clause.variables) and not clause.constants
+    return (nothing, not adds_at_most_one(clause, bound), unbound)
+
+
+def adds_at_most_one(clause: Clause, bound: Container[str]) -> bool:
+    """Whether bound variables leave a clause at most one row that is of interest, as far as the plan tells."""
+    known = [column for column, term in enumerate(clause.terms) if isinstance(term, Expr) or term in bound]
+    key = unique_columns(clause.operator)
+    return all(v in bound for v in clause.variables) or (key is not None and all(column in known for column in key))

@@ -1,0 +1,192 @@
+"""The delta and Hector strategies: for each clause one pipeline from its changes to the changes of the result.
+
+A pipeline begins with the changes of its *source* and goes through all other relations, each looked up in an arrangement
+by what is bound so far; nothing is kept on the way. Delta fetches clause by clause. Hector extends variable by variable: for
+each row the relation with the fewest candidates proposes values, the others that talk about the variable check them.
+
+Relations are numbered, the negated ones first: a pipeline sees those before its source as they are, those behind it as
+they were. A negated relation N stands for 1 - N, whose change is the negative of N's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tektite.expr import Expr
+from tektite.plan.conjunctions.clauses import keys_of, take_due
+from tektite.plan.conjunctions.order import adds_at_most_one, connected, preferred
+from tektite.plan.operators import Clause, Match
+
+Columns = tuple[int, ...]
+ChooseLead = Callable[[int, Columns, Columns], Columns]
+"""(relation, columns in any order, columns behind them) to the leading columns of the arrangement to read."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """An arrangement of a relation by `columns`, the first `key` of which are bound before it is read."""
+
+    relation: int
+    columns: Columns
+    key: int
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Each row with every row of the relation that agrees on what is bound: binds all variables of the clause."""
+
+    access: Access
+
+
+@dataclass(frozen=True)
+class Subtract:
+    """The rows that a negated relation does not hold."""
+
+    access: Access
+
+
+@dataclass(frozen=True)
+class Extend:
+    """Each row with every value of one variable that all of these relations allow: of the proposers the one with the
+    fewest values for this row lists them. The key of `checkers`, and of proposers when they check, includes the variable.
+    """
+
+    variable: str
+    proposers: tuple[Access, ...]
+    checkers: tuple[Access, ...]
+    completed: frozenset[int]
+    """Relations whose last variable this is, so that their multiplicities count from here on."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """An action, and the predicates that are due after it."""
+
+    action: Fetch | Subtract | Extend
+    where: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The way of one relation's changes: predicates that apply to them alone, then the steps."""
+
+    source: int
+    where: tuple[Expr, ...]
+    steps: tuple[Step, ...]
+
+
+def relations_of(match: Match) -> tuple[Clause, ...]:
+    """The negated clauses, as the sets of rows that they exclude, then the others."""
+    negated = [Clause(keys_of(clause), tuple(clause.variables)) for clause in match.without]
+    return (*negated, *match.clauses)
+
+
+def pipelines_of(match: Match, relations: Sequence[Clause], lead: ChooseLead, hector: bool) -> tuple[Pipeline, ...]:
+    """A pipeline for each relation."""
+    return tuple(_Planner(match, relations, lead, hector).pipeline(source) for source in range(len(relations)))
+
+
+class _Planner:
+    """Makes one pipeline after the other; what is said about the present one changes as steps are added."""
+
+    def __init__(self, match: Match, relations: Sequence[Clause], lead: ChooseLead, hector: bool) -> None:
+        self.relations = relations
+        self.negated = len(match.without)
+        self.match = match
+        self.lead = lead
+        self.hector = hector
+        self.preference = [self.negated + at for at in preferred(match)]
+        appearance = list(dict.fromkeys(v for at in self.preference for v in relations[at].variables))
+        named = match.order is not None and match.order and isinstance(match.order[0], str)
+        self.variables: list[str] = [str(v) for v in match.order or ()] if named else appearance
+        self.named = bool(named)
+
+    def pipeline(self, source: int) -> Pipeline:
+        """The pipeline of one relation."""
+        self.bound = set(self.relations[source].variables)
+        self.waiting = list(self.match.where)
+        self.barred = [at for at in range(self.negated) if at != source]
+        self.left = [at for at in self.preference if at != source]
+        self.steps: list[Step] = []
+        where = tuple(take_due(self.waiting, self.bound))
+        self._subtract()
+        if self.hector:
+            while self.left:
+                self._next_variable()
+        else:
+            order = connected(self.bound, self.relations, self.left, exact=self.match.order is not None)
+            for relation in order:
+                self._fetch(relation)
+        return Pipeline(source, where, tuple(self.steps))
+
+    def _add(self, action: Fetch | Subtract | Extend, bound: Sequence[str]) -> None:
+        self.bound |= set(bound)
+        self.steps.append(Step(action, tuple(take_due(self.waiting, self.bound))))
+
+    def _subtract(self) -> None:
+        """Whatever is excluded leaves as soon as its variables are bound."""
+        for relation in list(self.barred):
+            if all(v in self.bound for v in self.relations[relation].variables):
+                self.barred.remove(relation)
+                self._add(Subtract(self._access(relation)), ())
+
+    def _known(self, relation: int) -> Columns:
+        """The columns of a relation that are bound, or constant."""
+        terms = self.relations[relation].terms
+        return tuple(c for c, term in enumerate(terms) if isinstance(term, Expr) or term in self.bound)
+
+    def _access(self, relation: int, behind: Columns = ()) -> Access:
+        known = self._known(relation)
+        return Access(relation, self.lead(relation, known, behind), len(known))
+
+    def _fetch(self, relation: int) -> None:
+        if relation in self.left:
+            self.left.remove(relation)
+        self._add(Fetch(self._access(relation)), list(self.relations[relation].variables))
+        self._subtract()
+
+    # ------------------------------------------------------------------ variable by variable
+
+    def _next_variable(self) -> None:
+        for relation in self.left:
+            if adds_at_most_one(self.relations[relation], self.bound):
+                self._fetch(relation)
+                return
+        variable = self._choose()
+        if variable is None:
+            relation = connected(self.bound, self.relations, self.left, exact=self.match.order is not None)[0]
+            self._fetch(relation)
+            return
+        talking = [at for at in self.left if variable in self.relations[at].variables]
+        proposers = [at for at in talking if self._known(at)]
+        completed = frozenset(at for at in talking if self._unbound(at) == {variable})
+        checkers = [at for at in talking if at not in proposers and at in completed]
+        if len(proposers) == 1 and not checkers:
+            self._fetch(proposers[0])
+            return
+        action = Extend(
+            variable,
+            tuple(self._access(at, self.relations[at].variables[variable]) for at in proposers),
+            tuple(self._access(at, self.relations[at].variables[variable]) for at in checkers),
+            completed,
+        )
+        self.left = [at for at in self.left if at not in completed]
+        self._add(action, [variable])
+        self._subtract()
+
+    def _unbound(self, relation: int) -> set[str]:
+        return set(self.relations[relation].variables) - self.bound
+
+    def _choose(self) -> str | None:
+        """The next variable: one that several relations with bound columns talk about, the more the better; among equals, and
+        where an order was given, in that order. None if no relation that is left knows a bound column.
+        """
+        reachable = {v for at in self.left if self._known(at) for v in self._unbound(at)}
+        candidates = [v for v in self.variables if v in reachable]
+        if not candidates or self.named:
+            return candidates[0] if candidates else None
+        talking = {
+            v: sum(v in self.relations[at].variables and bool(self._known(at)) for at in self.left) for v in candidates
+        }
+        return max(candidates, key=lambda v: talking[v])

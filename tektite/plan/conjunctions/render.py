@@ -1,0 +1,33 @@
+"""Rendering conjunctions: the strategy chosen becomes nodes, and what was decided becomes text for `explain`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tektite.plan.conjunctions.assemble import Assembly, choose_lead
+from tektite.plan.conjunctions.binary import join_at_a_time
+from tektite.plan.conjunctions.explain import explain_binary, explain_pipelines
+from tektite.plan.conjunctions.order import clause_order
+from tektite.plan.conjunctions.pipelines import pipelines_of, relations_of
+from tektite.plan.conjunctions.strategy import choose
+from tektite.plan.operators import Match
+
+if TYPE_CHECKING:
+    from tektite.plan.render import Renderer
+    from tektite.plan.stream import Stream
+
+
+def render_match(renderer: Renderer, match: Match) -> Stream:
+    """A conjunction's changes as a stream."""
+    choice = choose(match)
+    renderer.decisions.append(f"match by strategy {choice.strategy} ({choice.reason})")
+    if choice.strategy == "binary":
+        order = clause_order(match)
+        renderer.decisions += explain_binary(match, order)
+        return renderer.render_instead(join_at_a_time(match, order), match.inputs)
+    relations = relations_of(match)
+    lead = partial(choose_lead, renderer, relations)
+    pipelines = pipelines_of(match, relations, lead, choice.strategy == "hector")
+    renderer.decisions += explain_pipelines(match, relations, pipelines)
+    return Assembly(renderer, match, relations, pipelines).stream()

@@ -1,0 +1,36 @@
+"""What a plan says about its own rows: columns that tell them apart."""
+
+from __future__ import annotations
+
+from tektite.plan.operators import Aggregate, Arrange, AtLeast, First, Inspect, Operator, Project, Read
+
+Columns = tuple[int, ...]
+
+
+def unique_columns(operator: Operator) -> Columns | None:
+    """Columns of which no two rows agree in all, where it follows from the plan; no row is there twice then."""
+    match operator:
+        case Read():
+            return operator.readable.unique
+        case AtLeast():
+            inner = unique_columns(operator.input)
+            return tuple(range(len(operator.schema.names))) if inner is None else inner
+        case Aggregate():
+            return tuple(range(len(operator.key)))
+        case First() if operator.count == 1:
+            return tuple(range(operator.key))
+        case Arrange() | Inspect():
+            return unique_columns(operator.input)
+        case Project():
+            return _projected(operator)
+    return None
+
+
+def _projected(operator: Project) -> Columns | None:
+    """A projection that keeps the columns has them still."""
+    inner = unique_columns(operator.input)
+    if inner is None:
+        return None
+    kept = [o.params[0] if o.op == "col" else None for o in operator.outputs]
+    wanted = [operator.input.schema.names[column] for column in inner]
+    return tuple(kept.index(name) for name in wanted) if all(name in kept for name in wanted) else None

@@ -1,0 +1,452 @@
+"""Conjunctions: what they mean, with every strategy, while their collections change."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from typing import Any
+
+import pytest
+from brute import Bag, Brute, bag
+from conjunctions import random_match
+
+import tektite as tk
+from tektite.dataflow import pipelines
+
+STRATEGIES = ("binary", "delta", "hector")
+each_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
+
+
+def graph(engine: tk.Engine, name: str = "edges") -> tk.Input:
+    return engine.input(name, src=tk.Int, dst=tk.Int)
+
+
+def answer(engine: tk.Engine, collection: tk.Collection) -> list[tuple[Any, ...]]:
+    return sorted(engine.install("answer", collection).rows())
+
+
+@each_strategy
+def test_triangles(strategy: str) -> None:
+    engine = tk.Engine()
+    edges = graph(engine)
+    found = tk.match((edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "a")), strategy=strategy)
+    view = engine.install("triangles", found)
+    edges.insert([(1, 2), (2, 3), (3, 1), (3, 4)])
+    engine.advance()
+    assert sorted(view.rows()) == [(1, 2, 3), (2, 3, 1), (3, 1, 2)]
+    edges.remove([(2, 3)])
+    engine.advance()
+    assert view.rows() == []
+
+
+@each_strategy
+def test_ignored_columns_add_up_and_multiplicities_multiply(strategy: str) -> None:
+    engine = tk.Engine()
+    edges, other = graph(engine), graph(engine, "other")
+    edges.insert([(1, 2), (1, 2), (1, 3)])
+    other.insert([(1, 7), (1, 8)])
+    engine.advance()
+    assert answer(engine, tk.match((edges, ("a", None)), (other, ("a", None)), strategy=strategy)) == [(1,)] * 6
+
+
+@each_strategy
+def test_literals_and_repeated_variables_select_rows(strategy: str) -> None:
+    engine = tk.Engine()
+    edges = graph(engine)
+    edges.insert([(1, 1), (1, 2), (2, 2), (2, 3), (3, 1)])
+    engine.advance()
+    found = tk.match((edges, ("a", "a")), (edges, ("a", tk.lit(2))), strategy=strategy)
+    assert answer(engine, found) == [(1,), (2,)]
+
+
+@each_strategy
+def test_literals_of_any_type(strategy: str) -> None:
+    engine = tk.Engine()
+    facts = engine.input("facts", name=tk.String, day=tk.Date, price=tk.Decimal(10, 2), ok=tk.Bool, id=tk.Int)
+    day = datetime.date(2024, 5, 1)
+    facts.insert(
+        [("tea", day, 3, True, 1), ("tea", day, 4, True, 2), ("salt", day, 3, True, 3), ("tea", day, 3, False, 4)]
+    )
+    engine.advance()
+    terms = (tk.lit("tea"), tk.lit(day), tk.lit(3), tk.lit(True), "id")
+    assert answer(engine, tk.match((facts, terms), (facts, (None, None, None, None, "id")), strategy=strategy)) == [
+        (1,)
+    ]
+
+
+@each_strategy
+def test_clauses_that_share_nothing_are_multiplied(strategy: str) -> None:
+    engine = tk.Engine()
+    edges, other = graph(engine), graph(engine, "other")
+    edges.insert([(1, 2), (3, 4)])
+    other.insert([(5, 6)])
+    engine.advance()
+    found = tk.match((edges, ("a", "b")), (other, ("c", "d")), strategy=strategy)
+    assert answer(engine, found) == [(1, 2, 5, 6), (3, 4, 5, 6)]
+
+
+@each_strategy
+def test_null_matches_nothing_but_is_kept_where_nothing_is_compared(strategy: str) -> None:
+    engine = tk.Engine()
+    edges = graph(engine)
+    edges.insert([(1, None), (None, 2), (1, 3), (3, None), (None, None)])
+    engine.advance()
+    hops = tk.match((edges, ("a", "b")), (edges, ("b", "c")), strategy=strategy)
+    assert answer(engine, hops) == [(1, 3, None)]
+    engine.drop("answer")
+    assert answer(engine, tk.match((edges, ("a", "a")), strategy=strategy)) == []
+
+
+@each_strategy
+def test_without_keeps_what_has_no_match(strategy: str) -> None:
+    engine = tk.Engine()
+    edges, blocked = graph(engine), graph(engine, "blocked")
+    hops = tk.match(
+        (edges, ("a", "b")),
+        (edges, ("b", "c")),
+        without=[(blocked, ("a", "c")), (blocked, ("b", None))],
+        strategy=strategy,
+    )
+    view = engine.install("hops", hops)
+    edges.insert([(1, 2), (2, 3), (2, 4), (4, 5)])
+    blocked.insert([(1, 3), (1, 3)])
+    engine.advance()
+    assert sorted(view.rows()) == [(1, 2, 4), (2, 4, 5)]
+    blocked.remove([(1, 3)])
+    blocked.insert([(4, 9)])
+    engine.advance()
+    assert sorted(view.rows()) == [(1, 2, 4)]
+    blocked.remove([(1, 3)])
+    engine.advance()
+    assert sorted(view.rows()) == [(1, 2, 3), (1, 2, 4)]
+
+
+@each_strategy
+def test_floats_are_compared_as_numbers_and_kept_as_first_written(strategy: str) -> None:
+    engine = tk.Engine()
+    left = engine.input("left", x=tk.Float, n=tk.Int)
+    right = engine.input("right", x=tk.Float, y=tk.Float)
+    left.insert([(-0.0, 1), (float("nan"), 2), (1.5, 3), (None, 4)])
+    right.insert([(0.0, 0.0), (float("nan"), 1.0), (1.5, 1.5), (None, None)])
+    engine.advance()
+    for order in ([0, 1], [1, 0]):
+        found = tk.match((left, ("x", "n")), (right, ("x", None)), strategy=strategy, order=order)
+        assert [str(row) for row in sorted(engine.install("answer", found).rows(), key=lambda row: row[1])] == [
+            "(-0.0, 1)",
+            "(nan, 2)",
+            "(1.5, 3)",
+        ]
+        engine.drop("answer")
+    assert answer(engine, tk.match((right, ("x", "x")), (left, ("x", "n")), strategy=strategy)) == [(0.0, 1), (1.5, 3)]
+    engine.drop("answer")
+    assert answer(engine, tk.match((left, (tk.lit(0.0), "n")), strategy=strategy)) == [(1,)]
+    engine.drop("answer")
+    found = tk.match(
+        (left, ("x", "n")), without=[(right, (None, "x"))], find=["n"], strategy=strategy, order=["n", "x"]
+    )
+    assert answer(engine, found) == [(2,), (4,)]
+
+
+@each_strategy
+def test_transitive_closure_by_a_conjunction_of_a_loop(strategy: str) -> None:
+    engine = tk.Engine()
+    edges = graph(engine)
+
+    def step(reach: tk.Collection) -> tk.Collection:
+        longer = tk.match((reach, ("a", "b")), (reach, ("b", "c")), find=["a", "c"], strategy=strategy)
+        return longer.concat(edges).distinct()
+
+    view = engine.install("reach", edges.iterate(step))
+    edges.insert([(i, i + 1) for i in range(9)])
+    engine.advance()
+    assert sorted(view.rows()) == [(i, j) for i in range(10) for j in range(i + 1, 10)]
+    edges.remove([(4, 5)])
+    engine.advance()
+    assert sorted(view.rows()) == [(i, j) for i in range(10) for j in range(i + 1, 10) if (i < 5) == (j < 5)]
+
+
+class Random:
+    """A random conjunction over random inputs on one engine, and what its inputs hold."""
+
+    def __init__(self, seed: int, strategy: str, workers: int, wide: bool = False, turn: float = 0.05) -> None:
+        rng = random.Random(seed)
+        self.engine = tk.Engine(workers=workers, turn=turn)
+        self.inputs = [
+            self.engine.input("a", x=tk.Int, y=tk.Int),
+            self.engine.input("b", x=tk.Int, y=tk.Int, key=["y"]),
+            self.engine.input("c", x=tk.Int, y=tk.Int, z=tk.Int),
+            self.engine.input("d", x=tk.Int),
+        ]
+        derived = self.inputs[0].select(x="y", y=(tk.col("x") + 1) % 4)
+        pool: list[tk.Collection] = [*self.inputs, self.inputs[0], derived, self.inputs[1].distinct()]
+        if wide:
+            pool = [self.inputs[0], self.inputs[2], self.inputs[2]]
+        self.clauses, self.options = random_match(rng, pool, wide=wide)
+        self.collection = tk.match(*self.clauses, **self.options, strategy=strategy)
+        self.view = self.engine.install("view", self.looped() if rng.random() < 0.3 else self.collection)
+        self.contents: dict[Any, Bag] = {source: {} for source in self.inputs}
+
+    def looped(self) -> tk.Collection:
+        """The conjunction inside a loop whose variable stands in for the first clause."""
+        first, terms = self.clauses[0]
+        strategy = self.collection.operator.strategy  # type: ignore[attr-defined]
+        names = first.schema.names
+
+        def body(variable: tk.Collection) -> tk.Collection:
+            inner = tk.match((variable, terms), *self.clauses[1:], **self.options, strategy=strategy)
+            found = inner.schema.names
+            shifted = {
+                name: (tk.col(found[at % len(found)]) + 1) % 4 if found else tk.lit(at) for at, name in enumerate(names)
+            }
+            return inner.select(**shifted).concat(first).distinct()
+
+        return first.distinct().iterate(body, limit=200)
+
+    def change(self, rng: random.Random, epoch: int) -> None:
+        """Insert and remove a few rows of every input at an epoch."""
+        for source in self.inputs:
+            there = self.contents[source]
+            for _ in range(rng.choice([0, 1, 3, 6])):
+                row = tuple(None if rng.random() < 0.06 else rng.randrange(4) for _ in source.schema.names)
+                diff = rng.choice([1, 1, 2])
+                if there and rng.random() < 0.5:
+                    row = rng.choice(sorted(there, key=repr))
+                    diff = -rng.randint(1, there[row])
+                source.update([row], times=[epoch], diffs=[diff])
+                there = bag([*there.items(), (row, diff)])
+            self.contents[source] = there
+
+
+def follow(case: Random, seed: int, epochs: int, read: float = 1.0) -> None:
+    """Change the inputs for some epochs, several of them in one sweep, and compare the view whenever it is read, and its
+    changes added up to every epoch, with what brute force makes of the inputs.
+    """
+    rng = random.Random(-seed)
+    changes = case.view.changes()
+    expected: list[Bag] = []
+    seen: Bag = {}
+    epoch = told = 0
+    while epoch < epochs:
+        sweep = rng.choice([1, 1, 2, 4])
+        for e in range(epoch, epoch + sweep):
+            case.change(rng, e)
+            expected.append(Brute(case.contents).value(case.view.definition))
+        epoch += sweep
+        case.engine.advance(to=epoch)
+        if rng.random() >= read:
+            continue
+        found = list(changes)
+        for e in range(told, epoch):
+            seen = bag([*seen.items(), *((change.row, change.diff) for change in found if change.time == e)])
+            assert seen == expected[e]
+        told = epoch
+        assert case.view.multiplicities() == expected[-1]
+    assert case.view.multiplicities() == expected[-1]
+    case.engine.close()
+
+
+@pytest.mark.parametrize("seed", range(60))
+@each_strategy
+def test_random_conjunction_equals_brute_force_at_every_epoch(strategy: str, seed: int) -> None:
+    follow(Random(seed, strategy, 1 + seed % 3), seed, 10)
+
+
+@pytest.mark.parametrize("seed", range(30))
+@each_strategy
+def test_random_conjunction_of_wide_clauses(strategy: str, seed: int) -> None:
+    follow(Random(seed, strategy, 1 + seed % 3, wide=True), seed, 6)
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("strategy", ["delta", "hector"])
+def test_pieces_of_any_size_come_to_the_same(strategy: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("PIECE", 3), ("SLICE", 2), ("PIECES_PER_RUN", 1)):
+        monkeypatch.setattr(pipelines, name, size)
+    follow(Random(seed, strategy, 1 + seed % 3, wide=seed % 2 == 0), seed, 6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("strategy", ["delta", "hector"])
+def test_traces_may_run_ahead_of_a_conjunction_that_is_suspended(
+    strategy: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipelines, "PIECE", 2)
+    monkeypatch.setattr(pipelines, "PIECES_PER_RUN", 1)
+    case = Random(seed, strategy, 1 + seed % 2, turn=0.0)
+    case.engine.install("beside", case.inputs[0].join(case.inputs[1], on="y"))
+    follow(case, seed, 20, read=0.2)
+
+
+@each_strategy
+def test_changes_of_several_clauses_in_one_epoch_are_counted_once(strategy: str) -> None:
+    engine = tk.Engine()
+    edges = graph(engine)
+    found = tk.match((edges, ("a", "b")), (edges, ("b", "c")), (edges, ("a", "c")), strategy=strategy)
+    view = engine.install("triangles", found)
+    edges.insert([(100, 300)])
+    engine.advance()
+    assert view.multiplicities() == {}
+    edges.insert([(100, 200), (200, 300)])
+    engine.advance()
+    assert view.multiplicities() == {(100, 200, 300): 1}
+    edges.remove([(100, 200), (200, 300), (100, 300)])
+    engine.advance()
+    assert view.multiplicities() == {}
+    edges.insert([(1, 1), (1, 1)])
+    engine.advance()
+    assert view.multiplicities() == {(1, 1, 1): 8}
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("strategy", ["delta", "hector"])
+def test_conjunction_in_a_loop_within_a_loop(strategy: str, workers: int) -> None:
+    """Nodes that lie on a cycle: what stays when edges are cut, again and again, that do not lead from reached to reached."""
+    found = {}
+    for chosen in ("binary", strategy):
+        engine = tk.Engine(workers=workers)
+        edges = graph(engine)
+
+        def trim(left: tk.Collection, chosen: str = chosen, edges: tk.Collection = edges) -> tk.Collection:
+            def reach(paths: tk.Collection) -> tk.Collection:
+                longer = tk.match(
+                    (paths, ("a", "b")), (left, ("b", "c")), (edges, ("b", "c")), find=["a", "c"], strategy=chosen
+                )
+                return longer.concat(left).distinct()
+
+            paths = left.iterate(reach)
+            return tk.match((left, ("a", "b")), (paths, ("b", "a")), (edges, ("a", None)), strategy=chosen).distinct()
+
+        view = engine.install("cycles", edges.distinct().iterate(trim))
+        rng, states = random.Random(5), []
+        there: list[tuple[int, int]] = []
+        for _ in range(8):
+            for _ in range(4):
+                if there and rng.random() < 0.4:
+                    edges.remove([there.pop(rng.randrange(len(there)))])
+                else:
+                    there.append((rng.randrange(5), rng.randrange(5)))
+                    edges.insert([there[-1]])
+            engine.advance()
+            states.append(view.multiplicities())
+        found[chosen] = states
+        engine.close()
+    assert found[strategy] == found["binary"]
+    assert any(found[strategy])
+
+
+@pytest.mark.parametrize("strategy", ["delta", "hector"])
+def test_pipelines_hold_no_intermediate_result(strategy: str) -> None:
+    engine = tk.Engine()
+    parts = [graph(engine, f"part{i}") for i in range(4)]
+    for part in parts:
+        part.insert([(i, i % 7) for i in range(200)])
+    engine.advance()
+    clauses = [(part, ("e", f"v{i}")) for i, part in enumerate(parts)]
+    view = engine.install("star", tk.match(*clauses, strategy=strategy), keep=False)
+    # Every clause is looked up by its first column, which the inputs' own arrangements serve; the result is not kept.
+    assert {info.name for info in engine.arrangements()} == {"part0", "part1", "part2", "part3", "star"}
+    assert sum(trace.rows for trace in view.flow.traces) == 0
+    joined = engine.install("joined", tk.match(*clauses, strategy="binary"), keep=False)
+    assert sum(trace.rows for trace in joined.flow.traces) >= 400
+
+
+def test_auto_joins_two_directly_follows_trees_by_delta_and_cycles_by_hector() -> None:
+    engine = tk.Engine()
+    edges = graph(engine)
+    hop, next_hop, third = (edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "d"))
+    assert "strategy binary (two relations)" in tk.match(hop, next_hop).explain()
+    assert "strategy delta (3 relations, acyclic)" in tk.match(hop, next_hop, third).explain()
+    assert "strategy hector (cyclic)" in tk.match(hop, next_hop, (edges, ("c", "a"))).explain()
+    assert "strategy delta (3 relations, acyclic)" in tk.match(hop, next_hop, without=[(edges, ("a", "c"))]).explain()
+
+
+def test_explain_shows_pipelines_and_extenders() -> None:
+    engine = tk.Engine()
+    edges = graph(engine)
+    triangle = tk.match(
+        (edges, ("a", "b")),
+        (edges, ("b", "c")),
+        (edges, ("c", "a")),
+        where=[tk.col("a") < tk.col("c")],
+        strategy="hector",
+    )
+    assert triangle.explain().splitlines() == [
+        "match by strategy hector (asked for)",
+        "  changes of edges(a, b)",
+        "    extend to c by the fewest candidates of edges(b, c) by (src) and edges(c, a) by (dst)",
+        "    where a < c",
+        "  changes of edges(b, c)",
+        "    extend to a by the fewest candidates of edges(a, b) by (dst) and edges(c, a) by (src)",
+        "    where a < c",
+        "  changes of edges(c, a)",
+        "    where a < c",
+        "    extend to b by the fewest candidates of edges(a, b) by (src) and edges(b, c) by (dst)",
+        "arrangements",
+        "  edges by (src, dst): shared, there already",
+        "  edges by (dst, src): shared, made for this query",
+    ]
+
+
+def test_a_declared_key_is_followed_without_counting() -> None:
+    engine = tk.Engine()
+    edges = graph(engine)
+    home = engine.input("home", key=["id"], semantics="upsert", id=tk.Int, city=tk.Int)
+    text = tk.match((edges, ("a", "b")), (home, ("a", "c")), (home, ("b", "c")), strategy="hector").explain()
+    block = text.split("changes of edges(a, b)")[1].split("changes of")[0].strip().splitlines()
+    assert [line.strip() for line in block] == ["fetch home(a, c) by (id)", "fetch home(b, c) by (id, city)"]
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "text"),
+    [
+        (lambda e, f: tk.match(), tk.IncorrectError, "at least one clause"),
+        (
+            lambda e, f: tk.match((e, ("a",))),
+            tk.IncorrectError,
+            "clause 0 has 1 terms, but edges has 2 columns: src, dst",
+        ),
+        (lambda e, f: tk.match(e), tk.IncorrectError, "must be a collection and its terms"),
+        (lambda e, f: tk.match((e, "ab")), tk.IncorrectError, "a list of terms"),
+        (
+            lambda e, f: tk.match((e, ("a", "b")), (f, ("b", None))),
+            tk.IncorrectError,
+            r"variable 'b' is int in clause 0 \(edges.dst\) and string in clause 1 \(people.name\)",
+        ),
+        (
+            lambda e, f: tk.match((e, ("a", tk.lit("x")))),
+            tk.IncorrectError,
+            "clause 0, column 'dst' is int, but the literal",
+        ),
+        (lambda e, f: tk.match((e, ("a", tk.col("x")))), tk.IncorrectError, "put conditions into where"),
+        (lambda e, f: tk.match((e, ("a", "b")), find=["aa"]), tk.NotFoundError, "no variable 'aa'"),
+        (lambda e, f: tk.match((e, ("a", "b")), find=["a", "a"]), tk.IncorrectError, "twice"),
+        (lambda e, f: tk.match((e, ("a", "b")), where=[tk.col("z") > 1]), tk.NotFoundError, "no variable 'z'"),
+        (lambda e, f: tk.match((e, ("a", "b")), where=[tk.col("a") + 1]), tk.IncorrectError, "where needs a bool"),
+        (
+            lambda e, f: tk.match((e, ("a", "b")), without=[(e, ("a", "c"))]),
+            tk.IncorrectError,
+            "variable 'c' of without",
+        ),
+        (lambda e, f: tk.match((e, ("a", "b")), strategy="fast"), tk.IncorrectError, "strategy is one of"),
+        (lambda e, f: tk.match((e, ("a", "b")), order=[1]), tk.IncorrectError, "order lists every clause"),
+    ],
+)
+def test_mistakes_are_named(build: Any, error: type[tk.TektiteError], text: str) -> None:
+    engine = tk.Engine()
+    edges, people = graph(engine), engine.input("people", name=tk.String, age=tk.Int)
+    with pytest.raises(error, match=text):
+        build(edges, people)
+
+
+def test_explain_names_strategy_order_and_arrangements() -> None:
+    engine = tk.Engine()
+    edges = graph(engine)
+    hops = tk.match((edges, ("a", "b")), (edges, ("b", "c")), strategy="binary")
+    text = hops.explain()
+    assert "strategy binary" in text
+    assert "edges(a, b), edges(b, c)" in text
+    assert "edges by (dst): shared, made for this query" in text
+    assert len(engine.arrangements()) == 1
+    engine.install("hops", hops)
+    assert "edges by (dst): shared, there already" in hops.explain()
+    assert all(info.readers in ((), ("edges by (dst)", "hops"), ("hops",)) for info in engine.arrangements())
