@@ -68,7 +68,11 @@ def test_mutual_recursion_is_run_once_for_all_its_predicates(engine: tk.Engine) 
     engine.advance()
     assert (sorted(even.rows()), odd.rows()) == ([(1,), (3,)], [(2,)])
     assert even.flow is not odd.flow
-    owners = {id(e.flow) for e in engine._catalog.entries if e.name in ("even by (x)", "odd by (y)", "even by (y)", "odd by (x)")}
+    owners = {
+        id(e.flow)
+        for e in engine._catalog.entries
+        if e.name in ("even by (x)", "odd by (y)", "even by (y)", "odd by (x)")
+    }
     assert len(owners) == 1
     even.drop()
     assert odd.rows() == [(2,)]

@@ -3,17 +3,23 @@
 Positive atoms are clauses of one `match`, as long as variables connect them. An equation computes a variable from
 others; where it connects what nothing else does, one part is completed, the variable computed, and the parts joined on
 it. Parts that nothing connects are multiplied. Look-ups with a default follow last, then what they make comparable.
+
+How a `match` is kept up to date is its own choice, with one exception: in a recursive rule that drops a variable on its way,
+such as a of `edge(a, x), sg(a, b), edge(b, y)`, the clauses are joined two at a time, beginning with the recursive one. What the
+first join says is then added up before the second sees it; without that, each fact would be derived once for every
+way through the dropped variable, in every round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tektite.collection import Collection
 from tektite.datalog import ir, terms
-from tektite.matching import match
 from tektite.expr import Expr, col
+from tektite.matching import match
+from tektite.plan.conjunctions.strategy import is_cyclic
 from tektite.types import Type
 
 Clause = tuple[Collection, Sequence[str | Expr | None]]
@@ -27,16 +33,25 @@ class Part:
     clauses: list[Clause]
     variables: set[str]
     tests: list[Expr] = field(default_factory=list)
+    recursive: bool = False
 
 
 class Body:
     """Builds the bindings of one rule's body."""
 
     def __init__(
-        self, rule: ir.Rule, types: Mapping[ir.Variable, Type], relation: Relation, unit: Callable[[], Collection]
+        self,
+        rule: ir.Rule,
+        types: Mapping[ir.Variable, Type],
+        relation: Relation,
+        unit: Callable[[], Collection],
+        inside: Container[str] = (),
     ) -> None:
-        """`relation` gives the collection of a predicate; `unit` one with a single row, for bodies without atoms."""
+        """`relation` gives the collection of a predicate; `unit` one with a single row, for bodies without atoms; `inside` are
+        the predicates that are defined through each other here.
+        """
         self.rule = rule
+        self.inside = inside
         self.types = types
         self.relation = relation
         self.unit = unit
@@ -58,7 +73,9 @@ class Body:
         """The bindings of the wanted variables, each as often as the body holds for them."""
         self.wanted = set(wanted) | {v for a in self.negations for v in names(ir.named(ir.literal_variables(a)))}
         self.wanted |= {v for lookup in self.lookups for v in names(ir.literal_variables(lookup))}
-        parts = self._parts([self._visible(self._clause(a), a) for a in self.rule.body if isinstance(a, ir.Atom)])
+        atoms = [literal for literal in self.rule.body if isinstance(literal, ir.Atom)]
+        atoms.sort(key=lambda atom: atom.predicate not in self.inside)
+        parts = self._parts([self._visible(self._clause(atom), atom) for atom in atoms], atoms)
         self._connect(parts)
         while len(parts) > 1:
             parts[:2] = [self._multiplied(parts[0], parts[1])]
@@ -100,15 +117,15 @@ class Body:
             collection = collection.filter(col(name) == constant)
         return collection.select(**{f"holds {atom}": 1}), [f"holds {atom}"]
 
-    def _parts(self, clauses: list[Clause]) -> list[Part]:
-        """Clauses grouped by the variables that connect them, in the order they are written in."""
+    def _parts(self, clauses: list[Clause], atoms: Sequence[ir.Atom]) -> list[Part]:
+        """Clauses grouped by the variables that connect them, in the order they are given in."""
         parts: list[Part] = []
-        for clause in clauses:
+        for clause, atom in zip(clauses, atoms, strict=True):
             variables = {term for term in clause[1] if isinstance(term, str)}
             near = [part for part in parts if part.variables & variables]
-            made = Part(
-                [c for part in near for c in part.clauses] + [clause], variables.union(*(p.variables for p in near))
-            )
+            made = Part([c for part in near for c in part.clauses] + [clause], variables)
+            made.variables = variables.union(*(part.variables for part in near))
+            made.recursive = atom.predicate in self.inside or any(part.recursive for part in near)
             parts = [part for part in parts if part not in near] + [made]
         order = {id(clause): at for at, clause in enumerate(clauses)}
         return sorted(parts, key=lambda part: min(order[id(clause)] for clause in part.clauses))
@@ -160,6 +177,7 @@ class Body:
                 part.clauses += other.clauses
                 part.variables |= other.variables
                 part.tests += other.tests
+                part.recursive |= other.recursive
                 parts.remove(other)
                 return
 
@@ -173,7 +191,11 @@ class Body:
     def _complete(self, part: Part, wanted: Sequence[str], negated: Sequence[ir.Atom] = ()) -> Collection:
         """A part as a collection, with what is needed of it beside what is wanted."""
         without = [self._clause(atom) for atom in negated]
-        return match(*part.clauses, find=wanted, where=part.tests, without=without)
+        strategy = "auto"
+        if part.recursive and len(part.clauses) > 2 and not part.variables <= {*wanted, *self.wanted}:
+            edges = [{term for term in found if isinstance(term, str)} for _, found in part.clauses]
+            strategy = "auto" if is_cyclic(edges) else "binary"
+        return match(*part.clauses, find=wanted, where=part.tests, without=without, strategy=strategy)
 
     def _multiplied(self, one: Part, other: Part) -> Part:
         """Every binding of one part with every binding of another, which nothing connects."""

@@ -156,7 +156,7 @@ class Evaluation:
                 return self.aggregated([rule], schema, as_sets=True)
             shown = [term.of if isinstance(term, ir.Aggregate) else term for term in rule.terms]
             wanted = sorted(names(v for term in shown for v in ir.variables(term)))
-            bindings = Body(rule, types, self.relation, self.unit).bindings(wanted)
+            bindings = Body(rule, types, self.relation, self.unit, self._inside).bindings(wanted)
             outputs = {name: output(term, type, types)
                        for name, term, type in zip(schema.names, shown, schema.types, strict=True)}  # fmt: skip
             return present(project(bindings, outputs), schema, shown)
