@@ -10,7 +10,7 @@ import numpy as np
 
 import tektite as tk
 from benchmarks.anchors import beside
-from benchmarks.graphs import Edges, closure_size, graph, same_generation_size
+from benchmarks.graphs import Edges, closure_size, graph, same_generation_graph, same_generation_size
 from benchmarks.maintained import WrongAnswer
 from benchmarks.measure import Laps, Others, memory, reset_peak
 from benchmarks.plots import ANCHOR, Record, draw_bars, figure
@@ -35,9 +35,10 @@ def run(
 ) -> Iterator[dict[str, Any]]:
     """A record for each first answer and one for the epochs after it."""
     start_up()
-    for name in graphs:
-        edges = graph(name)
+    for wanted in graphs:
         for program in programs:
+            name = same_generation_graph(wanted) if program == "sg" else wanted
+            edges = graph(name)
             for count in workers:
                 for record in evaluate(program, edges, count, swaps, check):
                     yield {"program": program, "graph": name, "workers": count} | record

@@ -10,7 +10,7 @@ import numpy as np
 
 import tektite as tk
 from benchmarks.datalog import RULES
-from benchmarks.graphs import Edges, graph
+from benchmarks.graphs import Edges, graph, same_generation_graph
 from benchmarks.maintained import WrongAnswer
 from benchmarks.measure import Laps, Others, ccdf, memory
 from benchmarks.plots import Record, draw_bars, figure
@@ -32,11 +32,12 @@ def run(
     check: bool = True,
 ) -> Iterator[dict[str, Any]]:
     """For each graph and goal a record of the goals and one of the full evaluation."""
-    for name in graphs:
-        edges = graph(name)
-        nodes = int(edges.max()) + 1
-        draws = (r(SEED, np.arange(arguments, dtype=np.uint64)) % np.uint64(nodes)).astype(np.int64)
+    for wanted in graphs:
         for goal in goals:
+            name = same_generation_graph(wanted) if goal.startswith("sg") else wanted
+            edges = graph(name)
+            nodes = int(edges.max()) + 1
+            draws = (r(SEED, np.arange(arguments, dtype=np.uint64)) % np.uint64(nodes)).astype(np.int64)
             others, laps, answers = Others(), Laps(), 0
             answered, how = ask(edges, goal, draws, strategy, workers, laps)
             answers = sum(answered)

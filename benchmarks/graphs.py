@@ -71,6 +71,28 @@ def random_graph(nodes: int, share: float) -> Edges:
     return np.concatenate(parts)
 
 
+def same_generation_graph(name: str, most: int = 50_000_000) -> str:
+    """The graph itself, or for a tree whose generations have too many pairs the highest one for which they do not.
+
+    >>> same_generation_graph("tree-11"), same_generation_graph("grid-150")
+    ('tree-6', 'grid-150')
+    """
+    kind, *sizes = name.split("-")
+    if kind != "tree":
+        return name
+    height = int(sizes[0])
+    level, nodes, drawn, pairs = 1, 1, 0, 0
+    for depth in range(height):
+        draws = r(SEED, np.arange(drawn, drawn + level, dtype=np.uint64))
+        drawn += level
+        level = int((draws % np.uint64(MOST - FEWEST + 1)).sum()) + FEWEST * level
+        nodes += level
+        pairs += level * (level - 1)
+        if pairs > most:
+            return f"tree-{depth}"
+    return name
+
+
 def closure_size(edges: Edges) -> int:
     """How many pairs of nodes a path leads between, by rows of bits."""
     nodes = int(edges.max()) + 1

@@ -292,6 +292,11 @@ class Plan:
                 known[name] = (stored.schema.types, f"what is stored as {name!r}")
             else:
                 known[name] = (inference.types(name), f"the rules of {name!r}")
+        for goal in self.rewriting.goals if self.rewriting is not None else []:
+            if goal[0] not in self.helpers:
+                types, where = inference.types(goal[0]), f"the rules of {goal[0]!r}"
+                bound = tuple(type for type, mark in zip(types, goal[1], strict=True) if mark == "b")
+                known |= {magic.adorned(goal): (types, where), magic.asked(goal): (bound, where)}
         return known
 
     def parameter_schemas(self, given: Mapping[str, Any], strict: bool = True) -> list[tuple[Parameter, Schema]]:
