@@ -3,6 +3,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH ?=
 DEMO ?=
+CASES ?= 1000
 
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 # The stamp names the interpreter's version, so that another PYTHON makes the environment anew.
@@ -10,13 +11,14 @@ STAMP := .venv/installed-$(VERSION)
 RUN := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint format clean distclean
+.PHONY: help demo test soak bench lint format clean distclean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 	@echo
 	@echo "  PYTHON=python3.12        the interpreter to build .venv with (3.11 or later)"
 	@echo "  PYTEST_ARGS='-m \"not slow\"'   more arguments for pytest, for make test"
+	@echo "  CASES=1000               how many storages make soak works on, three kills each"
 	@echo "  BENCH='count join'       which benchmarks to run, and their options; all of them if empty"
 
 demo: $(STAMP)  ## run the demonstration; DEMO holds its options, such as --help
@@ -25,6 +27,10 @@ demo: $(STAMP)  ## run the demonstration; DEMO holds its options, such as --help
 test: lint  ## lint, then run all tests and the examples in the documentation
 	$(RUN) -m tektite.kernels.warm
 	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+soak: $(STAMP)  ## kill writers of CASES storages at random steps; as long as you like
+	$(RUN) -m tektite.kernels.warm
+	TEKTITE_KILL_CASES=$(CASES) $(RUN) -m pytest -n 2 tests/test_storage_kills.py $(PYTEST_ARGS)
 
 bench: $(STAMP)  ## run benchmarks; results go to out/
 	$(RUN) -m tektite.kernels.warm

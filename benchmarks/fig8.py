@@ -19,13 +19,13 @@ from benchmarks.workloads import r
 NAME = "fig8"
 DESCRIPTION = "tc(x, ?), tc(?, x) and sg(x, ?): medians and maxima over random arguments, one dataflow for all of them"
 
-GOALS = {"tc(x, ?)": "tc($x, ?)", "tc(?, x)": "tc(?, $x)", "sg(x, ?)": "sg($x, ?)"}
+GOALS = {"tc-from": "tc($x, ?)", "tc-to": "tc(?, $x)", "sg-with": "sg($x, ?)"}
 SEED = 8
 
 
 def run(
     graphs: Sequence[str] = ("tree-8", "grid-30", "gnp-500-0.01"),
-    goals: Sequence[str] = ("tc(x, ?)", "tc(?, x)", "sg(x, ?)"),
+    goals: Sequence[str] = ("tc-from", "tc-to", "sg-with"),
     arguments: int = 100,
     strategy: str = "auto",
     workers: int = 1,
@@ -88,11 +88,11 @@ def ask(edges: Edges, goal: str, draws: Edges, strategy: str, workers: int, laps
 def full(edges: Edges, goal: str, draws: Edges, workers: int, laps: Laps) -> list[int]:
     """Evaluate the predicate in full, and count the facts for each argument."""
     with prepared(edges, workers) as engine:
-        predicate = goal.split("(")[0]
+        predicate = goal.split("-")[0]
         with laps.lap():
             view = engine.view(predicate)
             engine.settle()
-        column = view.snapshot().columns[1 if goal.endswith("x)") else 0].to_numpy()
+        column = view.snapshot().columns[1 if goal == "tc-to" else 0].to_numpy()
         found = np.bincount(column, minlength=int(edges.max()) + 1)
         return [int(found[argument]) for argument in draws]
 

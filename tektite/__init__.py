@@ -16,6 +16,7 @@ from tektite.front import Engine
 from tektite.inputs import Input
 from tektite.matching import match
 from tektite.schema import Schema
+from tektite.storage.options import Storage
 from tektite.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
 from tektite.views import Change, Changes, View
 
@@ -43,6 +44,7 @@ __all__ = [
     "LoopVariable",
     "NotFoundError",
     "Schema",
+    "Storage",
     "String",
     "TektiteError",
     "Timestamp",

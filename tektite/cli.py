@@ -8,6 +8,7 @@ import typer
 
 from tektite import __version__
 from tektite.datalog.command import datalog
+from tektite.storage.command import app as storage
 
 app = typer.Typer(
     name="tektite",
@@ -15,6 +16,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+
+app.add_typer(storage, name="storage")
 
 
 def show_version(wanted: bool) -> None:

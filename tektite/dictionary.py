@@ -125,6 +125,11 @@ class Dictionary:
                 raise NotFoundError(f"no text has the id {ids[done]} (row {done}): it was never added here")
             return self._texts_at(positions, offsets, ids)
 
+    def mark(self) -> Mark:
+        """This moment, for `since`."""
+        with self._lock:
+            return Mark(int(self._state[strings.COUNT]), int(self._state[strings.USED]))
+
     def since(self, mark: Mark = START) -> tuple[pa.ChunkedArray[Any], Mark]:
         """The texts that were added after `mark`, in the order of their arrival, and the mark to ask from next time.
 

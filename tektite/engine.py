@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from pathlib import Path
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
@@ -22,6 +24,10 @@ from tektite.runtime import memory
 from tektite.runtime.coordinator import Coordinator
 from tektite.runtime.threads import Threads
 from tektite.schema import Schema
+from tektite.storage.description import InputDescription
+from tektite.storage.keeper import Closed
+from tektite.storage.options import Storage
+from tektite.storage.session import Position, Session, checked_positions
 from tektite.trace.trace import Hold, Trace
 from tektite.types import Type
 from tektite.views import Changes, View
@@ -47,9 +53,11 @@ class ArrangementInfo:
 class Engine:
     """Keeps standing queries up to date in this process, and lets them share the indexes they need.
 
-    `workers` is the number of shards, each maintained by a thread; answers do not depend on it. `merging` is how eagerly
-    traces are merged: eager, default or lazy. `turn` is how many seconds a view may take at a time before
-    the others get theirs.
+    `workers` is the number of shards, each maintained by a thread (one, or as many as are stored, where left out); answers
+    do not depend on it. With `storage`, a path or
+    a `tektite.Storage`, inputs outlive the process: an engine on the same storage begins with what was durable.
+    `merging` is how eagerly traces are merged: eager, default or lazy. `turn` is how many seconds a view may take at a
+    time before the others get theirs.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
@@ -62,24 +70,42 @@ class Engine:
     [(1, 2), (2, 1)]
     """
 
-    def __init__(self, workers: int = 1, *, merging: str = "default", turn: float = 0.05) -> None:
-        if not isinstance(workers, int) or workers < 1:
+    def __init__(
+        self,
+        workers: int | None = None,
+        *,
+        storage: str | Path | Storage | None = None,
+        merging: str = "default",
+        turn: float = 0.05,
+    ) -> None:
+        if workers is not None and (not isinstance(workers, int) or workers < 1):
             raise IncorrectError(f"workers must be a positive number, not {workers!r}")
         if merging not in MERGING:
             raise IncorrectError(f"merging is one of {', '.join(MERGING)}, not {merging!r}")
         if ensure_compiled():
             gc.collect()  # loading kernels leaves cycles behind
             memory.give_back()
-        self.workers = workers
         self.merging = merging
         self.dictionary = Dictionary()
-        self._executor = Threads(workers)
+        self._session: Session | None = None
+        if storage is not None:
+            self._session = Session(Storage.of(storage), workers, self.dictionary)
+            weakref.finalize(self, self._session.close)  # for where nobody closes the engine
+            workers = self._session.shards
+        self.workers = workers or 1
+        self._executor = Threads(self.workers)
         self._coordinator = Coordinator(turn)
-        self._catalog = Catalog(self._coordinator, self._executor, self.dictionary, workers, merging)
+        self._catalog = Catalog(self._coordinator, self._executor, self.dictionary, self.workers, merging)
         self._inputs: dict[str, Input] = {}
         self._views: dict[str, View] = {}
         self._epoch = 0
         self._tidying = memory.Tidying()
+        if self._session is not None:
+            try:
+                self._recover(self._session)
+            except BaseException:
+                self._session.close()
+                raise
 
     # ------------------------------------------------------------------ inputs and time
 
@@ -102,7 +128,10 @@ class Engine:
         A `stream` keeps no history: a view sees its rows from the view's installation on. Closing an epoch of a bag looks
         every removed row up, to refuse the removal of one that is not there; `checked=False` trusts the caller instead.
         """
-        self._check_name(name)
+        session = self._session
+        recovered = session is not None and name in session.unclaimed
+        if not recovered:
+            self._check_name(name)
         if any(isinstance(option, Type) for option in (key, semantics, stream, checked)):
             raise IncorrectError(
                 f"input {name!r}: key, semantics, stream and checked are options; pass columns of these names in a dict"
@@ -117,11 +146,23 @@ class Engine:
             raise IncorrectError(f"input {name!r}: upsert semantics needs a key, such as key=['id']")
         if stream and semantics != "bag":
             raise IncorrectError(f"input {name!r}: a stream keeps no history, so it cannot have {semantics} semantics")
-        made = Input(self, name, found, keys, semantics, stream, checked, self._epoch)
-        self._inputs[name] = made
-        names = tuple(found.names[c] for c in made.columns)
+        if session is not None and recovered:
+            key_names = tuple(found.names[k] for k in keys)
+            session.claim(name, InputDescription(found, key_names, semantics, stream, checked))
+            stored = self._inputs[name]
+            stored.is_checked = checked and not stream
+            return stored
+        made = self._add_input(Input(self, name, found, keys, semantics, stream, checked, self._epoch))
+        if session is not None:
+            description = made.describe().to_json()
+            session.append(Closed(self._epoch, arrangements={name: description}, lows={name: made.low}))
+        return made
+
+    def _add_input(self, made: Input) -> Input:
+        self._inputs[made.name] = made
+        names = tuple(made.schema.names[c] for c in made.columns)
         self._catalog.add(
-            Entry(name, made.operator.fingerprint, made, made.trace, made.columns, names, made.sharded_by, None)
+            Entry(made.name, made.operator.fingerprint, made, made.trace, made.columns, names, made.sharded_by, None)
         )
         return made
 
@@ -130,11 +171,13 @@ class Engine:
         """The epoch that `advance` will close next."""
         return self._epoch
 
-    def advance(self, to: int | None = None) -> int:
+    def advance(self, to: int | None = None, *, positions: Mapping[str, Position | None] | None = None) -> int:
         """Close the open epoch of every input (or all epochs before `to`) and bring the views up to date.
 
         A view that needs more than its turn goes on in the next one; the others do not wait for it. Reading a view
-        completes it. Returns the new open epoch.
+        completes it. Returns the new open epoch. `positions` says, by the name of a source, how far these epochs cover it
+        (any dict that JSON can hold): they become durable together with the epochs, and are found in `positions` at the
+        next start.
         """
         going = [i for i in self._inputs.values() if not i.closed]
         latest = max((i.low for i in going), default=self._epoch)
@@ -143,22 +186,41 @@ class Engine:
             raise IncorrectError(f"a time is an integer, not {target!r}")
         if target < latest:
             raise IncorrectError(f"cannot advance to {target}: an input has closed the epochs before {latest}")
-        self.close_epochs(dict.fromkeys(going, target))
+        self.close_epochs(dict.fromkeys(going, target), positions=positions)
         return self._epoch
 
-    def close_epochs(self, targets: Mapping[Input, int], ending: Input | None = None) -> None:
+    def close_epochs(
+        self,
+        targets: Mapping[Input, int],
+        ending: Input | None = None,
+        positions: Mapping[str, Position | None] | None = None,
+    ) -> None:
         """Close some inputs' epochs together: all of them, or, if one has bad updates pending, none."""
+        session = self._session
+        if positions and session is None:
+            raise IncorrectError("positions are kept in a storage, and this engine has none: Engine(storage=path)")
+        found = checked_positions(positions or {})
+        if session is not None:
+            session.keeper.admit()
         if sum([i.pending for i in targets]) >= memory.BULK:
             self._tidying.soon()
         prepared = [(i, high, *i.prepare(high)) for i, high in targets.items()]
+        closed = Closed(self._epoch, positions=found)
         for source, high, batches, later in prepared:
+            if session is not None:
+                closed.rows += source.stored(batches, high)
+                closed.lows[source.name] = high
             source.commit(high, batches, later)
             batches.clear()
             if high > self._epoch:
                 self._epoch = high
         if ending is not None:
             ending.closed = True
+            closed.arrangements[ending.name] = ending.describe().to_json()
         prepared.clear()
+        if session is not None:
+            closed.epoch = self._epoch
+            session.append(closed)
         self.run()
 
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
@@ -185,6 +247,51 @@ class Engine:
     def is_current(self, view: View) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""
         return self._coordinator.current(view.flow)
+
+    # ------------------------------------------------------------------ storage
+
+    @property
+    def visible(self) -> int:
+        """The first epoch that answers do not show: the open one."""
+        return self._epoch
+
+    @property
+    def durable(self) -> int:
+        """The first epoch that a crash would lose: all before it are in the storage. 0 without one."""
+        return 0 if self._session is None else self._session.keeper.durable
+
+    def sync(self, timeout: float | None = None) -> int:
+        """Wait until every closed epoch is durable, for at most `timeout` seconds; the value of `durable` then.
+
+        If the storage cannot be written, an error says why; what waits is kept in memory and tried again.
+        """
+        if self._session is None:
+            raise IncorrectError(
+                "there is nothing to wait for: this engine has no storage. Give one: Engine(storage=path)"
+            )
+        self._session.keeper.sync(timeout)
+        return self.durable
+
+    @property
+    def positions(self) -> dict[str, dict[str, Any]]:
+        """The positions of sources as they were last given to `advance`, by this process or one before it."""
+        return {} if self._session is None else dict(self._session.positions)
+
+    def _recover(self, session: Session) -> None:
+        """Begin with what was found in the storage."""
+        self._epoch = session.epoch
+        for stored in session.inputs:
+            described = stored.description
+            keys = [described.schema.index(name) for name in described.key]
+            made = Input(
+                self, stored.name, described.schema, keys, described.semantics, described.stream, described.checked,
+                stored.low,
+            )  # fmt: skip
+            made.closed = described.closed
+            for shard, batches in enumerate(stored.shards):
+                made.trace.restore(shard, batches, ((stored.low,),))
+            self._add_input(made)
+        session.inputs.clear()
 
     # ------------------------------------------------------------------ views
 
@@ -270,6 +377,9 @@ class Engine:
             self._forget(found, "input")
             found.release()
             del self._inputs[name]
+            if self._session is not None:
+                self._session.unclaimed.pop(name, None)
+                self._session.append(Closed(self._epoch, arrangements={name: None}))
             return
         view = self.view(name)
         self._forget(view, "view")
@@ -362,13 +472,15 @@ class Engine:
         return list(traces.values())
 
     def close(self) -> None:
-        """Drop every view and stop the threads."""
+        """Drop every view, make every closed epoch durable if there is a storage, and stop the threads."""
         for view in reversed(list(self._views.values())):
             view.release()
         for flow in reversed(list(self._coordinator.flows)):
             self._coordinator.remove(flow)
         self._views.clear()
         self._executor.close()
+        if self._session is not None:
+            self._session.close()
 
     def __enter__(self) -> Self:
         return self

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tektite.datalog.program import Program
     from tektite.datalog.query import Query
     from tektite.datalog.store import Store
+    from tektite.sql import Result
     from tektite.views import View
 
 
@@ -121,3 +122,24 @@ class Engine(engine.Engine):
         if self._rules is not None and name not in self.views and self._rules.known(name):
             return self._rules.view(name)
         return super().view(name)
+
+    def sql(self, text: str, **parameters: Any) -> Result:
+        """Run one or several statements of SQL, separated by semicolons; the last one's result.
+
+        `parameters` are the values of `$name` in the text.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> _ = engine.sql("CREATE TABLE sales (shop varchar, amount int)")
+        >>> totals = "SELECT shop, sum(amount) AS total FROM sales GROUP BY shop"
+        >>> view = engine.sql(f"CREATE MATERIALIZED VIEW totals AS {totals}").view
+        >>> engine.sql("INSERT INTO sales VALUES ('north', 3), ('north', 4), ('south', 5)").message
+        'INSERT 0 3'
+        >>> sorted(view.rows())
+        [('north', 7), ('south', 5)]
+        >>> list(engine.sql("SELECT total FROM totals WHERE shop = $shop", shop="south"))
+        [(5,)]
+        """
+        from tektite.sql import run
+
+        return run(self, text, parameters)

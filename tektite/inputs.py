@@ -21,7 +21,11 @@ from tektite.kernels.build import build
 from tektite.kernels.route import route, split_epoch
 from tektite.kernels.rows import input_rows
 from tektite.kernels.upsert import first_negative, resolve
+from tektite.pending import Pending
 from tektite.plan import operators as plan
+from tektite.storage.batchfile import Rows
+from tektite.storage.description import InputDescription
+from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Hold, Trace
 from tektite.words import Words
@@ -77,13 +81,13 @@ class Input(Collection):
         super().__init__(engine, plan.Read(schema, self))
         width = len(schema.names)
         self.key_columns = tuple(range(width)) if semantics == "set" else tuple(key)
-        lead = tuple(key)
+        self.lead = lead = tuple(key)
         self.columns = (*lead, *(c for c in range(width) if c not in lead))
         self.sharded_by = min(len(lead) or 1, width)
         self.trace = Trace(width, 1, 1, engine.workers, engine.merging)
         self.hold = None if stream else Hold(self.trace, last_closed(self))
         self._order = np.array(self.columns, np.int64)
-        self._pending: list[tuple[Chunk, int]] = []
+        self._pending = Pending((width + (0 if semantics == "bag" else 3), 1, 1))
         self._arrivals = 0
 
     @property
@@ -99,7 +103,7 @@ class Input(Collection):
     @property
     def pending(self) -> int:
         """Updates that wait for their epoch to close."""
-        return sum(chunk.n for chunk, _ in self._pending)
+        return self._pending.rows
 
     # ------------------------------------------------------------------ writing
 
@@ -114,13 +118,12 @@ class Input(Collection):
         """Rows that a new input holds from the start, as if the last closed epoch had brought them: a query that is
         installed next answers with them at once. Before any epoch has closed they wait for the first one to close.
         """
-        if self.trace.rows or self._pending:
+        if self.trace.rows or self.pending:
             raise ConflictError(f"input {self.name!r} has begun already")
         self.low = max(self.low - 1, 0)
         self.insert(data)
-        high = self.engine.epoch
-        if high > self.low:
-            self.commit(high, *self.prepare(high))
+        if self.engine.epoch > self.low:
+            self.engine.close_epochs({self: self.engine.epoch})
 
     def remove(self, data: Any, *, time: int | None = None) -> None:
         """Take rows away. In an upsert input the key columns alone decide, and `data` may hold only those."""
@@ -153,7 +156,7 @@ class Input(Collection):
             self._bag(words, by, self.low, 1)
         else:
             by = np.ones(rows, np.int64) if by is None else by
-            self._pending.append((Chunk.of_array(np.vstack([words[list(self.columns)], at, by])), int(at.max())))
+            self._pending.add(Chunk.of_array(np.vstack([words[list(self.columns)], at, by])), int(at.max()))
 
     def _bag(self, words: Words, diffs: Words | None, epoch: int, diff: int) -> None:
         """Buffer updates of one epoch, with their own diffs or all with the same."""
@@ -163,7 +166,7 @@ class Input(Collection):
             joined[:width] = words
             joined[width] = diffs
             words = joined
-        self._pending.append((Chunk(input_rows(words, self._order, epoch, diff), words), epoch))
+        self._pending.add(Chunk(input_rows(words, self._order, epoch, diff), words), epoch)
 
     def _write(self, data: Any, time: int | None, diff: int, verb: str) -> None:
         self._check_open(verb)
@@ -209,7 +212,7 @@ class Input(Collection):
         zero = np.zeros(rows, np.int64)
         columns = [words[keys], [epochs, arrivals, puts], words[values], [zero, zero + 1]]
         stacked = np.ascontiguousarray(np.concatenate([np.asarray(c, np.int64).reshape(-1, rows) for c in columns]))
-        self._pending.append((Chunk.of_array(stacked), int(epochs.max())))
+        self._pending.add(Chunk.of_array(stacked), int(epochs.max()))
 
     def _time(self, time: int) -> int:
         if not isinstance(time, int | np.integer):
@@ -348,5 +351,23 @@ class Input(Collection):
             mint(0, [])
         else:
             self.engine.each_shard(mint, sum([batch.n for batch in batches if batch is not None]))
-        self._pending = later
+        self._pending.replace(later)
         self.low = high
+
+    # ------------------------------------------------------------------ storage
+
+    def describe(self) -> InputDescription:
+        """How it was declared, for a manifest."""
+        key = tuple(self.schema.names[c] for c in self.lead)
+        return InputDescription(self.schema, key, self.semantics, self.is_stream, self.is_checked, self.closed)
+
+    def stored(self, batches: Batches, high: int) -> list[Rows]:
+        """The batches that `prepare` made, as they go into a file. A stream's are not kept."""
+        if self.is_stream:
+            return []
+        low, upper = ((self.low,),), ((high,),)
+        return [
+            Rows(self.name, shard, (len(self.columns), 1, 1), Batch(batch.head, batch.keep, low, upper, low))
+            for shard, batch in enumerate(batches)
+            if batch is not None and batch.n
+        ]

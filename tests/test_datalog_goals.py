@@ -175,3 +175,59 @@ def test_forced_strategies_agree() -> None:
         assert answers[0] == answers[1] == answers[2]
     with pytest.raises(tk.IncorrectError, match="strategy is one of"):
         engine.query("tc(1, ?)", strategy="magic")
+
+
+def test_query_that_comes_to_ask_for_much_is_evaluated_in_full() -> None:
+    engine = tk.Engine()
+    edge = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
+    n = 200
+    edge.insert([(i, i + 1) for i in range(n)] + [(i, i + 2) for i in range(n)])
+    engine.advance()
+    engine.datalog(GRAPH)
+    query = engine.query("sg($x, ?)", x=5)
+    reference = engine.query("sg($x, ?)", x=5, strategy="goal")
+    assert query.explain().startswith("query 1: derived for its arguments")
+    assert sorted(query.rows()) == sorted(reference.rows())
+    for asked in (query, reference):
+        asked.insert(x=n)
+    engine.advance()
+    assert query.explain().startswith(
+        "query 1: derived in full, because its arguments come to ask for more than one in 3"
+    )
+    assert sorted(query.rows()) == sorted(reference.rows())
+    for asked in (query, reference):
+        asked.remove(x=5)
+    edge.remove([(10, 11)])
+    engine.advance()
+    assert sorted(query.rows()) == sorted(reference.rows())
+    again = engine.query("sg(?, 7)")
+    assert "'sg' is kept in full already" in again.explain()
+    for asked in (again, query, reference):
+        asked.drop()
+    assert [a.name for a in engine.arrangements()] == ["edge"]
+
+
+def test_query_that_asks_for_much_from_the_start_is_evaluated_in_full() -> None:
+    engine = tk.Engine()
+    edge = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
+    edge.insert([(i, i + 1) for i in range(150)])
+    engine.advance()
+    engine.datalog(GRAPH)
+    query = engine.query("sg(149, ?)")
+    assert query.explain().startswith("query 1: derived in full, because its arguments come to ask")
+    query.drop()
+    assert [a.name for a in engine.arrangements()] == ["edge"]
+
+
+def test_query_whose_changes_are_followed_stays_as_it_is() -> None:
+    engine = tk.Engine()
+    edge = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
+    edge.insert([(i, i + d) for i in range(150) for d in (1, 2)])
+    engine.advance()
+    engine.datalog(GRAPH)
+    query = engine.query("sg($x, ?)", x=5)
+    changes = query.changes(history=False)
+    query.insert(x=149)
+    engine.advance()
+    assert query.explain().startswith("query 1: derived for its arguments")
+    assert {change.row[0] for change in changes} == {149}

@@ -28,7 +28,7 @@ LAYERS = (
     ("plan",),
     ("collection", "aggregates", "matching"),
     ("catalog",),
-    ("inputs", "views", "engine"),
+    ("inputs", "pending", "views", "engine"),
     ("sql",),
     ("datalog",),
     ("spark",),

@@ -64,7 +64,9 @@ def datalog(
 def run(report: Report, file: Path, facts: Path, output: Path | None, workers: int, rounds: int, explain: bool) -> None:
     """Read, derive, write."""
     from tektite.datalog.facts import delimiter, input_path, ordered, output_path, read_facts, shown, write_facts
-    from tektite.front import Engine
+    from tektite.datalog.program import register
+    from tektite.datalog.store import Store
+    from tektite.engine import Engine
 
     try:
         text = file.read_text(encoding="utf-8")
@@ -74,7 +76,7 @@ def run(report: Report, file: Path, facts: Path, output: Path | None, workers: i
         engine = Engine(workers)
     with engine:
         with report.step(f"read {file}") as notes:
-            program = engine.datalog(text, source=str(file), rounds=rounds)
+            program = register(Store(engine), text, str(file), rounds)
             notes.append(f"{len(program.text.rules)} rules")
         directives = program.text.directives
         for directive in directives:

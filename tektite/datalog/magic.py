@@ -36,6 +36,17 @@ class Rewriting:
     full: list[str] = field(default_factory=list)
     followed: list[Goal] = field(default_factory=list)
 
+    def spreading(self) -> list[Goal]:
+        """The goals that ask for more of themselves, whatever is answered: how much they ask is known before the answers."""
+        answers = {adorned(goal) for goal in self.goals}
+        found = []
+        for goal in self.goals:
+            name = asked(goal)
+            needs = {other for component in strata.components(self.rules, [name]) for other in component}
+            if name in strata.reads(self.rules, name) and not needs & answers:
+                found.append(goal)
+        return found
+
 
 def adorned(goal: Goal) -> str:
     """The name of the predicate that holds the answers of a goal."""

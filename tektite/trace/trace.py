@@ -12,7 +12,7 @@ minting goes on for those who only follow the queue.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -62,6 +62,13 @@ class Trace:
                 handle.pins[shard] = version
             queue.append(batch)
         spines[shard].insert(batch)
+
+    def restore(self, shard: int, batches: Iterable[Batch], upper: Frontier) -> None:
+        """Begin with history that was minted before this trace was made, up to `upper`; nobody reads it yet."""
+        self._uppers[shard] = upper
+        if self.spines is not None:
+            for batch in batches:
+                self.spines[shard].insert(batch)
 
     def version(self, shard: int) -> Version:
         """Everything minted so far, as far as it is kept."""

@@ -1,0 +1,302 @@
+"""Batch files: sorted, consolidated rows on disk exactly as heads describe them, and the texts of new ids beside them.
+
+A file holds any number of *sections*, each a batch of one (arrangement, shard) or a set of texts:
+
+    64 bytes     magic, format version
+    columns      each begins at a multiple of 64 bytes, so that a mapped column is used as it is
+    footer       JSON: what each section is, where its columns lie, and the CRC-32 of its bytes
+    24 bytes     offset, length and CRC-32 of the footer, magic
+
+Promises: a file depends on its sections alone, so that whoever computes the same rows writes the same bytes under the same
+name, `epoch-stage-shard-<hash of the content>`; it is never changed; and no byte of a section is used before length and checksum
+were found right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tektite.errors import FaultError, IncorrectError, UnsupportedError
+from tektite.storage.rows import WIDTHS, Column, columns_of, head_over
+from tektite.storage.store import Parts, Store
+from tektite.times import Frontier
+from tektite.trace.batch import Batch
+from tektite.words import arrow_buffer
+
+FOLDER = "batches"
+FORMAT = 1
+MAGIC = b"TEKTITE\n"
+ALIGNMENT = 64
+_HEADER = struct.Struct("<8sI52x")
+_TRAILER = struct.Struct("<QII8s")
+
+Shape = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Section:
+    """What is known of one section without opening its file: which arrangement and shard, frontiers, number of rows.
+
+    `kind` is "batch" or "texts"; a set of texts belongs to no arrangement and has no frontiers.
+    """
+
+    kind: str
+    rows: int
+    bytes: int
+    arrangement: str = ""
+    shard: int = 0
+    shape: Shape = (0, 0, 0)
+    lower: Frontier = ()
+    upper: Frontier = ()
+    since: Frontier = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as footers, manifests and messages between processes carry them."""
+        plain: dict[str, Any] = {"kind": self.kind, "rows": self.rows, "bytes": self.bytes}
+        if self.kind == "batch":
+            plain |= {"arrangement": self.arrangement, "shard": self.shard, "shape": list(self.shape)}
+            plain |= {name: [list(t) for t in getattr(self, name)] for name in ("lower", "upper", "since")}
+        return plain
+
+    @staticmethod
+    def from_json(plain: dict[str, Any]) -> Section:
+        """The section that `to_json` described."""
+        if plain["kind"] != "batch":
+            return Section(plain["kind"], plain["rows"], plain["bytes"])
+        lower, upper, since = (tuple(map(tuple, plain[name])) for name in ("lower", "upper", "since"))
+        data, times, diffs = plain["shape"]
+        return Section(
+            "batch", plain["rows"], plain["bytes"], plain["arrangement"], plain["shard"], (data, times, diffs), lower, upper,
+            since,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """A file that was written: its name, its length, and its sections in order. Travels between processes as JSON."""
+
+    name: str
+    length: int
+    sections: tuple[Section, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"name": self.name, "length": self.length, "sections": [s.to_json() for s in self.sections]}
+
+    @staticmethod
+    def from_json(plain: dict[str, Any]) -> FileInfo:
+        """The file that `to_json` described."""
+        return FileInfo(plain["name"], plain["length"], tuple(map(Section.from_json, plain["sections"])))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A batch to be written, with whose it is. `shape` counts its data, time and diff columns."""
+
+    arrangement: str
+    shard: int
+    shape: Shape
+    batch: Batch
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts to be written: the dictionary's, of ids that no earlier file explains."""
+
+    texts: pa.ChunkedArray[Any]
+
+    @staticmethod
+    def joined(several: Iterable[pa.Array[Any]]) -> Texts:
+        """Sets of texts as one, each text once."""
+        return Texts(pa.chunked_array([pa.concat_arrays(list(several)).unique()]))
+
+
+@dataclass
+class _Layout:
+    """The bytes of a file in the making."""
+
+    parts: list[bytes | memoryview] = field(default_factory=list)
+    length: int = 0
+
+    def append(self, part: bytes | memoryview) -> int:
+        """Add bytes at the next aligned place; returns where that is."""
+        gap = -self.length % ALIGNMENT
+        if gap:
+            self.parts.append(bytes(gap))
+        at = self.length + gap
+        self.parts.append(part)
+        self.length = at + len(part)
+        return at
+
+
+def write_file(store: Store, epoch: int, stage: str, shard: int | str, sections: Sequence[Rows | Texts]) -> FileInfo:
+    """Write sections as one file, durably; may be called in any process. A manifest has to name the file to make it count.
+
+    `stage` and `shard` say in the file's name which work made it; they mean nothing to readers.
+    """
+    parts, length, described = pack(sections)
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    name = f"{epoch:010d}-{stage}-{shard}-{digest.hexdigest()[:32]}.batch"
+    if "/" in name:
+        raise IncorrectError(f"the stage {stage!r} names a file, so it may not hold a slash")
+    store.write(f"{FOLDER}/{name}", parts)
+    return FileInfo(name, length, described)
+
+
+def pack(sections: Sequence[Rows | Texts]) -> tuple[Parts, int, tuple[Section, ...]]:
+    """The bytes of a file, its length, and what its sections are."""
+    layout = _Layout()
+    layout.append(_HEADER.pack(MAGIC, FORMAT))
+    footers: list[dict[str, Any]] = []
+    described: list[Section] = []
+    for section in sections:
+        start, checksum = layout.length, _Checksum()
+        if isinstance(section, Rows):
+            batch = section.batch
+            columns = [_place(layout, checksum, column) for column in columns_of(batch.head, batch.keep)]
+            info = Section(
+                "batch", batch.n, layout.length - start, section.arrangement, section.shard, section.shape,
+                batch.lower, batch.upper, batch.since,
+            )  # fmt: skip
+        else:
+            offsets, data = _text_bytes(section.texts)
+            columns = [_place(layout, checksum, offsets), _place(layout, checksum, data)]
+            info = Section("texts", len(section.texts), layout.length - start)
+        described.append(info)
+        footers.append(info.to_json() | {"columns": columns, "crc": checksum.value})
+    footer = json.dumps({"format": FORMAT, "sections": footers}, separators=(",", ":"), sort_keys=True).encode()
+    at = layout.append(footer)
+    layout.parts.append(_TRAILER.pack(at, len(footer), zlib.crc32(footer), MAGIC))
+    return layout.parts, layout.length + _TRAILER.size, tuple(described)
+
+
+class _Checksum:
+    """CRC-32 of the columns of a section, one behind the other."""
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def add(self, part: bytes | memoryview) -> None:
+        self.value = zlib.crc32(part, self.value)
+
+
+def _place(layout: _Layout, checksum: _Checksum, column: Column | np.ndarray[Any, Any]) -> dict[str, int]:
+    if isinstance(column, int):
+        checksum.add(column.to_bytes(8, "little", signed=True))
+        return {"constant": column}
+    part = column.data.cast("B") if len(column) else memoryview(b"")
+    checksum.add(part)
+    return {"offset": layout.append(part), "width": column.itemsize, "length": len(column)}
+
+
+def _text_bytes(texts: pa.ChunkedArray[Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Offsets (one more than there are texts) and UTF-8 bytes of texts, in one piece."""
+    whole = pa.concat_arrays([*texts.cast(pa.large_string()).chunks, pa.array([], pa.large_string())])
+    offsets, data = whole.buffers()[1:]
+    if not len(whole) or offsets is None:
+        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+    starts = np.frombuffer(memoryview(offsets), np.int64)[whole.offset : whole.offset + len(whole) + 1]
+    letters = np.frombuffer(memoryview(data if data is not None else b""), np.uint8)[starts[0] : starts[-1]]
+    return starts - starts[0], letters
+
+
+# ------------------------------------------------------------------ reading
+
+
+class Opened:
+    """A mapped file whose length and footer were found right. `batch` and `texts` check a section's bytes, then use them."""
+
+    def __init__(self, path: Path, name: str, length: int | None = None) -> None:
+        self.name = name
+        self.where = str(path)
+        try:
+            with path.open("rb") as file:
+                found = file.seek(0, 2)
+                if length is not None and found != length:
+                    raise damaged(self.where, f"it has {found} bytes instead of {length}")
+                if found < _HEADER.size + _TRAILER.size:
+                    raise damaged(self.where, f"{found} bytes are too few for a batch file")
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except FileNotFoundError:
+            raise damaged(self.where, "the file is missing") from None
+        self._footers = self._read_footer(found)
+        self.sections = tuple(map(Section.from_json, self._footers))
+        self.info = FileInfo(name, found, self.sections)
+
+    def _read_footer(self, length: int) -> list[dict[str, Any]]:
+        magic, version = _HEADER.unpack_from(self._map)
+        at, size, crc, end = _TRAILER.unpack_from(self._map, length - _TRAILER.size)
+        if magic != MAGIC:
+            raise damaged(self.where, "it does not begin as a batch file does")
+        if version > FORMAT:
+            raise UnsupportedError(
+                f"{self.where} has format {version}; this version of Tektite reads formats up to {FORMAT}: upgrade it"
+            )
+        footer = self._map[at : at + size] if at + size + _TRAILER.size == length else b""
+        if end != MAGIC or not footer or zlib.crc32(footer) != crc:
+            raise damaged(self.where, "its footer is cut short or has changed")
+        sections: list[dict[str, Any]] = json.loads(footer)["sections"]
+        return sections
+
+    def batch(self, index: int) -> Batch:
+        """The batch of a section, over the mapped file."""
+        section, footer = self.sections[index], self._footers[index]
+        columns = self._columns(index, footer)
+        head, keep = head_over(section.rows, columns)
+        return Batch(head, (keep, self._map), section.lower, section.upper, section.since)
+
+    def texts(self, index: int) -> pa.Array[Any]:
+        """The texts of a section, over the mapped file."""
+        offsets, data = self._columns(index, self._footers[index])
+        assert not isinstance(offsets, int) and not isinstance(data, int)
+        buffers = [None, arrow_buffer(offsets), arrow_buffer(data)]
+        return pa.Array.from_buffers(pa.large_string(), self.sections[index].rows, buffers)
+
+    def verify(self) -> None:
+        """Check every section and the content hash in the name."""
+        for index, footer in enumerate(self._footers):
+            self._columns(index, footer)
+        digest = hashlib.sha256(self._map).hexdigest()[:32]
+        if not self.name.endswith(f"-{digest}.batch"):
+            raise damaged(self.where, f"its content has the hash {digest}, not the one in its name")
+
+    def _columns(self, index: int, footer: dict[str, Any]) -> list[Any]:
+        columns: list[Any] = []
+        checksum = _Checksum()
+        for column in footer["columns"]:
+            if "constant" in column:
+                checksum.add(int(column["constant"]).to_bytes(8, "little", signed=True))
+                columns.append(column["constant"])
+                continue
+            at, width, length = column["offset"], column["width"], column["length"]
+            checksum.add(memoryview(self._map)[at : at + width * length])
+            dtype = np.dtype(np.uint8) if footer["kind"] == "texts" and width == 1 else WIDTHS[width]
+            columns.append(np.frombuffer(self._map, dtype, length, at) if length else np.empty(0, dtype))
+        if checksum.value != footer["crc"]:
+            raise damaged(
+                self.where, f"the bytes of section {index} ({footer.get('arrangement', 'texts')!r}) have changed"
+            )
+        return columns
+
+
+def open_file(path: Path, info: FileInfo) -> Opened:
+    """Map a file that a manifest names. Cut short, missing or changed, it is an error that names it."""
+    return Opened(path, info.name, info.length)
+
+
+def damaged(where: str, what: str) -> FaultError:
+    """The error for a file that is not what was written."""
+    return FaultError(f"storage file {where} is damaged: {what}. `tektite storage repair` says what can be done")

@@ -1,0 +1,93 @@
+"""Clean-up: deleting what no version needs any longer.
+
+A reader can rely on a version, and on the files it names, for the retention period from when it stopped being the newest,
+or for as long as it holds a lease. Versions are deleted up to a checkpoint that is older than that, and before each of
+them the files that it freed.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from tektite.storage import batchfile, leases, manifest
+from tektite.storage.manifest import Change, Manifest, State
+from tektite.storage.store import TEMPORARY, Store
+
+RETENTION = 300.0
+"""Seconds: readers that take no lease are done with an old version by then."""
+
+
+@dataclass
+class Waste:
+    """What can be deleted, as names in the store."""
+
+    files: list[str] = field(default_factory=list)
+    """Batch files, and what crashed writers left behind."""
+    versions: list[str] = field(default_factory=list)
+    """Versions that every reader starts behind of, and leases that ended."""
+
+    @property
+    def names(self) -> list[str]:
+        """All of it, in an order that leaves a readable store wherever deletion stops."""
+        return [*self.files, *self.versions]
+
+
+def outdated(store: Store, state: State, retention: float) -> Waste:
+    """Old versions and the files that they freed, where `state` is the newest version: cheap enough to ask often."""
+    there = Manifest(store)
+    versions = there.versions()
+    start = _first_needed(there, versions, state, retention)
+    waste = Waste()
+    for version in versions:
+        if version < start:
+            for name in there.read(version).get("freed", ()):
+                if name not in state.files:
+                    waste.files.append(f"{batchfile.FOLDER}/{name}")
+            # The spare copy goes first: a spare alone would count as the version.
+            waste.versions += [manifest.spare_name(version), manifest.version_name(version)]
+    return waste
+
+
+def find_waste(store: Store, state: State, retention: float) -> Waste:
+    """Everything that can be deleted: also files that no version names, once they are older than the retention period,
+    since their writers may be about to commit them. For a store that nobody writes to.
+    """
+    there = Manifest(store)
+    before = time.time() - retention
+    versions, ages = there.versions(), store.ages(manifest.FOLDER)
+    old = [version for version in versions if ages.get(f"{version:016d}.json", before) <= before]
+    first = min([*leases.leased_versions(store), max(old, default=versions[0])])
+    needed = set(there.load(first).files) | set(state.files)
+    for version in versions:
+        if version > first:
+            needed |= {info.name for info in Change.from_json(there.read(version)["change"]).add}
+    waste = Waste(left_over(store, retention), outdated(store, state, retention).versions)
+    for name, at in store.ages(batchfile.FOLDER).items():
+        if name not in needed and not name.startswith(TEMPORARY) and at <= before:
+            waste.files.append(f"{batchfile.FOLDER}/{name}")
+    waste.versions += [name for name, (_, ends) in leases.leases(store).items() if ends <= before]
+    return waste
+
+
+def left_over(store: Store, retention: float) -> list[str]:
+    """Half-written files of writers that died."""
+    now = time.time()
+    return [
+        f"{folder}/{name}"
+        for folder in (batchfile.FOLDER, manifest.FOLDER, leases.FOLDER)
+        for name, at in store.ages(folder).items()
+        if name.startswith(TEMPORARY) and now - at >= retention
+    ]
+
+
+def _first_needed(there: Manifest, versions: list[int], state: State, retention: float) -> int:
+    """The newest checkpoint that is older than the retention period and that no lease is in front of; 0 if there is none."""
+    ages = there.store.ages(manifest.FOLDER)
+    needed = min([*leases.leased_versions(there.store), state.version])
+    before = time.time() - retention
+    for version in reversed(versions):
+        written = ages.get(manifest.version_name(version).rpartition("/")[2])
+        if version <= needed and written is not None and written <= before and there.read(version).get("state"):
+            return version
+    return 0

@@ -1,0 +1,63 @@
+"""Which stored batches to merge, and merging them: the number of live batches stays logarithmic in the rows.
+
+Levels grow by factors of FAN from 64 rows on. From the newest batch to the oldest, a batch counts at least as high as
+those behind it. FAN neighbours of one level are merged, so that an (arrangement, shard) at rest has fewer than FAN live
+batches a level, and each row is written about log(rows) / log(FAN) times, and up to FAN times more while it is among the
+first 64. A spine in memory merges by twos, since readers go through its batches; files are read at start only, so they
+are rewritten less often.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from itertools import count
+
+import numpy as np
+
+from tektite.storage.batchfile import Shape
+from tektite.times import Frontier
+from tektite.trace.batch import Batch
+from tektite.trace.merging import merge_now
+
+FAN = 8
+
+
+def level(rows: int) -> int:
+    """How high a batch of so many rows stands.
+
+    >>> [level(rows) for rows in (0, 63, 64, 511, 512, 10**6)]
+    [0, 0, 1, 1, 2, 5]
+    """
+    return max((rows >> 3).bit_length() - 1, 0) // 3
+
+
+def due(rows: Sequence[int]) -> tuple[int, int] | None:
+    """Which neighbours to merge, as a range of places, given the rows of each batch from the oldest to the newest.
+
+    >>> due([10_000] + 7 * [1]), due([10_000] + 8 * [1]), due(4 * [1] + [500] + 3 * [100])
+    (None, (1, 9), (0, 8))
+    """
+    stop, highest = len(rows), 0
+    for first in reversed(range(len(rows))):
+        height = level(rows[first])
+        if height > highest:
+            stop, highest = first + 1, height
+        if stop - first == FAN:
+            return first, stop
+    return None
+
+
+def merged(batches: Sequence[Batch], shape: Shape, since: Frontier) -> Batch:
+    """One batch with the rows of neighbouring ones, oldest first; times are told apart from `since` on."""
+    frontier = np.array(since, np.int64).reshape(len(since), shape[1])
+    lower, upper = batches[0].lower, batches[-1].upper
+    order = count()
+    heap = [(batch.n, next(order), batch) for batch in batches]
+    heapq.heapify(heap)
+    while len(heap) > 1:
+        (_, _, a), (_, _, b) = heapq.heappop(heap), heapq.heappop(heap)
+        both = merge_now(a, b, shape, frontier, since)
+        heapq.heappush(heap, (both.n, next(order), both))
+    [(_, _, whole)] = heap
+    return Batch(whole.head, whole.keep, lower, upper, since or batches[0].since)

@@ -1,0 +1,96 @@
+"""What a manifest says of an input, so that a program that declares it again finds it and one that declares another is told."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from tektite.errors import UnsupportedError
+from tektite.schema import Schema
+from tektite.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
+
+_TYPES = {str(type): type for type in (Int, Float, Bool, Date, Timestamp, String)}
+_DECIMAL = re.compile(r"decimal\((\d+), (\d+)\)")
+
+
+def type_from_text(text: str) -> Type:
+    """The type that `str` writes as `text`.
+
+    >>> type_from_text("decimal(12, 2)") == Decimal(12, 2)
+    True
+    """
+    if text in _TYPES:
+        return _TYPES[text]
+    decimal = _DECIMAL.fullmatch(text)
+    if decimal is None:
+        raise UnsupportedError(f"a stored column has the type {text!r}, which this version of Tektite does not know")
+    return Decimal(int(decimal[1]), int(decimal[2]))
+
+
+@dataclass(frozen=True)
+class InputDescription:
+    """An input as it was declared.
+
+    >>> description = InputDescription(Schema(id=Int, name=String), ("id",), "upsert")
+    >>> print(description)
+    Schema(id=int, name=string), key (id), upsert
+    >>> InputDescription.from_json(description.to_json()) == description
+    True
+    """
+
+    schema: Schema
+    key: tuple[str, ...] = ()
+    semantics: str = "bag"
+    stream: bool = False
+    checked: bool = True
+    closed: bool = False
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The columns in the order of the stored rows: the key's first."""
+        lead = tuple(self.schema.index(name) for name in self.key)
+        return (*lead, *(c for c in range(len(self.schema.names)) if c not in lead))
+
+    @property
+    def sharded_by(self) -> int:
+        """How many leading columns decide a row's shard."""
+        return min(len(self.key) or 1, len(self.schema.names))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Data, time and diff columns of its rows."""
+        return len(self.schema.names), 1, 1
+
+    def same_as(self, other: InputDescription) -> bool:
+        """Whether the stored rows of one are the rows of the other."""
+        return (self.schema, self.key, self.semantics, self.stream) == (
+            other.schema,
+            other.key,
+            other.semantics,
+            other.stream,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for a manifest."""
+        return {
+            "kind": "input",
+            "columns": [[name, str(type)] for name, type in zip(self.schema.names, self.schema.types, strict=True)],
+            "key": list(self.key),
+            "semantics": self.semantics,
+            "stream": self.stream,
+            "checked": self.checked,
+            "closed": self.closed,
+        }
+
+    @staticmethod
+    def from_json(plain: dict[str, Any]) -> InputDescription:
+        """The input that `to_json` described."""
+        schema = Schema({name: type_from_text(text) for name, text in plain["columns"]})
+        return InputDescription(
+            schema, tuple(plain["key"]), plain["semantics"], plain["stream"], plain["checked"], plain["closed"]
+        )
+
+    def __str__(self) -> str:
+        key = f", key ({', '.join(self.key)})" if self.key else ""
+        return f"{self.schema!r}{key}, {'stream' if self.stream else self.semantics}"

@@ -1,0 +1,83 @@
+"""Files: the batch files of a store, mapped into this process, through a bounded cache on the local disk where that is needed.
+
+A file is copied into the cache when it is first wanted, checked against the hash in its name, and removed again, the longest
+unused first, when the cache grows over its limit. Content names make a cache safe to share between processes and stores.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+from tektite.storage.batchfile import FOLDER, FileInfo, Opened, damaged, open_file
+from tektite.storage.manifest import Reference, State
+from tektite.storage.store import TEMPORARY, Store
+from tektite.trace.batch import Batch
+
+CACHE_BYTES = 8 << 30
+
+
+def default_cache() -> Path:
+    """Where copies of remote files go unless told otherwise: `tektite/batches` under the user's cache folder."""
+    base = os.environ.get("TEKTITE_CACHE_DIR") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tektite"
+    )
+    return Path(base) / "batches"
+
+
+class Files:
+    """Opens the batch files of a store."""
+
+    def __init__(self, store: Store, cache: Path | None = None, limit: int = CACHE_BYTES) -> None:
+        self.store = store
+        self.cache = cache or default_cache()
+        self.limit = limit
+
+    def open(self, info: FileInfo) -> Opened:
+        """Map a file; its length and footer have been checked."""
+        return open_file(self.path(info), info)
+
+    def batch(self, state: State, reference: Reference) -> Batch:
+        """The batch of a live section, mapped and checked."""
+        return self.open(state.files[reference.file]).batch(reference.index)
+
+    def path(self, info: FileInfo) -> Path:
+        """A local file with the content of a stored one."""
+        local = self.store.local(f"{FOLDER}/{info.name}")
+        if local is not None:
+            return local
+        cached = self.cache / info.name
+        with suppress(FileNotFoundError):
+            if cached.stat().st_size == info.length:
+                os.utime(cached)
+                return cached
+        content = self.store.read(f"{FOLDER}/{info.name}")
+        if not info.name.endswith(f"-{hashlib.sha256(content).hexdigest()[:32]}.batch"):
+            raise damaged(f"{self.store.url}/{FOLDER}/{info.name}", "its content does not have the hash in its name")
+        self._make_room(len(content))
+        temporary = self.cache / f"{TEMPORARY}{uuid4().hex}"
+        try:
+            temporary.write_bytes(content)
+            os.rename(temporary, cached)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        return cached
+
+    def _make_room(self, wanted: int) -> None:
+        """Remove the longest unused copies until `wanted` more bytes fit. What is mapped stays readable."""
+        self.cache.mkdir(parents=True, exist_ok=True)
+        found = []
+        for entry in os.scandir(self.cache):
+            with suppress(FileNotFoundError):
+                status = entry.stat()
+                found.append((status.st_mtime, status.st_size, entry.path))
+        total = sum(size for _, size, _ in found) + wanted
+        for _, size, path in sorted(found):
+            if total <= self.limit:
+                break
+            Path(path).unlink(missing_ok=True)
+            total -= size

@@ -1,0 +1,366 @@
+"""Keeper: makes closed epochs durable, beside the engine that closes them.
+
+`append` hands over what an epoch changed and returns at once; a thread of the keeper's own writes, syncs and commits it.
+What has piled up meanwhile goes into one version. Promises: epochs become durable in the order in which they were
+appended, each whole or not at all; `durable` never names an epoch that a power cut could still take; large merges and the
+deletion of old files happen beside the epochs.
+
+A write that fails (a full disk) is tried again until it succeeds; what waits is kept in memory, up to a bound at which
+`admit` refuses more. Losing the storage to another engine is final.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from tektite.dictionary import START, Dictionary, Mark
+from tektite.errors import ConflictError, FaultError, TektiteError
+from tektite.storage.batchfile import FileInfo, Rows, Shape, Texts, write_file
+from tektite.storage.cleaning import outdated
+from tektite.storage.compaction import due, merged
+from tektite.storage.files import Files
+from tektite.storage.manifest import Change, Live, Manifest
+from tektite.times import Frontier
+from tektite.trace.batch import Batch
+
+_INLINE = 1 << 16
+"""Rows that are merged on the way to a commit: some milliseconds, less than files too many would cost."""
+_ALONE = 1 << 20
+"""Bytes from which on a batch gets a file of its own, so that the file can go when the batch does."""
+_CLEAN_EVERY = 64
+_RETRY = (0.05, 5.0)
+"""Seconds to wait after the first failure, and at most: the waiting time doubles."""
+
+
+@dataclass
+class Closed:
+    """What one closing of epochs changed: everything in it becomes durable together."""
+
+    epoch: int
+    rows: list[Rows] = field(default_factory=list)
+    arrangements: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    lows: dict[str, int] = field(default_factory=dict)
+    positions: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> int:
+        """Memory that waits for being written."""
+        return sum(rows.batch.bytes for rows in self.rows)
+
+
+@dataclass
+class _Merging:
+    """A merge under way beside the epochs: its inputs, and the file that will replace them."""
+
+    inputs: list[Live]
+    result: Future[FileInfo]
+
+
+@dataclass
+class _Attempt:
+    """Some epochs on their way to becoming a version. Once there is a change, it is what is tried again."""
+
+    taken: list[Closed]
+    change: Change | None = None
+    mark: Mark = START
+    merging: _Merging | None = None
+
+
+class Keeper:
+    """Writes what it is given to a store, in the background."""
+
+    def __init__(self, manifest: Manifest, files: Files, dictionary: Dictionary, retention: float, bound: int) -> None:
+        self.manifest = manifest
+        self.files = files
+        self.store = manifest.store
+        self.retention = retention
+        self.bound = bound
+        self._dictionary = dictionary
+        self._mark = dictionary.mark()
+        self._changed = threading.Condition()
+        self._queue: list[Closed] = []
+        self._waiting_bytes = 0
+        self._appended = 0
+        self._written = 0
+        self._attempts = 0
+        self._error: Exception | None = None
+        self._lost: TektiteError | None = None
+        self._closing = False
+        self._urgent = False
+        self._beside = ThreadPoolExecutor(1, "tektite-storage-merge")
+        self._merging: _Merging | None = None
+        self._cleaning: Future[None] | None = None
+        self._until_clean = _CLEAN_EVERY
+        self.durable = manifest.state.epoch
+        self._thread = threading.Thread(target=self._run, name="tektite-storage", daemon=True)
+        self._thread.start()
+
+    # ------------------------------------------------------------------ the engine's side
+
+    def admit(self) -> None:
+        """Wait until there is room for one more epoch. If there will be none, or the storage is lost, an error."""
+        with self._changed:
+            if self._lost is not None:
+                raise self._lost
+            while self._waiting_bytes > self.bound:
+                if self._error is not None:
+                    raise self._trouble(f"{len(self._queue)} epochs wait in memory, which is as many as are kept there")
+                self._changed.wait()
+                if self._lost is not None:
+                    raise self._lost
+
+    def append(self, closed: Closed) -> None:
+        """Have an epoch written when its turn comes."""
+        with self._changed:
+            self._queue.append(closed)
+            self._waiting_bytes += closed.bytes
+            self._appended += 1
+            self._changed.notify_all()
+
+    def sync(self, timeout: float | None = None) -> None:
+        """Wait until everything appended so far is durable. If writing fails meanwhile, an error; it goes on being tried."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._changed:
+            wanted, attempts = self._appended, self._attempts
+            self._urgent = True
+            self._changed.notify_all()
+            while self._written < wanted:
+                if self._lost is not None:
+                    raise self._lost
+                if self._error is not None and self._attempts > attempts:
+                    raise self._trouble("nothing is lost: it is kept in memory and will be tried again")
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    raise FaultError(f"storage {self.store.url}: not everything was durable after {timeout} seconds")
+                self._changed.wait(left)
+
+    def close(self, sync: bool = True) -> None:
+        """Write what waits, then stop. Closing twice is harmless."""
+        try:
+            if sync and not self._closing:
+                self.sync()
+        finally:
+            with self._changed:
+                self._closing = True
+                self._changed.notify_all()
+            self._thread.join()
+            self._beside.shutdown()
+
+    def _trouble(self, what: str) -> FaultError:
+        error = FaultError(f"storage {self.store.url} cannot be written: {self._error}; {what}")
+        error.__cause__ = self._error
+        return error
+
+    # ------------------------------------------------------------------ the writer's side
+
+    def _run(self) -> None:
+        pause = _RETRY[0]
+        attempt: _Attempt | None = None
+        while True:
+            with self._changed:
+                while not (attempt or self._closing or self._work_waits()):
+                    self._changed.wait()
+                if self._closing and (self._error is not None or not (attempt or self._work_waits())):
+                    return
+                attempt = attempt or _Attempt(self._take())
+            try:
+                if attempt.change is None:
+                    attempt.change = self._write(attempt)
+                self.manifest.commit(attempt.change)
+                self._committed(attempt)
+            except OSError as error:
+                with self._changed:
+                    self._error = error
+                    self._attempts += 1
+                    self._urgent = False
+                    self._changed.notify_all()
+                    self._changed.wait_for(lambda: self._closing or self._urgent, pause)
+                pause = min(2 * pause, _RETRY[1])
+            except Exception as error:
+                self._give_up(error)
+                return
+            else:
+                attempt, pause = None, _RETRY[0]
+
+    def _work_waits(self) -> bool:
+        return bool(self._queue) or (self._merging is not None and (self._closing or self._merging.result.done()))
+
+    def _take(self) -> list[Closed]:
+        """The epochs for the next version: all that wait. One that drops an arrangement goes alone, since the name may be
+        taken again behind it.
+        """
+        alone = next((n for n, closed in enumerate(self._queue) if None in closed.arrangements.values()), None)
+        count = len(self._queue) if alone is None else max(alone, 1)
+        taken, self._queue = self._queue[:count], self._queue[count:]
+        return taken
+
+    def _committed(self, attempt: _Attempt) -> None:
+        self._mark = attempt.mark
+        if attempt.merging is not None:
+            self._merging = None
+        with self._changed:
+            self._written += len(attempt.taken)
+            self._waiting_bytes -= sum(closed.bytes for closed in attempt.taken)
+            self._attempts += 1
+            self._error = None
+            self.durable = self.manifest.state.epoch
+            self._changed.notify_all()
+        self._work_beside()
+
+    def _give_up(self, error: Exception) -> None:
+        if not isinstance(error, ConflictError):
+            cause = error
+            error = FaultError(f"storage {self.store.url}: writing stopped for good: {type(cause).__name__}: {cause}")
+            error.__cause__ = cause
+        assert isinstance(error, TektiteError)
+        with self._changed:
+            self._lost = error
+            self._changed.notify_all()
+
+    def _write(self, attempt: _Attempt) -> Change:
+        """Write the files of an attempt; the change that makes them count."""
+        state = self.manifest.state
+        change = Change()
+        fresh: dict[tuple[str, int, Shape], list[Batch]] = {}
+        for closed in attempt.taken:
+            change.epoch = closed.epoch
+            change.arrangements |= closed.arrangements
+            change.lows |= closed.lows
+            change.positions |= closed.positions
+            for rows in closed.rows:
+                fresh.setdefault((rows.arrangement, rows.shard, rows.shape), []).append(rows.batch)
+        merging = self._merging
+        if merging is not None and (self._closing or merging.result.done()):
+            attempt.merging = merging
+            self._replace(merging, change)
+        lives = state.batches()
+        sections: list[Rows | Texts] = []
+        for (arrangement, shard, shape), batches in fresh.items():
+            since = self._since(arrangement, shape, change)
+            batch = merged(batches, shape, since) if len(batches) > 1 else batches[0]
+            older = self._behind_merge(lives.get((arrangement, shard), []))
+            taken, batch = self._merge_small(older, batch, shape, since)
+            change.remove += taken
+            if batch.n:
+                sections.append(Rows(arrangement, shard, shape, batch))
+        texts, attempt.mark = self._dictionary.since(self._mark)
+        if len(texts):
+            sections.append(self._more_texts(texts, change))
+        change.add += self._write_sections(sections, state.epoch if change.epoch is None else change.epoch)
+        return change
+
+    def _write_sections(self, sections: list[Rows | Texts], epoch: int) -> list[FileInfo]:
+        """Small sections share a file, which costs one sync; large ones get their own."""
+        large = [s for s in sections if (s.batch.bytes if isinstance(s, Rows) else s.texts.nbytes) >= _ALONE]
+        small = [s for s in sections if s not in large]
+        groups = [[section] for section in large] + ([small] if small else [])
+        return [write_file(self.store, epoch, "epoch", place, group) for place, group in enumerate(groups)]
+
+    def _since(self, arrangement: str, shape: Shape, change: Change) -> Frontier:
+        """The last epoch that will be durable: nobody who starts from the files asks for earlier ones."""
+        low = change.lows.get(arrangement, self.manifest.state.lows.get(arrangement, 0))
+        return ((max(low - 1, 0),),) if shape[1] == 1 else ()
+
+    def _behind_merge(self, lives: list[Live]) -> list[Live]:
+        """The live sections that are newer than those being merged."""
+        busy = self._merging.inputs if self._merging is not None else []
+        last = max((place for place, live in enumerate(lives) if live in busy), default=-1)
+        return lives[last + 1 :]
+
+    def _merge_small(self, older: list[Live], batch: Batch, shape: Shape, since: Frontier) -> tuple[list[Live], Batch]:
+        """Merge a new batch with the stored ones that it is due to be merged with, if they are small."""
+        taken: list[Live] = []
+        while True:
+            sizes = [live.section.rows for live in older] + [batch.n]
+            run = due(sizes)
+            if run is None or run[1] < len(sizes) or sum(sizes[run[0] :]) > _INLINE:
+                return taken, batch
+            inputs, older = older[run[0] :], older[: run[0]]
+            state = self.manifest.state
+            batch = merged([*(self.files.batch(state, live) for live in inputs), batch], shape, since)
+            taken += inputs
+
+    def _more_texts(self, texts: pa.ChunkedArray[Any], change: Change) -> Texts:
+        """New texts, together with stored ones that they are due to be merged with, if those are small."""
+        older = self._behind_merge(self.manifest.state.texts())
+        sizes = [live.section.rows for live in older] + [len(texts)]
+        run = due(sizes)
+        if run is not None and run[1] == len(sizes):
+            inputs = older[run[0] :]
+            if sum(live.section.bytes for live in inputs) <= _ALONE:
+                change.remove += inputs
+                return Texts.joined([*map(self._stored_texts, inputs), *texts.cast(pa.large_string()).chunks])
+        return Texts(texts)
+
+    def _stored_texts(self, live: Live) -> pa.Array[Any]:
+        return self.files.open(self.manifest.state.files[live.file]).texts(live.index)
+
+    # ------------------------------------------------------------------ beside the epochs
+
+    def _replace(self, merging: _Merging, change: Change) -> None:
+        """Let the result of a merge take the place of its inputs, if they are all there still."""
+        try:
+            info = merging.result.result()
+        except OSError:
+            return  # the disk is full, say: the merge is tried again later
+        dropped = {name for name, described in change.arrangements.items() if described is None}
+        there = set(self.manifest.state.sections(merging.inputs[0].section.kind))
+        if there.issuperset(merging.inputs) and merging.inputs[0].section.arrangement not in dropped:
+            change.add.append(info)
+            change.remove += merging.inputs
+        else:
+            self.store.delete([f"batches/{info.name}"])
+
+    def _work_beside(self) -> None:
+        """Start a merge that is due, if none is under way, and now and then a clean-up."""
+        if self._closing or sys.is_finalizing() or not threading.main_thread().is_alive():
+            return  # no thread can be started any longer
+        if self._merging is None:
+            inputs = self._largest_due()
+            if inputs:
+                self._merging = _Merging(inputs, self._beside.submit(self._merge, inputs))
+                self._merging.result.add_done_callback(lambda _: self._notify())
+        self._until_clean -= 1
+        if self._until_clean <= 0 and (self._cleaning is None or self._cleaning.done()):
+            self._until_clean = _CLEAN_EVERY
+            self._cleaning = self._beside.submit(self._clean)
+
+    def _largest_due(self) -> list[Live]:
+        """The live sections that are to be merged next; of several choices the smallest."""
+        state = self.manifest.state
+        choices = []
+        for lives in [*state.batches().values(), state.texts()]:
+            run = due([live.section.rows for live in lives])
+            if run is not None:
+                chosen = lives[run[0] : run[1]]
+                choices.append((sum(live.section.rows for live in chosen), chosen))
+        return min(choices, key=lambda choice: choice[0], default=(0, []))[1]
+
+    def _merge(self, inputs: list[Live]) -> FileInfo:
+        """Write the file that can replace live sections."""
+        state, first = self.manifest.state, inputs[0].section
+        section: Rows | Texts
+        if first.kind == "texts":
+            section = Texts.joined(self._stored_texts(live) for live in inputs)
+        else:
+            since = self._since(first.arrangement, first.shape, Change())
+            batch = merged([self.files.batch(state, live) for live in inputs], first.shape, since)
+            section = Rows(first.arrangement, first.shard, first.shape, batch)
+        return write_file(self.store, state.epoch, "merge", first.shard, [section])
+
+    def _clean(self) -> None:
+        # What cannot be deleted now is found again the next time.
+        with suppress(OSError, TektiteError):
+            self.store.delete(outdated(self.store, self.manifest.state, self.retention).names)
+
+    def _notify(self) -> None:
+        with self._changed:
+            self._changed.notify_all()

@@ -1,0 +1,70 @@
+"""Storage: where an engine keeps what must survive it, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.fs as arrow_fs
+
+from tektite.errors import IncorrectError
+from tektite.storage import batchfile, leases, manifest
+from tektite.storage.cleaning import RETENTION
+from tektite.storage.files import CACHE_BYTES, Files
+from tektite.storage.manifest import Manifest
+from tektite.storage.store import Create, Store, open_store
+
+OURS = {batchfile.FOLDER, manifest.FOLDER, leases.FOLDER, "lock", "checkpoints"}
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A place for data that outlives the process, for `Engine(storage=...)`; a path alone does where the defaults suit.
+
+    `url` is a path, a URL that `pyarrow.fs` reads, or a path within `filesystem`. `create_if_absent(path, data)` puts an
+    object only if none is there and says whether it did; it is needed where the file system has no such call of its own.
+    Old files are deleted `retention` seconds after their last use. Copies of remote files are kept in the folder `cache`,
+    up to `cache_bytes`. About `waiting_bytes` of closed epochs may wait in memory for being written; then closing waits.
+
+    >>> import tempfile
+    >>> import tektite as tk
+    >>> where = tk.Storage(tempfile.mkdtemp(), retention=60)
+    >>> with tk.Engine(storage=where) as engine:
+    ...     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    ...     edges.insert([(1, 2)])
+    ...     engine.advance()
+    1
+    >>> with tk.Engine(storage=where) as engine:
+    ...     engine.install("all", engine.table("edges")).rows()
+    [(1, 2)]
+    """
+
+    url: str | Path | Store
+    filesystem: arrow_fs.FileSystem | None = None
+    create_if_absent: Create | None = None
+    retention: float = RETENTION
+    cache: Path | None = None
+    cache_bytes: int = CACHE_BYTES
+    waiting_bytes: int = 256 << 20
+
+    @staticmethod
+    def of(where: str | Path | Storage) -> Storage:
+        """Options from what a user gave."""
+        if isinstance(where, Storage):
+            return where
+        if not isinstance(where, str | Path):
+            raise IncorrectError(f"storage is a path, a URL or a tektite.Storage, not {where!r}")
+        return Storage(where)
+
+    def open(self) -> tuple[Manifest, Files]:
+        """The manifest and the files of a place that is Tektite's, or empty."""
+        store = open_store(self.url, self.filesystem, self.create_if_absent)
+        found = Manifest.open(store)
+        if not found.state.version:
+            foreign = sorted(set(store.top()) - OURS)
+            if foreign:
+                raise IncorrectError(
+                    f"storage {store.url} is no Tektite storage: it holds {', '.join(foreign[:3])}"
+                    f"{' and more' if len(foreign) > 3 else ''}, but no manifest. Give an empty or a new folder"
+                )
+        return found, Files(store, self.cache, self.cache_bytes)

@@ -1,0 +1,164 @@
+"""Repair: what is wrong with a storage, and what can be done about it.
+
+Nothing durable is given up unless that is asked for. Without loss, versions are restored from their spare copies, and a
+file that a merge made is made again from the files that it replaced, as long as those are there. Otherwise the storage
+can only go back to the newest version whose files are all sound (`rollback`), and the report says what that loses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from tektite.errors import FaultError, NotFoundError, TektiteError
+from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Texts, pack
+from tektite.storage.compaction import merged
+from tektite.storage.files import Files
+from tektite.storage.manifest import Change, Live, Manifest, State, version_name
+from tektite.storage.store import Store
+
+
+@dataclass
+class Finding:
+    """Something that is wrong: the file, what is wrong with it, and the remedy, empty if there is none without loss."""
+
+    name: str
+    problem: str
+    remedy: str = ""
+
+
+@dataclass
+class Report:
+    """What an examination found. `state` is the newest version that can be read, None if none can."""
+
+    state: State | None
+    newest: int
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+    @property
+    def hopeless(self) -> list[Finding]:
+        """What cannot be repaired without loss."""
+        return [finding for finding in self.findings if not finding.remedy]
+
+
+class Examination:
+    """Looks at everything that the newest version needs, and changes nothing."""
+
+    def __init__(self, store: Store, files: Files) -> None:
+        self.store = store
+        self.files = files
+        self.manifest = Manifest(store)
+        self._verdicts: dict[str, str] = {}
+
+    def report(self) -> Report:
+        """What is wrong."""
+        versions = self.manifest.versions()
+        if not versions:
+            raise NotFoundError(f"{self.store.url} is no Tektite storage: it has no manifest")
+        report = Report(None, versions[-1])
+        try:
+            report.state = self.manifest.load()
+        except (FaultError, NotFoundError) as error:
+            report.findings.append(Finding(version_name(versions[-1]), str(error)))
+            return report
+        for version in self.manifest.healed:
+            report.findings.append(
+                Finding(version_name(version), "damaged or missing", "restore it from its spare copy")
+            )
+        for info in report.state.files.values():
+            problem = self.problem(info)
+            if problem:
+                remedy = "make it again from the files that it replaced" if self.rebuilt(info) is not None else ""
+                report.findings.append(Finding(f"{FOLDER}/{info.name}", problem, remedy))
+        return report
+
+    def problem(self, info: FileInfo) -> str:
+        """What is wrong with a batch file; nothing, if it is sound."""
+        if info.name not in self._verdicts:
+            try:
+                self.files.open(info).verify()
+                self._verdicts[info.name] = ""
+            except (TektiteError, OSError) as error:
+                self._verdicts[info.name] = str(error)
+        return self._verdicts[info.name]
+
+    def rebuilt(self, info: FileInfo) -> list[bytes | memoryview] | None:
+        """The content of a file that a merge made, from the files it replaced, if they are all there."""
+        for version in reversed(self.manifest.versions()):
+            try:
+                change = Change.from_json(self.manifest.read(version)["change"])
+                if info.name in (added.name for added in change.add):
+                    before = self.manifest.load(version - 1)
+                    return self._merged_again(info, before, change)
+            except (FaultError, NotFoundError):
+                return None
+        return None
+
+    def _merged_again(self, info: FileInfo, before: State, change: Change) -> list[bytes | memoryview] | None:
+        [section, *others] = info.sections
+        if others:
+            return None  # it came with an epoch, whose rows are nowhere else
+        removed = {(reference.file, reference.index) for reference in change.remove}
+        lives = before.texts() if section.kind == "texts" else before.live(section.arrangement, section.shard)
+        inputs = [live for live in lives if (live.file, live.index) in removed and self._within(live, info)]
+        if not inputs or any(self.problem(before.files[live.file]) for live in inputs):
+            return None
+        again: Rows | Texts
+        if section.kind == "texts":
+            again = Texts.joined(self.files.open(before.files[live.file]).texts(live.index) for live in inputs)
+        else:
+            batches = [self.files.batch(before, live) for live in inputs]
+            whole = merged(batches, section.shape, section.since)
+            again = Rows(section.arrangement, section.shard, section.shape, whole)
+        parts, _, _ = pack([again])
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part)
+        return list(parts) if info.name.endswith(f"-{digest.hexdigest()[:32]}.batch") else None
+
+    @staticmethod
+    def _within(live: Live, info: FileInfo) -> bool:
+        [section] = info.sections
+        return section.kind == "texts" or (section.lower <= live.section.lower and live.section.upper <= section.upper)
+
+    def newest_sound(self) -> State | None:
+        """The newest version whose files are all sound."""
+        for version in reversed(self.manifest.versions()):
+            try:
+                state = self.manifest.load(version)
+            except (FaultError, NotFoundError):
+                continue
+            if not any(map(self.problem, state.files.values())):
+                return state
+        return None
+
+
+def repair(store: Store, files: Files, rollback: bool = False) -> tuple[Report, list[str]]:
+    """Do what can be done without loss, and with `rollback` also what cannot. What was found, and what was done, as sentences."""
+    examination = Examination(store, files)
+    report = examination.report()
+    done: list[str] = []
+    if report.hopeless and not rollback:
+        return report, done
+    if report.hopeless:
+        sound = examination.newest_sound()
+        if sound is None:
+            return report, done
+        examination.manifest.roll_back(sound, report.newest + 1)
+        lost = "" if report.state is None else f"; epochs {sound.epoch} to {report.state.epoch - 1} are lost"
+        done.append(f"went back to version {sound.version}, as version {report.newest + 1}{lost}")
+        return report, done
+    for finding in report.findings:
+        if finding.name.startswith(FOLDER):
+            assert report.state is not None
+            content = examination.rebuilt(report.state.files[finding.name.removeprefix(f"{FOLDER}/")])
+            assert content is not None
+            store.write(finding.name, content)
+            done.append(f"made {finding.name} again")
+    done += [f"restored {name}" for name in examination.manifest.heal()]
+    return report, done

@@ -1,0 +1,131 @@
+"""Session: one engine's use of a storage. What was found there is checked and mapped before anything is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from tektite.dictionary import Dictionary
+from tektite.errors import ConflictError, FaultError, IncorrectError
+from tektite.storage.cleaning import left_over
+from tektite.storage.description import InputDescription
+from tektite.storage.files import Files
+from tektite.storage.keeper import Closed, Keeper
+from tektite.storage.manifest import Change, Manifest, State
+from tektite.storage.options import Storage
+from tektite.storage.partition import repartition
+from tektite.trace.batch import Batch
+
+Position = Mapping[str, Any]
+
+
+@dataclass
+class StoredInput:
+    """An input as it was found: its declaration, the first epoch it has not closed, and its batches, shard by shard."""
+
+    name: str
+    description: InputDescription
+    low: int
+    shards: list[list[Batch]]
+
+
+class Session:
+    """Opens a storage, takes it over from whoever wrote to it before, and adds to it until it is closed."""
+
+    def __init__(self, options: Storage, shards: int | None, dictionary: Dictionary) -> None:
+        self._lock: object | None = None
+        try:
+            manifest, files = options.open()
+            self.url = manifest.store.url
+            self._lock = manifest.store.lock()
+            state = manifest.refresh()
+            self.inputs = read_inputs(state, files)
+            for live in state.texts():
+                dictionary.add(files.open(state.files[live.file]).texts(live.index))
+            self._take_over(manifest, state.shards or shards or 1)
+            if shards is not None and shards != manifest.state.shards:
+                repartition(manifest, files, shards)
+                self.inputs = read_inputs(manifest.state, files)
+            with suppress(OSError):  # none of it is in the way
+                manifest.store.delete(left_over(manifest.store, options.retention))
+            self.keeper = Keeper(manifest, files, dictionary, options.retention, options.waiting_bytes)
+        except BaseException as error:
+            self._unlock()
+            if isinstance(error, OSError):
+                raise FaultError(f"storage {options.url} cannot be opened: {error}") from error
+            raise
+        self.shards = manifest.state.shards
+        self.epoch = state.epoch
+        self.positions: dict[str, dict[str, Any]] = dict(state.positions)
+        self.unclaimed = {stored.name: stored.description for stored in self.inputs}
+
+    def _take_over(self, manifest: Manifest, shards: int) -> None:
+        """Make the first version of this owner: whoever wrote before loses the race for the next one."""
+        manifest.heal()
+        owner = {"process": os.getpid(), "host": socket.gethostname(), "since": time.time()}
+        manifest.commit(Change(owner=owner, shards=shards))
+
+    def claim(self, name: str, declared: InputDescription) -> None:
+        """A program declares an input that was found: it has to be the same."""
+        stored = self.unclaimed[name]
+        if not stored.same_as(declared):
+            raise ConflictError(
+                f"input {name!r} is stored in {self.url} as {stored}, but declared as {declared}: declare it as it is "
+                "stored, drop it first, or choose another storage path"
+            )
+        del self.unclaimed[name]
+
+    def append(self, closed: Closed) -> None:
+        """Have a change become durable."""
+        for source, position in closed.positions.items():
+            self.positions.pop(source, None)
+            if position is not None:
+                self.positions[source] = position
+        self.keeper.append(closed)
+
+    def close(self) -> None:
+        """Make everything durable and let go of the storage, even if that fails. Closing twice is harmless."""
+        try:
+            self.keeper.close()
+        finally:
+            self._unlock()
+
+    def _unlock(self) -> None:
+        lock, self._lock = self._lock, None
+        close = getattr(lock, "close", None)
+        if close is not None:
+            close()
+
+
+def read_inputs(state: State, files: Files) -> list[StoredInput]:
+    """The inputs that a version holds, with their batches mapped and checked."""
+    found = []
+    batches = state.batches()
+    for name, plain in state.arrangements.items():
+        if plain.get("kind") == "input":
+            shards = [
+                [files.batch(state, live) for live in batches.get((name, shard), [])] for shard in range(state.shards)
+            ]
+            found.append(StoredInput(name, InputDescription.from_json(plain), state.lows.get(name, 0), shards))
+    return found
+
+
+def checked_positions(positions: Mapping[str, Position | None]) -> dict[str, dict[str, Any] | None]:
+    """Positions as a manifest can hold them.
+
+    >>> checked_positions({"orders": {"batch": 7}})
+    {'orders': {'batch': 7}}
+    """
+    try:
+        plain: dict[str, dict[str, Any] | None] = json.loads(json.dumps(positions))
+    except (TypeError, ValueError) as error:
+        raise IncorrectError(f"positions are what JSON can hold, by the name of their source: {error}") from None
+    if not isinstance(plain, dict) or not all(isinstance(p, dict | None) for p in plain.values()):
+        raise IncorrectError(f"positions are a dict for each source, by its name; found {positions!r}")
+    return plain

@@ -1,0 +1,319 @@
+"""Store: a folder of files that any process can reach, on a file system or in an object store.
+
+Promises, which everything above stands on:
+
+* `write` makes a whole file appear under its name, or nothing; when it returns, the file survives a power cut;
+* `create` does the same, and of all processes that create one name, exactly one is told that it did;
+* a name is a relative path with `/`; a file that is there never changes.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, Protocol
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.fs as arrow_fs
+
+from tektite.errors import ConflictError, IncorrectError, NotFoundError, UnsupportedError
+
+TEMPORARY = ".writing-"
+"""How the names of files that are being written begin. What is left of them after a crash is garbage."""
+
+Parts = Sequence[bytes | memoryview]
+Create = Callable[[str, bytes], bool]
+
+
+class Store(Protocol):
+    """Where files live. `url` names it in errors."""
+
+    url: str
+
+    def read(self, name: str) -> bytes:
+        """The whole content of a file."""
+
+    def write(self, name: str, parts: Parts, durable: bool = True) -> None:
+        """Put a file there, whole; durable unless told otherwise. One that is there already may be replaced."""
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Put a file there, whole and durable, unless one of this name is there; whether this call did it."""
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Names (within the folder) and lengths of its files, leftovers of writing included."""
+
+    def top(self) -> list[str]:
+        """The names of everything that lies directly in the store, folders included."""
+
+    def ages(self, folder: str) -> dict[str, float]:
+        """When each file of a folder was written, in seconds since 1970."""
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Remove files; a name that is gone already is skipped."""
+
+    def local(self, name: str) -> Path | None:
+        """The file as one that can be mapped, if the store is a file system."""
+
+    def lock(self) -> object | None:
+        """Claim the store for one writer as long as the result lives, where that is possible; None where it is not."""
+
+
+class PosixStore:
+    """A folder of a local or shared file system. A version is created by link(2), which fails where the name is taken.
+
+    >>> import tempfile
+    >>> store = PosixStore(tempfile.mkdtemp())
+    >>> store.create("manifest/1", b"ours"), store.create("manifest/1", b"theirs"), store.read("manifest/1")
+    (True, False, b'ours')
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root).absolute()
+        self.url = str(self.root)
+
+    def read(self, name: str) -> bytes:
+        try:
+            return (self.root / name).read_bytes()
+        except FileNotFoundError:
+            raise NotFoundError(f"storage {self.url}: there is no file {name}") from None
+
+    def write(self, name: str, parts: Parts, durable: bool = True) -> None:
+        target = self._folder_of(name)
+        temporary = self._temporary(target, parts, durable)
+        try:
+            self.rename(temporary, target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        if durable:
+            self.sync_folder(target.parent)
+
+    def create(self, name: str, data: bytes) -> bool:
+        target = self._folder_of(name)
+        temporary = self._temporary(target, [data], durable=True)
+        try:
+            self.link(temporary, target)
+            made = True
+        except FileExistsError:
+            made = False
+        finally:
+            temporary.unlink(missing_ok=True)
+        self.sync_folder(target.parent)  # in either case: an earlier attempt of ours may have failed right here
+        return made
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        return {name: status.st_size for name, status in self._entries(folder).items()}
+
+    def top(self) -> list[str]:
+        return os.listdir(self.root) if self.root.is_dir() else []
+
+    def ages(self, folder: str) -> dict[str, float]:
+        return {name: status.st_mtime for name, status in self._entries(folder).items()}
+
+    def delete(self, names: Iterable[str]) -> None:
+        for name in names:
+            (self.root / name).unlink(missing_ok=True)
+
+    def local(self, name: str) -> Path | None:
+        return self.root / name
+
+    def lock(self) -> object | None:
+        self.root.mkdir(parents=True, exist_ok=True)
+        file = (self.root / "lock").open("a+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.seek(0)
+            holder = file.read().strip() or "another process"
+            file.close()
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                raise ConflictError(
+                    f"storage {self.url} is in use by {holder}: close that engine first, or choose another path"
+                ) from None
+            return None  # a file system without locks: the manifest decides alone
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        file.flush()
+        return file
+
+    # The single steps of writing: tests stop a process, or let the disk fill up, at each of them.
+
+    def put(self, file: IO[bytes], part: bytes | memoryview) -> None:
+        """Write one part of a file."""
+        file.write(part)
+
+    def sync(self, file: IO[bytes]) -> None:
+        """Have a file's content reach the disk."""
+        file.flush()
+        os.fsync(file.fileno())
+
+    def rename(self, temporary: Path, target: Path) -> None:
+        """Give a finished file its name."""
+        os.rename(temporary, target)
+
+    def link(self, temporary: Path, target: Path) -> None:
+        """Give a finished file its name, unless the name is taken."""
+        os.link(temporary, target)
+
+    def sync_folder(self, folder: Path) -> None:
+        """Have the names of a folder reach the disk."""
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def _temporary(self, target: Path, parts: Parts, durable: bool) -> Path:
+        temporary = target.parent / f"{TEMPORARY}{uuid4().hex}"
+        try:
+            with temporary.open("xb") as file:
+                for part in parts:
+                    self.put(file, part)
+                if durable:
+                    self.sync(file)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        return temporary
+
+    def _folder_of(self, name: str) -> Path:
+        target = self.root / name
+        if not target.parent.is_dir():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self.sync_folder(target.parent.parent)
+        return target
+
+    def _entries(self, folder: str) -> dict[str, os.stat_result]:
+        found: dict[str, os.stat_result] = {}
+        with suppress(FileNotFoundError), os.scandir(self.root / folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # gone while we look
+                    if entry.is_file(follow_symlinks=False):
+                        found[entry.name] = entry.stat()
+        return found
+
+    def __reduce__(self) -> tuple[type[PosixStore], tuple[str]]:
+        return type(self), (str(self.root),)
+
+
+class ObjectStore:
+    """A folder of anything that `pyarrow.fs` reaches. Objects appear whole when their stream is closed.
+
+    `create` puts an object only if none of its name is there, and says whether it did. Arrow's own file systems offer no
+    such call; those of fsspec do, and for others one can be given.
+    """
+
+    def __init__(self, filesystem: arrow_fs.FileSystem, root: str, create: Create | None = None) -> None:
+        self.filesystem = filesystem
+        self.root = root.rstrip("/")
+        self.url = f"{filesystem.type_name}:{self.root}"
+        self._create = create or _fsspec_create(filesystem)
+
+    def read(self, name: str) -> bytes:
+        try:
+            with self.filesystem.open_input_stream(f"{self.root}/{name}") as stream:
+                return bytes(stream.read())
+        except FileNotFoundError:
+            raise NotFoundError(f"storage {self.url}: there is no object {name}") from None
+
+    def write(self, name: str, parts: Parts, durable: bool = True) -> None:
+        self._make_folder(name)
+        with self.filesystem.open_output_stream(f"{self.root}/{name}", compression=None) as stream:
+            for part in parts:
+                stream.write(pa.py_buffer(part))
+
+    def create(self, name: str, data: bytes) -> bool:
+        if self._create is None:
+            raise UnsupportedError(
+                f"storage {self.url}: Arrow's {self.filesystem.type_name} file system cannot create an object only if it "
+                "is absent, which keeps two engines from writing over each other. Give an fsspec file system (such as "
+                "s3fs), Storage(..., create_if_absent=function), or a path on a shared file system"
+            )
+        self._make_folder(name)
+        return self._create(f"{self.root}/{name}", data)
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        return {info.base_name: info.size or 0 for info in self._infos(folder)}
+
+    def top(self) -> list[str]:
+        selector = arrow_fs.FileSelector(self.root, allow_not_found=True)
+        return [info.base_name for info in self.filesystem.get_file_info(selector)]
+
+    def ages(self, folder: str) -> dict[str, float]:
+        return {info.base_name: (info.mtime_ns or 0) / 1e9 for info in self._infos(folder)}
+
+    def delete(self, names: Iterable[str]) -> None:
+        for name in names:
+            try:
+                self.filesystem.delete_file(f"{self.root}/{name}")
+            except FileNotFoundError:
+                continue
+
+    def local(self, name: str) -> Path | None:
+        return None
+
+    def lock(self) -> object | None:
+        return None
+
+    def _make_folder(self, name: str) -> None:
+        folder = f"{self.root}/{name}".rpartition("/")[0]
+        self.filesystem.create_dir(folder, recursive=True)
+
+    def _infos(self, folder: str) -> list[arrow_fs.FileInfo]:
+        selector = arrow_fs.FileSelector(f"{self.root}/{folder}", allow_not_found=True)
+        return [info for info in self.filesystem.get_file_info(selector) if info.is_file]
+
+
+def _fsspec_create(filesystem: arrow_fs.FileSystem) -> Create | None:
+    """How an fsspec file system puts an object that must not be there yet."""
+    handler = getattr(filesystem, "handler", None)
+    inner: Any = getattr(handler, "fs", None)
+    if inner is None or not hasattr(inner, "pipe_file"):
+        return None
+
+    def create(path: str, data: bytes) -> bool:
+        try:
+            inner.pipe_file(path, data, mode="create")
+        except FileExistsError:
+            return False
+        return True
+
+    return create
+
+
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+://")
+
+
+def open_store(
+    where: str | Path | Store, filesystem: arrow_fs.FileSystem | None = None, create: Create | None = None
+) -> Store:
+    """The store at a path, at a URL that `pyarrow.fs` knows (s3://, gs://, hdfs://, file://), or below a file system's root.
+
+    >>> open_store("s4://bucket/engine")
+    Traceback (most recent call last):
+    tektite.errors.IncorrectError: storage 's4://bucket/engine': Unrecognized filesystem type in URI: s4://bucket/engine
+    """
+    if not isinstance(where, str | Path):
+        return where
+    path = str(where)
+    if not path:
+        raise IncorrectError("storage needs the path of a folder, not an empty text")
+    if filesystem is None and _SCHEME.match(path):
+        try:
+            filesystem, path = arrow_fs.FileSystem.from_uri(path)
+        except (ValueError, pa.ArrowInvalid) as error:
+            raise IncorrectError(f"storage {str(where)!r}: {error}") from None
+    while isinstance(filesystem, arrow_fs.SubTreeFileSystem):
+        path, filesystem = f"{filesystem.base_path.rstrip('/')}/{path.lstrip('/')}", filesystem.base_fs
+    if filesystem is None or isinstance(filesystem, arrow_fs.LocalFileSystem):
+        if Path(path).is_file():
+            raise IncorrectError(f"storage {path!r} is a file: give the path of a folder")
+        return PosixStore(path)
+    return ObjectStore(filesystem, path, create)
