@@ -68,9 +68,9 @@ def ask(edges: Edges, goal: str, draws: Edges, strategy: str, workers: int, laps
     counts = []
     with prepared(edges, workers) as engine:
         query = engine.query(GOALS[goal], strategy=strategy)
-        query.insert(x=int(draws[0]))  # once beforehand, so that indexes are there
+        query.insert(x=-1)  # a node that is not there, once beforehand, so that the dataflow and its indexes are
         engine.advance()
-        query.remove(x=int(draws[0]))
+        query.remove(x=-1)
         engine.advance()
         engine.settle()
         for argument in draws.tolist():

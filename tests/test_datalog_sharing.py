@@ -117,6 +117,15 @@ def test_order_of_building_follows_from_the_rules_alone() -> None:
     assert orders[0] == orders[1]
 
 
+def test_explanation_can_show_the_joins(engine: tk.Engine) -> None:
+    program = engine.datalog("tri(x, y, z) :- edge(x, y), edge(y, z), edge(z, x).")
+    assert "match by strategy hector (cyclic)" in program.explain("tri", joins=True)
+    assert "edge by (x): shared, there already" in program.explain("tc", joins=True)
+    assert "extend to" in engine.query("[:find ?x :where [?x :edge ?y] [?y :edge ?z] [?z :edge ?x]]").explain(
+        joins=True
+    )
+
+
 def test_input_that_is_dropped_and_made_anew_is_read_anew(engine: tk.Engine) -> None:
     engine.table("edge").insert([(1, 2)])
     engine.advance()

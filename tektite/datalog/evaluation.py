@@ -216,7 +216,7 @@ class Evaluation:
                 if predicate in improved:
                     kept[predicate] = improve(every, columns.names, improved[predicate][1])
                 else:
-                    kept[predicate] = every.arrange(by=[schema.names[at] for at in lead]).distinct()
+                    kept[predicate] = every.arrange(by=[schema.names[at] for at in lead], title=predicate).distinct()
                 self._inside[predicate] = kept[predicate].select(*schema.names)
             for predicate in component:
                 schema = self.schema(predicate)

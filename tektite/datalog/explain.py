@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from tektite.datalog import strata
 from tektite.datalog.evaluation import improvements
+from tektite.plan import operators as plan
 
 if TYPE_CHECKING:
     from tektite.datalog.store import Store
 
 
-def explain_predicate(store: Store, predicate: str) -> str:
-    """The strata of a predicate, each with its rules and what the policy says of it.
+def explain_predicate(store: Store, predicate: str, joins: bool = False) -> str:
+    """The strata of a predicate, each with its rules and what the policy says of it; with `joins`, how its own rules are
+    joined: strategies, orders of variables, and the arrangements they read.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
@@ -24,7 +26,7 @@ def explain_predicate(store: Store, predicate: str) -> str:
       reach(x, y) :- edge(x, y).
       reach(x, z) :- reach(x, y), edge(y, z).
     """
-    store.collections([predicate], "explain")
+    (found,) = store.collections([predicate], "explain")
     rules = store.state.definitions.rules
     lines: list[str] = []
     for component in strata.components(rules, [predicate]):
@@ -33,6 +35,11 @@ def explain_predicate(store: Store, predicate: str) -> str:
         for name in component:
             lines.append(f"{name}: {', '.join(describe(store, name, component, recursive, improved))}")
             lines += [f"  {rule}" for rule in rules.get(name, ())]
+    if joins:
+        operator = found.operator
+        while isinstance(operator, plan.Project | plan.Arrange):
+            operator = operator.input
+        lines += ["joins", *(f"  {line}" for line in store.engine.explain(found._new(operator)).splitlines())]
     return "\n".join(lines)
 
 

@@ -64,9 +64,11 @@ class Program:
                 raise NotFoundError(f"there is no rule for {predicate!r}; this program has rules for: {known}")
         return self.store.views(predicates)
 
-    def explain(self, predicate: str) -> str:
-        """How a predicate is computed: strata, joins, and what is shared with others."""
-        return explain_predicate(self.store, predicate)
+    def explain(self, predicate: str, joins: bool = False) -> str:
+        """How a predicate is computed: its strata, its rules, and what is shared with others; with `joins`, how its rules are
+        joined, too.
+        """
+        return explain_predicate(self.store, predicate, joins)
 
     def drop(self) -> None:
         """Forget the rules, unless a view or other rules need them."""

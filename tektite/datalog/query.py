@@ -154,10 +154,16 @@ class Query:
         """The answer's changes, as of any view."""
         return self._current().changes(history=history)
 
-    def explain(self) -> str:
-        """Whether the answer is derived for its arguments or in full, by which rules, and what it shares."""
-        self._current()
-        return self.plan.explain()
+    def explain(self, joins: bool = False) -> str:
+        """Whether the answer is derived for its arguments or in full, by which rules, and what it shares; with `joins`, how
+        the rules are joined, too.
+        """
+        view = self._current()
+        lines = [self.plan.explain()]
+        if joins:
+            found = view.engine.explain(view._new(view.definition))
+            lines += ["joins", *(f"  {line}" for line in found.splitlines())]
+        return "\n".join(lines)
 
     def insert(self, **values: Any) -> None:
         """Ask for further arguments, from the next epoch that closes on: a value, or a list of them, by parameter."""
