@@ -451,10 +451,11 @@ class Engine:
             )  # fmt: skip
         return found
 
-    def is_arranged(self, collection: Collection) -> bool:
-        """Whether somebody keeps an arrangement of the collection that can be read as it is."""
-        found = fingerprint(collection.operator)
-        return any(entry.collection == found and entry.usable for entry in self._catalog.entries)
+    def is_arranged(self, collection: Collection, by: str | Sequence[str] = ()) -> bool:
+        """Whether somebody keeps an arrangement of the collection, by some columns, that can be read as it is."""
+        lead = collection._columns(by)
+        found = self._catalog.find(fingerprint(collection.operator), lead, None, len(lead) if lead else 1 << 30)
+        return found is not None
 
     def idle(self, fuel: int = 1 << 20) -> bool:
         """Spend some work on merging and compaction; whether there is more to do. For when nothing else is."""

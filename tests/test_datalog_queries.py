@@ -178,3 +178,15 @@ def test_attribute_is_refused(options: dict[str, str], message: str) -> None:
 def test_property_cannot_have_one_value() -> None:
     with pytest.raises(tk.IncorrectError, match="no value that another could replace"):
         tk.Engine().attribute("bot?", cardinality="one")
+
+
+def test_constants_are_looked_up_in_the_indexes_that_are_there(engine: tk.Engine) -> None:
+    patterns = {
+        "[:find ?b :where [2 :knows ?b]]": "knows by (e): shared, there already",
+        "[:find ?a :where [?a :knows 3]]": "knows by (v): shared, there already",
+        "[:find ?n :where [2 :knows 3] [3 :name ?n]]": "knows by (e): shared, there already",
+    }
+    for text, index in patterns.items():
+        explained = engine.query(text).explain(joins=True)
+        assert index in explained
+        assert "project(knows)" not in explained

@@ -19,11 +19,13 @@ from tektite.collection import Collection
 from tektite.datalog import ir, terms
 from tektite.expr import Expr, col
 from tektite.matching import match
+from tektite.plan import operators as plan
 from tektite.plan.conjunctions.strategy import is_cyclic
 from tektite.types import Type
 
 Clause = tuple[Collection, Sequence[str | Expr | None]]
 Relation = Callable[[str], Collection]
+Constants = Callable[[Mapping[str, Expr]], Collection]
 
 
 @dataclass(eq=False)
@@ -46,10 +48,12 @@ class Body:
         relation: Relation,
         unit: Callable[[], Collection],
         inside: Container[str] = (),
+        constants: Constants | None = None,
     ) -> None:
         """`relation` gives the collection of a predicate; `unit` one with a single row, for bodies without atoms; `inside` are
-        the predicates that are defined through each other here.
+        the predicates that are defined through each other here; `constants` makes a collection of one row of literals.
         """
+        self.constants = constants
         self.rule = rule
         self.inside = inside
         self.types = types
@@ -75,7 +79,7 @@ class Body:
         self.wanted |= {v for lookup in self.lookups for v in names(ir.literal_variables(lookup))}
         atoms = [literal for literal in self.rule.body if isinstance(literal, ir.Atom)]
         atoms.sort(key=lambda atom: atom.predicate not in self.inside)
-        parts = self._parts([self._visible(self._clause(atom), atom) for atom in atoms], atoms)
+        parts = self._parts(atoms)
         self._connect(parts)
         while len(parts) > 1:
             parts[:2] = [self._multiplied(parts[0], parts[1])]
@@ -117,15 +121,42 @@ class Body:
             collection = collection.filter(col(name) == constant)
         return collection.select(**{f"holds {atom}": 1}), [f"holds {atom}"]
 
-    def _parts(self, clauses: list[Clause], atoms: Sequence[ir.Atom]) -> list[Part]:
-        """Clauses grouped by the variables that connect them, in the order they are given in."""
+    def _by_index(self, clause: Clause, constants: dict[str, Expr]) -> Clause:
+        """A clause in which a constant that an index of what is stored finds is a variable, noted among the constants."""
+        collection, given = clause
+        operator = collection.operator
+        if self.constants is None or not isinstance(operator, plan.Read) or operator.readable.is_stream:
+            return clause
+        for at, term in enumerate(given):
+            if isinstance(term, Expr) and collection.engine.is_arranged(collection, collection.schema.names[at]):
+                same = (name for name, other in constants.items() if other.fingerprint == term.fingerprint)
+                variable = next(same, f"constant {len(constants)}")
+                constants[variable] = term
+                terms_: list[str | Expr | None] = [variable if i == at else other for i, other in enumerate(given)]
+                for i, other in enumerate(terms_):
+                    if isinstance(other, Expr):  # tested on what the index finds, so that the index is read as it is
+                        name = f"{collection.schema.names[i]} beside {variable} {len(self.tests)}"
+                        self.tests.append(({name}, col(name) == other))
+                        terms_[i] = name
+                return collection, terms_
+        return clause
+
+    def _parts(self, atoms: Sequence[ir.Atom]) -> list[Part]:
+        """The clauses of atoms, grouped by the variables that connect them, in the order they are given in."""
+        constants: dict[str, Expr] = {}
+        found = [
+            (self._visible(self._by_index(self._clause(a), constants), a), a.predicate in self.inside) for a in atoms
+        ]
+        if constants and self.constants is not None:
+            found.insert(0, ((self.constants(constants), list(constants)), False))
+        clauses = [clause for clause, _ in found]
         parts: list[Part] = []
-        for clause, atom in zip(clauses, atoms, strict=True):
+        for clause, inside in found:
             variables = {term for term in clause[1] if isinstance(term, str)}
             near = [part for part in parts if part.variables & variables]
             made = Part([c for part in near for c in part.clauses] + [clause], variables)
             made.variables = variables.union(*(part.variables for part in near))
-            made.recursive = atom.predicate in self.inside or any(part.recursive for part in near)
+            made.recursive = inside or any(part.recursive for part in near)
             parts = [part for part in parts if part not in near] + [made]
         order = {id(clause): at for at, clause in enumerate(clauses)}
         return sorted(parts, key=lambda part: min(order[id(clause)] for clause in part.clauses))

@@ -91,6 +91,12 @@ class Evaluation:
         """One row."""
         return self._rows(Schema(unit=Int), [(0,)])
 
+    def _constants(self, literals: Mapping[str, Expr]) -> Collection:
+        """One row of literals."""
+        columns = {name: (literal.params[0], literal.params[1]) for name, literal in literals.items()}
+        return self._rows(Schema({name: type for name, (type, _) in columns.items()}),
+                          [tuple(value for _, value in columns.values())])  # fmt: skip
+
     def _rows(self, schema: Schema, rows: Sequence[tuple[Any, ...]]) -> Collection:
         words = schema.encode(list(rows), self.engine.dictionary)
         return Collection(self.engine, plan.Rows(schema, np.ascontiguousarray(np.unique(words, axis=1))))
@@ -156,7 +162,8 @@ class Evaluation:
                 return self.aggregated([rule], schema, as_sets=True)
             shown = [term.of if isinstance(term, ir.Aggregate) else term for term in rule.terms]
             wanted = sorted(names(v for term in shown for v in ir.variables(term)))
-            bindings = Body(rule, types, self.relation, self.unit, self._inside).bindings(wanted)
+            constants = None if self._inside else self._constants
+            bindings = Body(rule, types, self.relation, self.unit, self._inside, constants).bindings(wanted)
             outputs = {name: output(term, type, types)
                        for name, term, type in zip(schema.names, shown, schema.types, strict=True)}  # fmt: skip
             return present(project(bindings, outputs), schema, shown)
@@ -171,7 +178,10 @@ class Evaluation:
         head = rules[0]
         types = self.inference.variables(head)
         wanted = sorted(names(v for term in head.terms for v in ir.variables(term)))
-        each = [Body(rule, self.inference.variables(rule), relation, self.unit).bindings(wanted) for rule in rules]
+        each = [
+            Body(rule, self.inference.variables(rule), relation, self.unit, (), self._constants).bindings(wanted)
+            for rule in rules
+        ]
         bindings = each[0].concat(*each[1:]) if len(each) > 1 else each[0]
         outputs: dict[str, Expr] = {}
         taken: dict[str, aggregates.Aggregate] = {}
