@@ -85,6 +85,14 @@ def test_what_needs_no_state_is_derived_anew(engine: tk.Engine) -> None:
     engine.view("again")
     assert not any(name.startswith("pair") for name in kept(engine))
     assert "pair: derived anew by each reader, because it needs no state" in program.explain("again")
+    assert "match by strategy" in program.explain("again", joins=True)
+    assert "pair" not in program.explain("again", joins=True).split("joins")[1]
+    engine.table("edge").insert([(1, 2), (2, 1), (2, 3), (3, 4)])
+    engine.advance()
+    assert sorted(engine.view("again").rows()) == [(1, 2, 3), (2, 3, 4)]
+    by_index = engine.query("[:find ?z :where (pair 1 _ ?z)]", strategy="full")
+    assert by_index.multiplicities() == {(1,): 1, (3,): 1}
+    assert "edge by (x): shared, there already" in by_index.explain(joins=True)
     engine.view("ends")
     engine.view("wide")
     explained = program.explain("wide")

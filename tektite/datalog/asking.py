@@ -196,7 +196,15 @@ class Plan:
             return store.collections([name], self.title)[0]
 
         rounds = max(store.state.rounds.values(), default=ROUND_LIMIT)
-        return Evaluation(store.engine, self._definitions, inference, base, rounds)
+        found = Evaluation(store.engine, self._definitions, inference, base, rounds)
+        # What the store unfolds, a query unfolds, too; it is built here so that the store knows.
+        store.collections([name for name in self.reads() if store.known(name)], self.title)
+        built = store.evaluation()
+        found.unfolded |= built.unfolded
+        found.collections |= built.collections
+        for name, columns in built.inference.columns.items():
+            inference.columns.setdefault(name, columns)
+        return found
 
     def asks(self, inputs: Mapping[str, Input]) -> dict[str, Collection]:
         """What the query asks for beyond its arguments, where that is known before the answers are."""

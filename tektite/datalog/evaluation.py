@@ -18,6 +18,7 @@ from tektite.collection import ROUND_LIMIT, Collection, Loop
 from tektite.datalog import ir, strata, terms
 from tektite.datalog.conjunction import Body, names
 from tektite.datalog.inference import Inference, column_names
+from tektite.datalog.unfold import unfold, unfoldable
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
 from tektite.inputs import Input
@@ -60,6 +61,7 @@ class Evaluation:
         self.rounds = rounds
         self.derive = derive
         self.collections: dict[str, Collection] = {}
+        self.unfolded: dict[str, ir.Rule] = {}
         self._inside: dict[str, Collection] = {}
 
     def build(self, roots: Sequence[str]) -> None:
@@ -123,10 +125,15 @@ class Evaluation:
             found = improve(found, [schema.names[at] for at in order], improvement[1]).select(*schema.names)
         elif stored is not None or not self._is_set(rules):
             found = found.distinct()
+        elif len(rules) == 1 and unfoldable(rules[0]):
+            self.unfolded[predicate] = rules[0]
         self._finish(predicate, found, False)
 
     def _finish(self, predicate: str, found: Collection, recursive: bool) -> None:
-        self.collections[predicate] = found if self.derive is None else self.derive(predicate, found, recursive)
+        derived = found if self.derive is None else self.derive(predicate, found, recursive)
+        if derived is not found:
+            self.unfolded.pop(predicate, None)
+        self.collections[predicate] = derived
 
     def _parts(self, predicate: str, rules: Sequence[ir.Rule], schema: Schema) -> list[Collection]:
         """The facts among the rules as one collection, and a collection for each other rule."""
@@ -156,6 +163,7 @@ class Evaluation:
 
     def rule(self, rule: ir.Rule, schema: Schema, plainly: bool = False) -> Collection:
         """What one rule says, in the predicate's columns. With `plainly`, an aggregate's operand stands for it."""
+        rule = unfold(rule, self.unfolded)
         types = self.inference.variables(rule)
         try:
             if rule.aggregates and not plainly:
@@ -175,6 +183,7 @@ class Evaluation:
         sets.
         """
         relation = (lambda name: as_set(self.relation(name))) if as_sets else self.relation
+        rules = [unfold(rule, self.unfolded) for rule in rules]
         head = rules[0]
         types = self.inference.variables(head)
         wanted = sorted(names(v for term in head.terms for v in ir.variables(term)))
