@@ -150,7 +150,7 @@ class Evaluation:
             return True
         if len(rules) > 1:
             return False
-        (rule,) = rules
+        rule = unfold(rules[0], self.unfolded)
         if rule.aggregates:
             return True
         shown = {term for term in rule.terms if isinstance(term, ir.Variable)}
