@@ -12,13 +12,12 @@ from tektite.errors import (
     UnsupportedError,
 )
 from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, when
-from tektite.front import Engine
-from tektite.inputs import Input
+from tektite.front import Engine, Input, View
 from tektite.matching import match
 from tektite.schema import Schema
 from tektite.storage.options import Storage
 from tektite.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
-from tektite.views import Change, Changes, View
+from tektite.views import Change, Changes
 
 __version__ = "0.1.0"
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tektite import __version__
+from tektite import Engine, __version__
 from tektite.datalog.command import datalog
 from tektite.storage.command import app as storage
 
@@ -46,6 +47,20 @@ def warm() -> None:
 
 
 app.command("datalog")(datalog)
+
+
+@app.command()
+def run(
+    pipeline: Annotated[
+        Path, typer.Argument(help="A description in YAML, or a Python file that defines build(engine, spark).")
+    ],
+    metrics: Annotated[Path | None, typer.Option(help="Where to write the metrics at the end, as JSON.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Read and check the description, and run nothing.")] = False,
+) -> None:
+    """Run a pipeline on Spark: load, follow, keep views up to date, write their changes. Run it again to go on."""
+    from tektite.spark.command import run_file
+
+    raise typer.Exit(run_file(pipeline, Engine, metrics, check))
 
 
 def main() -> None:

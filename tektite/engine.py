@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,15 +12,18 @@ from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
+from tektite.adopting import widen
 from tektite.catalog import Catalog, Entry, Scribe, fingerprint
 from tektite.collection import Collection
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Outbox
-from tektite.dictionary import Dictionary
+from tektite.dictionary import Dictionary, Mark
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
+from tektite.guard import guarded
 from tektite.inputs import SEMANTICS, Input
 from tektite.kernels.ready import ensure_compiled
 from tektite.plan.render import Renderer
+from tektite.publishing import Publication
 from tektite.runtime import memory
 from tektite.runtime.coordinator import Coordinator
 from tektite.runtime.threads import Threads
@@ -28,6 +32,7 @@ from tektite.storage.description import InputDescription
 from tektite.storage.keeper import Closed
 from tektite.storage.options import Storage
 from tektite.storage.session import Position, Session, checked_positions
+from tektite.storage.store import Store
 from tektite.trace.trace import Hold, Trace
 from tektite.types import Type
 from tektite.views import Changes, View
@@ -70,6 +75,9 @@ class Engine:
     [(1, 2), (2, 1)]
     """
 
+    input_type: type[Input] = Input
+    view_type: type[View] = View
+
     def __init__(
         self,
         workers: int | None = None,
@@ -87,6 +95,8 @@ class Engine:
             memory.give_back()
         self.merging = merging
         self.dictionary = Dictionary()
+        self.lock = threading.RLock()
+        self.on_close: list[Callable[[], None]] = []
         self._session: Session | None = None
         if storage is not None:
             self._session = Session(Storage.of(storage), workers, self.dictionary)
@@ -109,6 +119,7 @@ class Engine:
 
     # ------------------------------------------------------------------ inputs and time
 
+    @guarded
     def input(
         self,
         name: str,
@@ -148,17 +159,20 @@ class Engine:
             raise IncorrectError(f"input {name!r}: a stream keeps no history, so it cannot have {semantics} semantics")
         if session is not None and recovered:
             key_names = tuple(found.names[k] for k in keys)
-            session.claim(name, InputDescription(found, key_names, semantics, stream, checked))
+            declared = InputDescription(found, key_names, semantics, stream, checked)
+            if session.claim(name, declared):
+                return widen(self, session, self._inputs[name], declared)
             stored = self._inputs[name]
             stored.is_checked = checked and not stream
             return stored
-        made = self._add_input(Input(self, name, found, keys, semantics, stream, checked, self._epoch))
+        made = self.add_input(self.input_type(self, name, found, keys, semantics, stream, checked, self._epoch))
         if session is not None:
             description = made.describe().to_json()
             session.append(Closed(self._epoch, arrangements={name: description}, lows={name: made.low}))
         return made
 
-    def _add_input(self, made: Input) -> Input:
+    def add_input(self, made: Input) -> Input:
+        """Let queries find an input."""
         self._inputs[made.name] = made
         names = tuple(made.schema.names[c] for c in made.columns)
         self._catalog.add(
@@ -167,10 +181,21 @@ class Engine:
         return made
 
     @property
+    def session(self) -> Session | None:
+        """The engine's use of its storage, if it has one."""
+        return self._session
+
+    @property
+    def store(self) -> Store | None:
+        """Where the engine keeps its files, if it does."""
+        return None if self._session is None else self._session.keeper.store
+
+    @property
     def epoch(self) -> int:
         """The epoch that `advance` will close next."""
         return self._epoch
 
+    @guarded
     def advance(self, to: int | None = None, *, positions: Mapping[str, Position | None] | None = None) -> int:
         """Close the open epoch of every input (or all epochs before `to`) and bring the views up to date.
 
@@ -179,7 +204,7 @@ class Engine:
         (any dict that JSON can hold): they become durable together with the epochs, and are found in `positions` at the
         next start.
         """
-        going = [i for i in self._inputs.values() if not i.closed]
+        going = self.open_inputs()
         latest = max((i.low for i in going), default=self._epoch)
         target = max(latest, self._epoch) + 1 if to is None else to
         if not isinstance(target, int):
@@ -189,11 +214,13 @@ class Engine:
         self.close_epochs(dict.fromkeys(going, target), positions=positions)
         return self._epoch
 
+    @guarded
     def close_epochs(
         self,
         targets: Mapping[Input, int],
         ending: Input | None = None,
         positions: Mapping[str, Position | None] | None = None,
+        known: tuple[Mark, Mark] | None = None,
     ) -> None:
         """Close some inputs' epochs together: all of them, or, if one has bad updates pending, none."""
         session = self._session
@@ -205,10 +232,11 @@ class Engine:
         if sum([i.pending for i in targets]) >= memory.BULK:
             self._tidying.soon()
         prepared = [(i, high, *i.prepare(high)) for i, high in targets.items()]
-        closed = Closed(self._epoch, positions=found)
+        closed = Closed(self._epoch, positions=found, known=known)
         for source, high, batches, later in prepared:
             if session is not None:
                 closed.rows += source.stored(batches, high)
+                closed.files += source.adopted_files
                 closed.lows[source.name] = high
             source.commit(high, batches, later)
             batches.clear()
@@ -223,10 +251,15 @@ class Engine:
             session.append(closed)
         self.run()
 
+    def open_inputs(self) -> list[Input]:
+        """The inputs that have not ended."""
+        return [source for source in self._inputs.values() if not source.closed]
+
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run an input's work on every shard, side by side if there are enough rows."""
         self._executor.map(work, self.workers, rows)
 
+    @guarded
     def run(self) -> bool:
         """Give every view one more turn; whether all of them are up to date."""
         current = self._coordinator.run()
@@ -239,6 +272,7 @@ class Engine:
         while not self.run():
             pass
 
+    @guarded
     def finish(self, view: View) -> None:
         """Bring one view up to date with the epochs that are closed."""
         self._coordinator.finish(view.flow)
@@ -277,24 +311,34 @@ class Engine:
         """The positions of sources as they were last given to `advance`, by this process or one before it."""
         return {} if self._session is None else dict(self._session.positions)
 
+    def publish(self, view: View) -> Publication:
+        """Store a view's contents and changes from here on; see `View.publish`."""
+        if self._session is None:
+            raise IncorrectError(
+                f"view {view.name!r} cannot be published: this engine has no storage. Give one: Engine(storage=path)"
+            )
+        self.sync()
+        return Publication(view, self._session)
+
     def _recover(self, session: Session) -> None:
         """Begin with what was found in the storage."""
         self._epoch = session.epoch
         for stored in session.inputs:
             described = stored.description
             keys = [described.schema.index(name) for name in described.key]
-            made = Input(
+            made = self.input_type(
                 self, stored.name, described.schema, keys, described.semantics, described.stream, described.checked,
                 stored.low,
             )  # fmt: skip
             made.closed = described.closed
             for shard, batches in enumerate(stored.shards):
                 made.trace.restore(shard, batches, ((stored.low,),))
-            self._add_input(made)
+            self.add_input(made)
         session.inputs.clear()
 
     # ------------------------------------------------------------------ views
 
+    @guarded
     def install(
         self,
         name: str,
@@ -313,6 +357,7 @@ class Engine:
         (view,) = self.install_together({name: collection}, {name: key}, keep, on_change)
         return view
 
+    @guarded
     def install_together(
         self,
         collections: Mapping[str, Collection],
@@ -336,7 +381,7 @@ class Engine:
                 arranged.append(renderer.arranged(operator, lead, None))
             flow.settle_start()
             for (name, collection), found in zip(collections.items(), arranged, strict=True):
-                view = View(self, name, collection.operator, flow, found, keep)
+                view = self.view_type(self, name, collection.operator, flow, found, keep)
                 views.append(view)
                 if on_change is not None:
                     view.call_on_change(on_change, Changes(view, history=True))
@@ -366,15 +411,17 @@ class Engine:
         if loop is not None:
             raise IncorrectError(f"install {name!r}: the collection belongs to loop {loop.name!r}; leave it first")
 
+    @guarded
     def explain(self, collection: Collection) -> str:
         """How a collection would be kept up to date: join strategies and orders, and the arrangements it would read."""
         return self._catalog.explain(collection.operator)
 
+    @guarded
     def drop(self, name: str) -> None:
-        """Remove a view, and everything that only it used; or an input that nothing reads."""
+        """Remove a view, and everything that only it used; or an input that nothing reads. What was stored of it goes too."""
         if name in self._inputs:
             found = self._inputs[name]
-            self._forget(found, "input")
+            self.forget(found, "input")
             found.release()
             del self._inputs[name]
             if self._session is not None:
@@ -382,18 +429,20 @@ class Engine:
                 self._session.append(Closed(self._epoch, arrangements={name: None}))
             return
         view = self.view(name)
-        self._forget(view, "view")
+        self.forget(view, "view")
         held = self.bytes
         view.release()
         del self._views[name]
         if all(other.flow is not view.flow for other in self._views.values()):
             self._coordinator.remove(view.flow)
             self._catalog.release(view.flow)
+        if view.publication is not None:
+            view.publication.withdraw()
         if held - self.bytes >= 8 * memory.BULK:
             gc.collect()  # a dataflow's nodes refer to each other
             memory.give_back()
 
-    def _forget(self, what: Input | View, kind: str) -> None:
+    def forget(self, what: Input | View, kind: str) -> None:
         """Take an input or a view out of the catalog, if nobody reads it."""
         entry = next(e for e in self._catalog.entries if e.source is what)
         if entry.readers:
@@ -420,6 +469,7 @@ class Engine:
         """The names of all inputs."""
         return tuple(self._inputs)
 
+    @guarded
     def hold(self, what: Input | View, at: int | None = None) -> Held:
         """Keep every time from `at` on (the last closed epoch, where left out) readable until the hold is released."""
         if what.is_stream:
@@ -430,6 +480,7 @@ class Engine:
             raise IncorrectError(f"{what.name!r} can be held from time {since} on, not from {epoch}")
         return Held(Hold(what.trace, lambda: ((epoch,),)), epoch)
 
+    @guarded
     def keep(self, collection: Collection, by: str | Sequence[str]) -> Kept:
         """Keep an arrangement of a collection, whether or not a view reads it, until it is released."""
         reader = self._catalog.new_flow(f"kept by {by}")
@@ -437,6 +488,7 @@ class Engine:
         Scribe(self._catalog, reader).arrangement(collection.operator, lead, None, len(lead))
         return Kept(self._catalog, reader)
 
+    @guarded
     def arrangements(self) -> list[ArrangementInfo]:
         """Every shared arrangement, with its size and its readers."""
         found = []
@@ -451,12 +503,14 @@ class Engine:
             )  # fmt: skip
         return found
 
+    @guarded
     def is_arranged(self, collection: Collection, by: str | Sequence[str] = ()) -> bool:
         """Whether somebody keeps an arrangement of the collection, by some columns, that can be read as it is."""
         lead = collection._columns(by)
         found = self._catalog.find(fingerprint(collection.operator), lead, None, len(lead) if lead else 1 << 30)
         return found is not None
 
+    @guarded
     def idle(self, fuel: int = 1 << 20) -> bool:
         """Spend some work on merging and compaction; whether there is more to do. For when nothing else is."""
         return any([trace.idle(fuel) for trace in self._traces()])
@@ -472,8 +526,14 @@ class Engine:
             traces |= {id(trace): trace for trace in flow.traces}
         return list(traces.values())
 
+    @guarded
     def close(self) -> None:
-        """Drop every view, make every closed epoch durable if there is a storage, and stop the threads."""
+        """Stop what feeds the engine, drop every view, make every closed epoch durable if there is a storage, and stop the
+        threads.
+        """
+        for callback in self.on_close:
+            callback()
+        self.on_close.clear()
         for view in reversed(list(self._views.values())):
             view.release()
         for flow in reversed(list(self._coordinator.flows)):

@@ -7,6 +7,7 @@ base arrangement, however many epochs the batch covers. A call that fails change
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +18,17 @@ from tektite.dataflow.arrange import consolidate
 from tektite.dataflow.flow import last_closed
 from tektite.dataflow.graph import Outbox
 from tektite.errors import ConflictError, IncorrectError, TektiteError
+from tektite.guard import guarded
 from tektite.kernels.build import build
 from tektite.kernels.route import route, split_epoch
 from tektite.kernels.rows import input_rows
 from tektite.kernels.upsert import first_negative, resolve
 from tektite.pending import Pending
 from tektite.plan import operators as plan
-from tektite.storage.batchfile import Rows
+from tektite.storage.batchfile import FileInfo, Rows
 from tektite.storage.description import InputDescription
 from tektite.trace.batch import Batch
-from tektite.trace.chunk import Chunk
+from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.trace import Hold, Trace
 from tektite.words import Words
 
@@ -38,6 +40,19 @@ LARGEST_DIFF = 2**48
 SEMANTICS = ("bag", "set", "upsert")
 
 Batches = list[Chunk | None]
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """Rows of one epoch that are sorted, sharded and in files already: the files' batches cover low to epoch. `more` are
+    further batches of some shards.
+    """
+
+    batches: Batches
+    more: list[tuple[int, Chunk]]
+    files: list[FileInfo]
+    low: int
+    epoch: int
 
 
 class Input(Collection):
@@ -88,7 +103,13 @@ class Input(Collection):
         self.hold = None if stream else Hold(self.trace, last_closed(self))
         self._order = np.array(self.columns, np.int64)
         self._pending = Pending((width + (0 if semantics == "bag" else 3), 1, 1))
+        self._adopted: Adopted | None = None
         self._arrivals = 0
+
+    @property
+    def lock(self) -> Any:
+        """The engine's, which guards everything that changes it."""
+        return self.engine.lock
 
     @property
     def epoch(self) -> int:
@@ -107,6 +128,7 @@ class Input(Collection):
 
     # ------------------------------------------------------------------ writing
 
+    @guarded
     def insert(self, data: Any, *, time: int | None = None) -> None:
         """Add rows: tuples, dicts, columns, NumPy arrays, Arrow tables or pandas frames.
 
@@ -114,6 +136,7 @@ class Input(Collection):
         """
         self._write(data, time, 1, "insert")
 
+    @guarded
     def begin_with(self, data: Any) -> None:
         """Rows that a new input holds from the start, as if the last closed epoch had brought them: a query that is
         installed next answers with them at once. Before any epoch has closed they wait for the first one to close.
@@ -125,10 +148,12 @@ class Input(Collection):
         if self.engine.epoch > self.low:
             self.engine.close_epochs({self: self.engine.epoch})
 
+    @guarded
     def remove(self, data: Any, *, time: int | None = None) -> None:
         """Take rows away. In an upsert input the key columns alone decide, and `data` may hold only those."""
         self._write(data, time, -1, "remove")
 
+    @guarded
     def update(self, data: Any, *, times: Any = None, diffs: Any = None) -> None:
         """Change multiplicities: row i by `diffs[i]` at epoch `times[i]` (by 1, in the open epoch, where left out).
 
@@ -157,6 +182,20 @@ class Input(Collection):
         else:
             by = np.ones(rows, np.int64) if by is None else by
             self._pending.add(Chunk.of_array(np.vstack([words[list(self.columns)], at, by])), int(at.max()))
+
+    @guarded
+    def update_words(self, words: Words, diffs: Words) -> None:
+        """Change multiplicities by rows that are encoded already, in the open epoch; the dictionary has their texts.
+
+        In a set or upsert input a positive diff puts its row and another removes it, in the order given.
+        """
+        self._check_open("update")
+        if not words.shape[1]:
+            return
+        if self.semantics == "bag":
+            self._bag(words, diffs, self.low, 1)
+        else:
+            self._keyed(words, np.full(words.shape[1], self.low), (diffs > 0).astype(np.int64))
 
     def _bag(self, words: Words, diffs: Words | None, epoch: int, diff: int) -> None:
         """Buffer updates of one epoch, with their own diffs or all with the same."""
@@ -240,16 +279,36 @@ class Input(Collection):
     def release(self) -> None:
         """Let go of everything it holds, for good."""
         self.closed = True
-        self._pending.clear()
+        self.rollback()
         if self.hold is not None:
             self.hold.drop()
 
-    def rollback(self) -> None:
-        """Forget every update whose epoch has not been closed."""
-        self._pending.clear()
+    def waiting(self) -> list[tuple[Chunk, int]]:
+        """The updates that wait for their epoch to close, to go back to by `rollback`."""
+        return list(self._pending)
+
+    @guarded
+    def rollback(self, to: Sequence[tuple[Chunk, int]] = ()) -> None:
+        """Forget every update whose epoch has not been closed, but for those that were `waiting` earlier."""
+        self._pending.replace(to)
+        self._adopted = None
+
+    def adopt(self, adopted: Adopted) -> None:
+        """Take rows that others have sorted, sharded and stored as the updates of the open epoch."""
+        self._check_open("adopt files")
+        if self.pending or (self.semantics != "bag" and self.trace.rows):
+            raise ConflictError(f"input {self.name!r} was written to meanwhile: load it again")
+        self._adopted = adopted
+
+    @property
+    def adopted_files(self) -> list[FileInfo]:
+        """The files that hold what the open epoch adds, if they say so of the epoch that is being closed."""
+        adopted = self._adopted
+        return adopted.files if adopted is not None and adopted.low == self.low else []
 
     # ------------------------------------------------------------------ time
 
+    @guarded
     def advance(self, to: int | None = None) -> int:
         """Close this input's epochs before `to` (the open one, where left out); its new open epoch."""
         self._check_open("advance")
@@ -257,6 +316,7 @@ class Input(Collection):
         self.engine.close_epochs({self: to})
         return self.low
 
+    @guarded
     def close(self) -> None:
         """End the input: what it holds stays, and it holds nobody up any longer."""
         self._check_open("close again")
@@ -265,6 +325,8 @@ class Input(Collection):
 
     def prepare(self, high: int) -> tuple[Batches, list[tuple[Chunk, int]]]:
         """The batches that closing the epochs before `high` would mint, and what would stay pending."""
+        if self._adopted is not None:
+            return self._adopted_batches(self._adopted, high), []
         now = [chunk for chunk, last in self._pending if last < high]
         later: list[tuple[Chunk, int]] = []
         time_at = len(self.schema.names) if self.semantics == "bag" else len(self._operation_keys())
@@ -291,6 +353,20 @@ class Input(Collection):
         self.engine.each_shard(work, sum(chunk.n for chunk in now))
         return batches, later
 
+    def _adopted_batches(self, adopted: Adopted, high: int) -> Batches:
+        """Adopted rows, checked; as of the epoch that is open, if others have closed the one they were made for."""
+        width = len(self.columns)
+        batches = list(adopted.batches)
+        if (adopted.low, adopted.epoch) != (self.low, high - 1):
+            spec = column_spec([*range(width), -1, width + 1], (high - 1,))
+            batches = [None if batch is None else batch.select(spec) for batch in batches]
+            more = [(shard, batch.select(spec)) for shard, batch in adopted.more]
+            self._adopted = Adopted(batches, more, [], self.low, high - 1)
+        for shard, batch in enumerate(batches):
+            if batch is not None:
+                self._check_removals(shard, batch)
+        return batches
+
     def _operation_keys(self) -> tuple[int, ...]:
         return self.key_columns if self.semantics == "upsert" else self.columns
 
@@ -314,8 +390,15 @@ class Input(Collection):
         return [[chunk for worker in workers for chunk in worker] for workers in parts]
 
     def _bag_batch(self, shard: int, chunks: list[Chunk]) -> Chunk:
+        batch = consolidate(chunks, (len(self.columns), 1, 1), self.low)
+        self._check_removals(shard, batch)
+        return batch
+
+    def _check_removals(self, shard: int, batch: Chunk) -> None:
+        """Refuse to remove from a bag what is not there."""
         width = len(self.columns)
-        batch = consolidate(chunks, (width, 1, 1), self.low)
+        if self.semantics != "bag":
+            return
         if self.is_checked and batch.n and not (batch.is_constant(width + 1) and batch.constant(width + 1) > 0):
             row = first_negative(batch.at, width, self.trace.version(shard).table)
             if row >= 0:
@@ -328,7 +411,6 @@ class Input(Collection):
                     "of times: it is removed more often than it was inserted. Nothing was closed; insert it, or "
                     "rollback() to forget all pending updates"
                 )
-        return batch
 
     def _keyed_batch(self, shard: int, chunks: list[Chunk]) -> Chunk:
         keys = len(self._operation_keys())
@@ -351,7 +433,10 @@ class Input(Collection):
             mint(0, [])
         else:
             self.engine.each_shard(mint, sum([batch.n for batch in batches if batch is not None]))
+        for shard, batch in self._adopted.more if self._adopted is not None else ():
+            self.trace.mint(shard, batch.head, batch.keep, ((high,),))
         self._pending.replace(later)
+        self._adopted = None
         self.low = high
 
     # ------------------------------------------------------------------ storage
@@ -363,11 +448,12 @@ class Input(Collection):
 
     def stored(self, batches: Batches, high: int) -> list[Rows]:
         """The batches that `prepare` made, as they go into a file. A stream's are not kept."""
-        if self.is_stream:
+        if self.is_stream or self.adopted_files:
             return []
         low, upper = ((self.low,),), ((high,),)
+        more = [] if self._adopted is None else self._adopted.more
         return [
             Rows(self.name, shard, (len(self.columns), 1, 1), Batch(batch.head, batch.keep, low, upper, low))
-            for shard, batch in enumerate(batches)
+            for shard, batch in [*enumerate(batches), *more]
             if batch is not None and batch.n
         ]

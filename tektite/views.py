@@ -15,6 +15,7 @@ from tektite.dataflow.flow import Dataflow, last_closed
 from tektite.dataflow.linear import function_name
 from tektite.dataflow.output import changes_table
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
+from tektite.guard import guarded
 from tektite.kernels.route import split_epoch
 from tektite.plan import operators as plan
 from tektite.plan.unique import unique_columns
@@ -24,6 +25,7 @@ from tektite.words import Words
 
 if TYPE_CHECKING:
     from tektite.engine import Engine
+    from tektite.publishing import Publication
 
 
 class Change(NamedTuple):
@@ -54,8 +56,25 @@ class View(Collection):
         self.dropped = False
         self.present: Callable[[pa.Table], pa.Table] | None = None
         """What a snapshot goes through before it is handed out, such as an order."""
+        self.publication: Publication | None = None
         self._subscriptions: list[Changes] = []
         flow.on_failed.append(self._let_go)
+
+    @property
+    def lock(self) -> Any:
+        """The engine's, which guards everything that changes it."""
+        return self.engine.lock
+
+    @guarded
+    def publish(self) -> None:
+        """Store the view's contents, and its changes from here on, so that other processes can read them: Spark as the data
+        source `tektite`. A view that was published by an earlier run goes on from what that has stored.
+        """
+        self._check()
+        if self.is_stream:
+            raise ConflictError(f"view {self.name!r} was installed with keep=False: it has no contents to store")
+        if self.publication is None:
+            self.publication = self.engine.publish(self)
 
     # A view is a source for the views built on it.
     @property
@@ -116,6 +135,7 @@ class View(Collection):
         rows = self.schema.decode_rows(np.ascontiguousarray(words[:width]), self.engine.dictionary)
         return dict(zip(rows, words[width + 1].tolist(), strict=True))
 
+    @guarded
     def _words(self, at: int | None, wait: bool) -> Words:
         self._check()
         if self.is_stream:
@@ -143,6 +163,7 @@ class View(Collection):
         ordered[list(self.columns)] = words[:width]
         return ordered
 
+    @guarded
     def changes(self, *, history: bool = True) -> Changes:
         """The view's changes from here on, beginning with its present contents unless `history` is false."""
         self._check()
@@ -204,6 +225,12 @@ class Changes:
                 self.handle.take_before(shard, view.low)
         view._subscriptions.append(self)
 
+    @property
+    def lock(self) -> Any:
+        """The engine's, which guards everything that changes it."""
+        return self.view.engine.lock
+
+    @guarded
     def table(self) -> pa.Table:
         """What has changed since the last call, as a table with the columns `time` and `diff` behind the data."""
         view = self.view
@@ -229,6 +256,7 @@ class Changes:
         while self._told:
             yield self._told.popleft()
 
+    @guarded
     def close(self) -> None:
         """Stop collecting changes."""
         self.handle.drop()

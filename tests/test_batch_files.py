@@ -94,10 +94,22 @@ def test_same_rows_are_the_same_file_however_they_were_computed(tmp_path: Path) 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_narrow_columns_are_read(width: int) -> None:
-    column = np.array([-1, 0, 5, 100], WIDTHS[width])
+    most = 2 ** (8 * width - 1) - 1
+    column = np.array([-1 - most, 0, 5, most, 0, 0, 0, 0], WIDTHS[width])[:4]
     head, keep = head_over(4, [column, 9])
-    assert Chunk(head, keep).to_array().tolist() == [[-1, 0, 5, 100], [9, 9, 9, 9]]
-    assert [c if isinstance(c, int) else c.tolist() for c in columns_of(head, keep)] == [[-1, 0, 5, 100], 9]
+    assert Chunk(head, keep).to_array().tolist() == [[-1 - most, 0, 5, most], [9, 9, 9, 9]]
+    found, constant = columns_of(head, keep)
+    assert constant == 9
+    assert not isinstance(found, int) and found.dtype == WIDTHS[width]
+    assert found.tolist() == column.tolist()
+
+
+def test_files_are_as_narrow_as_the_words_allow(tmp_path: Path) -> None:
+    n = 1000
+    columns = np.vstack([np.arange(n), np.arange(n) * 2**20, np.full(n, 7), np.ones(n)]).astype(np.int64)
+    info, path = written(PosixStore(tmp_path), Rows("t", 0, SHAPE, batch_of(columns)))
+    assert info.length < n * (2 + 4) + 1000
+    assert np.array_equal(array_of(open_file(path, info).batch(0)), columns)
 
 
 def test_empty_batch_is_written_and_read(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "tektite"
 # From bottom to top. A name is a module or a folder directly under tektite/; it may import the names in rows before
 # its own, and its companions in its own row. A new module is added here, in the lowest row that serves it.
 LAYERS = (
-    ("errors",),
+    ("errors", "guard"),
     ("types",),
     ("words",),
     ("times",),
@@ -28,7 +28,7 @@ LAYERS = (
     ("plan",),
     ("collection", "aggregates", "matching"),
     ("catalog",),
-    ("inputs", "pending", "views", "engine"),
+    ("inputs", "pending", "views", "adopting", "publishing", "engine"),
     ("sql",),
     ("datalog",),
     ("spark",),

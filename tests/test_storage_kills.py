@@ -39,7 +39,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reas
 def small_constants() -> Iterator[None]:
     """Merges, checkpoints and clean-ups happen within a few epochs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keeper, "_INLINE", 40)
         patch.setattr(keeper, "_CLEAN_EVERY", 3)
         patch.setattr(manifest, "CHECKPOINT_EVERY", 4)
         yield

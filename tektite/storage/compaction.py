@@ -21,6 +21,8 @@ from tektite.trace.batch import Batch
 from tektite.trace.merging import merge_now
 
 FAN = 8
+LOFTY = 64
+"""A level that no batch reaches."""
 
 
 def level(rows: int) -> int:
@@ -35,16 +37,16 @@ def level(rows: int) -> int:
 def due(rows: Sequence[int]) -> tuple[int, int] | None:
     """Which neighbours to merge, as a range of places, given the rows of each batch from the oldest to the newest.
 
-    >>> due([10_000] + 7 * [1]), due([10_000] + 8 * [1]), due(4 * [1] + [500] + 3 * [100])
-    (None, (1, 9), (0, 8))
+    >>> due([10_000] + 7 * [1]), due([10_000] + 9 * [1]), due(4 * [1] + [500] + 3 * [100])
+    (None, (1, 10), (0, 8))
     """
     stop, highest = len(rows), 0
-    for first in reversed(range(len(rows))):
-        height = level(rows[first])
+    for first in reversed(range(-1, len(rows))):
+        height = level(rows[first]) if first >= 0 else LOFTY
         if height > highest:
+            if stop - first > FAN:
+                return first + 1, stop
             stop, highest = first + 1, height
-        if stop - first == FAN:
-            return first, stop
     return None
 
 

@@ -1,4 +1,6 @@
-"""What a manifest says of an input, so that a program that declares it again finds it and one that declares another is told."""
+"""What a manifest says of an input, so that a program that declares it again finds it and one that declares another is told;
+and of a published view, so that others can read it.
+"""
 
 from __future__ import annotations
 
@@ -94,3 +96,32 @@ class InputDescription:
     def __str__(self) -> str:
         key = f", key ({', '.join(self.key)})" if self.key else ""
         return f"{self.schema!r}{key}, {'stream' if self.stream else self.semantics}"
+
+
+@dataclass(frozen=True)
+class ViewDescription:
+    """A published view: its columns, which of them each stored column is, and how many of those decide a row's shard.
+
+    >>> description = ViewDescription(Schema(shop=String, total=Int), (1, 0), 1)
+    >>> ViewDescription.from_json(description.to_json()) == description
+    True
+    """
+
+    schema: Schema
+    order: tuple[int, ...]
+    sharded_by: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for a manifest."""
+        return {
+            "kind": "view",
+            "columns": [[name, str(type)] for name, type in zip(self.schema.names, self.schema.types, strict=True)],
+            "order": list(self.order),
+            "sharded_by": self.sharded_by,
+        }
+
+    @staticmethod
+    def from_json(plain: dict[str, Any]) -> ViewDescription:
+        """The view that `to_json` described."""
+        schema = Schema({name: type_from_text(text) for name, text in plain["columns"]})
+        return ViewDescription(schema, tuple(plain["order"]), plain["sharded_by"])

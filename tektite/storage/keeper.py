@@ -2,8 +2,9 @@
 
 `append` hands over what an epoch changed and returns at once; a thread of the keeper's own writes, syncs and commits it.
 What has piled up meanwhile goes into one version. Promises: epochs become durable in the order in which they were
-appended, each whole or not at all; `durable` never names an epoch that a power cut could still take; large merges and the
-deletion of old files happen beside the epochs.
+appended, each whole or not at all; `durable` never names an epoch that a power cut could still take; files are merged and
+deleted beside the epochs, which never wait for that. The batches that a version adds without removing others hold exactly
+what its epochs changed, at the times of the changes.
 
 A write that fails (a full disk) is tried again until it succeeds; what waits is kept in memory, up to a bound at which
 `admit` refuses more. Losing the storage to another engine is final.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,21 +25,24 @@ import pyarrow as pa
 
 from tektite.dictionary import START, Dictionary, Mark
 from tektite.errors import ConflictError, FaultError, TektiteError
-from tektite.storage.batchfile import FileInfo, Rows, Shape, Texts, write_file
+from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Shape, Texts, write_file
 from tektite.storage.cleaning import outdated
 from tektite.storage.compaction import due, merged
 from tektite.storage.files import Files
-from tektite.storage.manifest import Change, Live, Manifest
+from tektite.storage.manifest import Change, Live, Manifest, State
 from tektite.times import Frontier
 from tektite.trace.batch import Batch
 
-_INLINE = 1 << 16
-"""Rows that are merged on the way to a commit: some milliseconds, less than files too many would cost."""
 _ALONE = 1 << 20
 """Bytes from which on a batch gets a file of its own, so that the file can go when the batch does."""
 _CLEAN_EVERY = 64
+_AFTER_FAILURE = 5.0
+"""Seconds until a merge that failed is tried again."""
 _RETRY = (0.05, 5.0)
 """Seconds to wait after the first failure, and at most: the waiting time doubles."""
+
+
+Rewrite = Callable[[State], tuple[list[Live], list[FileInfo]]]
 
 
 @dataclass
@@ -46,9 +51,20 @@ class Closed:
 
     epoch: int
     rows: list[Rows] = field(default_factory=list)
+    files: list[FileInfo] = field(default_factory=list)
+    """Files that others have written already, durably."""
+    rewrite: Rewrite | None = None
+    """Writes stored sections anew: given the newest version, the sections to replace and the files that replace them."""
+    known: tuple[Mark, Mark] | None = None
+    """The texts that were added to the dictionary between these marks are in `files`."""
     arrangements: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     lows: dict[str, int] = field(default_factory=dict)
     positions: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+
+    @property
+    def alone(self) -> bool:
+        """Whether it has to be a version of its own."""
+        return bool(self.files) or self.rewrite is not None or None in self.arrangements.values()
 
     @property
     def bytes(self) -> int:
@@ -97,6 +113,7 @@ class Keeper:
         self._urgent = False
         self._beside = ThreadPoolExecutor(1, "tektite-storage-merge")
         self._merging: _Merging | None = None
+        self._no_merge_before = 0.0
         self._cleaning: Future[None] | None = None
         self._until_clean = _CLEAN_EVERY
         self.durable = manifest.state.epoch
@@ -174,7 +191,8 @@ class Keeper:
             try:
                 if attempt.change is None:
                     attempt.change = self._write(attempt)
-                self.manifest.commit(attempt.change)
+                if attempt.change.to_json():
+                    self.manifest.commit(attempt.change)
                 self._committed(attempt)
             except OSError as error:
                 with self._changed:
@@ -195,9 +213,10 @@ class Keeper:
 
     def _take(self) -> list[Closed]:
         """The epochs for the next version: all that wait. One that drops an arrangement goes alone, since the name may be
-        taken again behind it.
+        taken again behind it; one that adds whole files too, since what follows it may be merged with them;
+        and one that writes sections anew, since they must not change meanwhile.
         """
-        alone = next((n for n, closed in enumerate(self._queue) if None in closed.arrangements.values()), None)
+        alone = next((n for n, closed in enumerate(self._queue) if closed.alone), None)
         count = len(self._queue) if alone is None else max(alone, 1)
         taken, self._queue = self._queue[:count], self._queue[count:]
         return taken
@@ -227,7 +246,6 @@ class Keeper:
 
     def _write(self, attempt: _Attempt) -> Change:
         """Write the files of an attempt; the change that makes them count."""
-        state = self.manifest.state
         change = Change()
         fresh: dict[tuple[str, int, Shape], list[Batch]] = {}
         for closed in attempt.taken:
@@ -235,26 +253,31 @@ class Keeper:
             change.arrangements |= closed.arrangements
             change.lows |= closed.lows
             change.positions |= closed.positions
+            change.add += closed.files
             for rows in closed.rows:
                 fresh.setdefault((rows.arrangement, rows.shard, rows.shape), []).append(rows.batch)
+            if closed.rewrite is not None:
+                removed, written = closed.rewrite(self.manifest.state)
+                change.remove += removed
+                change.add += written
         merging = self._merging
-        if merging is not None and (self._closing or merging.result.done()):
+        rewritten = any(closed.rewrite is not None for closed in attempt.taken)
+        if merging is not None and not rewritten and (self._closing or merging.result.done()):
             attempt.merging = merging
             self._replace(merging, change)
-        lives = state.batches()
         sections: list[Rows | Texts] = []
         for (arrangement, shard, shape), batches in fresh.items():
-            since = self._since(arrangement, shape, change)
-            batch = merged(batches, shape, since) if len(batches) > 1 else batches[0]
-            older = self._behind_merge(lives.get((arrangement, shard), []))
-            taken, batch = self._merge_small(older, batch, shape, since)
-            change.remove += taken
+            batch = merged(batches, shape, ()) if len(batches) > 1 else batches[0]
             if batch.n:
                 sections.append(Rows(arrangement, shard, shape, batch))
         texts, attempt.mark = self._dictionary.since(self._mark)
+        for known in [closed.known for closed in attempt.taken if closed.known is not None]:
+            first, second = (max(mark.texts - self._mark.texts, 0) for mark in known)
+            texts = pa.chunked_array([*texts.slice(0, first).chunks, *texts.slice(second).chunks], texts.type)
         if len(texts):
-            sections.append(self._more_texts(texts, change))
-        change.add += self._write_sections(sections, state.epoch if change.epoch is None else change.epoch)
+            sections.append(Texts(texts))
+        epoch = self.manifest.state.epoch if change.epoch is None else change.epoch
+        change.add += self._write_sections(sections, epoch)
         return change
 
     def _write_sections(self, sections: list[Rows | Texts], epoch: int) -> list[FileInfo]:
@@ -264,67 +287,30 @@ class Keeper:
         groups = [[section] for section in large] + ([small] if small else [])
         return [write_file(self.store, epoch, "epoch", place, group) for place, group in enumerate(groups)]
 
-    def _since(self, arrangement: str, shape: Shape, change: Change) -> Frontier:
-        """The last epoch that will be durable: nobody who starts from the files asks for earlier ones."""
-        low = change.lows.get(arrangement, self.manifest.state.lows.get(arrangement, 0))
-        return ((max(low - 1, 0),),) if shape[1] == 1 else ()
-
-    def _behind_merge(self, lives: list[Live]) -> list[Live]:
-        """The live sections that are newer than those being merged."""
-        busy = self._merging.inputs if self._merging is not None else []
-        last = max((place for place, live in enumerate(lives) if live in busy), default=-1)
-        return lives[last + 1 :]
-
-    def _merge_small(self, older: list[Live], batch: Batch, shape: Shape, since: Frontier) -> tuple[list[Live], Batch]:
-        """Merge a new batch with the stored ones that it is due to be merged with, if they are small."""
-        taken: list[Live] = []
-        while True:
-            sizes = [live.section.rows for live in older] + [batch.n]
-            run = due(sizes)
-            if run is None or run[1] < len(sizes) or sum(sizes[run[0] :]) > _INLINE:
-                return taken, batch
-            inputs, older = older[run[0] :], older[: run[0]]
-            state = self.manifest.state
-            batch = merged([*(self.files.batch(state, live) for live in inputs), batch], shape, since)
-            taken += inputs
-
-    def _more_texts(self, texts: pa.ChunkedArray[Any], change: Change) -> Texts:
-        """New texts, together with stored ones that they are due to be merged with, if those are small."""
-        older = self._behind_merge(self.manifest.state.texts())
-        sizes = [live.section.rows for live in older] + [len(texts)]
-        run = due(sizes)
-        if run is not None and run[1] == len(sizes):
-            inputs = older[run[0] :]
-            if sum(live.section.bytes for live in inputs) <= _ALONE:
-                change.remove += inputs
-                return Texts.joined([*map(self._stored_texts, inputs), *texts.cast(pa.large_string()).chunks])
-        return Texts(texts)
-
-    def _stored_texts(self, live: Live) -> pa.Array[Any]:
-        return self.files.open(self.manifest.state.files[live.file]).texts(live.index)
-
     # ------------------------------------------------------------------ beside the epochs
 
     def _replace(self, merging: _Merging, change: Change) -> None:
         """Let the result of a merge take the place of its inputs, if they are all there still."""
         try:
             info = merging.result.result()
-        except OSError:
-            return  # the disk is full, say: the merge is tried again later
+        except OSError:  # the disk is full, say
+            self._no_merge_before = time.monotonic() + _AFTER_FAILURE
+            return
         dropped = {name for name, described in change.arrangements.items() if described is None}
         there = set(self.manifest.state.sections(merging.inputs[0].section.kind))
         if there.issuperset(merging.inputs) and merging.inputs[0].section.arrangement not in dropped:
             change.add.append(info)
             change.remove += merging.inputs
         else:
-            self.store.delete([f"batches/{info.name}"])
+            with suppress(OSError):
+                self.store.delete([f"{FOLDER}/{info.name}"])
 
     def _work_beside(self) -> None:
         """Start a merge that is due, if none is under way, and now and then a clean-up."""
         if self._closing or sys.is_finalizing() or not threading.main_thread().is_alive():
             return  # no thread can be started any longer
-        if self._merging is None:
-            inputs = self._largest_due()
+        if self._merging is None and time.monotonic() >= self._no_merge_before:
+            inputs = self._smallest_due()
             if inputs:
                 self._merging = _Merging(inputs, self._beside.submit(self._merge, inputs))
                 self._merging.result.add_done_callback(lambda _: self._notify())
@@ -333,7 +319,7 @@ class Keeper:
             self._until_clean = _CLEAN_EVERY
             self._cleaning = self._beside.submit(self._clean)
 
-    def _largest_due(self) -> list[Live]:
+    def _smallest_due(self) -> list[Live]:
         """The live sections that are to be merged next; of several choices the smallest."""
         state = self.manifest.state
         choices = []
@@ -349,9 +335,11 @@ class Keeper:
         state, first = self.manifest.state, inputs[0].section
         section: Rows | Texts
         if first.kind == "texts":
-            section = Texts.joined(self._stored_texts(live) for live in inputs)
+            section = Texts.joined(self.files.open(state.files[live.file]).texts(live.index) for live in inputs)
         else:
-            since = self._since(first.arrangement, first.shape, Change())
+            # The last durable epoch: nobody who starts from the files asks for earlier ones.
+            low = max(state.lows.get(first.arrangement, 0) - 1, 0)
+            since: Frontier = ((low,),) if first.shape[1] == 1 else ()
             batch = merged([self.files.batch(state, live) for live in inputs], first.shape, since)
             section = Rows(first.arrangement, first.shard, first.shape, batch)
         return write_file(self.store, state.epoch, "merge", first.shard, [section])

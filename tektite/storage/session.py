@@ -20,6 +20,7 @@ from tektite.storage.keeper import Closed, Keeper
 from tektite.storage.manifest import Change, Manifest, State
 from tektite.storage.options import Storage
 from tektite.storage.partition import repartition
+from tektite.storage.widening import gains_columns
 from tektite.trace.batch import Batch
 
 Position = Mapping[str, Any]
@@ -71,15 +72,17 @@ class Session:
         owner = {"process": os.getpid(), "host": socket.gethostname(), "since": time.time()}
         manifest.commit(Change(owner=owner, shards=shards))
 
-    def claim(self, name: str, declared: InputDescription) -> None:
-        """A program declares an input that was found: it has to be the same."""
+    def claim(self, name: str, declared: InputDescription) -> bool:
+        """A program declares an input that was found: it has to be the same, or to gain columns. Whether it does."""
         stored = self.unclaimed[name]
-        if not stored.same_as(declared):
+        gains = gains_columns(stored, declared)
+        if not gains and not stored.same_as(declared):
             raise ConflictError(
                 f"input {name!r} is stored in {self.url} as {stored}, but declared as {declared}: declare it as it is "
                 "stored, drop it first, or choose another storage path"
             )
         del self.unclaimed[name]
+        return gains
 
     def append(self, closed: Closed) -> None:
         """Have a change become durable."""

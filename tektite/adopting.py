@@ -1,0 +1,81 @@
+"""What an engine takes over as it lies in its storage: files that other processes wrote, and inputs that gain columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tektite.errors import IncorrectError
+from tektite.inputs import Adopted, Input
+from tektite.storage.batchfile import FileInfo
+from tektite.storage.description import InputDescription
+from tektite.storage.keeper import Closed
+from tektite.storage.session import Position, Session
+from tektite.storage.widening import rewriting, widened
+from tektite.trace.chunk import Chunk
+
+if TYPE_CHECKING:
+    from tektite.engine import Engine
+
+
+def adopt(
+    engine: Engine, source: Input, files: Sequence[FileInfo], epoch: int, positions: Mapping[str, Position | None]
+) -> None:
+    """Close an epoch of every input that adds to `source` what others have written into files of the storage.
+
+    The files' batches have the time `epoch` and cover all epochs from the source's open one to it. Either everything
+    counts, positions included, or nothing does.
+    """
+    session = engine.session
+    if session is None:
+        raise IncorrectError("files are adopted from a storage, and this engine has none: Engine(storage=path)")
+    with engine.lock:
+        engine.sync()
+        low = source.low
+        before = engine.dictionary.mark()
+        batches: list[Chunk | None] = [None] * engine.workers
+        more: list[tuple[int, Chunk]] = []
+        for info in files:
+            opened = session.keeper.files.open(info)
+            for place, section in enumerate(info.sections):
+                if section.kind == "texts":
+                    engine.dictionary.add(opened.texts(place))
+                else:
+                    batch = opened.batch(place)
+                    chunk = Chunk(batch.head, batch.keep)
+                    if batches[section.shard] is None:
+                        batches[section.shard] = chunk
+                    else:
+                        more.append((section.shard, chunk))
+                    low = section.lower[0][0]
+        going = engine.open_inputs()
+        target = max([engine.epoch, *(i.low for i in going)]) + 1
+        fits = (low, epoch) == (source.low, target - 1)  # others may have closed epochs meanwhile
+        known = (before, engine.dictionary.mark()) if fits else None
+        source.adopt(Adopted(batches, more, list(files) if fits else [], low, epoch))
+        try:
+            engine.close_epochs(dict.fromkeys(going, target), positions=positions, known=known)
+        except BaseException:
+            source.rollback()
+            raise
+
+
+def widen(engine: Engine, session: Session, stored: Input, declared: InputDescription) -> Input:
+    """The input with more columns in place of the one that was found: rows that are there have NULL in them."""
+    engine.forget(stored, "input")
+    before = stored.describe()
+    keys = [declared.schema.index(name) for name in declared.key]
+    made = engine.input_type(
+        engine, stored.name, declared.schema, keys, declared.semantics, declared.stream, declared.checked, stored.low
+    )
+    made.closed = stored.closed
+    width, more = len(before.schema), len(declared.schema) - len(before.schema)
+    for shard in range(engine.workers):
+        batches = [widened(batch, width, more) for batch in stored.trace.version(shard).batches]
+        made.trace.restore(shard, batches, ((stored.low,),))
+    stored.release()
+    engine.add_input(made)
+    keeper = session.keeper
+    rewrite = rewriting(keeper.store, keeper.files, made.name, before, declared)
+    session.append(Closed(engine.epoch, rewrite=rewrite, arrangements={made.name: made.describe().to_json()}))
+    return made

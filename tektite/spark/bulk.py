@@ -1,0 +1,278 @@
+"""Bulk: history encoded, partitioned, sorted and written as batch files by Spark's tasks; no row of it passes the driver.
+
+One job with one shuffle. A task of the first stage encodes rows and addresses them to their shards, new texts to the shard
+that their ids fall to; behind its last row it tells every shard how many it sent. A task of the second stage is one shard: it
+checks that it got what was sent, sorts, and writes one file, whose name follows from its content, so that a task that runs
+twice leaves one file. The driver gets exactly one report from each task and makes the files count, or none of them.
+
+Inserts into a bag that would give a shard more than twice its share, because one key has most of them, go to as many tasks again,
+in turn, which sort and write what they get as further batches of that shard: no task has to do most of the work.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from tektite.dataflow.arrange import consolidate
+from tektite.dictionary import START, Dictionary, text_ids
+from tektite.errors import FaultError, IncorrectError, TektiteError
+from tektite.kernels.route import route
+from tektite.kernels.rows import input_rows
+from tektite.spark.encoded import check_order
+from tektite.spark.feed import Feed, pack_texts, unpack_texts
+from tektite.storage.batchfile import FileInfo, Rows, Texts, write_file
+from tektite.storage.store import Store
+from tektite.trace.batch import Batch
+from tektite.trace.chunk import Chunk
+from tektite.words import NULL, Words
+
+FREIGHT: Final = "dest int, source int, number int, shard int, rows long, words binary, texts binary, sent long, latest long, error string"
+REPORT: Final = "dest int, rows long, latest long, file string, error string"
+_FREIGHT_TYPES: Final = [pa.int32()] * 4 + [pa.int64()] + [pa.binary()] * 2 + [pa.int64()] * 2 + [pa.string()]
+_REPORT_TYPES: Final = [pa.int32(), pa.int64(), pa.int64(), pa.string(), pa.string()]
+
+ROWS_AT_ONCE = 1 << 18
+"""Rows that are addressed together: enough that what goes to one shard is worth a row of the shuffle."""
+
+Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where rows go: the arrangement, its order of columns and sharding, the epoch
+    that they count at, and the first one that it has not closed."""
+
+    store: Store
+    arrangement: str
+    columns: tuple[int, ...]
+    sharded_by: int
+    shards: int
+    low: int
+    epoch: int
+    fair: int = 1 << 16
+    """Rows that a sender sends to a shard before it asks whether that is more than its share."""
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks receive rows: one for each shard, and as many for what is too much for one."""
+        return self.shards if self.shards == 1 else 2 * self.shards
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a bulk load has written: files that no manifest names yet, in the order of tasks."""
+
+    files: tuple[FileInfo, ...]
+    rows: int
+    latest: int
+    epoch: int
+
+
+def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
+    """Run the job. A row that is wrong is an error, and nothing counts."""
+    sent = frame.mapInArrow(sender(feed, target), FREIGHT)
+    reports = sent.repartitionById(target.tasks, "dest").mapInArrow(receiver(feed, target), REPORT).collect()
+    for report in reports:
+        if report.error is not None:
+            raise IncorrectError(f"input {feed.name!r}: {report.error}")
+    tasks = sorted(report.dest for report in reports)
+    if reports and tasks != list(range(target.tasks)):
+        raise FaultError(f"input {feed.name!r}: tasks {tasks} reported, instead of each of {target.tasks} once")
+    infos = [FileInfo.from_json(json.loads(r.file)) for r in sorted(reports, key=lambda r: r.dest) if r.file]
+    latest = max((r.latest for r in reports), default=NULL)
+    return Loaded(tuple(infos), sum(r.rows for r in reports), latest, target.epoch)
+
+
+def sender(feed: Feed, target: Target) -> Task:
+    """The task of the first stage."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        source = context.partitionId() if context is not None else 0
+        dictionary, mark = Dictionary(), START
+        sent = [0] * target.tasks
+        spread = feed.only_adds and target.tasks > target.shards
+        number, latest = 0, NULL
+        waiting: list[Words] = []
+
+        def address() -> Iterator[pa.RecordBatch]:
+            nonlocal number, mark
+            words = np.concatenate(waiting, axis=1)
+            waiting.clear()
+            texts, mark = dictionary.since(mark)
+            pieces, packed = by_shard(words, target), texts_by_shard(texts, target.shards)
+            total = sum(sent) + words.shape[1]
+            for shard, (piece, some) in enumerate(zip(pieces, packed, strict=True)):
+                room = max(target.fair, 2 * total // target.shards) - sent[shard] if spread else piece.shape[1]
+                here = min(max(room, 0), piece.shape[1])
+                shares = [(shard, piece[:, :here])]
+                if here < piece.shape[1]:
+                    shares += spread_out(piece[:, here:], target, source + number)
+                for dest, share in shares:
+                    if share.shape[1] or some:
+                        sent[dest] += share.shape[1]
+                        yield freight(dest, source, number, shard, share.shape[1], share.tobytes(), some)
+                        some = b""
+            number += 1
+
+        try:
+            for batch in batches:
+                words, last = feed.encode(batch, dictionary)
+                latest = max(latest, last)
+                waiting.append(words)
+                if sum(words.shape[1] for words in waiting) >= ROWS_AT_ONCE:
+                    yield from address()
+            if waiting:
+                yield from address()
+        except TektiteError as error:
+            yield freight(0, source, number, error=f"{error} (partition {source})")
+        for dest in range(target.tasks):
+            yield freight(dest, source, number, sent=sent[dest], latest=latest)
+
+    return run
+
+
+def by_shard(words: Words, target: Target) -> list[Words]:
+    """Encoded rows (columns, diff, perhaps order) by the shard they belong to, their columns in the order of the trace."""
+    width = len(target.columns)
+    ordered = np.ascontiguousarray(np.vstack([words[list(target.columns)], words[width:]]))
+    if target.shards == 1 or not ordered.shape[1]:
+        return [ordered] + [ordered[:, :0]] * (target.shards - 1)
+    chunk = Chunk.of_array(ordered)
+    buf, head, offsets = route(chunk.at, np.arange(target.sharded_by), target.shards)
+    routed = Chunk(head, (ordered, buf))
+    bounds = offsets.tolist()
+    return [routed.slice(bounds[shard], bounds[shard + 1]).to_array() for shard in range(target.shards)]
+
+
+def spread_out(words: Words, target: Target, turn: int) -> list[tuple[int, Words]]:
+    """Rows that are too many for their shard's task, in parts for the tasks that help out."""
+    parts = np.array_split(words, target.shards, axis=1)
+    helpers = range(target.shards, target.tasks)
+    return [(helpers[(turn + place) % len(helpers)], part) for place, part in enumerate(parts) if part.shape[1]]
+
+
+def texts_by_shard(texts: pa.ChunkedArray[Any], shards: int) -> list[bytes]:
+    """Texts, packed, by the shard that their ids fall to: the same text always meets itself."""
+    if shards == 1 or not len(texts):
+        return [pack_texts(texts)] + [b""] * (shards - 1)
+    owner = text_ids(texts) % shards
+    return [pack_texts(texts.filter(pa.array(owner == shard))) for shard in range(shards)]
+
+
+def receiver(feed: Feed, target: Target) -> Task:
+    """The task of the second stage."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        dest = context.partitionId() if context is not None else 0
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        if not rows:
+            return
+        try:
+            yield receive(feed, target, dest, rows)
+        except TektiteError as error:
+            yield report(dest, 0, NULL, None, str(error))
+
+    return run
+
+
+def receive(feed: Feed, target: Target, dest: int, freights: list[dict[str, Any]]) -> pa.RecordBatch:
+    """Everything that was sent to a task becomes a file; the task's report."""
+    freights.sort(key=lambda row: (row["source"], row["number"], row["sent"] is not None, row["shard"]))
+    failed = next((row["error"] for row in freights if row["error"] is not None), None)
+    if failed is not None:
+        return report(dest, 0, NULL, None, failed)
+    promised = sum(row["sent"] for row in freights if row["sent"] is not None)
+    parts = [row for row in freights if row["sent"] is None]
+    found = sum(row["rows"] for row in parts)
+    if found != promised:
+        raise FaultError(f"task {dest} got {found} rows of {promised} that were sent")
+    latest = max((row["latest"] for row in freights if row["latest"] is not None), default=NULL)
+    dictionary = Dictionary()
+    for row in parts:
+        if row["texts"]:
+            dictionary.add(unpack_texts(row.pop("texts")))
+    width = len(target.columns)
+    height = width + 1 + (feed.order is not None)
+    frontiers = ((target.low,),), ((target.epoch + 1,),), ((target.low,),)
+    sections: list[Rows | Texts] = []
+    for shard in sorted({row["shard"] for row in parts}):
+        words = np.concatenate(
+            [
+                np.frombuffer(row.pop("words"), np.int64).reshape(height, row["rows"])
+                for row in parts
+                if row["shard"] == shard
+            ],
+            axis=1,
+        )
+        rows = sorted_rows(feed, target, words, dictionary)
+        if rows.n:
+            batch = Batch(rows.head, rows.keep, *frontiers)
+            sections.append(Rows(target.arrangement, shard, (width, 1, 1), batch))
+    texts = dictionary.since()[0]
+    if len(texts):
+        sections.append(Texts(texts))
+    info = write_file(target.store, target.epoch, "load", dest, sections) if sections else None
+    return report(dest, found, latest, None if info is None else json.dumps(info.to_json()), None)
+
+
+def sorted_rows(feed: Feed, target: Target, words: Words, dictionary: Dictionary) -> Chunk:
+    """The rows of a shard as a batch: of a bag all of them, of others the last one of each key."""
+    width = len(target.columns)
+    if feed.semantics != "bag":
+        words = last_of_each(feed, target, words, dictionary)
+    rows = np.ascontiguousarray(words[: width + 1])
+    chunk = Chunk(input_rows(rows, np.arange(width), target.epoch, 1), rows)
+    return consolidate([chunk], (width, 1, 1), target.epoch)
+
+
+def last_of_each(feed: Feed, target: Target, words: Words, dictionary: Dictionary) -> Words:
+    """Of rows that share a key the last one; none if it removes the key. The key's columns come first."""
+    width = len(target.columns)
+    in_schema_order = np.empty_like(words)
+    in_schema_order[list(target.columns)] = words[:width]
+    in_schema_order[width:] = words[width:]
+    check_order(feed, in_schema_order, dictionary)
+    keys = len(feed.keys) if feed.semantics == "upsert" else width
+    when = words[width + 1] if feed.order is not None else np.arange(words.shape[1])
+    order = np.lexsort([when, *words[:keys][::-1]])
+    ordered = words[:, order]
+    last = np.ones(len(order), bool)
+    last[:-1] = (ordered[:keys, 1:] != ordered[:keys, :-1]).any(axis=0)
+    return np.ascontiguousarray(ordered[:, last & (ordered[width] > 0)])
+
+
+def freight(
+    dest: int,
+    source: int,
+    number: int,
+    shard: int = -1,
+    rows: int = 0,
+    words: bytes | None = None,
+    texts: bytes | None = None,
+    sent: int | None = None,
+    latest: int | None = None,
+    error: str | None = None,
+) -> pa.RecordBatch:
+    """One row of the shuffle: rows and texts for a shard, or what a sender has to say at its end."""
+    values = (dest, source, number, shard, rows, words, texts, sent, latest, error)
+    return _row(values, FREIGHT, _FREIGHT_TYPES)
+
+
+def report(dest: int, rows: int, latest: int, file: str | None, error: str | None) -> pa.RecordBatch:
+    """What a task tells the driver."""
+    return _row((dest, rows, latest, file, error), REPORT, _REPORT_TYPES)
+
+
+def _row(values: tuple[Any, ...], schema: str, types: list[Any]) -> pa.RecordBatch:
+    names = [column.split()[0] for column in schema.split(",")]
+    return pa.record_batch([pa.array([value], type) for value, type in zip(values, types, strict=True)], names)

@@ -1,0 +1,50 @@
+"""What `tektite run` does: reads a pipeline, runs it, and says on standard error how it gets on."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tektite.errors import TektiteError
+from tektite.spark.pipeline import read_pipeline
+from tektite.spark.run import Metrics, run, stopped_by_signals
+
+
+def say(text: str) -> None:
+    """A line for people."""
+    print(f"tektite: {text}", file=sys.stderr, flush=True)
+
+
+def run_file(path: Path, make_engine: Callable[..., Any], metrics: Path | None, check: bool) -> int:
+    """Run the pipeline in a file; the process's exit code."""
+    stop = threading.Event()
+    try:
+        pipeline = read_pipeline(path)
+        if check:
+            say(f"pipeline {pipeline.name}: {len(pipeline.inputs)} inputs, {len(pipeline.views)} views: sound")
+            return 0
+        with stopped_by_signals(stop, say):
+            found = run(pipeline, make_engine, say, stop)
+    except TektiteError as error:
+        say(f"error: {error}")
+        return 1
+    for line in lines(found):
+        say(line)
+    if metrics is not None:
+        metrics.write_text(json.dumps(found.to_json(), indent=2) + "\n")
+    return 0
+
+
+def lines(metrics: Metrics) -> list[str]:
+    """Metrics as people read them."""
+    loaded, followed = sum(metrics.loaded.values()), sum(metrics.followed.values())
+    return [
+        f"pipeline {metrics.name} {'stopped' if metrics.stopped else 'done'} after {metrics.seconds:.1f} s: "
+        f"{loaded} rows loaded in {metrics.load_seconds:.1f} s, {followed} rows followed, "
+        f"{metrics.epochs} epochs, {metrics.durable} of them durable, {metrics.bytes / 2**20:.1f} MiB of indexes",
+        *(f"view {name}: {updates} updates held" for name, updates in metrics.updates.items()),
+    ]

@@ -1,0 +1,79 @@
+"""Encoded rows brought to the driver: for engines whose shards live there, and for small micro-batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from pyspark.sql import DataFrame
+
+from tektite.dictionary import Dictionary
+from tektite.errors import IncorrectError
+from tektite.spark.feed import PARCEL, Feed, encoder, unpack_texts
+from tektite.words import NULL, Words
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Rows in the order in which they count: words, what each row does, and the last position among them."""
+
+    words: Words
+    diffs: Words
+    latest: int
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return int(self.words.shape[1])
+
+
+def collect(feed: Feed, frame: DataFrame, dictionary: Dictionary, at_once: bool = False) -> Encoded:
+    """Have Spark's tasks encode a DataFrame, and bring the words here; their texts go to the dictionary.
+
+    `at_once` is one job, for what is known to be small; otherwise each partition is brought by a job of its own, so that
+    Spark's driver never holds more than two of them.
+    """
+    width = len(feed.schema.names) + 1 + (feed.order is not None)
+    parts: list[tuple[int, int, Words]] = []
+    latest = NULL
+    parcels = frame.mapInArrow(encoder(feed), PARCEL)
+    for row in parcels.collect() if at_once else parcels.toLocalIterator(prefetchPartitions=True):
+        if row.error is not None:
+            raise IncorrectError(f"input {feed.name!r}: {row.error} (partition {row.part}, batch {row.number})")
+        if row.texts:
+            dictionary.add(unpack_texts(row.texts))
+        parts.append((row.part, row.number, np.frombuffer(row.words, np.int64).reshape(width, row.rows)))
+        latest = max(latest, row.latest)
+    parts.sort(key=lambda part: part[:2])
+    whole = np.concatenate([np.empty((width, 0), np.int64), *(part for _, _, part in parts)], axis=1)
+    columns = len(feed.schema.names)
+    if feed.order is not None:
+        whole = whole[:, np.argsort(whole[columns + 1], kind="stable")]
+    if feed.semantics != "bag":
+        check_order(feed, whole, dictionary)
+    return Encoded(np.ascontiguousarray(whole[:columns]), np.ascontiguousarray(whole[columns]), latest)
+
+
+def check_order(feed: Feed, whole: Words, dictionary: Dictionary) -> None:
+    """Refuse rows that share a key but say different things, if nothing says which of them comes last."""
+    width = len(feed.schema.names)
+    keys = list(feed.keys or range(width))
+    compared = [*(whole[key] for key in keys), *whole[width + 1 :]]
+    order = np.lexsort(compared)
+    first, second = order[:-1], order[1:]
+    clash = np.ones(len(first), bool)
+    for column in compared:
+        clash &= column[first] == column[second]
+    differ = np.zeros(len(first), bool)
+    for other in (c for c in range(width + 1) if c not in keys):
+        differ |= whole[other][first] != whole[other][second]
+    clash &= differ
+    if clash.any():
+        at = first[int(np.argmax(clash))]
+        names = [feed.schema.names[key] for key in keys]
+        row = feed.schema.select(*names).decode_rows(np.ascontiguousarray(whole[keys][:, [at]]), dictionary)[0]
+        what = "several rows" if feed.order is None else f"several rows with one value of {feed.order!r}"
+        raise IncorrectError(
+            f"input {feed.name!r}: found {what} for {', '.join(names)} = {', '.join(map(repr, row))} that say different "
+            "things, and nothing says which comes last: name a column that does, order='...'"
+        )

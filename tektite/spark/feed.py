@@ -1,0 +1,242 @@
+"""Feed: how the rows of a DataFrame become updates of an input, and the tasks that encode them.
+
+`check` promises that a DataFrame whose columns do not fit is refused before any of its rows is read. `encode` runs in
+Spark's tasks and gives the words that `Schema.encode` gives in the driver; what is wrong with a value comes back as a
+row with an error, so that a job does not retry what will fail again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from tektite import columns, words
+from tektite.dictionary import START, Dictionary
+from tektite.errors import IncorrectError, TektiteError
+from tektite.schema import Schema
+from tektite.types import Int
+from tektite.words import NULL, Words
+
+PUT, REMOVE, REPLACE, FORGET = 1, -1, 2, -2
+"""What an operation does: add a row, take one away, put a row in place of the one with its key, drop the key's old row."""
+
+OPERATIONS: Final = {
+    **dict.fromkeys(("insert", "i", "+i", "create", "c", "read", "r", "append", "update_postimage", "+u"), PUT),
+    **dict.fromkeys(("delete", "d", "-d", "remove"), REMOVE),
+    **dict.fromkeys(("update", "u", "upsert", "replace"), REPLACE),
+    **dict.fromkeys(("update_preimage", "-u"), FORGET),
+}
+"""The names that change feeds give to operations, in small letters: Delta's, Debezium's and Flink's among them."""
+
+PARCEL: Final = "part int, number int, rows long, latest long, words binary, texts binary, error string"
+"""What an encoding task gives for each of its batches: few rows, each with many encoded ones."""
+
+MOST_DIFF: Final = 2**48
+
+
+@dataclass(frozen=True)
+class Feed:
+    """The columns of an input and those beside them that say what to do with a row.
+
+    The words of an encoded row are those of the input's columns, the diff, and the order if there is one.
+    """
+
+    name: str
+    schema: Schema
+    semantics: str = "bag"
+    keys: tuple[int, ...] = ()
+    diff: str | None = None
+    operation: str | None = None
+    order: str | None = None
+    position: str | None = None
+    after: int | None = None
+    upto: int | None = None
+    ignore_extra: bool = False
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether rows count one by one, whatever others say."""
+        return self.semantics == "bag" and self.diff is None and self.operation is None
+
+    def check(self, frame: DataFrame) -> None:
+        """Refuse a DataFrame whose columns do not fit, by the rules by which its values will be encoded."""
+        if self.diff is not None and self.operation is not None:
+            raise IncorrectError(f"input {self.name!r}: rows have a diff or an operation, not both")
+        if self.diff is not None and self.semantics != "bag":
+            raise IncorrectError(
+                f"input {self.name!r} has {self.semantics} semantics: diffs are for bag inputs; use an operation column"
+            )
+        try:
+            arrow = to_arrow_schema(frame.schema, timezone="UTC")
+        except Exception as error:
+            raise IncorrectError(f"input {self.name!r}: a column has a type that no value here has: {error}") from None
+        try:
+            empty = arrow.empty_table()
+            self._split(empty)
+            self._rows(empty, Dictionary())
+        except TektiteError as error:
+            raise IncorrectError(f"input {self.name!r}: {error}") from None
+
+    def encode(self, batch: Any, dictionary: Dictionary) -> tuple[Words, int]:
+        """The words of a batch's rows (columns, diff, order), and the last position among them."""
+        encoded, latest = self._rows(batch, dictionary)
+        if self.semantics == "upsert":
+            for key in self.keys:
+                null = encoded[key] == NULL
+                if null.any():
+                    raise IncorrectError(
+                        f"key column {self.schema.names[key]!r} holds a NULL in row {int(np.argmax(null))} of a batch"
+                    )
+        return encoded, latest
+
+    def _rows(self, batch: Any, dictionary: Dictionary) -> tuple[Words, int]:
+        table = self._split(batch)
+        positions = self._integers(table, self.position, "position")
+        diffs = self._diffs(table)
+        order = self._integers(table, self.order, "order")
+        keep = diffs != 0
+        if positions is not None:
+            if self.after is not None:
+                keep &= positions > self.after
+            if self.upto is not None:
+                keep &= positions <= self.upto
+        data = table.select(list(self.schema.names))
+        if not keep.all():
+            data = data.filter(pa.array(keep))
+        encoded = self.schema.encode(data, dictionary)
+        beside = [diffs[keep]] + ([] if order is None else [order[keep]])
+        latest = NULL if positions is None or not keep.any() else int(positions[keep].max())
+        return np.ascontiguousarray(np.vstack([encoded, *beside])), latest
+
+    def _split(self, table: Any) -> Any:
+        """The table, if it has the columns that it should have."""
+        found = table.schema.names
+        beside = {name: what for name, what in self._beside().items() if name not in self.schema.names}
+        for name in (*self.schema.names, *beside):
+            if name not in found:
+                what = f"the {beside[name]} column" if name in beside else "column"
+                raise IncorrectError(f"missing {what} {name!r}: {columns.hint(name, found)}")
+        repeated = sorted({name for name in found if found.count(name) > 1})
+        if repeated:
+            raise IncorrectError(f"found column {repeated[0]!r} twice: rename one of them")
+        extra = [name for name in found if name not in self.schema.names and name not in beside]
+        if extra and not self.ignore_extra:
+            raise IncorrectError(
+                f"unknown column {extra[0]!r}: the input's columns are {', '.join(self.schema.names)}; drop it, declare "
+                "it as a column of the input, or say extra='ignore'"
+            )
+        return table
+
+    def _beside(self) -> dict[str, str]:
+        named = {"diff": self.diff, "operation": self.operation, "order": self.order, "position": self.position}
+        return {name: what for what, name in named.items() if name is not None}
+
+    def _integers(self, table: Any, name: str | None, what: str) -> Words | None:
+        """A column that orders rows, as words that compare as its values do."""
+        if name is None:
+            return None
+        values = table.column(table.schema.names.index(name))
+        type = words.type_from_arrow(values.type)
+        if type.kind not in ("int", "date", "timestamp", "decimal"):
+            raise IncorrectError(f"{what} column {name!r}: expected whole numbers or moments, found {values.type}")
+        found = words.encode(values, type, name)
+        if values.null_count:
+            raise IncorrectError(f"{what} column {name!r} holds a NULL: every row needs one")
+        return found
+
+    def _diffs(self, table: Any) -> Words:
+        """What each row changes its multiplicity by; 0 where it is to be left out."""
+        if self.diff is not None:
+            values = table.column(table.schema.names.index(self.diff))
+            if values.null_count:
+                raise IncorrectError(f"diff column {self.diff!r} holds a NULL: every row needs one")
+            found = words.encode(values, Int, self.diff)
+            if len(found) and max(int(found.max()), -int(found.min())) > MOST_DIFF:
+                raise IncorrectError(
+                    f"diff column {self.diff!r}: a diff is at most {MOST_DIFF}, so that sums of them fit"
+                )
+            return found
+        if self.operation is None:
+            return np.ones(table.num_rows, np.int64)
+        values = table.column(table.schema.names.index(self.operation))
+        words.check_texts(values, self.operation)
+        plain = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        coded = plain.dictionary_encode()
+        if plain.null_count:
+            raise IncorrectError(f"operation column {self.operation!r} holds a NULL: every row needs one")
+        meaning = np.array([self._meaning(str(text)) for text in coded.dictionary.to_pylist()], np.int64)
+        return meaning[coded.indices.to_numpy()] if len(meaning) else np.empty(0, np.int64)
+
+    def _meaning(self, text: str) -> int:
+        meant = OPERATIONS.get(text.lower())
+        if meant is None:
+            raise IncorrectError(
+                f"operation column {self.operation!r}: found {text!r}; an operation is insert, update, delete, "
+                "update_preimage or update_postimage (or c, r, u, d; I, U, D; +I, -U, +U, -D)"
+            )
+        if meant == REPLACE and self.semantics != "upsert":
+            raise IncorrectError(
+                f"operation column {self.operation!r}: found {text!r}, but the input has {self.semantics} semantics: an "
+                "update without its old row needs an upsert input, which has a key"
+            )
+        if meant == FORGET:
+            return 0 if self.semantics == "upsert" else -1  # the new row that comes with it replaces it
+        return 1 if meant > 0 else -1
+
+
+def encoder(feed: Feed) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The task that turns batches of rows into parcels of words, for `DataFrame.mapInArrow`."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        part = context.partitionId() if context is not None else 0
+        dictionary, mark = Dictionary(), START
+        for number, batch in enumerate(batches):
+            try:
+                encoded, latest = feed.encode(batch, dictionary)
+            except TektiteError as error:
+                yield parcel(part, number, 0, NULL, b"", b"", str(error))
+                return
+            texts, mark = dictionary.since(mark)
+            yield parcel(part, number, encoded.shape[1], latest, encoded.tobytes(), pack_texts(texts), None)
+
+    return run
+
+
+def parcel(part: int, number: int, rows: int, latest: int, data: bytes, texts: bytes, error: str | None) -> Any:
+    """One row of the schema PARCEL."""
+    return pa.record_batch(
+        [
+            pa.array([part], pa.int32()), pa.array([number], pa.int32()), pa.array([rows], pa.int64()),
+            pa.array([latest], pa.int64()), pa.array([data], pa.binary()), pa.array([texts], pa.binary()),
+            pa.array([error], pa.string()),
+        ],
+        ["part", "number", "rows", "latest", "words", "texts", "error"],
+    )  # fmt: skip
+
+
+def pack_texts(texts: pa.ChunkedArray[Any]) -> bytes:
+    """Texts as bytes that travel."""
+    if not len(texts):
+        return b""
+    sink = pa.BufferOutputStream()
+    table = pa.Table.from_arrays([texts], ["text"])
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def unpack_texts(data: bytes) -> pa.ChunkedArray[Any]:
+    """What `pack_texts` packed."""
+    if not data:
+        return pa.chunked_array([], pa.string())
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all().column("text")

@@ -1,0 +1,242 @@
+"""Follow: each micro-batch of a stream becomes an epoch of an input, exactly once.
+
+Spark gives a micro-batch the same rows whenever it runs it again, and counts them in the stream's checkpoint. The
+number of the last one that counts is kept, and stored, together with its rows; one that Spark runs again because it did not
+learn that it had succeeded is left out. That works only while checkpoint and engine belong together, which is checked before
+the stream starts.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
+from tektite.spark import checkpoint as checkpoints
+from tektite.spark.encoded import collect
+from tektite.spark.feed import Feed
+from tektite.spark.load import apply, feed_of
+from tektite.spark.positions import Record, advance, recorded
+from tektite.spark.session import described
+from tektite.storage.store import PosixStore
+
+if TYPE_CHECKING:
+    from tektite.inputs import Input
+
+_FOLLOWED: WeakKeyDictionary[Input, Following] = WeakKeyDictionary()
+
+START_TIMEOUT = 60.0
+"""Seconds that a first micro-batch waits for the call that started its stream to return."""
+
+
+class Following:
+    """A stream that an input follows. Made by `Input.follow`."""
+
+    query: StreamingQuery
+
+    def __init__(self, source: Input, feed: Feed, lag: int) -> None:
+        self.source = source
+        self.feed = feed
+        self.lag = lag
+        self.rows = 0
+        """Rows taken in since the start."""
+        self.epochs = 0
+        """Micro-batches that became epochs since the start."""
+        self.failure: TektiteError | None = None
+        self._started = threading.Event()
+
+    def start(self, query: StreamingQuery) -> None:
+        """Let micro-batches through: the stream's id is known."""
+        self.query = query
+        self._started.set()
+
+    @property
+    def active(self) -> bool:
+        """Whether the stream is running."""
+        return bool(self.query.isActive)
+
+    @property
+    def batch(self) -> int | None:
+        """The last micro-batch that counts."""
+        return recorded(self.source.engine, self.source.name).batch
+
+    def take(self, frame: DataFrame, batch: int) -> None:
+        """Make a micro-batch an epoch. Spark calls it, from a thread of its own."""
+        try:
+            if not self._started.wait(START_TIMEOUT):
+                raise FaultError(f"input {self.source.name!r}: the stream began before its start was over")
+            self._take(frame, batch)
+        except TektiteError as error:
+            self.failure = error
+            raise
+        except Exception as error:
+            # Spark interrupts the job of a stream that is being stopped; that is no failure of the input's.
+            self.failure = FaultError(f"input {self.source.name!r}: micro-batch {batch} failed: {error}")
+            self.failure.__cause__ = error
+            raise
+
+    def _take(self, frame: DataFrame, batch: int) -> None:
+        engine = self.source.engine
+        before = recorded(engine, self.source.name)
+        if before.query == self.query.id and before.batch is not None and batch <= before.batch:
+            return
+        expected = 0 if before.batch is None else before.batch + 1
+        if batch != expected:
+            raise ConflictError(
+                f"input {self.source.name!r}: micro-batch {batch} came where {expected} was due: rows are missing"
+            )
+        with described(
+            frame.sparkSession, None, f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
+        ):
+            found = collect(self.feed, frame, engine.dictionary, at_once=True)
+        apply(self.source, found, before, replace(before, query=self.query.id, batch=batch))
+        if engine.store is not None:
+            engine.sync()  # Spark forgets the rows once this call has returned
+        self.rows += found.rows
+        self.epochs += 1
+        self._wait_for_views()
+
+    def _wait_for_views(self) -> None:
+        """Hold the stream up while some view is too far behind, letting others at the engine in between."""
+        engine = self.source.engine
+        while self.behind() > self.lag:
+            with engine.lock:
+                engine.run()
+            time.sleep(0)
+
+    def behind(self) -> int:
+        """How many closed epochs the view that is furthest behind has not answered for."""
+        engine = self.source.engine
+        with engine.lock:
+            views = [engine.view(name) for name in engine.views]
+            waiting = [engine.epoch - view.low for view in views if view.failure is None and not view.current]
+        return max(waiting, default=0)
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        """Wait until the stream has ended, or some seconds; whether it has. Raises if it failed."""
+        try:
+            ended = self.query.awaitTermination(timeout)  # type: ignore[arg-type] # fractions of a second work
+        except Exception as error:
+            raise self._failed(error) from error
+        return timeout is None or bool(ended)
+
+    def process_all_available(self) -> None:
+        """Wait until everything that the source holds now has been taken in. Raises if that failed."""
+        try:
+            self.query.processAllAvailable()
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def stop(self) -> None:
+        """End the stream. What it has taken in stays; following again goes on where it stopped."""
+        self.query.stop()
+
+    def _failed(self, error: Exception) -> TektiteError:
+        if self.failure is not None:
+            return self.failure
+        return FaultError(f"input {self.source.name!r}: the stream failed: {error}")
+
+    def __enter__(self) -> Following:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def follow(
+    source: Input,
+    stream: DataFrame,
+    diff: str | None,
+    operation: str | None,
+    order: str | None,
+    position: str | None,
+    extra: str,
+    checkpoint: str | None,
+    trigger: dict[str, Any] | None,
+    lag: int,
+    reset: bool,
+) -> Following:
+    """See `tektite.front.Input.follow`."""
+    feed = feed_of(source, stream, diff, operation, order, position, extra)
+    if not stream.isStreaming:
+        raise IncorrectError(f"input {source.name!r}: the DataFrame is no stream (spark.readStream): use load")
+    running = _FOLLOWED.get(source)
+    if running is not None and running.active:
+        raise ConflictError(f"input {source.name!r} follows a stream already: stop that first")
+    record = recorded(source.engine, source.name)
+    if record.column is not None and position is None:
+        raise ConflictError(
+            f"input {source.name!r} was loaded up to a position of column {record.column!r}: name it, "
+            f"position={record.column!r}, so that no row counts twice"
+        )
+    if record.column is not None and record.column != position:
+        raise ConflictError(
+            f"input {source.name!r} was loaded up to a position of column {record.column!r}, not of {position!r}"
+        )
+    spark = stream.sparkSession
+    folder = checkpoint or default_checkpoint(source)
+    if reset:
+        if folder is not None and checkpoint is None:
+            checkpoints.delete(spark, folder)
+        forget(source, record)
+    elif folder is not None:
+        check_together(source.name, record, checkpoints.read(spark, folder), folder)
+    elif record.query is not None:
+        raise ConflictError(
+            f"input {source.name!r} has followed another stream, which this one would count again: give its checkpoint, "
+            "or say reset=True"
+        )
+    following = Following(source, replace(feed, after=record.position), lag)
+    writer = stream.writeStream.foreachBatch(following.take).queryName(f"tektite_{source.name}")
+    if folder is not None:
+        writer = writer.option("checkpointLocation", folder)
+    if trigger is not None:
+        writer = writer.trigger(**trigger)
+    following.start(writer.start())
+    _FOLLOWED[source] = following
+    source.engine.on_close.append(following.stop)
+    return following
+
+
+def default_checkpoint(source: Input) -> str | None:
+    """Where a stream's checkpoint lies if the user does not say: in the engine's storage."""
+    store = source.engine.store
+    if store is None:
+        return None
+    if not isinstance(store, PosixStore):
+        raise IncorrectError(
+            f"input {source.name!r}: say where the stream's checkpoint lies, checkpoint='...': Spark may not know the storage "
+            f"{store.url} by this name"
+        )
+    return f"{store.url}/checkpoints/{quote(source.name, safe='')}"
+
+
+def check_together(name: str, record: Record, found: checkpoints.Found, folder: str) -> None:
+    """Refuse a checkpoint that does not belong to what the input holds."""
+    if record.query is not None and found.query != record.query:
+        what = f"is that of stream {found.query}" if found.query else "is new"
+        raise ConflictError(
+            f"input {name!r} has followed stream {record.query}, but the checkpoint {folder} {what}: it would begin again "
+            "and count rows twice. Give the checkpoint of that stream, or say reset=True if this is meant"
+        )
+    if found.committed is not None and found.committed > (-1 if record.batch is None else record.batch):
+        known = "no micro-batch" if record.batch is None else f"micro-batch {record.batch}"
+        raise ConflictError(
+            f"input {name!r} holds {known} of its stream, but the checkpoint {folder} is at {found.committed}: the rows "
+            "between would be missing. Use the storage that belongs to the checkpoint, another checkpoint, or reset=True"
+        )
+
+
+def forget(source: Input, record: Record) -> None:
+    """Let another stream begin."""
+    if record.query is not None:
+        engine = source.engine
+        with engine.lock:
+            advance(engine, source.name, replace(record, query=None, batch=None))

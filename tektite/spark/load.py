@@ -1,0 +1,145 @@
+"""Load: the rows of a DataFrame become one epoch of an input.
+
+Either all rows count or, where one of them is wrong or a job fails, none; nothing is written before the columns have been
+checked.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_type
+
+from tektite import words
+from tektite.adopting import adopt
+from tektite.errors import ConflictError, IncorrectError
+from tektite.spark.bulk import Loaded, Target, write
+from tektite.spark.encoded import Encoded, collect
+from tektite.spark.feed import Feed
+from tektite.spark.positions import Record, advance, recorded
+from tektite.spark.progress import Shown, watched
+from tektite.spark.session import classic, described
+from tektite.words import NULL
+
+if TYPE_CHECKING:
+    from tektite.inputs import Input
+
+
+def load(
+    source: Input,
+    frame: DataFrame,
+    diff: str | None,
+    operation: str | None,
+    order: str | None,
+    position: str | None,
+    upto: Any,
+    once: str | None,
+    extra: str,
+    progress: bool | Shown | None,
+) -> int:
+    """See `tektite.front.Input.load`."""
+    feed = feed_of(source, frame, diff, operation, order, position, extra)
+    if frame.isStreaming:
+        raise IncorrectError(f"input {source.name!r}: the DataFrame is a stream, which has no end: use follow")
+    if upto is not None and position is None:
+        raise IncorrectError(f"input {source.name!r}: upto is a position: say in which column it is, position='...'")
+    engine = source.engine
+    before = record = recorded(engine, source.name)
+    if (once is not None and once in record.once) or (position is not None and record.query is not None):
+        return 0  # an earlier run did it; from its position on, the stream has taken over
+    if position is not None:
+        if record.column not in (None, position):
+            raise ConflictError(
+                f"input {source.name!r} was loaded up to a position of column {record.column!r}, not of {position!r}"
+            )
+        last = None if upto is None else position_word(source, frame, position, upto)
+        feed = replace(feed, after=record.position, upto=last)
+    spark = frame.sparkSession
+    group = f"tektite load {source.name} {uuid.uuid4().hex[:8]}"
+    with (
+        described(spark, group, f"tektite: epoch {engine.epoch}, load {source.name}"),
+        watched(spark, group, f"load {source.name}", progress),
+    ):
+        found = write_files(source, feed, frame) if by_tasks(source, feed) else collect(feed, frame, engine.dictionary)
+    if once is not None:
+        record = replace(record, once=(*record.once, once))
+    if position is not None and found.latest != NULL:
+        record = replace(record, column=position, position=found.latest)
+    apply(source, found, before, record)
+    return found.rows
+
+
+def by_tasks(source: Input, feed: Feed) -> bool:
+    """Whether tasks can write the rows where they will stay: the rows alone have to say what the input gains."""
+    if source.engine.store is None or source.is_stream:
+        return False
+    return source.semantics == "bag" or (not source.trace.rows and not source.pending)
+
+
+def write_files(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
+    """Have tasks write the files of the epoch that is open now."""
+    engine = source.engine
+    with engine.lock:
+        if source.pending:
+            engine.advance()
+        store = engine.store
+        assert store is not None
+        target = Target(store, source.name, source.columns, source.sharded_by, engine.workers, source.low, engine.epoch)
+    return write(feed, frame, target)
+
+
+def apply(source: Input, found: Encoded | Loaded, before: Record, after: Record) -> None:
+    """Close an epoch that adds what was found, together with the record of where it came from: both, or neither."""
+    engine = source.engine
+    with engine.lock:
+        if recorded(engine, source.name) != before:
+            raise ConflictError(f"input {source.name!r} was loaded or followed by somebody else meanwhile")
+        if isinstance(found, Loaded):
+            adopt(engine, source, found.files, found.epoch, {source.name: after.to_json()})
+            return
+        waiting = source.waiting()
+        try:
+            source.update_words(found.words, found.diffs)
+            advance(engine, source.name, after)
+        except BaseException:
+            source.rollback(waiting)
+            raise
+
+
+def feed_of(
+    source: Input,
+    frame: DataFrame,
+    diff: str | None,
+    operation: str | None,
+    order: str | None,
+    position: str | None,
+    extra: str,
+) -> Feed:
+    """What a DataFrame gives to an input, checked."""
+    if type(frame).__module__.startswith("pyspark.sql.connect") or not isinstance(frame, DataFrame):
+        raise IncorrectError(f"input {source.name!r}: expected a classic Spark DataFrame, found {type(frame).__name__}")
+    classic(frame.sparkSession)
+    if extra not in ("error", "ignore"):
+        raise IncorrectError(f"input {source.name!r}: extra is 'error' or 'ignore', not {extra!r}")
+    feed = Feed(
+        source.name, source.schema, source.semantics, source.key_columns if source.semantics == "upsert" else (),
+        diff, operation, order, position, ignore_extra=extra == "ignore",
+    )  # fmt: skip
+    feed.check(frame)
+    return feed
+
+
+def position_word(source: Input, frame: DataFrame, column: str, value: Any) -> int:
+    """A position that the user wrote down, as the word that its column's values are compared as."""
+    arrow = to_arrow_type(frame.schema[column].dataType, timezone="UTC")
+    try:
+        values = pa.array([value]).cast(arrow)
+    except (pa.ArrowException, TypeError) as error:
+        raise IncorrectError(
+            f"input {source.name!r}: upto={value!r} is no {arrow} as column {column!r} holds: {error}"
+        ) from None
+    return int(words.encode(values, words.type_from_arrow(arrow), column)[0])

@@ -1,0 +1,81 @@
+"""Out: what a view holds, as Spark's tables hold it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
+
+from tektite.errors import IncorrectError
+from tektite.schema import Schema
+from tektite.spark.session import classic
+
+if TYPE_CHECKING:
+    from tektite.views import View
+
+
+EVERY_SECOND: Final = {"processingTime": "1 second"}
+"""Looking for a new version costs some milliseconds of a processor: a stream that looked all the time would take one."""
+
+
+def spark_schema(schema: Schema) -> StructType:
+    """The columns of a collection as Spark's; timestamps are moments, as the words are."""
+    return from_arrow_schema(moments(schema.arrow), prefer_timestamp_ntz=False)
+
+
+def moments(arrow: pa.Schema) -> pa.Schema:
+    """An Arrow schema whose timestamps are moments of UTC."""
+    fields = [
+        field.with_type(pa.timestamp("us", "UTC")) if pa.types.is_timestamp(field.type) else field for field in arrow
+    ]
+    return pa.schema(fields)
+
+
+def session_of(view: View, spark: SparkSession | None) -> SparkSession:
+    """The session to use: the one given, the engine's, or the one that runs."""
+    found: Any = spark or getattr(view.engine, "spark", None) or SparkSession.getActiveSession()
+    if found is None:
+        raise IncorrectError(f"view {view.name!r}: no Spark session is running: give one, spark=session")
+    return classic(found)
+
+
+def to_spark(view: View, spark: SparkSession | None, at: int | None) -> DataFrame:
+    """See `tektite.front.View.to_spark`."""
+    session = session_of(view, spark)
+    table = view.snapshot(at)
+    return session.createDataFrame(table.cast(moments(table.schema)), spark_schema(view.schema))
+
+
+def write_changes(
+    view: View,
+    format: str,
+    path: str | None,
+    options: Mapping[str, str],
+    checkpoint: str | None,
+    trigger: dict[str, Any] | None,
+    spark: SparkSession | None,
+) -> StreamingQuery:
+    """See `tektite.front.View.write_changes`."""
+    session = session_of(view, spark)
+    view.publish()
+    store = view.engine.store
+    assert store is not None
+    view.engine.sync()
+    source = session.readStream.format("tektite").option("path", store.url).option("view", view.name)
+    changes = source.option("changes", "true").load()
+    if format == "kafka":
+        changes = changes.select(functions.to_json(functions.struct("*")).alias("value"))
+    if checkpoint is None:
+        place = hashlib.sha256(f"{format} {path} {sorted(options.items())}".encode()).hexdigest()[:12]
+        checkpoint = f"{store.url}/checkpoints/out-{quote(view.name, safe='')}-{place}"
+    writer = changes.writeStream.format(format).options(**options).option("checkpointLocation", checkpoint)
+    query = writer.trigger(**(trigger or EVERY_SECOND)).start(path)
+    view.engine.on_close.append(query.stop)
+    return query

@@ -1,0 +1,228 @@
+"""A pipeline as a description: sources, views, sinks, storage and the Spark to run on, read from YAML or made by a program.
+
+Everything is checked when the description is read: an unknown word, a missing one or a wrong value is an error that says
+where it stands, before Spark is started.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tektite import columns
+from tektite.errors import IncorrectError, NotFoundError
+from tektite.schema import Schema
+from tektite.storage.description import type_from_text
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows that Spark reads: a format with options, or a table, and what is done with their columns."""
+
+    format: str | None = None
+    path: str | None = None
+    table: str | None = None
+    schema: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    select: tuple[str, ...] = ()
+    where: str | None = None
+    diff: str | None = None
+    operation: str | None = None
+    order: str | None = None
+    position: str | None = None
+    upto: Any = None
+    extra: str = "error"
+    trigger: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class InputPlan:
+    """An input, what it is loaded with, and what it follows then."""
+
+    schema: Schema
+    key: tuple[str, ...] = ()
+    semantics: str = "bag"
+    stream: bool = False
+    checked: bool = True
+    load: Source | None = None
+    follow: Source | None = None
+
+
+@dataclass(frozen=True)
+class ViewPlan:
+    """A view: a query of SQL, or a function of the engine that gives a collection."""
+
+    sql: str | None = None
+    python: str | None = None
+    key: tuple[str, ...] = ()
+    publish: bool = True
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where a view's changes are written to, by Spark."""
+
+    view: str
+    format: str = "parquet"
+    path: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Everything that `tektite run` needs to know."""
+
+    name: str
+    folder: Path
+    storage: str | None = None
+    shards: int = 1
+    master: str | None = None
+    memory: str = "1g"
+    config: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, InputPlan] = field(default_factory=dict)
+    views: Mapping[str, ViewPlan] = field(default_factory=dict)
+    sinks: tuple[Sink, ...] = ()
+    build: Callable[[Any, Any], None] | None = None
+    """What a program adds: it gets the engine and the Spark session."""
+
+
+def read_pipeline(path: str | Path) -> Pipeline:
+    """The pipeline that a YAML file describes, or that a Python file defines."""
+    path = Path(path)
+    if not path.is_file():
+        raise NotFoundError(f"there is no pipeline {path}")
+    if path.suffix == ".py":
+        return _from_program(path)
+    try:
+        plain = yaml.safe_load(path.read_text())
+    except yaml.YAMLError as error:
+        raise IncorrectError(f"{path} is no YAML: {error}") from None
+    return from_plain(plain, path)
+
+
+def from_plain(plain: Any, path: Path) -> Pipeline:
+    """The pipeline that plain values describe; paths in it are relative to the folder of `path`."""
+    reader = _Reader(path)
+    top = reader.mapping(plain, "", ("name", "spark", "storage", "shards", "inputs", "views", "sinks"))
+    spark = reader.mapping(top.get("spark") or {}, "spark", ("master", "memory", "config"))
+    inputs = reader.named(top.get("inputs"), "inputs", reader.input)
+    views = reader.named(top.get("views"), "views", reader.view)
+    sinks = tuple(reader.sink(one, f"sinks[{n}]") for n, one in enumerate(top.get("sinks") or ()))
+    for number, sink in enumerate(sinks):
+        if sink.view not in views:
+            raise reader.wrong(f"sinks[{number}]", f"there is no view {sink.view!r}: {columns.hint(sink.view, views)}")
+    storage = top.get("storage")
+    if sinks and storage is None:
+        raise reader.wrong("sinks", "a sink needs a storage, which the changes are read from: add storage: <path>")
+    return Pipeline(
+        str(top.get("name") or path.stem), path.parent, None if storage is None else reader.path(storage),
+        reader.positive(top.get("shards", 1), "shards"), spark.get("master"), str(spark.get("memory", "1g")),
+        spark.get("config") or {}, inputs, views, sinks,
+    )  # fmt: skip
+
+
+def _from_program(path: Path) -> Pipeline:
+    """A Python file that defines `build(engine, spark)` and, if it likes, PIPELINE: what a YAML file would say beside it."""
+    spec = importlib.util.spec_from_file_location(f"tektite_pipeline_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    build = getattr(module, "build", None)
+    plain = getattr(module, "PIPELINE", {})
+    if build is None and not plain:
+        raise IncorrectError(
+            f"{path} defines neither build(engine, spark) nor PIPELINE: a pipeline is one of them or both"
+        )
+    found = from_plain(plain, path)
+    return Pipeline(**{**vars(found), "build": build})
+
+
+class _Reader:
+    """Reads plain values and knows where they stand."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = path
+
+    def wrong(self, where: str, what: str) -> IncorrectError:
+        return IncorrectError(f"{self.file}{f', {where}' if where else ''}: {what}")
+
+    def mapping(self, plain: Any, where: str, known: tuple[str, ...]) -> dict[str, Any]:
+        if not isinstance(plain, dict):
+            raise self.wrong(where, f"expected names and values, found {plain!r}")
+        for name in plain:
+            if name not in known:
+                raise self.wrong(where, f"unknown word {name!r}; known are {', '.join(known)}")
+        return plain
+
+    def named(self, plain: Any, where: str, read: Callable[[Any, str], Any]) -> dict[str, Any]:
+        if plain is None:
+            return {}
+        if not isinstance(plain, dict):
+            raise self.wrong(where, f"expected names and what they stand for, found {plain!r}")
+        return {str(name): read(value, f"{where}.{name}") for name, value in plain.items()}
+
+    def path(self, text: Any) -> str:
+        plain = str(text)
+        if "://" in plain or Path(plain).is_absolute():
+            return plain
+        return str((self.file.parent / plain).absolute())
+
+    def positive(self, value: Any, where: str) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise self.wrong(where, f"expected a positive number, found {value!r}")
+        return value
+
+    def names(self, value: Any, where: str) -> tuple[str, ...]:
+        listed = [value] if isinstance(value, str) else value if isinstance(value, list) else None
+        if listed is None or not all(isinstance(name, str) for name in listed):
+            raise self.wrong(where, f"expected a name or a list of names, found {value!r}")
+        return tuple(listed)
+
+    def input(self, plain: Any, where: str) -> InputPlan:
+        found = self.mapping(plain, where, ("columns", "key", "semantics", "stream", "checked", "load", "follow"))
+        types = found.get("columns")
+        if not isinstance(types, dict) or not types:
+            raise self.wrong(where, "an input has columns, such as columns: {id: int, name: string}")
+        try:
+            schema = Schema({str(name): type_from_text(str(text)) for name, text in types.items()})
+        except Exception as error:
+            raise self.wrong(f"{where}.columns", str(error)) from None
+        return InputPlan(
+            schema, self.names(found.get("key", []), f"{where}.key"), str(found.get("semantics", "bag")),
+            bool(found.get("stream", False)), bool(found.get("checked", True)),
+            None if found.get("load") is None else self.source(found["load"], f"{where}.load", False),
+            None if found.get("follow") is None else self.source(found["follow"], f"{where}.follow", True),
+        )  # fmt: skip
+
+    def source(self, plain: Any, where: str, stream: bool) -> Source:
+        known = ["format", "path", "table", "schema", "options", "select", "where", "diff", "operation", "order"]
+        known += ["position", "extra", "trigger" if stream else "upto"]
+        found = dict(self.mapping(plain, where, tuple(known)))
+        if (found.get("format") is None) == (found.get("table") is None):
+            raise self.wrong(where, "rows come from a format (with a path) or from a table: name one of them")
+        if found.get("path") is not None:
+            found["path"] = self.path(found["path"])
+        found["select"] = self.names(found.get("select", []), f"{where}.select")
+        found["options"] = {str(name): str(value) for name, value in (found.get("options") or {}).items()}
+        return Source(**found)
+
+    def view(self, plain: Any, where: str) -> ViewPlan:
+        found = dict(self.mapping(plain, where, ("sql", "python", "key", "publish")))
+        if (found.get("sql") is None) == (found.get("python") is None):
+            raise self.wrong(where, "a view is a query, sql: SELECT ..., or a function, python: module:function")
+        found["key"] = self.names(found.get("key", []), f"{where}.key")
+        return ViewPlan(**found)
+
+    def sink(self, plain: Any, where: str) -> Sink:
+        found = dict(self.mapping(plain, where, ("view", "format", "path", "options")))
+        if not isinstance(found.get("view"), str):
+            raise self.wrong(where, "a sink names the view whose changes it gets, view: <name>")
+        if found.get("path") is not None:
+            found["path"] = self.path(found["path"])
+        found["options"] = {str(name): str(value) for name, value in (found.get("options") or {}).items()}
+        return Sink(**found)

@@ -1,0 +1,233 @@
+"""Running a pipeline: load, install, follow, write; until its streams end, it is told to stop, or something fails.
+
+Running it again goes on where the last run stopped, however that ended: what was loaded is not loaded again, streams go on behind
+the last epoch that is durable, sinks behind the last change that they have written.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tektite.errors import IncorrectError
+from tektite.spark.follow import Following
+from tektite.spark.pipeline import InputPlan, Pipeline, Source, ViewPlan
+from tektite.spark.preflight import preflight
+from tektite.spark.session import session
+
+SECONDS_BETWEEN = 0.2
+SECONDS_A_REPORT = 5.0
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Metrics:
+    """What a run has done, for its end."""
+
+    name: str
+    loaded: dict[str, int] = field(default_factory=dict)
+    followed: dict[str, int] = field(default_factory=dict)
+    epochs: int = 0
+    durable: int = 0
+    updates: dict[str, int] = field(default_factory=dict)
+    """What each view's index holds."""
+    bytes: int = 0
+    load_seconds: float = 0.0
+    seconds: float = 0.0
+    stopped: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def run(pipeline: Pipeline, make_engine: Callable[..., Any], say: Say, stop: threading.Event | None = None) -> Metrics:
+    """Run a pipeline to its end, or until `stop` is set."""
+    began = time.perf_counter()
+    stop = stop or threading.Event()
+    ours = SparkContext._active_spark_context is None  # spark-submit and notebooks bring their own
+    spark = session(master=pipeline.master, name=pipeline.name, memory=pipeline.memory, config=dict(pipeline.config))
+    metrics = Metrics(pipeline.name)
+    try:
+        ready = preflight(spark, pipeline.storage)
+        ready.check()
+        for note in ready.notes:
+            say(f"note: {note}")
+        with make_engine(spark=spark, shards=pipeline.shards, storage=pipeline.storage) as engine:
+            _work(pipeline, engine, spark, metrics, say, stop)
+            metrics.seconds = round(time.perf_counter() - began, 3)
+    finally:
+        if ours:
+            spark.stop()
+    return metrics
+
+
+def _work(
+    pipeline: Pipeline, engine: Any, spark: SparkSession, metrics: Metrics, say: Say, stop: threading.Event
+) -> None:
+    began = time.perf_counter()
+    inputs = {name: _input(engine, name, plan) for name, plan in pipeline.inputs.items()}
+    for kept in (True, False):  # a stream's rows are seen by the views that are there when they come
+        for name, plan in pipeline.inputs.items():
+            if plan.load is not None and plan.stream != kept and not stop.is_set():
+                metrics.loaded[name] = _load(spark, inputs[name], plan.load, say)
+        if kept:
+            for name, view in pipeline.views.items():
+                _install(pipeline, engine, name, view)
+                say(f"view {name}")
+            if pipeline.build is not None:
+                pipeline.build(engine, spark)
+    metrics.load_seconds = round(time.perf_counter() - began, 3)
+    queries = [engine.view(s.view).write_changes(s.format, s.path, options=dict(s.options)) for s in pipeline.sinks]
+    followings = [
+        inputs[name].follow(_frame(spark, plan.follow, True), **_columns(plan.follow), trigger=_trigger(plan.follow))
+        for name, plan in pipeline.inputs.items()
+        if plan.follow is not None and not stop.is_set()
+    ]
+    _wait(engine, followings, queries, say, stop)
+    for following in followings:
+        following.stop()
+        metrics.followed[following.source.name] = following.rows
+        if following.failure is not None and not stop.is_set():
+            raise following.failure
+    if engine.store is not None:
+        engine.sync()
+    for query in queries:
+        if not stop.is_set():
+            query.processAllAvailable()
+        query.stop()
+    metrics.stopped = stop.is_set()
+    metrics.epochs, metrics.durable, metrics.bytes = engine.epoch, engine.durable, engine.bytes
+    metrics.updates = {name: engine.view(name).trace.rows for name in engine.views}
+
+
+def _wait(
+    engine: Any, followings: list[Following], queries: list[StreamingQuery], say: Say, stop: threading.Event
+) -> None:
+    """Until every stream has ended or one has failed, saying now and then how far they are."""
+    last = time.perf_counter()
+    while any(following.active for following in followings) and not stop.wait(SECONDS_BETWEEN):
+        if any(f.failure is not None for f in followings) or any(query.exception() is not None for query in queries):
+            break
+        now = time.perf_counter()
+        if now - last >= SECONDS_A_REPORT:
+            last = now
+            say(progress_line(engine, followings))
+    for query in queries:
+        failure = query.exception()
+        if failure is not None:
+            raise IncorrectError(f"a sink failed: {failure}")
+    say(progress_line(engine, followings))
+
+
+def progress_line(engine: Any, followings: list[Following]) -> str:
+    """How far the streams are."""
+    rows = ", ".join(f"{f.source.name} {f.rows} rows" for f in followings)
+    lag = max((following.behind() for following in followings), default=0)
+    return f"epoch {engine.epoch}, durable {engine.durable}, views {lag} epochs behind{f'; {rows}' if rows else ''}"
+
+
+def _input(engine: Any, name: str, plan: InputPlan) -> Any:
+    return engine.input(
+        name, plan.schema, key=plan.key, semantics=plan.semantics, stream=plan.stream, checked=plan.checked
+    )
+
+
+def _load(spark: SparkSession, target: Any, source: Source, say: Say) -> int:
+    began = time.perf_counter()
+    once = None if source.position is not None else "pipeline"
+    rows = target.load(_frame(spark, source, False), **_columns(source), upto=source.upto, once=once)
+    say(f"load {target.name}: {rows} rows in {time.perf_counter() - began:.1f} s")
+    return int(rows)
+
+
+def _columns(source: Source) -> dict[str, Any]:
+    return {name: getattr(source, name) for name in ("diff", "operation", "order", "position", "extra")}
+
+
+def _trigger(source: Source) -> dict[str, Any] | None:
+    return None if source.trigger is None else dict(source.trigger)
+
+
+def _frame(spark: SparkSession, source: Source, stream: bool) -> DataFrame:
+    """The rows that a source stands for."""
+    reader: Any = spark.readStream if stream else spark.read
+    if source.schema is not None:
+        reader = reader.schema(source.schema)
+    reader = reader.options(**source.options)
+    if source.table is not None:
+        frame: DataFrame = reader.table(source.table)
+    else:
+        reader = reader.format(source.format)
+        frame = reader.load(source.path) if source.path is not None else reader.load()
+    if source.where is not None:
+        frame = frame.where(source.where)
+    return frame.selectExpr(*source.select) if source.select else frame
+
+
+def _install(pipeline: Pipeline, engine: Any, name: str, plan: ViewPlan) -> None:
+    if plan.sql is not None:
+        quoted = '"' + name.replace('"', '""') + '"'
+        engine.sql(f"CREATE MATERIALIZED VIEW {quoted} AS {plan.sql}")
+    else:
+        assert plan.python is not None
+        engine.install(name, _function(pipeline.folder, name, plan.python)(engine), key=plan.key)
+    if plan.publish and engine.store is not None:
+        engine.view(name).publish()
+
+
+def _function(folder: Path, view: str, where: str) -> Callable[[Any], Any]:
+    """The function that `module:function` names; the module may lie beside the pipeline."""
+    module, colon, name = where.partition(":")
+    if not colon:
+        raise IncorrectError(f"view {view!r}: python is module:function, not {where!r}")
+    with _importable(folder):
+        try:
+            found = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise IncorrectError(f"view {view!r}: there is no {where!r}: {error}") from None
+    if not callable(found):
+        raise IncorrectError(f"view {view!r}: {where!r} is no function of an engine")
+    made: Callable[[Any], Any] = found
+    return made
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    place = os.fspath(folder.absolute())
+    sys.path.insert(0, place)
+    try:
+        yield
+    finally:
+        sys.path.remove(place)
+
+
+@contextmanager
+def stopped_by_signals(stop: threading.Event, say: Say) -> Iterator[None]:
+    """Set `stop` when the process is asked to end; asked again, it ends at once."""
+
+    def ask(number: int, _: Any) -> None:
+        say(f"{signal.Signals(number).name}: stopping after the epoch that is under way; once more to stop at once")
+        stop.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

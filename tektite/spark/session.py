@@ -1,0 +1,112 @@
+"""Spark sessions that suit Tektite: classic ones, with the settings that its jobs are written for.
+
+A session that the user made is never changed: `session(base)` derives another one that shares its context.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, cast
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from tektite.errors import IncorrectError, UnsupportedError
+from tektite.spark.java import find_java
+
+AT_START: Final = {
+    # Tasks talk to their Python workers through a pipe of the file system: half the latency of a local socket.
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
+}
+"""What only a session that starts Spark can set."""
+
+IN_SESSION: Final = {
+    # A job's exchanges are planned by Tektite: one partition is one shard, however little it holds.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+"""What every session that Tektite runs jobs in sets for itself."""
+
+
+def session(
+    base: SparkSession | None = None,
+    *,
+    master: str | None = None,
+    name: str = "tektite",
+    memory: str = "1g",
+    config: Mapping[str, Any] | None = None,
+) -> SparkSession:
+    """A Spark session for Tektite: derived from `base`, or from the one that runs, or a new one on this machine.
+
+    `master`, `name`, the driver's `memory` and `config` count when Spark is started here. The default master retries a
+    failed task, as a cluster does: plain `local[2]` would not.
+
+    >>> import tektite.spark
+    >>> spark = tektite.spark.session(memory="1g", config={"spark.ui.enabled": "false"})
+    >>> spark.conf.get("spark.sql.adaptive.enabled")
+    'false'
+    """
+    if base is None:
+        running = SparkContext._active_spark_context is not None
+        base = SparkSession.builder.getOrCreate() if running else _start(master, name, memory, dict(config or {}))
+    classic(base)
+    derived = base.newSession()
+    for key, value in IN_SESSION.items():
+        derived.conf.set(key, value)
+    return derived
+
+
+def classic(found: Any) -> SparkSession:
+    """The session itself, if Tektite can use it."""
+    if type(found).__module__.startswith("pyspark.sql.connect"):
+        raise UnsupportedError(
+            "found a Spark Connect session, whose driver is another process: Tektite needs a classic one, such as "
+            "tektite.spark.session() or SparkSession.builder.master(...) without .remote(...) makes"
+        )
+    if not isinstance(found, SparkSession):
+        raise IncorrectError(f"spark is a SparkSession, not {type(found).__name__}: see tektite.spark.session()")
+    if found.sparkContext._jsc is None or found.sparkContext._jsc.sc().isStopped():
+        raise IncorrectError("the Spark session was stopped: make another one")
+    return found
+
+
+@contextmanager
+def described(spark: SparkSession, group: str | None, description: str) -> Iterator[None]:
+    """Give the jobs that run meanwhile, from this thread, a group and a description that Spark's own pages show.
+
+    Without a group they stay in the one they are in, as those of a stream have to: it is how Spark stops them.
+    """
+    context = spark.sparkContext
+    ours = {"spark.job.description": description} | ({} if group is None else {"spark.jobGroup.id": group})
+    before = {key: context.getLocalProperty(key) for key in ours}
+    for key, value in ours.items():
+        context.setLocalProperty(key, value)
+    try:
+        yield
+    finally:
+        for key, found in before.items():
+            context.setLocalProperty(key, cast(str, found))  # None takes the property away
+
+
+def _start(master: str | None, name: str, memory: str, config: dict[str, Any]) -> SparkSession:
+    if "SPARK_REMOTE" in os.environ:
+        raise UnsupportedError(
+            f"the environment asks for a Spark Connect session (SPARK_REMOTE={os.environ['SPARK_REMOTE']!r}): unset it"
+        )
+    os.environ["JAVA_HOME"] = str(find_java())
+    master = master or os.environ.get("MASTER") or f"local[{os.cpu_count() or 1},4]"
+    builder = SparkSession.builder.master(master).appName(name).config("spark.driver.memory", memory)
+    settings = AT_START | {"spark.sql.adaptive.enabled": "false"}
+    if master.startswith("local"):
+        # Workers of this machine use what this process uses: its Python, and the package, installed or not.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        settings["spark.executorEnv.PYTHONPATH"] = str(Path(__file__).parents[2])
+    for key, value in (settings | config).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

@@ -1,0 +1,208 @@
+"""Stored collections as any process reads them: a snapshot of a version, or what changed from one version to another.
+
+A version's snapshot is what its live batches add up to. What changed between two versions is what was added less what was
+removed: merging rewrites batches but not what they add up to. A change has the time at which it happened; contents that somebody
+sees for the first time, or that another definition changed at once, count at the last epoch that the version has closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tektite.dataflow.arrange import consolidate
+from tektite.dictionary import Dictionary
+from tektite.errors import IncorrectError, NotFoundError
+from tektite.schema import Schema
+from tektite.storage.description import InputDescription, ViewDescription
+from tektite.storage.files import Files
+from tektite.storage.manifest import Live, Manifest, State
+from tektite.storage.store import Store, open_store
+from tektite.trace.chunk import Chunk, column_spec
+from tektite.words import Words
+
+ROWS_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A stored collection: its columns, and which of them each stored column is."""
+
+    name: str
+    schema: Schema
+    order: tuple[int, ...]
+
+
+class Stored:
+    """A storage as a reader sees it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.files = Files(store)
+        self.manifest = Manifest.open(store)
+        if not self.manifest.state.version:
+            raise NotFoundError(f"{store.url} is no Tektite storage: it has no manifest")
+
+    def collection(self, name: str, state: State | None = None) -> Collection:
+        """A view or an input by its name."""
+        known = (state or self.manifest.state).arrangements
+        if name not in known:
+            raise NotFoundError(
+                f"storage {self.store.url} holds no {name!r}; it holds {', '.join(map(repr, known)) or 'nothing'}: a view "
+                "is there once it has been published, view.publish()"
+            )
+        described = known[name]
+        if described["kind"] == "input" and described["stream"]:
+            raise IncorrectError(f"{name!r} is a stream: it keeps no history that could be read")
+        found = (InputDescription if described["kind"] == "input" else ViewDescription).from_json(described)
+        return Collection(name, found.schema, found.order)
+
+    def state(self, version: int | None) -> State:
+        """What a version says: the newest one where left out."""
+        return self.manifest.state if version is None else self.manifest.load(version)
+
+    def snapshot(self, name: str, shard: int, version: int | None) -> tuple[Words, int]:
+        """The rows that a shard holds at a version (columns, time, multiplicity), and the epoch they are as of."""
+        state = self.state(version)
+        epoch = state.lows.get(name, 0) - 1
+        collection = self.collection(name, state)
+        return summed(self._chunks(state, state.live(name, shard), collection), collection, epoch), epoch
+
+    def changes(self, name: str, shard: int, after: int, upto: int) -> Iterator[Words]:
+        """What each version behind `after` changed, up to `upto`: columns, time, diff. Behind version 0 it is the whole
+        contents at `upto`.
+        """
+        before = State() if not after else self._state_or_none(after)
+        if before is None:
+            raise NotFoundError(
+                f"storage {self.store.url} has no version {after} any longer, so that what changed since cannot be told: "
+                "begin again, or read more often than old versions are cleaned up"
+            )
+        there = [version for version in self.manifest.versions() if after < version <= upto]
+        if not after and there:
+            there = [upto]  # what a version that nobody has seen changed is of no interest
+        redefined = False
+        for version in there:
+            state = self.manifest.load(version)
+            if name not in state.arrangements:
+                redefined = True  # dropped, or between two definitions: the next one is compared with the last
+                continue
+            removed, added = apart(before.live(name, shard), state.live(name, shard), whole=redefined)
+            epoch = state.lows.get(name, 0) - 1
+            if added or removed:
+                collection = self.collection(name, state)
+                earlier = self.collection(name, before) if removed else collection
+                if earlier.schema != collection.schema:
+                    raise IncorrectError(
+                        f"{name!r} has other columns from version {version} on, {collection.schema}, than before, "
+                        f"{earlier.schema}: begin again with a new checkpoint"
+                    )
+                negative = [negated(chunk) for chunk in self._chunks(before, removed, earlier)]
+                floor = epoch if removed or not after else 0
+                words = summed([*self._chunks(state, added, collection), *negative], collection, floor)
+                if words.shape[1]:
+                    yield words
+            before, redefined = state, False
+
+    def touched(self, name: str, after: int) -> int | None:
+        """The newest version behind `after` that has something new about a collection."""
+        found = None
+        for version, change in self.manifest.changes(after):
+            sections = [section for info in change.add for section in info.sections]
+            if name in change.arrangements or any(section.arrangement == name for section in sections):
+                found = version
+        return found
+
+    def decode(self, collection: Collection, words: Words, state: State, beside: dict[str, Words]) -> pa.Table:
+        """Words as a table; columns `beside` them are integers."""
+        table = collection.schema.decode(words, self.dictionary(state))
+        for name, column in beside.items():
+            table = table.append_column(name, pa.array(column))
+        return table
+
+    def dictionary(self, state: State) -> Dictionary:
+        """The texts of a version; those of earlier ones stay, since an id never changes its text."""
+        dictionary, known = texts_of(self.store.url)
+        for live in state.texts():
+            if (live.file, live.index) not in known:
+                dictionary.add(self.files.open(state.files[live.file]).texts(live.index))
+                known.add((live.file, live.index))
+        return dictionary
+
+    def _state_or_none(self, version: int) -> State | None:
+        try:
+            return self.manifest.load(version)
+        except NotFoundError:
+            return None
+
+    def _chunks(self, state: State, lives: list[Live], collection: Collection) -> list[Chunk]:
+        """Stored batches with their columns in the collection's own order."""
+        width = len(collection.order)
+        spec = column_spec([*map(collection.order.index, range(width)), width, width + 1])
+        batches = [self.files.batch(state, live) for live in lives]
+        return [Chunk(batch.head, batch.keep).select(spec) for batch in batches]
+
+
+def negated(chunk: Chunk) -> Chunk:
+    """The same rows with the opposite diffs."""
+    words = chunk.to_array()
+    words[-1] *= -1
+    return Chunk.of_array(words)
+
+
+def summed(chunks: list[Chunk], collection: Collection, floor: int) -> Words:
+    """What chunks add up to (columns, time, diff); times before `floor` count as `floor`."""
+    width = len(collection.order)
+    if not chunks:
+        return np.empty((width + 2, 0), np.int64)
+    return consolidate(chunks, (width, 1, 1), floor).to_array()
+
+
+def apart(old: list[Live], new: list[Live], whole: bool) -> tuple[list[Live], list[Live]]:
+    """The sections that went and those that came, without those that hold the same rows, merged; or all, if `whole`."""
+    if whole:
+        return old, new
+    removed = [live for live in old if not holds(new, live)]
+    added = [live for live in new if not holds(old, live)]
+    rewritten = [live for live in added if is_rewritten(live, removed)]
+    spans = [(live.section.lower, live.section.upper) for live in rewritten]
+    removed = [live for live in removed if not any(within(live, span) for span in spans)]
+    return removed, [live for live in added if live not in rewritten]
+
+
+def holds(lives: list[Live], one: Live) -> bool:
+    """Whether a section is among others."""
+    return any(live.file == one.file and live.index == one.index for live in lives)
+
+
+def within(live: Live, span: tuple[Any, Any]) -> bool:
+    """Whether a section covers a part of an interval."""
+    return bool(live.section.lower >= span[0] and live.section.upper <= span[1])
+
+
+def is_rewritten(live: Live, removed: list[Live]) -> bool:
+    """Whether a section holds nothing but what removed ones held: it covers the same interval as they do together."""
+    span = (live.section.lower, live.section.upper)
+    parts = [other for other in removed if within(other, span)]
+    return bool(parts) and max(part.section.upper for part in parts) == span[1]
+
+
+@cache
+def texts_of(url: str) -> tuple[Dictionary, set[tuple[str, int]]]:
+    """The texts that this process has read of a storage, and which sections they come from."""
+    return Dictionary(), set()
+
+
+def open_stored(path: str) -> Stored:
+    """A storage by its path or URL."""
+    return Stored(open_store(path))
+
+
+def batches_of(table: pa.Table, arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """A table as record batches of a schema, none of them large."""
+    yield from table.cast(arrow).combine_chunks().to_batches(max_chunksize=ROWS_AT_ONCE)

@@ -1,0 +1,266 @@
+"""Streams become epochs exactly once, whatever happens between a stream's checkpoint and the engine."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from spark_files import NOW, Files
+
+import tektite as tk
+from tektite.errors import ConflictError, IncorrectError
+
+
+@pytest.fixture
+def files(spark: SparkSession, tmp_path: Path) -> Files:
+    return Files(spark, tmp_path / "files", "k int, v string")
+
+
+@pytest.mark.parametrize("form", ["parquet", "json", "csv", "orc"])
+def test_micro_batches_become_epochs(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    files = Files(spark, tmp_path / "files", "k int, v string", form)
+    for number in range(3):
+        files.add([(number, f"a{number}"), (number, "b")])
+    engine = tk.Engine()
+    table = engine.input("t", k=tk.Int, v=tk.String)
+    view = engine.install("all", table)
+    changes = view.changes()
+    following = table.follow(files.stream(), trigger=NOW)
+    assert following.await_termination(60)
+    assert (following.epochs, following.rows, following.batch, engine.epoch) == (3, 6, 2, 3)
+    assert sorted(view.rows()) == [(0, "a0"), (0, "b"), (1, "a1"), (1, "b"), (2, "a2"), (2, "b")]
+    assert sorted({change.time for change in changes}) == [0, 1, 2]
+
+
+def test_stream_goes_on_while_views_are_read(files: Files) -> None:
+    files.add([(1, "x")])
+    engine = tk.Engine()
+    table = engine.input("t", k=tk.Int, v=tk.String)
+    view = engine.install("n", table.count(by="k"))
+    with table.follow(files.stream()) as following:
+        for number in range(2, 5):
+            following.process_all_available()
+            assert sorted(view.rows()) == [(k, 1) for k in range(1, number)]
+            files.add([(number, "x")])
+        following.process_all_available()
+        assert following.active
+    assert not following.active
+    assert len(view.rows()) == 4
+
+
+def test_stream_that_stopped_goes_on_with_its_checkpoint(files: Files, tmp_path: Path) -> None:
+    engine = tk.Engine()
+    table = engine.input("t", k=tk.Int, v=tk.String)
+    view = engine.install("all", table)
+    for number in range(3):
+        files.add([(number, "x")])
+        following = table.follow(files.stream(), trigger=NOW, checkpoint=str(tmp_path / "checkpoint"))
+        following.await_termination()
+        assert following.epochs == 1
+        assert sorted(view.rows()) == [(k, "x") for k in range(number + 1)]
+
+
+def test_micro_batch_that_spark_runs_again_is_left_out(files: Files, tmp_path: Path) -> None:
+    """As after a crash between the engine's commit and Spark's."""
+    engine = tk.Engine()
+    table = engine.input("t", k=tk.Int, v=tk.String)
+    view = engine.install("all", table)
+    checkpoint = tmp_path / "checkpoint"
+    for number in range(3):
+        files.add([(number, "x")])
+    table.follow(files.stream(), trigger=NOW, checkpoint=str(checkpoint)).await_termination()
+    for name in ("2", ".2.crc"):
+        (checkpoint / "commits" / name).unlink(missing_ok=True)
+    files.add([(9, "x")])
+    again = table.follow(files.stream(), trigger=NOW, checkpoint=str(checkpoint))
+    again.await_termination()
+    assert (again.epochs, again.rows) == (1, 1)
+    assert sorted(view.rows()) == [(k, "x") for k in (0, 1, 2, 9)]
+
+
+def test_other_checkpoint_is_refused_unless_reset(files: Files, tmp_path: Path) -> None:
+    engine = tk.Engine()
+    table = engine.input("t", k=tk.Int, v=tk.String)
+    view = engine.install("all", table)
+    files.add([(1, "x")])
+    table.follow(files.stream(), trigger=NOW, checkpoint=str(tmp_path / "one")).await_termination()
+    with pytest.raises(ConflictError, match="is new: it would begin again and count rows twice"):
+        table.follow(files.stream(), trigger=NOW, checkpoint=str(tmp_path / "two"))
+    other = engine.input("other", k=tk.Int, v=tk.String)
+    other.follow(files.stream(), trigger=NOW, checkpoint=str(tmp_path / "three")).await_termination()
+    with pytest.raises(ConflictError, match="is that of stream"):
+        table.follow(files.stream(), trigger=NOW, checkpoint=str(tmp_path / "three"))
+    with pytest.raises(ConflictError, match="has followed another stream"):
+        table.follow(files.stream(), trigger=NOW)
+    assert len(view.rows()) == 1
+    table.follow(files.stream(), trigger=NOW, checkpoint=str(tmp_path / "two"), reset=True).await_termination()
+    assert view.multiplicities() == {(1, "x"): 2}
+
+
+def test_checkpoint_that_is_ahead_of_the_engine_is_refused(files: Files, tmp_path: Path) -> None:
+    files.add([(1, "x")])
+    first = tk.Engine().input("t", k=tk.Int, v=tk.String)
+    first.follow(files.stream(), trigger=NOW, checkpoint=str(tmp_path / "one")).await_termination()
+    second = tk.Engine().input("t", k=tk.Int, v=tk.String)
+    with pytest.raises(ConflictError, match="holds no micro-batch of its stream, but the checkpoint .* is at 0"):
+        second.follow(files.stream(), trigger=NOW, checkpoint=str(tmp_path / "one"))
+
+
+def test_one_stream_at_a_time(files: Files) -> None:
+    files.add([(1, "x")])
+    engine = tk.Engine()
+    table = engine.input("t", k=tk.Int, v=tk.String)
+    with (
+        table.follow(files.stream()) as following,
+        pytest.raises(ConflictError, match="follows a stream already"),
+    ):
+        table.follow(files.stream())
+    following.stop()
+
+
+def test_backfill_then_follow_leaves_no_gap_and_no_overlap(spark: SparkSession, tmp_path: Path) -> None:
+    """The stream repeats what was loaded and more; rows come in files that hold both."""
+    files = Files(spark, tmp_path / "files", "k int, p long")
+    for number in range(4):
+        files.add([(p, p) for p in range(5 * number, 5 * number + 5)])
+    engine = tk.Engine()
+    table = engine.input("t", k=tk.Int)
+    view = engine.install("all", table)
+    assert table.load(files.table(), position="p", upto=12) == 13
+    files.add([(20, 20)])
+    table.follow(files.stream(), position="p", trigger=NOW).await_termination()
+    assert view.multiplicities() == {(k,): 1 for k in range(21)}
+    assert table.load(files.table(), position="p") == 0  # the stream has taken over
+
+
+def test_position_of_the_load_must_be_named_again(files: Files) -> None:
+    files.add([(1, "x")])
+    table = tk.Engine().input("t", k=tk.Int, v=tk.String)
+    table.load(files.table(), position="k")
+    with pytest.raises(ConflictError, match="position='k', so that no row counts twice"):
+        table.follow(files.stream(), trigger=NOW)
+
+
+def test_change_feed_is_followed(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path / "files", "k int, v string, op string, seq long")
+    files.add([(1, "a", "c", 1), (2, "b", "c", 2), (1, "aa", "u", 3)])
+    files.add([(2, "b", "d", 4), (3, "c", "c", 5), (3, "cc", "u", 6)])
+    engine = tk.Engine()
+    table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.String)
+    view = engine.install("all", table)
+    table.follow(files.stream(), operation="op", order="seq", trigger=NOW).await_termination()
+    assert sorted(view.rows()) == [(1, "aa"), (3, "cc")]
+
+
+def test_bad_row_ends_the_stream_and_leaves_the_engine_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path / "files", "k int, d int")
+    files.add([(1, 1)])
+    files.add([(2, 1), (7, -1)])
+    engine = tk.Engine()
+    table = engine.input("t", k=tk.Int)
+    view = engine.install("all", table)
+    checkpoint = str(tmp_path / "checkpoint")
+    following = table.follow(files.stream(), diff="d", trigger=NOW, checkpoint=checkpoint)
+    with pytest.raises(IncorrectError, match=r"row \(7,\) would be there a negative number of times"):
+        following.await_termination()
+    assert view.rows() == [(1,)] and table.pending == 0 and following.batch == 0
+    table.insert([(7,)])
+    engine.advance()
+    table.follow(files.stream(), diff="d", trigger=NOW, checkpoint=checkpoint).await_termination()
+    assert sorted(view.rows()) == [(1,), (2,)]
+
+
+def test_stream_with_other_columns_is_refused_before_it_starts(files: Files, tmp_path: Path) -> None:
+    files.add([(1, "x")])
+    engine = tk.Engine()
+    table = engine.input("t", k=tk.Int, v=tk.Int)
+    checkpoint = tmp_path / "checkpoint"
+    with pytest.raises(IncorrectError, match="column 'v': expected int, found string"):
+        table.follow(files.stream(), checkpoint=str(checkpoint))
+    with pytest.raises(IncorrectError, match="missing column 'v'"):
+        table.follow(files.stream().drop("v"), checkpoint=str(checkpoint))
+    with pytest.raises(IncorrectError, match="use load"):
+        table.follow(files.table().withColumn("v", F.lit(1)))
+    assert not checkpoint.exists()
+
+
+def test_stream_that_gains_a_column_is_followed_on(files: Files, tmp_path: Path) -> None:
+    files.add([(1, "x")])
+    engine = tk.Engine()
+    table = engine.input("t", k=tk.Int, v=tk.String)
+    view = engine.install("all", table)
+    checkpoint = str(tmp_path / "checkpoint")
+    table.follow(files.stream(), trigger=NOW, checkpoint=checkpoint).await_termination()
+    files.columns = "k int, v string, w double"
+    files.add([(2, "y", 0.5)])
+    with pytest.raises(IncorrectError, match="unknown column 'w'"):
+        table.follow(files.stream(), trigger=NOW, checkpoint=checkpoint)
+    table.follow(files.stream(), trigger=NOW, checkpoint=checkpoint, extra="ignore").await_termination()
+    assert sorted(view.rows()) == [(1, "x"), (2, "y")]
+
+
+def test_stream_waits_for_views_that_are_behind(files: Files) -> None:
+    for number in range(4):
+        files.add([(number, "x")])
+    engine = tk.Engine(turn=0.0)  # every view needs several turns an epoch
+    table = engine.input("t", k=tk.Int, v=tk.String)
+    view = engine.install("pairs", table.join(table.rename(l="k"), on="v").count(by="k"))
+    behind: list[int] = []
+    engine.install("watch", table, on_change=lambda _: behind.append(engine.epoch - view.low))
+    table.follow(files.stream(), trigger=NOW, lag=0).await_termination()
+    assert view.current
+    assert max(behind) <= 1
+    assert sorted(view.rows()) == [(k, 4) for k in range(4)]
+
+
+def test_two_streams_feed_one_join(spark: SparkSession, tmp_path: Path) -> None:
+    left, right = (Files(spark, tmp_path / name, "k int, v string") for name in ("left", "right"))
+    engine = tk.Engine(2)
+    tables = [engine.input(name, k=tk.Int, v=tk.String) for name in ("left", "right")]
+    view = engine.install("joined", tables[0].join(tables[1].rename(w="v"), on="k"))
+    for number in range(3):
+        left.add([(number, f"l{number}")])
+        right.add([(number, f"r{number}")])
+    followings = [t.follow(f.stream(), trigger=NOW) for t, f in zip(tables, (left, right), strict=True)]
+    for following in followings:
+        following.await_termination()
+    assert sorted(view.rows()) == [(k, f"l{k}", f"r{k}") for k in range(3)]
+    assert engine.epoch == 6
+
+
+def test_rate_source_is_followed(spark: SparkSession) -> None:
+    stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 50).load()
+    engine = tk.Engine()
+    table = engine.input("t", timestamp=tk.Timestamp, value=tk.Int)
+    view = engine.install("n", table.count())
+    with table.follow(stream) as following:
+        while following.epochs < 3:
+            following.await_termination(0.05)
+    assert view.rows() == [(50 * following.epochs,)]
+
+
+def test_reader_in_another_thread_sees_whole_epochs(files: Files) -> None:
+    for number in range(6):
+        files.add([(number, "x"), (number, "y")])
+    engine = tk.Engine()
+    table = engine.input("t", k=tk.Int, v=tk.String)
+    view = engine.install("n", table.count(by="k"))
+    seen: list[list[tuple[Any, ...]]] = []
+    ended = threading.Event()
+
+    def read() -> None:
+        while not ended.is_set():
+            seen.append(view.rows())
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    table.follow(files.stream(), trigger=NOW).await_termination()
+    ended.set()
+    reader.join()
+    assert all(n == 2 for rows in seen for _, n in rows)
+    shutil.rmtree(files.folder)

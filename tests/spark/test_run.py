@@ -1,0 +1,201 @@
+"""Pipelines: checked before they run, run to their end, and resumed by running them again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from spark_files import Files
+
+import tektite as tk
+from tektite.errors import IncorrectError, NotFoundError
+from tektite.spark.pipeline import read_pipeline
+from tektite.spark.run import Metrics, run
+
+ROOT = Path(tk.__file__).parents[1]
+
+PIPELINE = """
+name: orders
+storage: store
+shards: 2
+spark: {memory: 1g, config: {spark.ui.enabled: "false", spark.ui.showConsoleProgress: "false"}}
+inputs:
+  customers:
+    columns: {c: int, name: string}
+    key: c
+    load: {format: json, path: customers, schema: "c int, name string"}
+  orders:
+    columns: {o: int, c: int, amount: "decimal(12, 2)"}
+    key: [o]
+    semantics: upsert
+    follow:
+      format: parquet
+      path: files
+      schema: "o int, c int, amount decimal(12,2), op string, seq int"
+      options: {maxFilesPerTrigger: 1}
+      operation: op
+      order: seq
+      trigger: {availableNow: true}
+views:
+  totals: {python: "queries:totals"}
+sinks:
+  - {view: totals, format: parquet, path: out}
+"""
+
+QUERIES = """
+import tektite as tk
+
+def totals(engine):
+    joined = engine.table("orders").join(engine.table("customers"), on="c")
+    return joined.group_by("name").agg(total=tk.sum("amount"), n=tk.count())
+"""
+
+
+@pytest.fixture
+def folder(spark: SparkSession, tmp_path: Path) -> Path:
+    (tmp_path / "pipeline.yaml").write_text(PIPELINE)
+    (tmp_path / "queries.py").write_text(QUERIES)
+    (tmp_path / "customers").mkdir()
+    lines = [json.dumps({"c": c, "name": f"customer {c}"}) for c in range(3)]
+    (tmp_path / "customers" / "1.json").write_text("\n".join(lines))
+    return tmp_path
+
+
+@pytest.fixture
+def files(spark: SparkSession, folder: Path) -> Files:
+    return Files(spark, folder / "files", "o int, c int, amount decimal(12,2), op string, seq int")
+
+
+def run_here(folder: Path, name: str = "pipeline.yaml") -> Metrics:
+    return run(read_pipeline(folder / name), tk.Engine, lambda _: None)
+
+
+def add_orders(files: Files, first: int, count: int) -> None:
+    from decimal import Decimal
+
+    rows: list[tuple[Any, ...]] = [(o, o % 3, Decimal(o), "c", 2 * o) for o in range(first, first + count)]
+    rows += [(o, o % 3, Decimal(10 * o), "u", 2 * o + 1) for o in range(first, first + count, 4)]
+    files.add(rows)
+
+
+def expected(count: int) -> Counter[tuple[str, int, int]]:
+    """Totals of orders 0..count, in cents, when every fourth order was changed to ten times its amount."""
+    found: dict[str, tuple[int, int]] = {}
+    for o in range(count):
+        total, n = found.get(f"customer {o % 3}", (0, 0))
+        found[f"customer {o % 3}"] = (total + (10 * o if o % 4 == 0 else o), n + 1)
+    return Counter((name, total, n) for name, (total, n) in found.items())
+
+
+def written(spark: SparkSession, folder: Path) -> Counter[tuple[str, int, int]]:
+    """What the changes in the sink add up to."""
+    total: Counter[tuple[str, int, int]] = Counter()
+    try:
+        frame = spark.read.parquet(str(folder / "out"))
+    except AnalysisException:  # nothing has been committed there
+        return total
+    for row in frame.collect():
+        total[row["name"], int(row.total), row.n] += row["diff"]
+    assert min(total.values(), default=0) >= 0
+    return +total
+
+
+def test_pipeline_runs_to_its_end_and_goes_on_when_run_again(spark: SparkSession, folder: Path, files: Files) -> None:
+    for number, count in enumerate((8, 24)):
+        for first in range(8 * number, count, 8):
+            add_orders(files, first, 8)
+        metrics = run_here(folder)
+        assert metrics.loaded == {"customers": (3, 0)[number]}
+        assert metrics.followed == {"orders": (10, 20)[number]}
+        assert metrics.epochs == metrics.durable
+        assert list(metrics.updates) == ["totals"]
+        assert written(spark, folder) == expected(count)
+
+
+def test_pipeline_may_be_a_program(spark: SparkSession, folder: Path) -> None:
+    (folder / "pipeline.py").write_text(
+        textwrap.dedent(
+            """
+            import tektite as tk
+            PIPELINE = {"name": "program", "shards": 2}
+            def build(engine, spark):
+                numbers = engine.input("numbers", id=tk.Int)
+                engine.install("n", numbers.count())
+                numbers.load(spark.range(100))
+            """
+        )
+    )
+    metrics = run_here(folder, "pipeline.py")
+    assert (metrics.name, metrics.updates) == ("program", {"n": 1})
+
+
+BAD = {
+    "unknown word": ("shrads: 2", "unknown word 'shrads'; known are name"),
+    "no columns": ("inputs: {t: {key: k}}", "inputs.t: an input has columns"),
+    "unknown type": ("inputs: {t: {columns: {k: integer}}}", "inputs.t.columns: .*'integer'"),
+    "no rows": ("inputs: {t: {columns: {k: int}, load: {path: x}}}", "inputs.t.load: rows come from a format"),
+    "word of the other kind": (
+        "inputs: {t: {columns: {k: int}, load: {format: csv, trigger: {once: true}}}}", "unknown word 'trigger'",
+    ),
+    "empty view": ("views: {v: {}}", "views.v: a view is a query"),
+    "sink of nothing": ("storage: s\nsinks: [{view: v}]", r"sinks\[0\]: there is no view 'v'"),
+    "sink without storage": ("views: {v: {sql: SELECT 1}}\nsinks: [{view: v}]", "a sink needs a storage"),
+    "no shards": ("shards: 0", "shards: expected a positive number, found 0"),
+    "no YAML": ("a: [", "is no YAML"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_pipeline_is_refused_before_it_runs(tmp_path: Path, case: str) -> None:
+    text, message = BAD[case]
+    (tmp_path / "p.yaml").write_text(text)
+    with pytest.raises(IncorrectError, match=message):
+        read_pipeline(tmp_path / "p.yaml")
+
+
+def test_missing_pipeline_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="there is no pipeline"):
+        read_pipeline(tmp_path / "none.yaml")
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    program = "from tektite.cli import main; main()"
+    arguments = [sys.executable, "-c", program, "run", "pipeline.yaml", "--metrics", "metrics.json"]
+    return subprocess.Popen(arguments, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+def test_command_stops_cleanly_when_asked_and_resumes(spark: SparkSession, folder: Path, files: Files) -> None:
+    endless = PIPELINE.replace("      trigger: {availableNow: true}\n", "")
+    (folder / "pipeline.yaml").write_text(endless)
+    add_orders(files, 0, 8)
+    add_orders(files, 8, 8)
+    process = start(folder)
+    try:
+        deadline = time.monotonic() + 120
+        while sum(written(spark, folder).values()) < 3:
+            assert process.poll() is None and time.monotonic() < deadline, process.communicate()[1]
+            time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, said
+    assert "SIGTERM: stopping" in said and "load customers: 3 rows" in said
+    assert json.loads((folder / "metrics.json").read_text())["stopped"] is True
+    (folder / "pipeline.yaml").write_text(PIPELINE)
+    add_orders(files, 16, 8)
+    run_here(folder)
+    assert written(spark, folder) == expected(24)

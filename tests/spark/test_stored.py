@@ -1,0 +1,392 @@
+"""With a storage: tasks write the files, another process reads them, and a restart goes on where the last run stopped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from spark_files import NOW, Files
+
+import tektite as tk
+from tektite.adopting import adopt
+from tektite.errors import ConflictError, IncorrectError
+from tektite.spark.bulk import Target, write
+from tektite.spark.feed import Feed
+from tektite.storage.manifest import Manifest
+from tektite.storage.store import PosixStore, open_store
+
+
+def read(spark: SparkSession, path: Path, view: str, **options: Any) -> DataFrame:
+    reader = spark.read.format("tektite").option("path", str(path)).option("view", view)
+    for name, value in options.items():
+        reader = reader.option(name, value)
+    return reader.load()
+
+
+def rows_of(frame: DataFrame) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(row) for row in frame.collect())
+
+
+@pytest.fixture
+def people(spark: SparkSession) -> DataFrame:
+    return spark.range(0, 5000, 1, 3).select(
+        F.col("id").alias("k"), F.concat(F.lit("n"), F.col("id") % 101).alias("s"), (F.col("id") % 7).alias("g")
+    )
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3])
+def test_tasks_write_what_the_driver_would(spark: SparkSession, tmp_path: Path, people: DataFrame, shards: int) -> None:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=shards) as engine:
+        table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
+        view = engine.install("n", table.count(by="s"))
+        assert table.load(people) == 5000
+        engine.sync()
+        files = Manifest.open(open_store(tmp_path / "store")).state.files
+        assert {name.split("-")[1] for name in files} == {"load"}
+        assert {tuple(row) for row in people.groupBy("s").count().collect()} == set(view.rows())
+    with tk.Engine(storage=tmp_path / "store", shards=shards) as engine:
+        again = engine.install("all", engine.table("t"))
+        assert Counter(again.rows()) == rows_of(people)
+        assert engine.epoch == 1
+
+
+def test_key_that_holds_most_rows_does_not_hold_up_one_task(spark: SparkSession, tmp_path: Path) -> None:
+    skewed = spark.range(0, 40000, 1, 4).select(
+        F.when(F.col("id") % 10 < 9, 7).otherwise(F.col("id")).alias("k"), F.concat(F.lit("v"), F.col("id")).alias("v")
+    )
+    store, feed = PosixStore(tmp_path / "bare"), Feed("t", tk.Schema(k=tk.Int, v=tk.String))
+    found = write(feed, skewed, Target(store, "t", (0, 1), 1, 4, 0, 0, fair=100))
+    sizes = [sum(section.rows for section in info.sections if section.kind == "batch") for info in found.files]
+    assert sum(sizes) == 40000 and max(sizes) <= 20000  # a shard of its own would have at least 36000
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3) as engine:
+        table = engine.input("t", k=tk.Int, v=tk.String)
+        view = engine.install("n", table.count(by="k"))
+        target = Target(engine.store, "t", (0, 1), 1, 3, 0, 0, fair=100)
+        loaded = write(feed, skewed, target)
+        adopt(engine, table, loaded.files, 0, {})
+        assert view.rows().count((7, 36000)) == 1 and len(view.rows()) == 4001
+        table.remove([(7, "v0")])
+        engine.advance()
+        assert (7, 35999) in view.rows()
+    with tk.Engine(storage=tmp_path / "store") as engine:
+        assert len(engine.install("all", engine.table("t")).rows()) == 39999
+
+
+def test_loads_and_updates_alternate(spark: SparkSession, tmp_path: Path) -> None:
+    expected: Counter[tuple[Any, ...]] = Counter()
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+        table = engine.input("t", k=tk.Int, s=tk.String)
+        view = engine.install("all", table)
+        for number in range(3):
+            table.insert([(number, "mine"), (number, f"s{number}")])
+            expected.update([(number, "mine"), (number, f"s{number}")])
+            loaded = [(k, f"s{k % 5}") for k in range(number, number + 20)]
+            assert table.load(spark.createDataFrame(loaded, "k int, s string")) == 20
+            expected.update(loaded)
+            assert Counter(view.rows()) == expected
+            table.remove([(number, "mine")])
+            expected[number, "mine"] -= 1
+            engine.advance()
+            assert Counter(view.rows()) == +expected
+    with tk.Engine(storage=tmp_path / "store", shards=2) as engine:
+        assert Counter(engine.install("all", engine.table("t")).rows()) == +expected
+
+
+def test_load_that_removes_what_is_not_there_leaves_the_storage_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+        table = engine.input("t", k=tk.Int, s=tk.String)
+        table.load(spark.createDataFrame([(1, "a")], "k int, s string"))
+        before = engine.epoch
+        with pytest.raises(IncorrectError, match=r"row \(2, 'new text'\) would be there a negative number of times"):
+            table.load(spark.createDataFrame([(2, "new text", -1)], "k int, s string, d int"), diff="d")
+        assert engine.epoch == before
+        table.insert([(3, "new text")])  # whose text only the failed load has brought so far
+        engine.advance()
+    with tk.Engine(storage=tmp_path / "store", shards=2) as engine:
+        assert sorted(engine.install("all", engine.table("t")).rows()) == [(1, "a"), (3, "new text")]
+
+
+def test_upserts_are_loaded_by_tasks_into_an_empty_input_only(spark: SparkSession, tmp_path: Path) -> None:
+    columns = "k int, v string, seq int, op string"
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+        table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.String)
+        view = engine.install("all", table)
+        history = [(k % 10, f"v{k}", k, "u") for k in range(40)] + [(3, None, 99, "d")]
+        table.load(spark.createDataFrame(history, columns), order="seq", operation="op")
+        assert sorted(view.rows()) == [(k, f"v{30 + k}") for k in range(10) if k != 3]
+        table.load(spark.createDataFrame([(1, "new", 1, "u"), (2, None, 1, "d")], columns), order="seq", operation="op")
+        assert sorted(view.rows()) == [(k, "new" if k == 1 else f"v{30 + k}") for k in range(10) if k not in (2, 3)]
+        with pytest.raises(IncorrectError, match="several rows for k = 5"):
+            table.load(spark.createDataFrame([(5, "a"), (5, "b")], "k int, v string"))
+
+
+def test_bad_row_in_one_partition_leaves_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.range(0, 100, 1, 4).select(F.when(F.col("id") != 77, F.col("id")).alias("k"), F.lit("x").alias("v"))
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+        table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.String)
+        with pytest.raises(IncorrectError, match="key column 'k' holds a NULL .*partition 3"):
+            table.load(frame)
+        engine.sync()
+        assert engine.epoch == 0
+        assert not Manifest.open(open_store(tmp_path / "store")).state.files
+
+
+def test_loads_and_positions_outlive_the_engine(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.createDataFrame([(k, k) for k in range(10)], "k int, p int")
+    counts = []
+    for _ in range(3):
+        with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+            table = engine.input("t", k=tk.Int)
+            counts.append((table.load(frame.drop("p"), once="dimension"), table.load(frame, position="p", upto=4)))
+    assert counts == [(10, 5), (0, 0), (0, 0)]
+
+
+def test_stream_is_followed_across_engines(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path / "files", "k int, v string")
+    for number in range(4):
+        files.add([(number, f"v{number}")])
+        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+            table = engine.input("t", k=tk.Int, v=tk.String)
+            view = engine.install("all", table)
+            following = table.follow(files.stream(), trigger=NOW)
+            following.await_termination()
+            assert (following.epochs, engine.durable) == (1, number + 1)
+            assert sorted(view.rows()) == [(k, f"v{k}") for k in range(number + 1)]
+    assert (tmp_path / "store" / "checkpoints" / "t").is_dir()
+
+
+def test_lost_checkpoint_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path / "files", "k int, v string")
+    files.add([(1, "x")])
+    with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+        engine.input("t", k=tk.Int, v=tk.String).follow(files.stream(), trigger=NOW).await_termination()
+    (tmp_path / "store" / "checkpoints").rename(tmp_path / "elsewhere")
+    with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+        table = engine.input("t", k=tk.Int, v=tk.String)
+        with pytest.raises(ConflictError, match="is new: it would begin again and count rows twice"):
+            table.follow(files.stream(), trigger=NOW)
+        table.follow(files.stream(), trigger=NOW, reset=True).await_termination()
+        assert engine.install("all", table).multiplicities() == {(1, "x"): 2}
+
+
+# ---------------------------------------------------------------------- out
+
+
+def test_published_view_is_a_data_source(spark: SparkSession, tmp_path: Path, people: DataFrame) -> None:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+        table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
+        view = engine.install("n", table.count(by="s"))
+        view.publish()
+        twice = engine.install("twice", table.select("g").concat(table.select("g")))
+        twice.publish()
+        table.load(people)
+        engine.sync()
+        assert rows_of(read(spark, tmp_path / "store", "n")) == Counter(view.rows())
+        assert rows_of(read(spark, tmp_path / "store", "twice")) == Counter(twice.rows())
+        assert rows_of(read(spark, tmp_path / "store", "t")) == rows_of(people)  # inputs can be read as well
+        first = Manifest.open(open_store(tmp_path / "store")).state.version
+        table.remove([(0, "n0", 0)])
+        engine.advance()
+        engine.sync()
+        assert rows_of(read(spark, tmp_path / "store", "n")) == Counter(view.rows())
+        old = rows_of(read(spark, tmp_path / "store", "n", version=first))
+        assert old == rows_of(people.groupBy("s").count())
+        changed = rows_of(read(spark, tmp_path / "store", "n", changes="true", startingVersion=first))
+        assert changed == Counter([("n0", 50, 1, -1), ("n0", 49, 1, 1)])
+
+
+def test_every_type_is_read_back_as_spark_wrote_it(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.sql(
+        "SELECT 1 AS i, 1.5D AS f, true AS b, date'2024-02-29' AS d, timestamp'2024-07-01 12:00:00.5' AS t, "
+        "CAST(12.34 AS decimal(12,2)) AS m, 'Bäume' AS s UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL"
+    )
+    with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+        table = engine.input(
+            "t", i=tk.Int, f=tk.Float, b=tk.Bool, d=tk.Date, t=tk.Timestamp, m=tk.Decimal(12, 2), s=tk.String
+        )
+        view = engine.install("all", table)
+        view.publish()
+        table.load(frame)
+        engine.sync()
+        assert rows_of(read(spark, tmp_path / "store", "all")) == rows_of(frame)
+        assert rows_of(view.to_spark()) == rows_of(frame)
+
+
+def test_changes_are_a_stream_that_adds_up_at_every_version(spark: SparkSession, tmp_path: Path) -> None:
+    store, out, checkpoint = tmp_path / "store", tmp_path / "out", str(tmp_path / "checkpoint")
+
+    def drain() -> list[Any]:
+        stream = spark.readStream.format("tektite").option("path", str(store)).option("view", "n")
+        writer = stream.option("changes", "true").load().writeStream.option("checkpointLocation", checkpoint)
+        writer.trigger(**NOW).format("parquet").start(str(out)).awaitTermination()
+        return spark.read.parquet(str(out)).collect() if list(out.glob("*.parquet")) else []
+
+    with tk.Engine(spark=spark, storage=store, shards=2) as engine:
+        table = engine.input("t", k=tk.Int, v=tk.String)
+        view = engine.install("n", table.count(by="v"))
+        view.publish()
+        for number in range(12):
+            table.insert([(number, f"v{number % 3}"), (number, "all")])
+            if number > 4:
+                table.remove([(number - 3, "all")])
+            engine.advance()
+            if number % 4 == 3:
+                engine.sync()
+                total: Counter[tuple[Any, ...]] = Counter()
+                for *row, _, diff in drain():
+                    total[tuple(row)] += diff
+                assert {row: n for row, n in total.items() if n} == {row: 1 for row in view.rows()}
+    assert len({row.time for row in drain()}) > 1
+
+
+def test_changes_have_the_times_at_which_they_happened(spark: SparkSession, tmp_path: Path) -> None:
+    with tk.Engine(storage=tmp_path / "store", shards=2) as engine:
+        table = engine.input("t", k=tk.Int, v=tk.String)
+        engine.advance()
+        view = engine.install("n", table.count(by="v"))
+        view.publish()
+        engine.sync()
+        start = Manifest.open(open_store(tmp_path / "store")).state.version
+        changes = view.changes()
+        for number in range(200):  # more than become versions of their own
+            table.insert([(number, f"v{number % 3}")])
+            if number % 5 == 4:
+                table.remove([(number - 4, f"v{(number - 4) % 3}")])
+            engine.advance()
+        expected = Counter((*change.row, change.time, change.diff) for change in changes)
+        engine.sync()
+    found = rows_of(read(spark, tmp_path / "store", "n", changes="true", startingVersion=start))
+    assert found == expected
+
+
+def test_input_gains_a_column(spark: SparkSession, tmp_path: Path, people: DataFrame) -> None:
+    files = Files(spark, tmp_path / "files", "k bigint, s string, g bigint")
+    files.add([(9000, "early", 1)])
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+        table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
+        table.load(people, once="people")
+        table.follow(files.stream(), trigger=NOW).await_termination()
+    files.columns += ", w double"
+    files.add([(9001, "late", 2, 0.5)])
+    expected = rows_of(people.selectExpr("*", "NULL"))
+    expected.update([(9000, "early", 1, None), (9001, "late", 2, 0.5)])
+    for _ in range(2):
+        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+            table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int, w=tk.Float)
+            view = engine.install("all", table)
+            table.load(people.selectExpr("*", "0.0D AS w"), once="people")
+            table.follow(files.stream(), trigger=NOW).await_termination()
+            assert Counter(view.rows()) == expected
+            table.remove([(0, "n0", 0, None)])
+            table.insert([(0, "n0", 0, None)])
+            engine.advance()
+            engine.sync()
+            assert rows_of(read(spark, tmp_path / "store", "t")) == expected
+    with (
+        tk.Engine(storage=tmp_path / "store") as engine,
+        pytest.raises(ConflictError, match="declare it as it is stored"),
+    ):
+        engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Float)
+
+
+def test_published_view_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    versions = []
+    for number in range(3):
+        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+            table = engine.input("t", k=tk.Int, v=tk.String)
+            view = engine.install("n", table.count(by="v"))
+            view.publish()
+            table.insert([(number, "x"), (number, f"y{number}")])
+            engine.advance()
+            engine.sync()
+            versions.append(Manifest.open(open_store(tmp_path / "store")).state.version)
+            assert rows_of(read(spark, tmp_path / "store", "n")) == Counter(view.rows())
+    changed = read(spark, tmp_path / "store", "n", changes="true", startingVersion=versions[1])
+    assert rows_of(changed) == Counter([("x", 2, 2, -1), ("x", 3, 2, 1), ("y2", 1, 2, 1)])
+
+
+def test_view_that_is_defined_anew_tells_the_difference(spark: SparkSession, tmp_path: Path) -> None:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+        table = engine.input("t", k=tk.Int, v=tk.Int)
+        table.insert([(k, k * k) for k in range(6)])
+        engine.advance()
+        engine.install("some", table.filter(tk.col("k") < 4)).publish()
+        engine.sync()
+        before = Manifest.open(open_store(tmp_path / "store")).state.version
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+        engine.install("some", engine.table("t").filter(tk.col("k") > 2)).publish()
+        engine.sync()
+    changed = read(spark, tmp_path / "store", "some", changes="true", startingVersion=before).drop("time")
+    expected = [(k, k * k, -1) for k in (0, 1, 2)] + [(k, k * k, 1) for k in (4, 5)]
+    assert rows_of(changed) == Counter(expected)
+    assert rows_of(read(spark, tmp_path / "store", "some")) == Counter((k, k * k) for k in (3, 4, 5))
+
+
+def test_number_of_shards_may_change(spark: SparkSession, tmp_path: Path, people: DataFrame) -> None:
+    for shards in (1, 3, 2):
+        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=shards) as engine:
+            table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
+            view = engine.install("n", table.count(by="s"))
+            view.publish()
+            table.load(people, once="people")
+            engine.sync()
+            assert rows_of(read(spark, tmp_path / "store", "n")) == Counter(view.rows())
+
+
+def test_dropped_view_is_gone(spark: SparkSession, tmp_path: Path) -> None:
+    with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+        table = engine.input("t", k=tk.Int)
+        view = engine.install("all", table)
+        view.publish()
+        engine.advance()
+        engine.sync()
+        engine.drop("all")
+        engine.sync()
+        with pytest.raises(Exception, match="holds no 'all'; it holds 't'"):
+            read(spark, tmp_path / "store", "all")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"view": "t"}, "the option 'path' is missing"),
+        ({"path": "{store}"}, "the option 'view' is missing"),
+        ({"path": "{store}", "view": "nothing"}, "holds no 'nothing'"),
+        ({"path": "{store}/none", "view": "t"}, "no Tektite storage"),
+        ({"path": "{store}", "view": "t", "version": "new"}, "is the number of a version, not 'new'"),
+        ({"path": "{store}", "view": "t", "colour": "red"}, "no option 'colour'"),
+        ({"path": "{store}", "view": "t", "changes": "maybe"}, "true or false"),
+    ],
+)
+def test_options_of_the_data_source_are_checked(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str], message: str
+) -> None:
+    with tk.Engine(storage=tmp_path / "store") as engine:
+        engine.input("t", k=tk.Int)
+        engine.advance()
+    reader = spark.read.format("tektite")
+    for name, value in options.items():
+        reader = reader.option(name, value.format(store=tmp_path / "store"))
+    with pytest.raises(Exception, match=message):
+        reader.load()
+
+
+def test_stream_without_changes_says_what_to_add(spark: SparkSession, tmp_path: Path) -> None:
+    with tk.Engine(storage=tmp_path / "store") as engine:
+        engine.input("t", k=tk.Int)
+        engine.advance()
+    stream = spark.readStream.format("tektite").option("path", str(tmp_path / "store")).option("view", "t").load()
+    query = stream.writeStream.format("memory").queryName("none").trigger(**NOW).start()
+    with pytest.raises(Exception, match="a stream tells changes"):
+        query.awaitTermination()
+
+
+def test_view_is_published_in_a_storage_only(tmp_path: Path) -> None:
+    engine = tk.Engine()
+    view = engine.install("all", engine.input("t", k=tk.Int))
+    with pytest.raises(IncorrectError, match="this engine has no storage"):
+        view.publish()
