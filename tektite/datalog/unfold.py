@@ -1,7 +1,7 @@
 """Unfolding: a rule's atom replaced by the body of the one rule that defines it.
 
-What needs no state of its own is then joined with everything around it as one conjunction, over the indexes of what it is made of;
-it is never arranged by itself, and the constants and orders of the rule around it reach into it.
+What needs no state of its own is then joined with everything around it as one conjunction, over the indexes of what it is
+made of; it is never arranged by itself, and the constants and orders of the rule around it reach into it.
 """
 
 from __future__ import annotations
