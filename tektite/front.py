@@ -112,6 +112,10 @@ class View(views.View):
         return write_changes(self, format, path, options or {}, checkpoint, trigger, spark)
 
 
+if TYPE_CHECKING:
+    from tektite.sql import Result
+
+
 class Engine(engine.Engine):
     __doc__ = engine.Engine.__doc__
 
@@ -164,3 +168,24 @@ class Engine(engine.Engine):
         ) -> View: ...
 
         def view(self, name: str) -> View: ...
+
+    def sql(self, text: str, **parameters: Any) -> Result:
+        """Run one or several statements of SQL, separated by semicolons; the last one's result.
+
+        `parameters` are the values of `$name` in the text.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> _ = engine.sql("CREATE TABLE sales (shop varchar, amount int)")
+        >>> totals = "SELECT shop, sum(amount) AS total FROM sales GROUP BY shop"
+        >>> view = engine.sql(f"CREATE MATERIALIZED VIEW totals AS {totals}").view
+        >>> engine.sql("INSERT INTO sales VALUES ('north', 3), ('north', 4), ('south', 5)").message
+        'INSERT 0 3'
+        >>> sorted(view.rows())
+        [('north', 7), ('south', 5)]
+        >>> list(engine.sql("SELECT total FROM totals WHERE shop = $shop", shop="south"))
+        [(5,)]
+        """
+        from tektite.sql import run
+
+        return run(self, text, parameters)

@@ -6,7 +6,7 @@ base arrangement, however many epochs the batch covers. A call that fails change
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from tektite.kernels.build import build
 from tektite.kernels.route import route, split_epoch
 from tektite.kernels.rows import input_rows
 from tektite.kernels.upsert import first_negative, resolve
+from tektite.pending import Pending
 from tektite.plan import operators as plan
 from tektite.storage.batchfile import FileInfo, Rows
 from tektite.storage.description import InputDescription
@@ -101,7 +102,7 @@ class Input(Collection):
         self.trace = Trace(width, 1, 1, engine.workers, engine.merging)
         self.hold = None if stream else Hold(self.trace, last_closed(self))
         self._order = np.array(self.columns, np.int64)
-        self._pending: list[tuple[Chunk, int]] = []
+        self._pending = Pending((width + (0 if semantics == "bag" else 3), 1, 1))
         self._adopted: Adopted | None = None
         self._arrivals = 0
 
@@ -123,7 +124,7 @@ class Input(Collection):
     @property
     def pending(self) -> int:
         """Updates that wait for their epoch to close."""
-        return sum(chunk.n for chunk, _ in self._pending)
+        return self._pending.rows
 
     # ------------------------------------------------------------------ writing
 
@@ -168,7 +169,7 @@ class Input(Collection):
             self._bag(words, by, self.low, 1)
         else:
             by = np.ones(rows, np.int64) if by is None else by
-            self._pending.append((Chunk.of_array(np.vstack([words[list(self.columns)], at, by])), int(at.max())))
+            self._pending.add(Chunk.of_array(np.vstack([words[list(self.columns)], at, by])), int(at.max()))
 
     @guarded
     def update_words(self, words: Words, diffs: Words) -> None:
@@ -192,7 +193,7 @@ class Input(Collection):
             joined[:width] = words
             joined[width] = diffs
             words = joined
-        self._pending.append((Chunk(input_rows(words, self._order, epoch, diff), words), epoch))
+        self._pending.add(Chunk(input_rows(words, self._order, epoch, diff), words), epoch)
 
     def _write(self, data: Any, time: int | None, diff: int, verb: str) -> None:
         self._check_open(verb)
@@ -238,7 +239,7 @@ class Input(Collection):
         zero = np.zeros(rows, np.int64)
         columns = [words[keys], [epochs, arrivals, puts], words[values], [zero, zero + 1]]
         stacked = np.ascontiguousarray(np.concatenate([np.asarray(c, np.int64).reshape(-1, rows) for c in columns]))
-        self._pending.append((Chunk.of_array(stacked), int(epochs.max())))
+        self._pending.add(Chunk.of_array(stacked), int(epochs.max()))
 
     def _time(self, time: int) -> int:
         if not isinstance(time, int | np.integer):
@@ -270,21 +271,20 @@ class Input(Collection):
         if self.hold is not None:
             self.hold.drop()
 
-    @property
-    def writes(self) -> int:
-        """How many calls have left updates that wait for their epoch to close."""
-        return len(self._pending)
+    def waiting(self) -> list[tuple[Chunk, int]]:
+        """What waits for its epoch to close, for `rollback`."""
+        return list(self._pending)
 
     @guarded
-    def rollback(self, keep: int = 0) -> None:
-        """Forget every update whose epoch has not been closed, but for those of the first `keep` writes."""
-        del self._pending[keep:]
+    def rollback(self, to: Iterable[tuple[Chunk, int]] = ()) -> None:
+        """Forget every update whose epoch has not been closed, but for those that waited at an earlier moment."""
+        self._pending.replace(to)
         self._adopted = None
 
     def adopt(self, adopted: Adopted) -> None:
         """Take rows that others have sorted, sharded and stored as the updates of the open epoch."""
         self._check_open("adopt files")
-        if self._pending or (self.semantics != "bag" and self.trace.rows):
+        if self.pending or (self.semantics != "bag" and self.trace.rows):
             raise ConflictError(f"input {self.name!r} was written to meanwhile: load it again")
         self._adopted = adopted
 
@@ -423,7 +423,7 @@ class Input(Collection):
             self.engine.each_shard(mint, sum([batch.n for batch in batches if batch is not None]))
         for shard, batch in self._adopted.more if self._adopted is not None else ():
             self.trace.mint(shard, batch.head, batch.keep, ((high,),))
-        self._pending = later
+        self._pending.replace(later)
         self._adopted = None
         self.low = high
 

@@ -55,6 +55,8 @@ class View(Collection):
         self.hold = Hold(self.trace, last_closed(self)) if keep else None
         self.dropped = False
         self.publication: Publication | None = None
+        self.present: Callable[[pa.Table], pa.Table] | None = None
+        """What a snapshot goes through before it is handed out, such as an order."""
         self._subscriptions: list[Changes] = []
         flow.on_failed.append(self._let_go)
 
@@ -118,7 +120,8 @@ class View(Collection):
         rows = words[:width]
         if len(counts) and counts.max() > 1:
             rows = np.repeat(rows, counts, axis=1)
-        return self.schema.decode(np.ascontiguousarray(rows), self.engine.dictionary)
+        table = self.schema.decode(np.ascontiguousarray(rows), self.engine.dictionary)
+        return table if self.present is None else self.present(table)
 
     def rows(self, at: int | None = None) -> list[tuple[Any, ...]]:
         """The snapshot as Python tuples."""

@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from expression_twin import evaluate
 
 from tektite.plan import operators as plan
@@ -84,6 +86,8 @@ class Brute:
                 return self.contents[operator.readable] if definition is None else self.value(definition)
             case plan.Project():
                 return self._project(operator)
+            case plan.MapBatches():
+                return self._map(operator)
             case plan.Concat():
                 return bag(pair for part in operator.parts for pair in self.value(part).items())
             case plan.Negate():
@@ -111,6 +115,18 @@ class Brute:
             if operator.predicate is None or evaluate(operator.predicate, named) is True:
                 out.append((tuple(evaluate(e, named) for e in operator.outputs), many))
         return bag(out)
+
+    def _map(self, operator: plan.MapBatches) -> Bag:
+        found = self.value(operator.input)
+        schema = operator.input.schema
+        empty = schema.decode(np.empty((len(schema.names), 0), np.int64), self.dictionary)
+        columns = zip(*found, strict=True) if found else [()] * len(schema.names)
+        arrays = [pa.array(column, type) for column, type in zip(columns, empty.schema.types, strict=True)]
+        made = operator.function(pa.table(arrays, list(schema.names)))
+        table, origins = made if operator.many else (made, range(len(found)))
+        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        many = list(found.values())
+        return bag((row, many[origin]) for row, origin in zip(rows, origins, strict=True))
 
     def _join(self, operator: plan.Join) -> Bag:
         right = groups(self.value(operator.right), operator.right_key)

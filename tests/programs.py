@@ -10,6 +10,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from brute import Bag, Row, bag
 
 import tektite as tk
@@ -21,6 +24,11 @@ INPUTS: dict[str, dict[str, tk.Type]] = {
     "b": {"y": tk.Int, "z": tk.Int, "s": tk.String},
     "c": {"x": tk.Int},
 }
+KEYED: dict[str, tuple[str, tuple[str, ...], dict[str, tk.Type]]] = {
+    "u": ("upsert", ("k",), {"k": tk.Int, "v": tk.Int}),
+    "t": ("set", (), {"x": tk.Int, "s": tk.String}),
+}
+"""Inputs whose updates are operations: semantics, key, columns."""
 WIDE = 4
 """Columns from which on a collection is narrowed before it is used further."""
 MANY = 60
@@ -43,6 +51,23 @@ def odd_ones(key: Row, rows: list[tuple[Row, int]]) -> list[Row]:
     return [(total % 4, len(key))] if total % 2 else []
 
 
+def turned(batch: Any) -> Any:
+    """For `map_batches`: a column negated, and how many columns are NULL."""
+    nulls = [sum(value is None for value in row.values()) for row in batch.to_pylist()]
+    return pa.table({"m0": pc.negate(batch["m0"]), "m1": pa.array(nulls, pa.int64())})
+
+
+def repeated(batch: Any) -> Any:
+    """For `flat_map`: none, one or two rows for each, by a column."""
+    values = batch["m0"].to_pylist()
+    rows = np.repeat(np.arange(len(values)), [(value or 0) % 3 for value in values])
+    return pa.table({"m0": batch["m0"].take(pa.array(rows))}), rows
+
+
+def ignore(table: Any) -> None:
+    """For `inspect`."""
+
+
 class Program:
     """Inputs and a growing pool of collections over them, some of which are to be installed as views."""
 
@@ -52,8 +77,10 @@ class Program:
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
         self.inputs = {name: engine.input(name, columns) for name, columns in INPUTS.items()}
+        for name, (semantics, key, columns) in KEYED.items():
+            self.inputs[name] = engine.input(name, columns, key=key, semantics=semantics)
+        self.pool: list[tuple[tk.Collection, int]] = [(source, 8) for source in self.inputs.values()]
         self.inputs["one"] = engine.input("one", n=tk.Int)
-        self.pool: list[tuple[tk.Collection, int]] = [(self.inputs[name], 8) for name in INPUTS]
         for name, collection in self.inputs.items():
             self.names[id(collection)] = name
         self.kept: list[Any] = []
@@ -122,7 +149,7 @@ class Program:
     def operator(self, pool: list[tuple[tk.Collection, int]]) -> tuple[tk.Collection, int]:
         """One more collection from those of the pool."""
         kinds = ["linear", "linear", "concat", "minus", "distinct", "aggregate", "extreme", "top", "reduce", "join", "join",
-                 "join", "arrange"]  # fmt: skip
+                 "join", "arrange", "python"]  # fmt: skip
         if self.depth < 2:
             kinds += ["reach", "reach", "labels", "labels", "mutual", *["counted"] * 5]
         kind = self.rng.choice(kinds)
@@ -227,6 +254,17 @@ class Program:
         by = self.some(c.schema.names, 1, 2)
         return self.note(c.arrange(by=by), f"arrange by {by}", c), size
 
+    def make_python(self, pool: list[tuple[tk.Collection, int]]) -> tuple[tk.Collection, int]:
+        """A Python function of rows."""
+        c, size = self.pick(pool)
+        kind = self.rng.choice(["map", "flat", "inspect"])
+        if kind == "inspect":
+            return self.note(c.inspect(ignore), "inspect", c), size
+        given = c.with_columns(m0=self.number(c))
+        if kind == "map":
+            return self.note(given.map_batches(turned, m0=tk.Int, m1=tk.Int), "map", c), size
+        return self.note(given.flat_map(repeated, m0=tk.Int), "flat map", c), size
+
     # ------------------------------------------------------------------ loops
 
     def pairs(self, pool: list[tuple[tk.Collection, int]]) -> tk.Collection:
@@ -312,7 +350,9 @@ class Program:
 
 
 class History:
-    """What happens to the inputs: for each of them updates (row, epoch, diff), never below zero at any epoch."""
+    """What happens to the inputs: for each of them updates (row, epoch, diff), never below zero at any epoch. Where an input
+    is keyed, a diff of 1 puts a row and -1 takes it away.
+    """
 
     def __init__(self, seed: int, epochs: int) -> None:
         rng = random.Random(seed)
@@ -331,6 +371,12 @@ class History:
                         diff = rng.choice([1, 1, 1, 2])
                     log.append((row, epoch, diff))
                     there = bag([*there.items(), (row, diff)])
+        for name, (_, _, columns) in KEYED.items():
+            log = self.updates[name] = []
+            for epoch in range(epochs):
+                for _ in range(rng.choice([0, 1, 3]) if epoch else rng.choice([0, 8])):
+                    row = tuple(self._value(rng, type) for type in columns.values())
+                    log.append(((row[0] or 0, *row[1:]), epoch, rng.choice([1, 1, -1])))
 
     def _value(self, rng: random.Random, type: tk.Type) -> Any:
         if rng.random() < 0.06:
@@ -339,4 +385,13 @@ class History:
 
     def at(self, name: str, epoch: int) -> Bag:
         """An input's contents at the end of an epoch."""
+        if name in KEYED:
+            keys = len(KEYED[name][1]) or len(KEYED[name][2])
+            there: dict[Row, Row] = {}
+            for row, time, diff in self.updates[name]:
+                if time <= epoch:
+                    there.pop(row[:keys], None)
+                    if diff > 0:
+                        there[row[:keys]] = row
+            return dict.fromkeys(there.values(), 1)
         return bag((row, diff) for row, time, diff in self.updates[name] if time <= epoch)

@@ -28,7 +28,7 @@ LAYERS = (
     ("plan",),
     ("collection", "aggregates", "matching"),
     ("catalog",),
-    ("inputs", "views", "adopting", "publishing", "engine"),
+    ("inputs", "pending", "views", "adopting", "publishing", "engine"),
     ("sql",),
     ("datalog",),
     ("spark",),

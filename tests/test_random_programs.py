@@ -11,7 +11,7 @@ import pytest
 from brute import Bag, Brute, Row, bag
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
-from programs import History, Program
+from programs import KEYED, History, Program
 
 import tektite as tk
 
@@ -67,6 +67,14 @@ class World:
     def deliver(self, name: str, before: int, rng: random.Random) -> None:
         """Hand an input all updates before an epoch, and some later ones, in any order."""
         log = self.waiting[name]
+        if name in KEYED:
+            # Of one epoch, all or nothing: the order of arrival counts.
+            epochs = {time for _, time, _ in log if time < before or rng.random() < 0.1}
+            for row, time, diff in [u for u in log if u[1] in epochs]:
+                source = self.program.inputs[name]
+                (source.insert if diff > 0 else source.remove)([row], time=time)
+            self.waiting[name] = [u for u in log if u[1] not in epochs]
+            return
         early = [time < before or rng.random() < 0.2 for _, time, _ in log]
         now = [u for u, chosen in zip(log, early, strict=True) if chosen]
         self.waiting[name] = [u for u, chosen in zip(log, early, strict=True) if not chosen]

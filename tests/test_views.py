@@ -323,3 +323,15 @@ def test_inspect_shows_changes_inside_a_loop() -> None:
     edges.insert([(i, i + 1) for i in range(4)])
     engine.advance()
     assert sorted(set(rounds)) == [0, 1, 2]
+
+
+def test_a_python_reduce_gets_columns_in_order_however_they_were_rearranged_below() -> None:
+    engine = tk.Engine()
+    people = engine.input("people", id=tk.Int, name=tk.String, age=tk.Int)
+    towns = engine.input("towns", id=tk.Int, town=tk.String)
+    joined = people.join(towns, on="id").select("name", "age", "town").select("age", "town", "name")
+    view = engine.install("oldest", joined.top(1, order_by=["age", "town"], descending=[True, False]))
+    people.insert([(1, "ann", 50), (2, "bob", 60)])
+    towns.insert([(1, "york"), (2, "bath")])
+    engine.advance()
+    assert view.rows() == [(60, "bath", "bob")]

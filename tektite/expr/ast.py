@@ -310,6 +310,22 @@ class Expr:
         """Every occurrence of `old` replaced by `new`. Nothing is replaced if `old` is empty."""
         return Expr("replace", (self, lift(old), lift(new)))
 
+    def position(self, part: Expr | str) -> Expr:
+        """Where another text first occurs in it, counted from 1; 0 if nowhere."""
+        return Expr("position", (self, lift(part)))
+
+    def reverse(self) -> Expr:
+        """The characters from last to first."""
+        return Expr("reverse", (self,))
+
+    def repeat(self, times: Expr | int) -> Expr:
+        """The text so many times in a row; empty if that is negative."""
+        return Expr("repeat", (self, lift(times)))
+
+    def split_part(self, separator: Expr | str, part: Expr | int) -> Expr:
+        """One of the pieces between separators, counted from 1, or from the end if negative; empty if there is none."""
+        return Expr("split_part", (self, lift(separator), lift(part)))
+
     # -- dates and timestamps --------------------------------------------------------------------------------------
 
     def year(self) -> Expr:

@@ -33,6 +33,10 @@ TEXT_FUNCTIONS: dict[str, tuple[tuple[Type, ...], Type]] = {
     "like": ((String,), Bool),
     "ilike": ((String,), Bool),
     "replace": ((String, String, String), String),
+    "position": ((String, String), Int),
+    "reverse": ((String,), String),
+    "repeat": ((String, Int), String),
+    "split_part": ((String, String, Int), String),
 }
 
 

@@ -217,6 +217,23 @@ def _replace(texts: Any, old: Any, new: Any) -> Texts:
     return _by_row(lambda text, o, n: text.replace(o, n) if o else text, pa.string(), texts, old, new)
 
 
+def _position(texts: Any, part: Any) -> Texts:
+    return _by_row(lambda text, found: text.find(found) + 1, pa.int64(), texts, part)
+
+
+def _repeat(texts: Any, times: Any) -> Texts:
+    return _by_row(lambda text, count: text * max(count, 0), pa.string(), texts, times)
+
+
+def _split_part(texts: Any, separator: Any, part: Any) -> Texts:
+    def piece(text: str, between: str, number: int) -> str:
+        pieces = text.split(between) if between else [text]
+        at = number - 1 if number > 0 else len(pieces) + number
+        return pieces[at] if number and 0 <= at < len(pieces) else ""
+
+    return _by_row(piece, pa.string(), texts, separator, part)
+
+
 def _test(fast: Callable[..., Any], slow: Callable[[str, str], bool]) -> Callable[..., Texts]:
     """A test of a text against a constant by Arrow; against another column row by row."""
 
@@ -259,9 +276,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "lower": pc.utf8_lower,
     "lstrip": _trim(pc.utf8_ltrim_whitespace, pc.utf8_ltrim),
     "parse": _parse,
+    "position": _position,
+    "repeat": _repeat,
     "replace": _replace,
+    "reverse": pc.utf8_reverse,
     "rstrip": _trim(pc.utf8_rtrim_whitespace, pc.utf8_rtrim),
     "show": _show,
+    "split_part": _split_part,
     "startswith": _test(pc.starts_with, str.startswith),
     "strip": _trim(pc.utf8_trim_whitespace, pc.utf8_trim),
     "substring": _substrings,

@@ -15,12 +15,12 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.group import head_of, next_keys, seek_sources, set_source, start_of
 from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of
 from tektite.kernels.records import compare_records, room, sort_records
 from tektite.kernels.rows import address, copy_words, count, new_head, set_constant, set_stored, step_of, value
 from tektite.kernels.seek import all_same, has_null
+from tektite.kernels.sources import head_of, next_keys, seek_sources, set_source, start_of
 from tektite.kernels.wide import product_overflows, sum_overflows
 
 # Flags of a comparison. ABOVE: rows pass from the bound upwards, not up to it. BEHIND: the step lies behind the rows

@@ -10,29 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import kernel
-from tektite.kernels.group import (
-    batch_head,
-    fresh_epochs,
-    key_epochs,
-    later_work,
-    needs_test,
-    next_keys,
-    one_epoch,
-    push_output,
-    push_values,
-    same_values,
-    scan_history,
-    seek_sources,
-    set_source,
-    walk,
-    write_records,
-)
+from tektite.kernels.emit import batch_head, push_output, push_values, same_values, write_records
+from tektite.kernels.epochs import fresh_epochs, key_epochs, later_work, one_epoch, scan_history
 from tektite.kernels.memory import load
 from tektite.kernels.pages import address_of
 from tektite.kernels.records import columns_room, head_of_columns, room
 from tektite.kernels.reduce import head_of_todo, push_todo
 from tektite.kernels.rows import count, value
 from tektite.kernels.seek import BLOCK, gather_block
+from tektite.kernels.sources import needs_test, next_keys, seek_sources, set_source
+from tektite.kernels.values import walk
 
 
 @kernel(

@@ -24,40 +24,36 @@ from tektite.kernels.aggregate import (
     float_columns,
 )
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.group import (
+from tektite.kernels.emit import (
     batch_head,
-    fresh_epochs,
-    head_of,
-    is_lone,
-    key_epochs,
-    later_work,
-    needs_test,
-    next_keys,
-    one_epoch,
-    output_value,
     push_output,
     push_values,
     same_values,
-    scan_history,
-    seek_sources,
-    set_source,
-    shown,
-    test_of,
-    time_of,
-    times_of,
-    top_value,
-    walk,
     write_block,
     write_change,
     write_ones,
     write_records,
 )
+from tektite.kernels.epochs import fresh_epochs, key_epochs, later_work, one_epoch, scan_history
 from tektite.kernels.limbs import DIGITS
 from tektite.kernels.memory import load, store
 from tektite.kernels.pages import address_of
 from tektite.kernels.records import columns_room, room, sort_records
 from tektite.kernels.rows import count, new_head, set_constant, set_stored, value
 from tektite.kernels.seek import BLOCK
+from tektite.kernels.sources import (
+    head_of,
+    is_lone,
+    needs_test,
+    next_keys,
+    seek_sources,
+    set_source,
+    shown,
+    test_of,
+    time_of,
+    times_of,
+)
+from tektite.kernels.values import output_value, top_value, walk
 
 # The operators. LINEAR takes five words for each output column (see aggregate.py); FIRST and LAST take k;
 # AT_LEAST takes the least multiplicity from which on the key itself is shown, once.

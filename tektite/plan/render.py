@@ -377,7 +377,9 @@ class Renderer:
                 op = reduce.first(operator.count, operator.last, width - operator.key)
                 return reduce.BuiltinReduce(source, self.shards, operator.key, op, tuple(range(width)), "top")
             case plan.Reduce():
-                source = self.arranged(operator.input, tuple(range(operator.key)), None)
+                # the function gets rows with their columns in order
+                width = len(operator.input.schema.names)
+                source = self.arranged(operator.input, tuple(range(width)), None, operator.key)
                 return reduce.FunctionReduce(source, self.shards, operator.key, operator.function, operator.input.schema,
                                              operator.schema, self.dictionary, "reduce")  # fmt: skip
         raise UnsupportedError(f"cannot render {type(operator).__name__}")

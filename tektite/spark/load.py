@@ -101,12 +101,12 @@ def apply(source: Input, found: Encoded | Loaded, before: Record, after: Record)
         if isinstance(found, Loaded):
             adopt(engine, source, found.files, found.epoch, {source.name: after.to_json()})
             return
-        writes = source.writes
+        waiting = source.waiting()
         try:
             source.update_words(found.words, found.diffs)
             advance(engine, source.name, after)
         except BaseException:
-            source.rollback(writes)
+            source.rollback(waiting)
             raise
 
 

@@ -20,6 +20,7 @@ from tektite.storage.keeper import Closed, Keeper
 from tektite.storage.manifest import Change, Manifest, State
 from tektite.storage.options import Storage
 from tektite.storage.partition import repartition
+from tektite.storage.store import Lock
 from tektite.storage.widening import gains_columns
 from tektite.trace.batch import Batch
 
@@ -40,7 +41,7 @@ class Session:
     """Opens a storage, takes it over from whoever wrote to it before, and adds to it until it is closed."""
 
     def __init__(self, options: Storage, shards: int | None, dictionary: Dictionary) -> None:
-        self._lock: object | None = None
+        self._lock: Lock | None = None
         try:
             manifest, files = options.open()
             self.url = manifest.store.url
@@ -100,10 +101,8 @@ class Session:
             self._unlock()
 
     def _unlock(self) -> None:
-        lock, self._lock = self._lock, None
-        close = getattr(lock, "close", None)
-        if close is not None:
-            close()
+        if self._lock is not None:
+            self._lock.release()
 
 
 def read_inputs(state: State, files: Files) -> list[StoredInput]:

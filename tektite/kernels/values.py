@@ -1,0 +1,198 @@
+"""What a key shows: its first or last values among all sources, and what the operator itself has shown so far."""
+
+from __future__ import annotations
+
+from tektite.kernels.compile import inner
+from tektite.kernels.memory import load, store
+from tektite.kernels.records import room
+from tektite.kernels.rows import value
+from tektite.kernels.seek import BLOCK
+from tektite.kernels.sources import head_of, shown, test_of, time_of, times_of
+
+
+@inner
+def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, backward, epoch, moment, list_, n):
+    """Append key j's first `k` values (its last, if `backward`) as of `epoch`: records of `vo` leading value words and
+    a multiplicity. Only values with positive multiplicity count, each as often as it occurs; k < 0 takes every
+    value whose multiplicity is not 0. All sources are walked together in value order and left as soon as k is reached.
+    """
+    step = -1 if backward else 1
+    active = 0
+    for s in range(sources):
+        first = load(begin, s * BLOCK + j)
+        past = load(end, s * BLOCK + j)
+        if first < past:
+            store(cursors, 2 * active, s)
+            store(cursors, 2 * active + 1, past - 1 if backward else first)
+            active += 1
+    left = k
+    while left != 0:
+        best = -1
+        chosen = 0
+        row = 0
+        for a in range(active):
+            s = load(cursors, 2 * a)
+            i = load(cursors, 2 * a + 1)
+            if i < load(begin, s * BLOCK + j) or i >= load(end, s * BLOCK + j):
+                continue
+            better = best < 0
+            if not better:
+                for c in range(kc, nd):
+                    x = value(head_of(table, s), c, i)
+                    y = value(chosen, c, row)
+                    if x != y:
+                        better = (x < y) != backward
+                        break
+            if better:
+                best = a
+                chosen = head_of(table, s)
+                row = i
+        if best < 0:
+            break
+        total = 0
+        for a in range(best, active):
+            s = load(cursors, 2 * a)
+            head = head_of(table, s)
+            i = load(cursors, 2 * a + 1)
+            first = load(begin, s * BLOCK + j)
+            past = load(end, s * BLOCK + j)
+            while i >= first and i < past:
+                same = True
+                for c in range(kc, nd):
+                    if value(head, c, i) != value(chosen, c, row):
+                        same = False
+                        break
+                if not same:
+                    break
+                if test_of(table, s) == 0 or (
+                    value(head, time_of(table, s), i) <= epoch
+                    and shown(head, time_of(table, s), times_of(table, s), i, moment)
+                ):
+                    total += value(head, time_of(table, s) + times_of(table, s), i)
+                i += step
+            store(cursors, 2 * a + 1, i)
+        if total > 0 or (k < 0 and total != 0):
+            if k > 0:
+                total = min(total, left)
+                left -= total
+            list_ = room(list_, n * (vo + 1), vo + 1)
+            for c in range(vo):
+                list_[n * (vo + 1) + c] = value(chosen, kc + c, row)
+            list_[n * (vo + 1) + vo] = total
+            n += 1
+    return list_, n
+
+
+@inner
+def top_value(table, sources, begin, end, j, cursors, kc, nd, vo, backward, epoch, moment, out):
+    """What `walk` finds with k = 1, written as column words out[BLOCK * c + j]. Returns whether there is any: 1
+    or 0.
+    """
+    step = -1 if backward else 1
+    active = 0
+    for s in range(sources):
+        first = load(begin, s * BLOCK + j)
+        past = load(end, s * BLOCK + j)
+        if first < past:
+            store(cursors, 2 * active, s)
+            store(cursors, 2 * active + 1, past - 1 if backward else first)
+            active += 1
+    while True:
+        best = -1
+        chosen = 0
+        row = 0
+        for a in range(active):
+            s = load(cursors, 2 * a)
+            i = load(cursors, 2 * a + 1)
+            if i < load(begin, s * BLOCK + j) or i >= load(end, s * BLOCK + j):
+                continue
+            better = best < 0
+            if not better:
+                for c in range(kc, nd):
+                    x = value(head_of(table, s), c, i)
+                    y = value(chosen, c, row)
+                    if x != y:
+                        better = (x < y) != backward
+                        break
+            if better:
+                best = a
+                chosen = head_of(table, s)
+                row = i
+        if best < 0:
+            return 0
+        total = 0
+        for a in range(best, active):
+            s = load(cursors, 2 * a)
+            head = head_of(table, s)
+            test = test_of(table, s)
+            column = time_of(table, s)
+            times = times_of(table, s)
+            i = load(cursors, 2 * a + 1)
+            first = load(begin, s * BLOCK + j)
+            past = load(end, s * BLOCK + j)
+            while i >= first and i < past:
+                same = True
+                if i != row or head != chosen:
+                    for c in range(kc, nd):
+                        if value(head, c, i) != value(chosen, c, row):
+                            same = False
+                            break
+                if not same:
+                    break
+                if test == 0 or (value(head, column, i) <= epoch and shown(head, column, times, i, moment)):
+                    total += value(head, column + times, i)
+                i += step
+            store(cursors, 2 * a + 1, i)
+        if total > 0:
+            for c in range(vo):
+                store(out, BLOCK * c + j, value(chosen, kc + c, row))
+            return 1
+
+
+@inner
+def output_value(table, first, last, begin, end, j, kc, vo, moment, found, out):
+    """The one value that the operator's own output shows of key j, as column words out[BLOCK * c + j]. Returns 1, or 0
+    if it shows nothing, or -1 if it shows anything else or lies in more than 16 rows. `found` is scratch for 32 words.
+    """
+    n = 0
+    for s in range(first, last):
+        head = head_of(table, s)
+        for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
+            if test_of(table, s) == 0 or shown(head, time_of(table, s), times_of(table, s), i, moment):
+                if n == 16:
+                    return -1
+                store(found, 2 * n, head)
+                store(found, 2 * n + 1, i)
+                n += 1
+    if n == 0:
+        return 0
+    diff_at = time_of(table, first) + times_of(table, first)
+    answer = -1
+    for a in range(n):
+        head = load(found, 2 * a)
+        i = load(found, 2 * a + 1)
+        total = value(head, diff_at, i)
+        for b in range(n):
+            if b == a:
+                continue
+            other = load(found, 2 * b)
+            k = load(found, 2 * b + 1)
+            same = True
+            for c in range(kc, kc + vo):
+                if value(head, c, i) != value(other, c, k):
+                    same = False
+                    break
+            if same:
+                if b < a:
+                    total = 0
+                    break
+                total += value(other, diff_at, k)
+        if total != 0:
+            if total != 1 or answer >= 0:
+                return -1
+            answer = a
+    if answer < 0:
+        return 0
+    for c in range(vo):
+        store(out, BLOCK * c + j, value(load(found, 2 * answer), kc + c, load(found, 2 * answer + 1)))
+    return 1

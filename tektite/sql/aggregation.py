@@ -1,0 +1,97 @@
+"""Lowering aggregates: parts that each have exactly one row for each group, joined by the groups' keys.
+
+Aggregates that are linear (counts, sums, averages) are one part; each least or greatest value and each aggregate of
+different values is one more. Without keys there is a row even where the input is empty.
+"""
+
+from __future__ import annotations
+
+from tektite import types
+from tektite.aggregates import Aggregate as Taken
+from tektite.collection import Collection
+from tektite.expr import Expr, col, lit, rank
+from tektite.plan import operators as plan
+from tektite.sql.logical import Aggregate, Call
+
+
+def aggregate(source: Collection, node: Aggregate, unit: Collection) -> Collection:
+    """One row for each group, as the node says."""
+    given, keys, calls = prepared(source, node)
+    linear = {name: call for name, call in calls.items() if call[0] in ("count", "sum", "avg") and not call[2]}
+    parts: list[Collection] = []
+    if linear or not calls:
+        taken = {name: Taken(kind, column) for name, (kind, column, _) in linear.items()}
+        columns = [*keys, *dict.fromkeys(column for _, column, _ in linear.values() if column is not None)]
+        parts.append(given.select(*columns).group_by(keys).agg(**(taken or {"#present": Taken("count")})))
+    for name, (kind, column, _) in calls.items():
+        if name not in linear:
+            assert column is not None
+            values = given.select(*keys, **{name: column})
+            parts.append(extreme(values, keys, name, kind == "max") if kind in ("min", "max") else
+                         of_different(values, keys, name, kind))  # fmt: skip
+    result = parts[0]
+    for part in parts[1:]:
+        mine, theirs = result._columns(keys), part._columns(keys)
+        result = result._inner(part, mine, theirs, nulls_match=True)
+    result = result.select(*node.columns)
+    return result if node.keys else always(result, node, unit)
+
+
+def prepared(
+    source: Collection, node: Aggregate
+) -> tuple[Collection, list[str], dict[str, tuple[str, str | None, bool]]]:
+    """The input with a column for each key and argument, the keys, and the calls as (kind, column, distinct)."""
+    outputs: dict[str, Expr] = dict(node.keys)
+    columns: dict[tuple[object, ...], str] = {}
+    calls: dict[str, tuple[str, str | None, bool]] = {}
+    for name, call in node.calls:
+        calls[name] = (call.kind, None if call.argument is None else argument(call, outputs, columns), call.distinct)
+    if not outputs:
+        outputs["#row"] = lit(0)
+    return source._project(list(outputs.items()), None), [name for name, _ in node.keys], calls
+
+
+def argument(call: Call, outputs: dict[str, Expr], columns: dict[tuple[object, ...], str]) -> str:
+    """The column that holds an aggregate's argument."""
+    assert call.argument is not None
+    found = columns.get(call.argument.fingerprint)
+    if found is None:
+        found = columns[call.argument.fingerprint] = f"#argument{len(columns)}"
+        outputs[found] = call.argument
+    return found
+
+
+def extreme(values: Collection, keys: list[str], name: str, last: bool) -> Collection:
+    """The least or greatest value of each group; NULL for a group that has no other."""
+    kind = values.schema.types[values.schema.index(name)]
+    if kind == types.String:
+        pick = max if last else min
+
+        def chosen(key: tuple[object, ...], rows: list[tuple[tuple[str | None, ...], int]]) -> list[tuple[str | None]]:
+            present = [row[0] for row, count in rows if count > 0 and row[0] is not None]
+            return [(pick(present) if present else None,)]
+
+        return values.reduce(chosen, by=keys, **{name: types.String})
+    # NULL comes behind every value, whichever end is asked for
+    absent = col(name).is_not_null() if last else col(name).is_null()
+    found = values._with_float_keys(values._columns(keys))
+    outputs = [*((k, col(k)) for k in keys), ("#absent", absent), ("#rank", rank(col(name))), (name, col(name))]
+    if kind != types.Float:  # its words order as its values do
+        outputs.pop(-2)
+    ranked = found._project(outputs, None)
+    first = ranked._new(plan.First(ranked.schema, ranked.operator, len(keys), 1, last))
+    return first.select(*keys, name)
+
+
+def of_different(values: Collection, keys: list[str], name: str, kind: str) -> Collection:
+    """An aggregate of the different values of each group."""
+    return values.distinct().group_by(keys).agg(**{name: Taken(kind, name)})
+
+
+def always(result: Collection, node: Aggregate, unit: Collection) -> Collection:
+    """The only row of an aggregate without keys, or what the aggregates of nothing are."""
+    defaults = {name: lit(0 if call.kind == "count" else None, result.schema.types[at])
+                for at, (name, call) in enumerate(node.calls)}  # fmt: skip
+    nothing = unit._project(list(defaults.items()), None)
+    instead = result._project(list(defaults.items()), None).negate()
+    return result.concat(nothing, instead)

@@ -1,0 +1,220 @@
+"""A clause of a query: what its expressions may refer to, and the subqueries, aggregates and windows found in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tektite import types
+from tektite.errors import UnsupportedError
+from tektite.expr import Expr, col, lit
+from tektite.sql.known import check_arguments
+from tektite.sql.logical import TRUE, Aggregate, Apply, Call, Node, call_type
+from tektite.sql.scalar import Scalars
+from tektite.sql.scope import Scope
+
+if TYPE_CHECKING:
+    from tektite.sql.query import Binder
+    from tektite.sql.windows import Declared
+
+AGGREGATES: dict[type[exp.Expr], str] = {
+    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max",
+    exp.LogicalAnd: "min", exp.LogicalOr: "max", exp.AnyValue: "min",
+}  # fmt: skip
+
+
+@dataclass
+class Pending:
+    """A subquery whose result an expression refers to as a column."""
+
+    kind: str
+    plan: Node
+    name: str
+    comparison: str
+    tests: tuple[Expr, ...]
+    tree: exp.Expr
+
+
+class Clause:
+    """The context of one clause's expressions."""
+
+    def __init__(self, binder: Binder, scope: Scope, where: str, grouping: Grouping | None = None) -> None:
+        self.binder = binder
+        self.scope = scope
+        self.where = where
+        self.grouping = grouping
+        self.windows: list[Declared] | None = None
+        self.pending: list[Pending] = []
+        self.scalars = Scalars(binder.source, self, binder.columns)
+
+    # ------------------------------------------------------------------ what expressions refer to
+
+    def column(self, node: exp.Column) -> Expr:
+        if isinstance(node.this, exp.Star):
+            raise self.binder.source.error("* stands for columns only in SELECT and in count(*)", node)
+        if node.args.get("db"):
+            raise self.binder.source.error("names with more than two parts are not supported", node, UnsupportedError)
+        unique, _ = self.scope.resolve(node, self.binder.source)
+        self.binder.places.setdefault(unique, node)
+        return col(unique)
+
+    def subquery(self, kind: str, node: exp.Expr, comparison: str, tests: tuple[Expr, ...]) -> Expr:
+        bound = self.binder.query(node, self.scope)
+        wanted = len(tests) if kind == "any" else 1
+        if kind != "exists" and len(bound.names) != wanted:
+            message = f"the subquery gives {len(bound.names)} columns where {wanted} can be used"
+            raise self.binder.source.error(message, node)
+        plan = bound.visible()
+        result = types.Bool
+        if kind == "scalar":
+            ((given, result),) = plan.columns.items()
+            name = self.binder.name(given, result)
+        else:
+            name = self.binder.name(kind, result)
+        for test, type in zip(tests, plan.columns.values(), strict=kind == "any"):
+            probe = self.binder.name("value", type)
+            self.scalars.compare(comparison, test, col(probe), node)
+        self.pending.append(Pending(kind, plan, name, comparison, tests, node))
+        return col(name)
+
+    def now(self, node: exp.Expr) -> Expr:
+        plan = self.binder.tables.now(self.binder)
+        name = self.binder.name("now", types.Timestamp)
+        self.pending.append(Pending("scalar", plan, name, "eq", (), node))
+        return col(name)
+
+    def parameter(self, node: exp.Expr) -> Expr:
+        return self.binder.parameter(node)
+
+    def aggregate(self, node: exp.Expr, scalars: Scalars) -> Expr:
+        if self.grouping is None:
+            raise self.binder.source.error(f"an aggregate cannot be used in {self.where}", node)
+        return self.grouping.call(node)
+
+    def window(self, node: exp.Window, scalars: Scalars) -> Expr:
+        if self.windows is None:
+            raise self.binder.source.error(f"a window function cannot be used in {self.where}", node)
+        return self.binder.window(node, self)
+
+    # ------------------------------------------------------------------ binding
+
+    def bind(self, node: exp.Expr) -> Expr:
+        return self.scalars.bind(node)
+
+    def predicate(self, node: exp.Expr) -> Expr:
+        return self.scalars.predicate(node, self.where)
+
+    def attach(self, plan: Node) -> Node:
+        """The plan with a column for each subquery that was found."""
+        for found in self.pending:
+            plan = Apply(plan, found.plan, found.kind, found.name, found.comparison, found.tests)
+        self.pending.clear()
+        return plan
+
+
+@dataclass
+class Grouping:
+    """The groups of a query: keys, and the aggregates that its clauses mention."""
+
+    binder: Binder
+    inner: Clause
+    keys: list[tuple[str, Expr]] = field(default_factory=list)
+    calls: list[tuple[str, Call]] = field(default_factory=list)
+    outer: set[str] = field(default_factory=set)
+
+    def key(self, expression: Expr, node: exp.Expr) -> None:
+        """Group by an expression too."""
+        if any(found.fingerprint == expression.fingerprint for _, found in self.keys):
+            return
+        if expression.op == "col":
+            name = expression.params[0]
+        else:
+            name = self.binder.name("key", self.inner.scalars.type(expression, node))
+        self.keys.append((name, expression))
+
+    def call(self, node: exp.Expr) -> Expr:
+        """The column of an aggregate, which is computed once however often it is mentioned."""
+        condition: Expr = TRUE
+        tree = node
+        if isinstance(node, exp.Filter):
+            condition = Clause.predicate(self.inner, node.expression.this)
+            tree = node.this
+        check_arguments(self.binder.source, tree)
+        kind = AGGREGATES.get(type(tree))
+        if kind is None:
+            name = tree.name if isinstance(tree, exp.Anonymous) else tree.key
+            raise self.binder.source.error(f"aggregate {name} is not supported", tree, UnsupportedError)
+        argument, distinct = self._argument(tree)
+        if tree.args.get("expressions"):
+            raise self.binder.source.error(f"{kind} with more than one value is not supported", tree, UnsupportedError)
+        if condition.fingerprint != TRUE.fingerprint:
+            argument = Expr("case", (condition, lit(1) if argument is None else argument, lit(None)))
+        call = Call(kind, argument, distinct and kind not in ("min", "max"))
+        if argument is not None:
+            self._check(call, tree)
+        for name, known in self.calls:
+            if same_call(known, call):
+                return col(name)
+        given = {name: found for name, (_, found) in self.binder.columns.items()}
+        name = self.binder.name(kind, call_type(call, given))
+        self.calls.append((name, call))
+        return col(name)
+
+    def _argument(self, tree: exp.Expr) -> tuple[Expr | None, bool]:
+        given = tree.this
+        if given is None or isinstance(given, exp.Star):
+            return None, False
+        distinct = isinstance(given, exp.Distinct)
+        if distinct:
+            if len(given.expressions) != 1 or given.args.get("on"):
+                raise self.binder.source.error("DISTINCT of several values is not supported", tree, UnsupportedError)
+            given = given.expressions[0]
+        if isinstance(given, exp.Order | exp.HavingMax):
+            raise self.binder.source.error("ORDER BY in an aggregate is not supported", tree, UnsupportedError)
+        return self.inner.bind(given), distinct
+
+    def _check(self, call: Call, tree: exp.Expr) -> None:
+        assert call.argument is not None
+        found = self.inner.scalars.type(call.argument, tree)
+        if call.kind in ("sum", "avg") and found.kind not in ("int", "float", "decimal"):
+            raise self.binder.source.error(f"{call.kind} needs numbers, not {found}", tree)
+        if isinstance(tree, exp.LogicalAnd | exp.LogicalOr) and found != types.Bool:
+            raise self.binder.source.error(f"{tree.key} needs conditions, not {found}", tree)
+        used = call.argument.columns()
+        if used and not any(name in self.outer for name in used):
+            message = "an aggregate of columns of the query around is not supported"
+            raise self.binder.source.error(message, tree, UnsupportedError)
+
+    def apply(self, plan: Node) -> Node:
+        """The plan's groups."""
+        return Aggregate(self.inner.attach(plan), tuple(self.keys), tuple(self.calls))
+
+    def over_groups(self, expression: Expr) -> Expr:
+        """An expression over the ungrouped columns as one over the groups' columns."""
+        keys = {key.fingerprint: name for name, key in self.keys}
+
+        def visit(node: Expr) -> Expr:
+            name = keys.get(node.fingerprint)
+            if name is not None:
+                return col(name)
+            if not node.args:
+                return node
+            return Expr(node.op, tuple(map(visit, node.args)), node.params)
+
+        found = visit(expression)
+        known = {name for name, _ in self.keys} | {name for name, _ in self.calls}
+        for name in found.columns():
+            if name in self.outer and name not in known:
+                place = self.binder.places.get(name)
+                shown = name if place is None else place.sql("duckdb")
+                message = f"column {shown!r} is neither in GROUP BY nor in an aggregate"
+                raise self.binder.source.error(message, place)
+        return found
+
+
+def same_call(one: Call, other: Call) -> bool:
+    """Whether two aggregates are the same."""
+    prints = [None if call.argument is None else call.argument.fingerprint for call in (one, other)]
+    return (one.kind, one.distinct, prints[0]) == (other.kind, other.distinct, prints[1])

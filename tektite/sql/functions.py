@@ -1,0 +1,241 @@
+"""SQL's functions and types, in terms of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tektite import types
+from tektite.errors import UnsupportedError
+from tektite.expr import Expr, coalesce, concat, greatest, hash64, least, lit, when
+from tektite.sql.text import Source
+from tektite.types import Type
+
+if TYPE_CHECKING:
+    from tektite.sql.scalar import Scalars
+
+DType = exp.DataType.Type
+TYPES: dict[object, Type] = {
+    **dict.fromkeys((DType.INT, DType.BIGINT, DType.SMALLINT, DType.TINYINT, DType.MEDIUMINT), types.Int),
+    **dict.fromkeys((DType.UINT, DType.USMALLINT, DType.UTINYINT), types.Int),
+    **dict.fromkeys((DType.DOUBLE, DType.FLOAT), types.Float),
+    DType.BOOLEAN: types.Bool,
+    **dict.fromkeys((DType.DATE, DType.DATE32), types.Date),
+    **dict.fromkeys((DType.TIMESTAMP, DType.TIMESTAMPNTZ, DType.DATETIME), types.Timestamp),
+    **dict.fromkeys((DType.VARCHAR, DType.TEXT, DType.CHAR, DType.NVARCHAR, DType.NCHAR, DType.BPCHAR), types.String),
+}
+
+
+def column_type(source: Source, node: exp.DataType) -> Type:
+    """The type that SQL's name for it means."""
+    if node.this == DType.DECIMAL:
+        sizes = [int(param.name) for param in node.expressions]
+        precision, scale = (sizes + [0])[:2] if sizes else (18, 3)
+        try:
+            return types.Decimal(precision, scale)
+        except ValueError:
+            message = f"type decimal({precision}, {scale}): at most 18 digits are supported"
+            raise source.error(message, node, UnsupportedError) from None
+    found = TYPES.get(node.this)
+    if found is None:
+        known = "integers, double, boolean, date, timestamp, varchar and decimal"
+        raise source.error(
+            f"type {node.sql('duckdb').lower()} is not supported; there are {known}", node, UnsupportedError
+        )
+    return found
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+def remainder(left: Expr, right: Expr) -> Expr:
+    """What is left by a division that rounds towards zero, with the sign of the dividend."""
+    rest = left.abs() % right.abs()
+    return when(left < 0, -rest).otherwise(rest)
+
+
+def quotient(left: Expr, right: Expr) -> Expr:
+    """A division that rounds towards zero."""
+    whole = left.abs() // right.abs()
+    return when((left < 0).is_same(right < 0), whole).otherwise(-whole)
+
+
+def rounded(scalars: Scalars, node: exp.Expr, value: Expr, places: Expr | None = None) -> Expr:
+    """ROUND: halves away from zero."""
+    digits = 0
+    if places is not None:
+        if places.op != "lit" or not isinstance(places.params[1], int):
+            raise scalars.unsupported("ROUND to a number of places that is not a constant", node)
+        digits = places.params[1]
+    kind = scalars.type(value, node)
+    if kind == types.Int and digits >= 0:
+        return value
+    if isinstance(kind, types.DecimalType):
+        kept = max(0, min(digits, kind.scale))
+        result = value.cast(types.Decimal(max(1, kind.precision - kind.scale + kept), kept)) if digits >= 0 else value
+        if digits >= 0:
+            return result
+    if kind == types.Float:
+        factor = lit(10.0 ** abs(digits))
+        scaled = value * factor if digits >= 0 else value / factor
+        whole = (scaled.abs() + 0.5) // 1.0
+        back = whole / factor if digits >= 0 else whole * factor
+        return when(value < 0, -back).otherwise(back)
+    raise scalars.unsupported("ROUND to places before the point", node)
+
+
+def floor(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
+    """The greatest whole number that is not greater."""
+    kind = scalars.type(value, node)
+    if kind == types.Int:
+        return value
+    if isinstance(kind, types.DecimalType):
+        return (value // lit(1)).cast(types.Decimal(18))
+    return value // 1.0
+
+
+def ceiling(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
+    """The least whole number that is not less."""
+    return value if scalars.type(value, node) == types.Int else -floor(scalars, node, -value)
+
+
+# ---------------------------------------------------------------------- dates
+
+FIELDS = {
+    "year": Expr.year, "quarter": Expr.quarter, "month": Expr.month, "day": Expr.day, "hour": Expr.hour,
+    "minute": Expr.minute, "second": Expr.second,
+}  # fmt: skip
+
+
+def extract(scalars: Scalars, node: exp.Expr, field: str, value: Expr) -> Expr:
+    """EXTRACT and DATE_PART."""
+    name = field.lower()
+    kind = scalars.type(value, node)
+    if name in ("dow", "dayofweek", "weekday"):  # Sunday is 0
+        return (value.weekday() + 1) % 7
+    if name == "isodow":
+        return value.weekday() + 1
+    if name in ("doy", "dayofyear"):
+        day = value.cast(types.Date) if kind == types.Timestamp else value
+        return day - day.truncate("year") + 1
+    if name == "epoch":
+        if kind == types.Timestamp:
+            return (value - lit("1970-01-01", types.Timestamp)) / 1_000_000
+        return ((value - lit("1970-01-01", types.Date)) * 86_400).cast(types.Float)
+    if kind == types.Date and name in ("hour", "minute", "second"):
+        value = value.cast(types.Timestamp)
+    if name not in FIELDS:
+        raise scalars.unsupported(f"EXTRACT({field})", node)
+    return FIELDS[name](value)
+
+
+def truncated(scalars: Scalars, node: exp.Expr, unit: str, value: Expr) -> Expr:
+    """DATE_TRUNC: a timestamp gives a timestamp, a date a date."""
+    return value.truncate(unit.lower())
+
+
+# ---------------------------------------------------------------------- text
+
+
+def trimmed(scalars: Scalars, node: exp.Trim) -> Expr:
+    """TRIM with its position, and the characters to remove."""
+    value = scalars.bind(node.this)
+    unwanted = node.args.get("expression")
+    characters: str | None = " "
+    if unwanted is not None:
+        if not isinstance(unwanted, exp.Literal) or not unwanted.is_string:
+            raise scalars.unsupported("TRIM of characters that are not constant", node)
+        characters = unwanted.this
+    where = (node.args.get("position") or "BOTH").upper()
+    return {"LEADING": value.lstrip, "TRAILING": value.rstrip}.get(where, value.strip)(characters)
+
+
+def leading(value: Expr, count: Expr) -> Expr:
+    """LEFT: so many characters; all but so many at the end if it is negative."""
+    negative = value.substring(1, greatest(value.length() + count, 0))
+    if count.op == "lit" and isinstance(count.params[1], int):
+        return value.substring(1, count) if count.params[1] >= 0 else negative
+    return when(count < 0, negative).otherwise(value.substring(1, count))
+
+
+def trailing(value: Expr, count: Expr) -> Expr:
+    """RIGHT: so many characters from the end; all but so many at the start if it is negative."""
+    kept = when(count < 0, greatest(value.length() + count, 0)).otherwise(least(count, value.length()))
+    return value.substring(value.length() - kept + 1)
+
+
+# ---------------------------------------------------------------------- the table
+
+Builder = Callable[..., Expr]
+
+SIMPLE: dict[type[exp.Expr], tuple[tuple[str, ...], Builder]] = {
+    exp.Upper: (("this",), Expr.upper),
+    exp.Lower: (("this",), Expr.lower),
+    exp.Length: (("this",), Expr.length),
+    exp.Substring: (("this", "start", "length"), Expr.substring),
+    exp.Abs: (("this",), Expr.abs),
+    exp.Sign: (("this",), Expr.sign),
+    exp.Left: (("this", "expression"), leading),
+    exp.Right: (("this", "expression"), trailing),
+    exp.StartsWith: (("this", "expression"), Expr.startswith),
+    exp.EndsWith: (("this", "expression"), Expr.endswith),
+    exp.Contains: (("this", "expression"), Expr.contains),
+    exp.Replace: (("this", "expression", "replacement"), Expr.replace),
+    exp.StrPosition: (("this", "substr"), Expr.position),
+    exp.Reverse: (("this",), Expr.reverse),
+    exp.Repeat: (("this", "times"), Expr.repeat),
+    exp.SplitPart: (("this", "delimiter", "part_index"), Expr.split_part),
+    exp.Nullif: (("this", "expression"), lambda a, b: Expr("case", (a == b, lit(None), a))),
+    exp.Year: (("this",), Expr.year),
+    exp.Quarter: (("this",), Expr.quarter),
+    exp.Month: (("this",), Expr.month),
+    exp.Day: (("this",), Expr.day),
+    exp.Hour: (("this",), Expr.hour),
+    exp.Minute: (("this",), Expr.minute),
+    exp.Second: (("this",), Expr.second),
+}
+TYPED: dict[type[exp.Expr], tuple[tuple[str, ...], Callable[..., Expr]]] = {
+    exp.Round: (("this", "decimals"), rounded),
+    exp.Floor: (("this",), floor),
+    exp.Ceil: (("this",), ceiling),
+}
+VARIADIC: dict[type[exp.Expr], Builder] = {exp.Coalesce: coalesce, exp.Greatest: greatest, exp.Least: least}
+BY_NAME: dict[str, tuple[int, Builder]] = {
+    "hash64": (-1, hash64),
+    "prefix": (2, Expr.startswith),
+    "suffix": (2, Expr.endswith),
+    "instr": (2, Expr.position),
+}
+
+
+def build(scalars: Scalars, node: exp.Func) -> Expr | None:
+    """A function's expression; None if there is no such function."""
+    kind = type(node)
+    if kind in SIMPLE or kind in TYPED:
+        arguments, builder = SIMPLE[kind] if kind in SIMPLE else TYPED[kind]
+        found = [node.args.get(name) for name in arguments]
+        bound = [scalars.bind(argument) for argument in found if argument is not None]
+        return builder(scalars, node, *bound) if kind in TYPED else builder(*bound)
+    if kind in VARIADIC:
+        return VARIADIC[kind](*map(scalars.bind, [node.this, *node.expressions]))
+    if isinstance(node, exp.Extract):
+        return extract(scalars, node, node.this.name, scalars.bind(node.expression))
+    if isinstance(node, exp.DateTrunc | exp.TimestampTrunc):
+        return truncated(scalars, node, node.args["unit"].name, scalars.bind(node.this))
+    if isinstance(node, exp.Trim):
+        return trimmed(scalars, node)
+    if isinstance(node, exp.Concat):  # NULL counts as nothing here, unlike with ||
+        parts = [scalars.bind(part) for part in node.expressions]
+        return concat(*(coalesce(part.cast(types.String), "") for part in parts))
+    if isinstance(node, exp.Anonymous):
+        name = node.name.lower()
+        if name == "now":
+            return scalars.context.now(node)
+        if name in BY_NAME:
+            arity, builder = BY_NAME[name]
+            if arity >= 0 and len(node.expressions) != arity:
+                raise scalars.error(f"{name} takes {arity} values, not {len(node.expressions)}", node)
+            return builder(*map(scalars.bind, node.expressions))
+    return None

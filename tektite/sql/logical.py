@@ -1,0 +1,556 @@
+"""Logical plans: what a query means, as a tree of relational operators over columns with unique names.
+
+Every column of a statement has a name of its own, made by `Names`; a node refers to a column by that name wherever it
+comes from. A column that a subquery takes from the query around it is therefore simply a name that the subquery's own
+inputs do not have. Scalars are expressions of `tektite.expr`. Nodes are immutable; rules make new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from tektite import types
+from tektite.collection import Collection
+from tektite.expr import Expr, col
+from tektite.expr import type_of as expression_type
+from tektite.types import Type
+
+Columns = dict[str, Type]
+TRUE = Expr("lit", (), (types.Bool, True))
+FALSE = Expr("lit", (), (types.Bool, False))
+
+
+class Names:
+    """Makes column names that no other column of the statement has, as like the wished ones as can be."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, int] = {}
+
+    def new(self, wish: str) -> str:
+        """A name that has not been given yet."""
+        base = wish.partition("#")[0] or "column"
+        count = self._taken.get(base, 0) + 1
+        self._taken[base] = count
+        return base if count == 1 else f"{base}#{count}"
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A relation. `inputs` are the relations it is made of."""
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Names and types of the columns, in order."""
+        raise NotImplementedError
+
+    def with_inputs(self, *inputs: Node) -> Node:
+        """The same operator over other inputs."""
+        return self
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """The scalars that the node evaluates over its inputs' columns."""
+        return ()
+
+    def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
+        """The same operator with every scalar rewritten."""
+        return self
+
+    @property
+    def used(self) -> set[str]:
+        """The columns that the node's own scalars and keys read."""
+        return {name for expression in self.expressions for name in expression.columns()}
+
+
+@dataclass(frozen=True, eq=False)
+class Scan(Node):
+    """All rows of a table or view: `names` are its columns in this statement, by position; `keys` sets of them of which
+    no two rows agree.
+    """
+
+    title: str
+    collection: Collection
+    names: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...] = ()
+
+    @cached_property
+    def columns(self) -> Columns:
+        return dict(zip(self.names, self.collection.schema.types, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Values(Node):
+    """Constant rows of Python values."""
+
+    names: tuple[str, ...]
+    types: tuple[Type, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    @cached_property
+    def columns(self) -> Columns:
+        return dict(zip(self.names, self.types, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Unary(Node):
+    """An operator over one relation; on its own it is that relation."""
+
+    input: Node
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, *inputs: Node) -> Node:
+        return replace(self, input=inputs[0])
+
+    @cached_property
+    def columns(self) -> Columns:
+        return self.input.columns
+
+
+@dataclass(frozen=True, eq=False)
+class Filter(Unary):
+    """The rows for which the predicate is true."""
+
+    predicate: Expr
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return (self.predicate,)
+
+    def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
+        return replace(self, predicate=rewrite(self.predicate))
+
+
+@dataclass(frozen=True, eq=False)
+class Project(Unary):
+    """One column for each output."""
+
+    outputs: tuple[tuple[str, Expr], ...]
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return tuple(expression for _, expression in self.outputs)
+
+    def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
+        return replace(self, outputs=tuple((name, rewrite(e)) for name, e in self.outputs))
+
+    @cached_property
+    def columns(self) -> Columns:
+        given = self.input.columns
+        return {name: type_of(expression, given) for name, expression in self.outputs}
+
+
+@dataclass(frozen=True, eq=False)
+class Binary(Node):
+    """An operator over two relations."""
+
+    left: Node
+    right: Node
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def with_inputs(self, *inputs: Node) -> Node:
+        return replace(self, left=inputs[0], right=inputs[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Join(Binary):
+    """Pairs of rows for which the condition is true. `kind` is inner, left, full, semi or anti."""
+
+    kind: str
+    condition: Expr = TRUE
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return (self.condition,)
+
+    def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
+        return replace(self, condition=rewrite(self.condition))
+
+    @cached_property
+    def columns(self) -> Columns:
+        return self.left.columns if self.kind in ("semi", "anti") else self.left.columns | self.right.columns
+
+
+@dataclass(frozen=True, eq=False)
+class Apply(Binary):
+    """The left relation with a column that a subquery, the right relation, gives each of its rows.
+
+    `kind` is scalar (its only value, or NULL), exists (whether it has a row) or any (whether `tests` compare as
+    `comparison` says with one of its rows; NULL where that is not known).
+    """
+
+    kind: str
+    name: str
+    comparison: str = "eq"
+    tests: tuple[Expr, ...] = ()
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return self.tests
+
+    def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
+        return replace(self, tests=tuple(map(rewrite, self.tests)))
+
+    @cached_property
+    def columns(self) -> Columns:
+        found = next(iter(self.right.columns.values())) if self.kind == "scalar" else types.Bool
+        return self.left.columns | {self.name: found}
+
+
+@dataclass(frozen=True)
+class Call:
+    """An aggregate of the rows of a group, or of the different values of `argument`."""
+
+    kind: str
+    argument: Expr | None = None
+    distinct: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate(Unary):
+    """One row for each group: the keys, then the aggregates. Without keys there is always exactly one row."""
+
+    keys: tuple[tuple[str, Expr], ...]
+    calls: tuple[tuple[str, Call], ...]
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        arguments = tuple(call.argument for _, call in self.calls if call.argument is not None)
+        return (*(key for _, key in self.keys), *arguments)
+
+    def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
+        calls = tuple(
+            (name, call if call.argument is None else replace(call, argument=rewrite(call.argument)))
+            for name, call in self.calls
+        )
+        return replace(self, keys=tuple((name, rewrite(key)) for name, key in self.keys), calls=calls)
+
+    @cached_property
+    def columns(self) -> Columns:
+        given = self.input.columns
+        keys = {name: type_of(key, given) for name, key in self.keys}
+        return keys | {name: call_type(call, given) for name, call in self.calls}
+
+
+@dataclass(frozen=True, eq=False)
+class Distinct(Unary):
+    """Each row once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Once(Unary):
+    """The same rows; more than one with the same `by` columns is an error of the query."""
+
+    by: tuple[str, ...]
+
+    @property
+    def used(self) -> set[str]:
+        return set(self.by)
+
+
+@dataclass(frozen=True, eq=False)
+class Union(Node):
+    """All rows of all parts; columns go by position."""
+
+    parts: tuple[Node, ...]
+    names: tuple[str, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.parts
+
+    def with_inputs(self, *inputs: Node) -> Node:
+        return replace(self, parts=inputs)
+
+    @cached_property
+    def columns(self) -> Columns:
+        return dict(zip(self.names, self.parts[0].columns.values(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Compare(Binary):
+    """INTERSECT and EXCEPT of rows by position. With `every`, multiplicities are subtracted or the lesser taken."""
+
+    kind: str
+    every: bool
+
+    @cached_property
+    def columns(self) -> Columns:
+        return self.left.columns
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """One column of an order."""
+
+    column: str
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Top(Unary):
+    """Of each group, in an order, the first `limit` rows behind the first `offset`; all of these without a limit."""
+
+    by: tuple[str, ...]
+    order: tuple[Ordering, ...]
+    limit: int | None
+    offset: int = 0
+
+    @property
+    def used(self) -> set[str]:
+        return {*self.by, *(o.column for o in self.order)}
+
+
+@dataclass(frozen=True)
+class WindowCall:
+    """A window function: `kind` of `arguments` (column names), over the partition `by`, in `order`, within `frame`."""
+
+    kind: str
+    arguments: tuple[str, ...]
+    by: tuple[str, ...]
+    order: tuple[Ordering, ...]
+    frame: tuple[str, int | None, int | None]
+    type: Type
+    constants: tuple[Any, ...] = ()
+
+    @property
+    def columns(self) -> set[str]:
+        return {*self.arguments, *self.by, *(o.column for o in self.order)}
+
+
+@dataclass(frozen=True, eq=False)
+class Window(Unary):
+    """Each row with the results of window functions."""
+
+    calls: tuple[tuple[str, WindowCall], ...]
+
+    @property
+    def used(self) -> set[str]:
+        return {name for _, call in self.calls for name in call.columns}
+
+    @cached_property
+    def columns(self) -> Columns:
+        return self.input.columns | {name: call.type for name, call in self.calls}
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """A relation that a recursive query defines in terms of itself."""
+
+    title: str
+    types: tuple[Type, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Recall(Node):
+    """What a variable holds in the rounds of its loop."""
+
+    variable: Variable
+    names: tuple[str, ...]
+
+    @cached_property
+    def columns(self) -> Columns:
+        return dict(zip(self.names, self.variable.types, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Fixpoint(Node):
+    """The least solution of a definition for each variable. It is read through `Solution`."""
+
+    variables: tuple[Variable, ...]
+    definitions: tuple[Node, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.definitions
+
+    def with_inputs(self, *inputs: Node) -> Node:
+        return replace(self, definitions=inputs)
+
+    @cached_property
+    def columns(self) -> Columns:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Solution(Unary):
+    """One variable's solution."""
+
+    variable: Variable
+    names: tuple[str, ...]
+
+    @cached_property
+    def columns(self) -> Columns:
+        return dict(zip(self.names, self.variable.types, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded(Binary):
+    """The rows of the left relation that compare with a bound: a row of the right one with equal keys.
+
+    It is the join of both on `keys` (pairs of left and right columns), filtered by `column comparison bound`, without
+    the right relation's columns.
+    """
+
+    keys: tuple[tuple[str, str], ...]
+    column: str
+    comparison: str
+    bound: str
+
+    @property
+    def used(self) -> set[str]:
+        return {self.column, self.bound, *(name for pair in self.keys for name in pair)}
+
+    @cached_property
+    def columns(self) -> Columns:
+        return self.left.columns
+
+
+@dataclass(frozen=True, eq=False)
+class Block(Node):
+    """An inner join of any number of relations: the rows of their product for which all conjuncts are true.
+
+    `outputs` are the columns that are read of it; all of them where it is not said.
+    """
+
+    relations: tuple[Node, ...]
+    conjuncts: tuple[Expr, ...]
+    outputs: tuple[str, ...] = field(default=())
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.relations
+
+    def with_inputs(self, *inputs: Node) -> Node:
+        return replace(self, relations=inputs)
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return self.conjuncts
+
+    def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
+        return replace(self, conjuncts=tuple(map(rewrite, self.conjuncts)))
+
+    @cached_property
+    def columns(self) -> Columns:
+        found = {name: type for relation in self.relations for name, type in relation.columns.items()}
+        return {name: found[name] for name in self.outputs} if self.outputs else found
+
+
+# ---------------------------------------------------------------------- typing
+
+
+def type_of(expression: Expr, columns: Mapping[str, Type]) -> Type:
+    """The type of a scalar over columns."""
+    return expression_type(expression, {name: (0, type) for name, type in columns.items()})
+
+
+def call_type(call: Call, columns: Mapping[str, Type]) -> Type:
+    """The type of an aggregate's result."""
+    if call.kind == "count" or call.argument is None:
+        return types.Int
+    found = type_of(call.argument, columns)
+    if call.kind == "avg":
+        return types.Float
+    if call.kind == "sum" and isinstance(found, types.DecimalType):
+        return types.Decimal(18, found.scale)
+    return found
+
+
+# ---------------------------------------------------------------------- walking
+
+
+def walk(root: Node) -> Iterable[Node]:
+    """Every node of a plan, once, inputs after their readers."""
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            waiting.extend(reversed(node.inputs))
+
+
+def transform(root: Node, rewrite: Callable[[Node], Node]) -> Node:
+    """The plan with every node rewritten after its inputs; a node that is read twice is rewritten once."""
+    done: dict[int, Node] = {}
+
+    def visit(node: Node) -> Node:
+        found = done.get(id(node))
+        if found is None:
+            inputs = [visit(i) for i in node.inputs]
+            if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
+                found = rewrite(node.with_inputs(*inputs))
+            else:
+                found = rewrite(node)
+            done[id(node)] = found
+        return found
+
+    return visit(root)
+
+
+def free_columns(root: Node) -> set[str]:
+    """The columns that a plan reads but does not have: those of the queries around it."""
+    used: set[str] = set()
+    made: set[str] = set()
+    for node in walk(root):
+        used |= node.used
+        made |= node.columns.keys()
+        for given in node.inputs:
+            made |= given.columns.keys()
+    return used - made
+
+
+# ---------------------------------------------------------------------- scalars
+
+
+def conjuncts(predicate: Expr) -> list[Expr]:
+    """The parts of a conjunction; none for TRUE."""
+    found: list[Expr] = []
+    waiting = [predicate]
+    while waiting:
+        part = waiting.pop()
+        if part.op == "and":
+            waiting.extend(reversed(part.args))
+        elif part.fingerprint != TRUE.fingerprint:
+            found.append(part)
+    return found
+
+
+def conjunction(parts: Iterable[Expr]) -> Expr:
+    """All of the parts, as a shallow tree; TRUE for none."""
+    found = list(parts)
+    if not found:
+        return TRUE
+    while len(found) > 1:
+        found = [found[i] & found[i + 1] if i + 1 < len(found) else found[i] for i in range(0, len(found), 2)]
+    return found[0]
+
+
+def columns_of(node: Node) -> list[tuple[str, Expr]]:
+    """Outputs that pass every column on."""
+    return [(name, col(name)) for name in node.columns]
+
+
+def reads_only(expression: Expr, available: Iterable[str]) -> bool:
+    """Whether a scalar reads no other columns than these."""
+    return set(expression.columns()) <= set(available)
+
+
+def renamed(node: Node, names: Sequence[str]) -> Node:
+    """A relation with its columns under other names, by position."""
+    return Project(node, tuple((new, col(old)) for new, old in zip(names, node.columns, strict=True)))

@@ -1,0 +1,204 @@
+"""Prepared statements: installed once, they answer any number of bindings in one dataflow.
+
+The parameters are a collection: binding values inserts a row, and the query, computed for all rows of it at once as a correlated
+subquery would be, keeps each binding's answer up to date until it is deallocated. A statement is installed when it is
+first executed, for the types of the values it then gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from tektite import types
+from tektite.errors import ConflictError, NotFoundError, UnsupportedError
+from tektite.expr import Expr, col
+from tektite.inputs import Input
+from tektite.sql.clause import Clause
+from tektite.sql.logical import Node, Ordering, Project, Scan
+from tektite.sql.order import ordered
+from tektite.sql.parse import Deallocate, Execute, Prepare
+from tektite.sql.query import Binder, Bound
+from tektite.sql.result import Result
+from tektite.sql.rules import rewrite
+from tektite.sql.rules.domains import Domain, pushed_down
+from tektite.sql.scope import Scope
+from tektite.sql.text import Source, nearest
+from tektite.types import Type
+from tektite.views import View
+
+if TYPE_CHECKING:
+    from tektite.sql.session import Session
+
+BINDING = "#binding"
+
+
+@dataclass
+class Prepared:
+    """A prepared statement: its query, and, once executed, its dataflow and the bindings that it answers."""
+
+    name: str
+    source: Source
+    tree: exp.Expr
+    labels: list[str]
+    reads: set[str] = field(default_factory=set)
+    types: tuple[Type, ...] = ()
+    parameters: Input | None = None
+    view: View | None = None
+    titles: list[str] = field(default_factory=list)
+    order: list[tuple[str, Ordering]] = field(default_factory=list)
+    bindings: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    numbers: int = 0
+
+
+def prepare(session: Session, statement: Prepare) -> Result:
+    """PREPARE name AS query."""
+    if statement.name in session.prepared:
+        raise statement.source.error(
+            f"there is a prepared statement {statement.name!r} already", statement.start, ConflictError
+        )
+    if not isinstance(statement.tree, exp.Query):
+        raise statement.source.error("only queries can be prepared", statement.tree, UnsupportedError)
+    found = {label_of(node) for node in statement.tree.find_all(exp.Placeholder, exp.Parameter)}
+    labels = sorted(found, key=lambda label: (not label.isdigit(), int(label) if label.isdigit() else 0, label))
+    numbers = [int(label) for label in labels if label.isdigit()]
+    if numbers and numbers != list(range(1, len(numbers) + 1)):
+        raise statement.source.error("parameters are $1, $2 and so on, none left out", statement.start)
+    session.prepared[statement.name] = Prepared(statement.name, statement.source, statement.tree, labels)
+    return Result("PREPARE")
+
+
+def label_of(node: exp.Expr) -> str:
+    return node.name if isinstance(node.this, exp.Expr) else str(node.this or "")
+
+
+def named(session: Session, name: str, source: Source, place: int) -> Prepared:
+    """A prepared statement by its name."""
+    found = session.prepared.get(name)
+    if found is None:
+        hint = nearest(name, session.prepared)
+        raise source.error(f"there is no prepared statement {name!r}: {hint}", place, NotFoundError)
+    return found
+
+
+def values_of(
+    session: Session,
+    found: Prepared,
+    trees: tuple[exp.Expr, ...],
+    source: Source,
+    parameters: Mapping[str, Any],
+    place: int,
+) -> list[tuple[Any, Type]]:
+    """The values that a statement is executed with, and their types."""
+    if len(trees) != len(found.labels):
+        raise source.error(f"{found.name!r} takes {len(found.labels)} values, not {len(trees)}", place)
+    given = []
+    for tree in trees:
+        binder = Binder(source, session.reader(), parameters)
+        clause = Clause(binder, Scope(), "EXECUTE")
+        value = session.constant(clause.bind(tree), clause.scalars.type(clause.bind(tree), tree), source, tree)
+        given.append(value)
+    return given
+
+
+def execute(session: Session, statement: Execute, parameters: Mapping[str, Any]) -> Result:
+    """EXECUTE name(values): the answer for a binding, which is kept up to date from its first execution on."""
+    found = named(session, statement.name, statement.source, statement.start)
+    given = values_of(session, found, statement.values, statement.source, parameters, statement.start)
+    if found.view is None:
+        install(session, found, tuple(type for _, type in given))
+    assert found.view is not None and found.parameters is not None
+    row = converted(found, [value for value, _ in given], statement)
+    if row not in found.bindings:
+        if session.transaction:
+            raise statement.source.error(
+                "a new binding cannot be made in a transaction", statement.start, ConflictError
+            )
+        found.numbers += 1
+        found.bindings[row] = found.numbers
+        found.parameters.insert([(found.numbers, *row)])
+        found.parameters.advance(max(session.engine.epoch, found.parameters.epoch + 1))
+        session.engine.advance()
+    table = found.view.snapshot()
+    mine = table.filter(pc.equal(table[BINDING], pa.scalar(found.bindings[row], pa.int64())))
+    return Result("EXECUTE", ordered(mine, found.order).select(found.titles), view=found.view)
+
+
+def converted(found: Prepared, row: list[Any], statement: Execute | Deallocate) -> tuple[Any, ...]:
+    """Values as the types that the statement was installed for hold them."""
+    from tektite.expr import lit
+
+    values = []
+    for label, value, type in zip(found.labels, row, found.types, strict=True):
+        try:
+            values.append(lit(value, type).params[1])
+        except (TypeError, ValueError) as error:
+            raise statement.source.error(f"${label} of {found.name!r} is {type}: {error}", statement.start) from None
+    return tuple(values)
+
+
+def install(session: Session, found: Prepared, given: tuple[Type, ...]) -> None:
+    """Install a statement for parameters of these types."""
+    found.types = tuple(widened(type) for type in given)
+    columns: dict[str, Type] = {"binding": types.Int}
+    columns |= {f"p{label}": type for label, type in zip(found.labels, found.types, strict=True)}
+    parameters = session.engine.input(f"__parameters_{found.name}", columns, key=["binding"], semantics="upsert")
+    try:
+        reads = session.reader()
+        binder = Binder(found.source, reads)
+        names = tuple(binder.name(n, t) for n, t in columns.items())
+        binder.placeholders = dict(zip(found.labels, map(col, names[1:]), strict=True))
+        bound = binder.query(found.tree, None)
+        plan, names_of_result = answered(bound, binder, Scan("parameters", parameters, names), names)
+        collection = session.lowered(rewrite(plan, binder.names))
+        titles = session.titles(bound.titles)
+        outputs: list[tuple[str, Expr]] = [(BINDING, col(names_of_result[0]))]
+        outputs += [(title, col(name)) for title, name in zip(titles, bound.names, strict=True)]
+        extra = [o.column for o in bound.order if o.column not in bound.names]
+        outputs += [(name, col(name)) for name in dict.fromkeys(extra)]
+        view = session.engine.install(f"__prepared_{found.name}", collection._project(outputs, None), key=[BINDING])
+    except BaseException:
+        session.engine.drop(parameters.name)
+        raise
+    shown = dict(zip(bound.names, titles, strict=True))
+    found.parameters, found.view, found.titles, found.reads = parameters, view, titles, reads.names
+    found.order = [(shown.get(o.column, o.column), o) for o in bound.order]
+
+
+def widened(type: Type) -> Type:
+    """The type of a parameter whose first value is of a type: decimals may have more digits next time."""
+    return types.Decimal(18, max(type.scale, 4)) if isinstance(type, types.DecimalType) else type
+
+
+def answered(bound: Bound, binder: Binder, parameters: Scan, names: tuple[str, ...]) -> tuple[Node, list[str]]:
+    """A query for every row of its parameters, with the number of the binding beside its own columns."""
+    own = [binder.name(name, binder.columns[name][1]) for name in names]
+    renamed = Project(parameters, tuple((new, col(old)) for new, old in zip(own, names, strict=True)))
+    domain = Domain(renamed, list(names), own)
+    from tektite.sql.rules.decorrelate import decorrelate
+
+    return pushed_down(decorrelate(bound.plan, binder.names), domain, binder.names), own
+
+
+def deallocate(session: Session, statement: Deallocate, parameters: Mapping[str, Any]) -> Result:
+    """DEALLOCATE name: forget the statement; DEALLOCATE name(values): stop answering one binding."""
+    found = named(session, statement.name, statement.source, statement.start)
+    if statement.values is not None:
+        given = values_of(session, found, statement.values, statement.source, parameters, statement.start)
+        row = converted(found, [value for value, _ in given], statement) if found.types or not found.labels else ()
+        number = found.bindings.pop(row, None)
+        if number is None or found.parameters is None:
+            raise statement.source.error(f"{found.name!r} is not bound to these values", statement.start, NotFoundError)
+        found.parameters.remove([(number,)])
+        session.commit()
+        return Result("DEALLOCATE")
+    if found.view is not None and found.parameters is not None:
+        found.view.drop()
+        session.engine.drop(found.parameters.name)
+    del session.prepared[statement.name]
+    return Result("DEALLOCATE")

@@ -1,0 +1,414 @@
+"""A session: what SQL knows of an engine beside its inputs and views, and how each statement is run.
+
+Statements that change tables close an epoch each, unless they stand between BEGIN and COMMIT; queries answer as of the
+last closed epoch.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tektite import types
+from tektite.collection import Collection
+from tektite.errors import ConflictError, FaultError, NotFoundError, TektiteError, UnsupportedError
+from tektite.expr import Expr, col
+from tektite.inputs import Input
+from tektite.schema import Schema
+from tektite.sql import checks, copying, parse, prepared, showing, tables, writing
+from tektite.sql.explain import explain
+from tektite.sql.logical import Node, Project, Scan
+from tektite.sql.lower import Lowering
+from tektite.sql.order import ordered
+from tektite.sql.query import Binder, Bound
+from tektite.sql.result import Result
+from tektite.sql.rules import rewrite
+from tektite.sql.rules.fold_constants import folded as folded_constant
+from tektite.sql.scope import folded
+from tektite.sql.text import Source, nearest
+from tektite.views import View
+
+if TYPE_CHECKING:
+    from tektite.engine import Engine
+
+HIDDEN = "__"
+"""What the names of inputs and views begin with that are not the user's."""
+
+
+@dataclass
+class Definition:
+    """A view that is only a definition: its query and what its columns are called."""
+
+    name: str
+    tree: exp.Expr
+    aliases: list[str]
+    source: Source
+    reads: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Planned:
+    """A query on its way to the engine: its plan, what it reads, its visible columns and its order."""
+
+    plan: Node
+    bound: Bound
+    reads: set[str]
+
+
+class Session:
+    """SQL's view of one engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.definitions: dict[str, Definition] = {}
+        self.tables: dict[str, tables.Table] = {}
+        self.indexes: dict[str, tables.Index] = {}
+        self.prepared: dict[str, prepared.Prepared] = {}
+        self.reads: dict[str, set[str]] = {}
+        """What each materialised view was defined over, by name."""
+        self.transaction = False
+        self.written: dict[str, Counter[tuple[Any, ...]]] = {}
+        """By table, the keys that the open transaction has added and taken away."""
+        self.clock: Callable[[], datetime.datetime] = utc_now
+        self._unit: Input | None = None
+        self._now: Input | None = None
+        self._numbers = 0
+
+    # ------------------------------------------------------------------ statements
+
+    def run(self, text: str, parameters: Mapping[str, Any]) -> Result:
+        """Run all statements of a text; the last one's result."""
+        result = Result("")
+        for statement in parse.parse(text):
+            result = self.statement(statement, parameters)
+        return result
+
+    def statement(self, statement: parse.Statement, parameters: Mapping[str, Any]) -> Result:
+        """Run one statement."""
+        source = statement.source
+        match statement:
+            case parse.Plain():
+                return self._plain(source, statement.tree, parameters)
+            case parse.Explain():
+                return self._explain(source, statement.tree, parameters)
+            case parse.Subscribe():
+                return self._subscribe(source, statement.tree, parameters)
+            case parse.Show():
+                return showing.show(self, statement)
+            case parse.Prepare():
+                return prepared.prepare(self, statement)
+            case parse.Execute():
+                return prepared.execute(self, statement, parameters)
+            case parse.Deallocate():
+                return prepared.deallocate(self, statement, parameters)
+        raise AssertionError(f"no way to run {type(statement).__name__}")
+
+    def _plain(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
+        if isinstance(tree, exp.Query | exp.Values):
+            return Result("SELECT", self.select(source, tree, parameters))
+        for kind, handler in HANDLERS.items():
+            if isinstance(tree, kind):
+                return handler(self, source, tree, parameters)
+        raise source.error(f"{tree.key.upper()} is not supported", tree, UnsupportedError)
+
+    def _explain(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
+        """The plan of a query, and what installing it would share and make."""
+        properties = tree.args.get("properties")
+        if isinstance(tree, exp.Create) and properties and properties.find(exp.MaterializedProperty):
+            tree = tree.expression
+        if not isinstance(tree, exp.Query | exp.Values):
+            raise source.error(f"EXPLAIN {tree.key.upper()} is not supported: explain a query", tree, UnsupportedError)
+        planned = self.bind(source, tree, parameters)
+        lines = ["plan", *(f"  {line}" for line in explain(planned.plan))]
+        lines += self.engine.explain(self.collection(planned)).splitlines()
+        return Result("EXPLAIN", pa.table({"plan": lines}))
+
+    def _subscribe(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
+        """The changes of a view, or of a query that is installed for it."""
+        name = only_table(tree)
+        found = None if name is None else self.readable(name)
+        if not isinstance(found, View) or found.name.startswith(HIDDEN):
+            self._numbers += 1
+            found = self.install(f"subscription_{self._numbers}", self.bind(source, tree, parameters))
+        return Result("SUBSCRIBE", view=found, changes=found.changes())
+
+    # ------------------------------------------------------------------ queries
+
+    def bind(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
+        """A query, bound and rewritten."""
+        reads = Reads(self)
+        binder = Binder(source, reads, parameters)
+        try:
+            bound = binder.query(tree, None)
+            plan = rewrite(bound.plan, binder.names)
+        except RecursionError:
+            raise source.error("the query is nested too deeply", None, UnsupportedError) from None
+        return Planned(plan, bound, reads.names)
+
+    def collection(self, planned: Planned, hidden: bool = False) -> Collection:
+        """A query as a collection, its columns under their visible names; with those that only order it, if asked."""
+        found = self.lowered(planned.plan)
+        outputs = list(zip(unique_titles(planned.bound.titles), planned.bound.names, strict=True))
+        if hidden:
+            outputs += [(o.column, o.column) for o in planned.bound.order if o.column not in planned.bound.names]
+        names = [title for title, _ in outputs]
+        if names == list(found.schema.names):
+            return found
+        return found._project([(title, col(name)) for title, name in outputs], None)
+
+    def select(
+        self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any], wanted: Sequence[types.Type] | None = None
+    ) -> pa.Table:
+        """The rows of a query as of the last closed epoch, in the order asked for; cast to types, if any are given."""
+        if not self.engine.epoch and not any(table.pending for table in self.engine._inputs.values()):
+            self.engine.advance()  # there is an answer as of the first epoch: that of empty tables
+        planned = self.bind(source, tree, parameters)
+        found = self.collection(planned, hidden=True)
+        if wanted is not None:
+            found = cast_columns(found, wanted, source, tree)
+        table = self.once(found)
+        titles = unique_titles(planned.bound.titles)
+        shown = dict(zip(planned.bound.names, titles, strict=True))
+        return ordered(table, [(shown.get(o.column, o.column), o) for o in planned.bound.order]).select(titles)
+
+    def reader(self) -> Reads:
+        """The tables and views, as one more statement sees them."""
+        return Reads(self)
+
+    def lowered(self, plan: Node) -> Collection:
+        """A rewritten plan as a collection."""
+        return Lowering(self.unit).lower(plan)
+
+    def titles(self, titles: list[str]) -> list[str]:
+        """Visible names as a table can have them."""
+        return unique_titles(titles)
+
+    def constant(self, value: Expr, type: types.Type, source: Source, tree: exp.Expr) -> tuple[Any, types.Type]:
+        """The value of an expression without columns, and its type."""
+        found = folded_constant(value)
+        if found.op != "lit":
+            raise source.error("a constant is needed here", tree)
+        return found.params[1], type
+
+    def described(self, definition: Definition) -> Schema:
+        """The columns of a view that is only a definition."""
+        planned = self.bind(definition.source, definition.tree, {})
+        kinds = [planned.bound.plan.columns[name] for name in planned.bound.names]
+        return Schema(dict(zip(unique_titles(definition.aliases), kinds, strict=True)))
+
+    def once(self, collection: Collection) -> pa.Table:
+        """The rows of a collection as of the last closed epoch."""
+        self._numbers += 1
+        view = self.engine.install(f"{HIDDEN}select_{self._numbers}", collection)
+        try:
+            return view.snapshot()
+        except TektiteError as error:
+            message = (
+                error.args[0] if isinstance(error, FaultError) else str(error).removeprefix(f"view {view.name!r}: ")
+            )
+            raise type(error)(message) from error
+        finally:
+            view.drop()
+
+    def plan(self, text: str, parameters: Mapping[str, Any]) -> Collection:
+        """One query as a collection."""
+        source = Source(text)
+        statements = list(parse.parse(text))
+        if len(statements) != 1 or not isinstance(statements[0], parse.Plain):
+            raise source.error("one query is needed", 0)
+        return self.collection(self.bind(statements[0].source, statements[0].tree, parameters))
+
+    def install(self, name: str, planned: Planned) -> View:
+        """Keep a query up to date under a name."""
+        view = self.engine.install(name, self.collection(planned))
+        self.reads[name] = planned.reads
+        # columns that only the order needs are not the view's: it is ordered by those before them
+        shown = dict(zip(planned.bound.names, unique_titles(planned.bound.titles), strict=True))
+        order = [(shown.get(o.column), o) for o in planned.bound.order]
+        known = list(itertools.takewhile(lambda pair: pair[0] is not None, order))
+        if known:
+            view.present = lambda table: ordered(table, [(str(column), o) for column, o in known])
+        return view
+
+    # ------------------------------------------------------------------ what queries stand on
+
+    @property
+    def unit(self) -> Collection:
+        """A collection of exactly one row."""
+        if self._unit is None:
+            unit = self._unit = self.engine.input(f"{HIDDEN}unit", unit=types.Int)
+            # It was always there: a row of the first epoch, in an input that has ended and holds nobody up.
+            unit.low = 0
+            unit.insert([(0,)])
+            unit.commit(1, *unit.prepare(1))
+            unit.closed = True
+        return self._unit
+
+    @property
+    def now(self) -> Input:
+        """An input that holds the time, as of each epoch."""
+        if self._now is None:
+            self._now = self.engine.input(
+                f"{HIDDEN}now", key=["clock"], semantics="upsert", clock=types.Int, now=types.Timestamp
+            )
+            self.tick()
+            self.engine.advance()
+        return self._now
+
+    def tick(self) -> None:
+        """Let the time pass, for queries that mention it."""
+        if self._now is not None:
+            self._now.insert([(0, self.clock())])
+
+    # ------------------------------------------------------------------ changes
+
+    def write(self, table: Input, new: pa.Table | None, old: pa.Table | None) -> None:
+        """Take rows from a table and add others, and close an epoch unless a transaction is open."""
+        checks.check(self, table, new, old)
+        try:
+            if old is not None and old.num_rows:
+                table.remove(old)
+            if new is not None and new.num_rows:
+                table.insert(new)
+            self.commit()
+        except TektiteError:
+            if not self.transaction:
+                self.forget()
+            raise
+
+    def commit(self) -> None:
+        """Close an epoch, unless a transaction is open."""
+        if not self.transaction:
+            self.engine.advance()
+            self.written.clear()
+
+    def forget(self) -> None:
+        """Undo everything that waits for its epoch to close."""
+        self.written.clear()
+        for table in self.engine._inputs.values():
+            table.rollback()
+
+    # ------------------------------------------------------------------ names
+
+    def known(self) -> list[str]:
+        """The names of everything that can be read."""
+        engine = self.engine
+        found = [*engine._inputs, *engine._views, *self.definitions]
+        return [name for name in found if not name.startswith(HIDDEN)]
+
+    def readers(self, name: str) -> list[str]:
+        """The definitions, views and indexes that read something."""
+        found = [d.name for d in self.definitions.values() if name in d.reads]
+        found += [view for view, reads in self.reads.items() if name in reads]
+        found += [index.name for index in self.indexes.values() if index.table == name]
+        found += [p.name for p in self.prepared.values() if name in p.reads]
+        return found
+
+    def readable(self, name: str) -> Input | View | Definition | None:
+        """What has a name, whatever its case."""
+        engine = self.engine
+        for where in (engine._inputs, engine._views, self.definitions):
+            if name in where:
+                return where[name]
+        lowered = [known for known in self.known() if known.lower() == name.lower()]
+        return self.readable(lowered[0]) if len(lowered) == 1 and lowered[0] != name else None
+
+
+class Reads:
+    """The tables and views of a session as one statement sees them; notes what it reads."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.names: set[str] = set()
+
+    def relation(self, name: str, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
+        found = self.session.readable(name)
+        if found is None or name.startswith(HIDDEN):
+            message = f"there is no table or view {name!r}: {nearest(name, self.session.known())}"
+            raise binder.source.error(message, node, NotFoundError)
+        self.names.add(found.name)
+        if isinstance(found, Definition):
+            return self._defined(found, binder, node)
+        titles = list(found.schema.names)
+        names = tuple(binder.name(title, type) for title, type in zip(titles, found.schema.types, strict=True))
+        return Scan(found.name, found, names), titles
+
+    def _defined(self, found: Definition, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
+        if found.name in binder.expanding:
+            raise binder.source.error(f"view {found.name!r} is defined by itself", node, ConflictError)
+        source, ctes = binder.source, binder.ctes
+        binder.source, binder.ctes = found.source, {}
+        binder.expanding.append(found.name)
+        try:
+            bound = binder.query(found.tree, None)
+        except TektiteError as error:
+            raise type(error)(f"in view {found.name!r}: {error}") from None
+        finally:
+            binder.source, binder.ctes = source, ctes
+            binder.expanding.pop()
+        return bound.visible(), binder.aliased(bound.titles, found.aliases, node)
+
+    def now(self, binder: Binder) -> Node:
+        clock = self.session.now
+        names = tuple(binder.name(n, t) for n, t in zip(clock.schema.names, clock.schema.types, strict=True))
+        return Project(Scan("now()", clock, names), ((names[1], col(names[1])),))
+
+
+def cast_columns(found: Collection, wanted: Sequence[types.Type], source: Source, tree: exp.Expr) -> Collection:
+    """A collection with its columns of the types that a table wants."""
+    outputs = []
+    if len(found.schema.names) != len(wanted):
+        raise source.error(f"{len(found.schema.names)} values for {len(wanted)} columns", tree)
+    for name, given, target in zip(found.schema.names, found.schema.types, wanted, strict=True):
+        outputs.append((name, col(name) if given == target else col(name).cast(target)))
+    try:
+        return found._project(outputs, None)
+    except TektiteError as error:
+        raise source.error(str(error), tree, type(error)) from None
+
+
+def unique_titles(titles: list[str]) -> list[str]:
+    """Visible names as a table can have them: a repeated one gets a number."""
+    found: list[str] = []
+    for title in titles:
+        name, count = title or "column", 1
+        while name in found:
+            count += 1
+            name = f"{title}_{count}"
+        found.append(name)
+    return found
+
+
+def only_table(tree: exp.Expr) -> str | None:
+    """The name that SELECT * FROM name, and nothing more, mentions."""
+    if not isinstance(tree, exp.Select) or [type(e) for e in tree.expressions] != [exp.Star]:
+        return None
+    said = {name for name, value in tree.args.items() if value}
+    source = tree.args.get("from_")
+    if source is None or said != {"expressions", "from_"} or not isinstance(source.this, exp.Table):
+        return None
+    return folded(source.this.this) if isinstance(source.this.this, exp.Identifier) else None
+
+
+def utc_now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+
+
+HANDLERS: dict[type[exp.Expr], Callable[[Session, Source, Any, Mapping[str, Any]], Result]] = {
+    exp.Create: tables.create,
+    exp.Drop: tables.drop,
+    exp.Insert: writing.insert,
+    exp.Update: writing.update,
+    exp.Delete: writing.delete,
+    exp.Transaction: writing.begin,
+    exp.Commit: writing.commit,
+    exp.Rollback: writing.rollback,
+    exp.Copy: copying.copy,
+}

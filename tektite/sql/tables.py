@@ -1,0 +1,266 @@
+"""Tables, views and indexes: CREATE and DROP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from tektite.errors import ConflictError, NotFoundError, UnsupportedError
+from tektite.inputs import Input
+from tektite.sql.functions import column_type
+from tektite.sql.result import Result
+from tektite.sql.scope import folded
+from tektite.sql.text import Source, nearest
+from tektite.views import View
+
+if TYPE_CHECKING:
+    from tektite.sql.session import Session
+
+SEMANTICS = ("bag", "set", "upsert", "append", "stream")
+
+
+@dataclass
+class Table:
+    """What SQL declares of a table beside its columns."""
+
+    name: str
+    key: tuple[str, ...]
+    required: tuple[str, ...]
+    semantics: str
+
+
+@dataclass
+class Index:
+    """A held arrangement: a view that does nothing but read it."""
+
+    name: str
+    table: str
+    columns: tuple[str, ...]
+    view: View
+
+
+def create(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+    """CREATE TABLE, VIEW, MATERIALIZED VIEW or INDEX."""
+    kind = (tree.args.get("kind") or "").upper()
+    if kind == "TABLE":
+        return create_table(session, source, tree, parameters)
+    if kind == "VIEW":
+        return create_view(session, source, tree, parameters)
+    if kind == "INDEX":
+        return create_index(session, source, tree)
+    raise source.error(f"CREATE {kind} is not supported", tree, UnsupportedError)
+
+
+def new_name(session: Session, source: Source, tree: exp.Create, node: exp.Expr) -> str | None:
+    """A name that is free; None if it is taken and the statement says IF NOT EXISTS."""
+    name = folded(node)
+    if name.startswith("__"):
+        raise source.error(f"names that begin with __ are reserved: {name!r}", node)
+    if session.readable(name) is None and name not in session.indexes:
+        return name
+    if tree.args.get("exists"):
+        return None
+    raise source.error(f"there is a {kind_of(session, name)} named {name!r} already", node, ConflictError)
+
+
+def kind_of(session: Session, name: str) -> str:
+    """What a name names."""
+    found = session.readable(name)
+    return "table" if isinstance(found, Input) else "index" if name in session.indexes else "view"
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def create_table(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+    """CREATE TABLE name (columns, PRIMARY KEY ...) WITH (semantics = ...)."""
+    if not isinstance(tree.this, exp.Schema):
+        raise source.error("CREATE TABLE needs columns, as in (id int, name varchar)", tree, UnsupportedError)
+    if tree.args.get("expression") is not None:
+        raise source.error("CREATE TABLE AS is not supported: use CREATE MATERIALIZED VIEW", tree, UnsupportedError)
+    name = new_name(session, source, tree, tree.this.this.this)
+    if name is None:
+        return Result("CREATE TABLE")
+    columns: dict[str, Any] = {}
+    key: list[str] = []
+    required: list[str] = []
+    for item in tree.this.expressions:
+        if isinstance(item, exp.ColumnDef):
+            column = folded(item.this)
+            if column in columns:
+                raise source.error(f"column {column!r} is declared twice", item)
+            if item.kind is None:
+                raise source.error(f"column {column!r} needs a type", item)
+            columns[column] = column_type(source, item.kind)
+            constraints(source, item, column, key, required)
+        elif isinstance(item, exp.PrimaryKey):
+            key += [
+                folded(part.this if isinstance(part, exp.Ordered | exp.Column) else part) for part in item.expressions
+            ]
+        else:
+            raise source.error(f"{item.sql('duckdb')[:40]} is not supported in CREATE TABLE", item, UnsupportedError)
+    for column in key:
+        if column not in columns:
+            raise source.error(
+                f"PRIMARY KEY: there is no column {column!r}: {nearest(column, columns)}", tree, NotFoundError
+            )
+    semantics = semantics_of(source, tree)
+    if semantics == "upsert" and not key:
+        raise source.error("upsert semantics needs a PRIMARY KEY", tree)
+    engine_semantics = semantics if semantics in ("set", "upsert") else "bag"
+    session.engine.input(name, columns, key=key, semantics=engine_semantics, stream=semantics == "stream")
+    session.tables[name] = Table(name, tuple(key), tuple(dict.fromkeys([*required, *key])), semantics)
+    return Result("CREATE TABLE")
+
+
+def constraints(source: Source, item: exp.ColumnDef, column: str, key: list[str], required: list[str]) -> None:
+    """What is said of a column beside its type."""
+    for constraint in item.args.get("constraints") or ():
+        kind = constraint.kind
+        if isinstance(kind, exp.PrimaryKeyColumnConstraint):
+            key.append(column)
+        elif isinstance(kind, exp.NotNullColumnConstraint):
+            if not kind.args.get("allow_null"):
+                required.append(column)
+        else:
+            what = kind.sql("duckdb") if kind is not None else str(constraint)
+            raise source.error(f"constraint {what} of column {column!r} is not supported", item, UnsupportedError)
+
+
+def semantics_of(source: Source, tree: exp.Create) -> str:
+    """WITH (semantics = ...)."""
+    found = "bag"
+    properties = tree.args.get("properties")
+    for item in properties.expressions if properties is not None else ():
+        name = item.name.lower() if isinstance(item, exp.Property) else item.key
+        if name != "semantics":
+            raise source.error(
+                f"option {name!r} of CREATE TABLE is not supported; there is: semantics", tree, UnsupportedError
+            )
+        found = item.args["value"].name.lower()
+        if found not in SEMANTICS:
+            raise source.error(f"semantics is one of {', '.join(SEMANTICS)}, not {found!r}", tree)
+    return found
+
+
+# ---------------------------------------------------------------------- views
+
+
+def create_view(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+    """CREATE VIEW: a definition; CREATE MATERIALIZED VIEW: kept up to date."""
+    from tektite.sql.session import Definition
+
+    schema = tree.this if isinstance(tree.this, exp.Schema) else None
+    node = (tree.this if schema is None else schema.this).this
+    properties = tree.args.get("properties")
+    materialized = any(isinstance(p, exp.MaterializedProperty) for p in (properties.expressions if properties else ()))
+    what = "CREATE MATERIALIZED VIEW" if materialized else "CREATE VIEW"
+    if tree.args.get("replace"):
+        raise source.error("CREATE OR REPLACE is not supported: DROP first", tree, UnsupportedError)
+    query = tree.args.get("expression")
+    if query is None:
+        raise source.error(f"{what} needs AS and a query", tree)
+    name = new_name(session, source, tree, node)
+    if name is None:
+        found = session.readable(folded(node))
+        return Result(what, view=found if isinstance(found, View) else None)
+    aliases = [folded(c.this if isinstance(c, exp.ColumnDef) else c) for c in schema.expressions] if schema else []
+    planned = session.bind(source, query, parameters)
+    if len(aliases) > len(planned.bound.titles):
+        raise source.error(f"{len(aliases)} names for {len(planned.bound.titles)} columns", tree)
+    planned.bound.titles = session.titles([*aliases, *planned.bound.titles[len(aliases) :]])
+    if not materialized:
+        session.definitions[name] = Definition(name, query, planned.bound.titles, source, planned.reads)
+        return Result(what)
+    view = session.install(name, planned)
+    return Result(what, view=view)
+
+
+# ---------------------------------------------------------------------- indexes
+
+
+def create_index(session: Session, source: Source, tree: exp.Create) -> Result:
+    """CREATE INDEX name ON table (columns): an arrangement that is held until the index is dropped."""
+    index = tree.this
+    if tree.args.get("unique") or index.args.get("where"):
+        raise source.error("CREATE UNIQUE INDEX and partial indexes are not supported", tree, UnsupportedError)
+    table_name = folded(index.args["table"].this)
+    found = session.readable(table_name)
+    if not isinstance(found, Input | View) or found.name.startswith("__"):
+        hint = nearest(table_name, session.known())
+        raise source.error(
+            f"there is no table or materialized view {table_name!r}: {hint}", index.args["table"], NotFoundError
+        )
+    if found.is_stream:
+        raise source.error(
+            f"{found.name!r} is a stream: it keeps no history that could be indexed", tree, ConflictError
+        )
+    columns = []
+    for part in index.args["params"].args.get("columns") or ():
+        if not isinstance(part, exp.Ordered) or not isinstance(part.this, exp.Column):
+            raise source.error("an index of anything but columns is not supported", part, UnsupportedError)
+        column = folded(part.this.this)
+        if column not in found.schema.names:
+            message = f"{found.name!r} has no column {column!r}: {nearest(column, found.schema.names)}"
+            raise source.error(message, part, NotFoundError)
+        columns.append(column)
+    wish = index.this if index.this is not None else exp.to_identifier(f"{found.name}_{'_'.join(columns)}_index")
+    name = new_name(session, source, tree, wish)
+    if name is not None:
+        view = session.engine.install(f"__index_{name}", found.arrange(by=columns), key=columns)
+        session.indexes[name] = Index(name, found.name, tuple(columns), view)
+    return Result("CREATE INDEX")
+
+
+# ---------------------------------------------------------------------- dropping
+
+
+def drop(session: Session, source: Source, tree: exp.Drop, parameters: Mapping[str, Any]) -> Result:
+    """DROP TABLE, VIEW, MATERIALIZED VIEW or INDEX: refused while something reads it."""
+    kind = (tree.args.get("kind") or "").upper()
+    if kind not in ("TABLE", "VIEW", "INDEX"):
+        raise source.error(f"DROP {kind} is not supported", tree, UnsupportedError)
+    if tree.args.get("cascade"):
+        raise source.error("DROP ... CASCADE is not supported: drop the readers first", tree, UnsupportedError)
+    nodes = tree.args.get("tables") or [tree.this]
+    for node in nodes:
+        drop_one(session, source, kind, node, bool(tree.args.get("exists")))
+    return Result(f"DROP {kind}")
+
+
+def drop_one(session: Session, source: Source, kind: str, node: exp.Expr, lenient: bool) -> None:
+    """Drop one thing by its name."""
+    from tektite.sql.session import Definition
+
+    name = folded(node.this)
+    found: Any = session.indexes.get(name) if kind == "INDEX" else session.readable(name)
+    right = {
+        "TABLE": isinstance(found, Input),
+        "VIEW": isinstance(found, View | Definition),
+        "INDEX": found is not None,
+    }
+    if found is None or not right[kind]:
+        if lenient and found is None:
+            return
+        known = list(session.indexes) if kind == "INDEX" else session.known()
+        raise source.error(f"there is no {kind.lower()} {name!r}: {nearest(name, known)}", node, NotFoundError)
+    if isinstance(found, Index):
+        found.view.drop()
+        del session.indexes[name]
+        return
+    name = found.name
+    readers = session.readers(name)
+    if readers:
+        shown = ", ".join(repr(reader) for reader in readers)
+        raise source.error(
+            f"cannot drop {kind.lower()} {name!r}: {shown} read{'s' * (len(readers) == 1)} it", node, ConflictError
+        )
+    if isinstance(found, Definition):
+        del session.definitions[name]
+        return
+    session.engine.drop(name)
+    session.reads.pop(name, None)
+    session.tables.pop(name, None)

@@ -1,0 +1,59 @@
+"""Where in a statement something stands, and errors that show it: the line and a caret under the place."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import TypeVar
+
+from sqlglot import exp
+
+from tektite.errors import IncorrectError, TektiteError
+
+E = TypeVar("E", bound=TektiteError)
+WIDTH = 100
+"""How much of a long line an error shows."""
+
+
+class Source:
+    """The text of one or several statements."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def error(
+        self, message: str, at: exp.Expr | int | None = None, kind: type[TektiteError] = IncorrectError
+    ) -> TektiteError:
+        """An error that points at a part of the statement, or at a place in its text."""
+        place = at if isinstance(at, int) or at is None else position(at)
+        return kind(message if place is None else f"{message}\n{self.point(place)}")
+
+    def point(self, place: int) -> str:
+        """The line that a place is in, and a caret under it."""
+        place = min(place, len(self.text))
+        start = self.text.rfind("\n", 0, place) + 1
+        end = self.text.find("\n", place)
+        line = self.text[start : len(self.text) if end < 0 else end]
+        offset = place - start
+        number = self.text.count("\n", 0, place) + 1
+        if len(line) > WIDTH:
+            cut = max(0, min(offset - WIDTH // 2, len(line) - WIDTH))
+            line = ("..." if cut else "") + line[cut : cut + WIDTH] + ("..." if cut + WIDTH < len(line) else "")
+            offset += (3 if cut else 0) - cut
+        head = f"line {number}: "
+        return f"{head}{line}\n{' ' * (len(head) + offset)}^"
+
+
+def position(node: exp.Expr) -> int | None:
+    """Where in the text a part of a statement begins, as far as the parser tells."""
+    found = [n.meta["start"] for n in node.walk() if "start" in n.meta]
+    return min(found, default=None)
+
+
+def nearest(name: str, among: Iterable[str]) -> str:
+    """A sentence that offers the name nearest to one that does not exist, and lists what there is."""
+    known = list(dict.fromkeys(among))
+    close = difflib.get_close_matches(name, known, 1, 0.6)
+    listed = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}there are: {listed or 'none'}"
