@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tektite.collection import Collection
     from tektite.schema import Schema
     from tektite.spark.follow import Following
+    from tektite.sql import Result
     from tektite.storage.options import Storage
     from tektite.types import Type
 
@@ -110,10 +111,6 @@ class View(views.View):
         from tektite.spark.out import write_changes
 
         return write_changes(self, format, path, options or {}, checkpoint, trigger, spark)
-
-
-if TYPE_CHECKING:
-    from tektite.sql import Result
 
 
 class Engine(engine.Engine):

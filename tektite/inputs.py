@@ -6,7 +6,7 @@ base arrangement, however many epochs the batch covers. A call that fails change
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -272,12 +272,12 @@ class Input(Collection):
             self.hold.drop()
 
     def waiting(self) -> list[tuple[Chunk, int]]:
-        """What waits for its epoch to close, for `rollback`."""
+        """The updates that wait for their epoch to close, to go back to by `rollback`."""
         return list(self._pending)
 
     @guarded
-    def rollback(self, to: Iterable[tuple[Chunk, int]] = ()) -> None:
-        """Forget every update whose epoch has not been closed, but for those that waited at an earlier moment."""
+    def rollback(self, to: Sequence[tuple[Chunk, int]] = ()) -> None:
+        """Forget every update whose epoch has not been closed, but for those that were `waiting` earlier."""
         self._pending.replace(to)
         self._adopted = None
 

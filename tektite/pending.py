@@ -69,7 +69,3 @@ class Pending:
         self._rows = sum(chunk.n for chunk, _ in self._chunks)
         self._small = sum(1 for _ in takewhile(lambda kept: kept[0].n < SMALL_ROWS, reversed(self._chunks)))
         self._allowed = max(MOST_ROWS, 2 * self._rows)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self.replace([])

@@ -54,9 +54,9 @@ class View(Collection):
         self.is_stream = not keep
         self.hold = Hold(self.trace, last_closed(self)) if keep else None
         self.dropped = False
-        self.publication: Publication | None = None
         self.present: Callable[[pa.Table], pa.Table] | None = None
         """What a snapshot goes through before it is handed out, such as an order."""
+        self.publication: Publication | None = None
         self._subscriptions: list[Changes] = []
         flow.on_failed.append(self._let_go)
 

@@ -2,7 +2,8 @@
 
 A column is a constant word, or an array of signed integers of 1, 2, 4 or 8 bytes. `columns_of` promises columns that depend on
 the rows alone, not on how they were computed: constant where all words are equal, otherwise as narrow as the words allow.
-`head_over` promises a head that describes exactly the columns it was given, over their own memory.
+`head_over` promises a head that describes exactly the columns it was given, over their own memory, behind which seven more
+bytes must be readable: kernels read eight at a time.
 """
 
 from __future__ import annotations
