@@ -137,6 +137,13 @@ class PosixStore:
             made = True
         except FileExistsError:
             made = False
+        except OSError as error:
+            if error.errno in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+                raise UnsupportedError(
+                    f"storage {self.url}: the file system has no hard links, by which exactly one engine can create a "
+                    f"version ({error.strerror}): choose a folder on another one"
+                ) from error
+            raise
         finally:
             temporary.unlink(missing_ok=True)
         self.sync_folder(target.parent)  # in either case: an earlier attempt of ours may have failed right here
