@@ -535,20 +535,20 @@ class Engine:
             traces |= {id(trace): trace for trace in flow.traces}
         return list(traces.values())
 
-    @guarded
     def close(self) -> None:
         """Stop what feeds the engine, drop every view, make every closed epoch durable if there is a storage, and stop the
         threads.
         """
-        for callback in self.on_close:
+        for callback in self.on_close:  # without the lock, which a thread that is being stopped may wait for
             callback()
         self.on_close.clear()
-        for view in reversed(list(self._views.values())):
-            view.release()
-        for flow in reversed(list(self._coordinator.flows)):
-            self._coordinator.remove(flow)
-        self._views.clear()
-        self._executor.close()
+        with self.lock:
+            for view in reversed(list(self._views.values())):
+                view.release()
+            for flow in reversed(list(self._coordinator.flows)):
+                self._coordinator.remove(flow)
+            self._views.clear()
+            self._executor.close()
         if self._session is not None:
             self._session.close()
 
