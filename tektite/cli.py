@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tektite import Engine, __version__
+from tektite.datalog.command import datalog
 from tektite.storage.command import app as storage
 
 app = typer.Typer(
@@ -43,6 +44,9 @@ def warm() -> None:
 
     ensure_compiled()
     typer.echo("all kernels are compiled")
+
+
+app.command("datalog")(datalog)
 
 
 @app.command()

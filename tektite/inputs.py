@@ -139,6 +139,18 @@ class Input(Collection):
         self._write(data, time, 1, "insert")
 
     @guarded
+    def begin_with(self, data: Any) -> None:
+        """Rows that a new input holds from the start, as if the last closed epoch had brought them: a query that is
+        installed next answers with them at once. Before any epoch has closed they wait for the first one to close.
+        """
+        if self.trace.rows or self.pending:
+            raise ConflictError(f"input {self.name!r} has begun already")
+        self.low = max(self.low - 1, 0)
+        self.insert(data)
+        if self.engine.epoch > self.low:
+            self.engine.close_epochs({self: self.engine.epoch})
+
+    @guarded
     def remove(self, data: Any, *, time: int | None = None) -> None:
         """Take rows away. In an upsert input the key columns alone decide, and `data` may hold only those."""
         self._write(data, time, -1, "remove")
