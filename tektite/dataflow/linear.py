@@ -11,6 +11,7 @@ import pyarrow as pa
 from tektite.dataflow.arrange import consolidate
 from tektite.errors import FaultError, IncorrectError
 from tektite.kernels.accumulate import COUNT_PRESENT, SUM_INT, accumulate, explode
+from tektite.kernels.groups import NOT_WORTH_IT, accumulate_groups
 from tektite.kernels.route import scale
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.types import Float
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 FUNCTION_ROWS = 1 << 16
 """Rows handed to a Python function at a time: enough to spread the cost of a call, few enough to bound its memory."""
+
+GROUPED_ROWS = 1024
+"""Rows from which on it is tried to add up those of one key before they are sorted: fewer are sorted at once."""
 
 EXPLODED_ROWS = 1 << 16
 """Rows with floats exploded at a time: several times as many come of them, and are consolidated before the next."""
@@ -197,7 +201,7 @@ class Accumulate:
 
     def __call__(self, chunk: Chunk) -> Chunk:
         if not len(self.floats):
-            return self._accumulate(chunk)
+            return self._add_up(chunk) if chunk.n >= GROUPED_ROWS else self._accumulate(chunk)
         if chunk.n <= EXPLODED_ROWS:
             return self._explode(chunk)
         shape = (self.data, self.times, self.diffs)
@@ -216,6 +220,11 @@ class Accumulate:
         if head[0] < 0:
             raise IncorrectError("a multiplicity times a value does not fit into 64 bits")
         return Chunk(head, buf)
+
+    def _add_up(self, chunk: Chunk) -> Chunk:
+        """The accumulators of each key's rows together, if keys repeat; otherwise of each row."""
+        buf, head = accumulate_groups(chunk.at, self.width, self.times, self.spec)
+        return self._accumulate(chunk) if head[0] == NOT_WORTH_IT else Chunk(head, buf)
 
     def _accumulate(self, chunk: Chunk) -> Chunk:
         buf, head = accumulate(chunk.at, self.width, self.times, self.spec)

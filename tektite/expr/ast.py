@@ -35,12 +35,13 @@ FREE = frozenset({"coalesce", "least", "greatest", "hash64", "concat"})  # print
 class Expr:
     """A node: an operation, its operands, and parameters that are not expressions."""
 
-    __slots__ = ("args", "fingerprint", "op", "params")
+    __slots__ = ("_columns", "args", "fingerprint", "op", "params")
 
     op: str
     args: tuple[Expr, ...]
     params: tuple[Any, ...]
     fingerprint: tuple[Any, ...]
+    _columns: tuple[str, ...]
 
     def __init__(self, op: str, args: tuple[Expr, ...] = (), params: tuple[Any, ...] = ()) -> None:
         put = object.__setattr__
@@ -49,6 +50,9 @@ class Expr:
         put(self, "params", params)
         # repr tells 1 from 1.0 and True, and 0.0 from -0.0, which compare equal in Python
         put(self, "fingerprint", (op, *map(repr, params), *(arg.fingerprint for arg in args)))
+        # planning asks for the columns of an expression far more often than it makes one
+        read = params[:1] if op == "col" else dict.fromkeys(name for arg in args for name in arg._columns)
+        put(self, "_columns", tuple(read))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"expressions are immutable: cannot set {name!r} of {self}")
@@ -81,13 +85,13 @@ class Expr:
 
     def columns(self) -> list[str]:
         """The names of the columns it reads, each once, in the order of their first use."""
-        return list(dict.fromkeys(node.params[0] for node in self.walk() if node.op == "col"))
+        return list(self._columns)
 
     def substitute(self, replacements: Mapping[str, Expr]) -> Expr:
         """The same expression with columns replaced by expressions."""
         if self.op == "col":
             return replacements.get(self.params[0], self)
-        if not self.args:
+        if not any(name in replacements for name in self._columns):
             return self
         return type(self)(self.op, tuple(arg.substitute(replacements) for arg in self.args), self.params)
 
