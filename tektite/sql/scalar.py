@@ -15,7 +15,7 @@ from tektite.expr import type_of as expression_type
 from tektite.sql import functions
 from tektite.sql.intervals import Interval, of_unit, parse_interval, unit_name
 from tektite.sql.known import check_arguments
-from tektite.sql.logical import FALSE, TRUE, conjunction
+from tektite.sql.predicates import FALSE, TRUE, conjunction
 from tektite.sql.text import Source
 from tektite.types import Type
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import reduce
 
 from tektite.expr import Expr
-from tektite.sql.logical import TRUE, Filter, Join, Names, Node, conjunction, conjuncts, transform
+from tektite.sql.logical import Filter, Join, Names, Node
+from tektite.sql.predicates import TRUE, conjunction, conjuncts
+from tektite.sql.walking import transform
 
 
 def factor_disjunctions(root: Node, names: Names) -> Node:

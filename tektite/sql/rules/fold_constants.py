@@ -10,7 +10,9 @@ from tektite.errors import TektiteError
 from tektite.expr import Expr, lit
 from tektite.expr.program import evaluate_constant
 from tektite.expr.typing import resolve
-from tektite.sql.logical import FALSE, TRUE, Filter, Names, Node, Values, conjuncts, transform
+from tektite.sql.logical import Filter, Names, Node, Values
+from tektite.sql.predicates import FALSE, TRUE, conjuncts
+from tektite.sql.walking import transform
 from tektite.words import NULL, decode_list
 
 _texts = Dictionary()
