@@ -142,7 +142,7 @@ def _run_end(batch, column, start, end, word):
 
 
 @inner
-def _larger(array):
+def larger_array(array):
     """The array with as much room again."""
     wider = np.empty(2 * len(array), np.int64)
     for i in range(len(array)):
@@ -256,7 +256,7 @@ def intersect(prefix, nd, nt, extenders, batches, ranges, spec, lo, limit, state
                             from_row = i if e == proposer else k
                             up_to = after if e == proposer else pair_after
                             while 2 * (filled + up_to - from_row) > len(run):
-                                run = _larger(run)
+                                run = larger_array(run)
                             for r in range(from_row, up_to):
                                 run[2 * filled] = p if e == proposer else q
                                 run[2 * filled + 1] = r
@@ -276,7 +276,7 @@ def intersect(prefix, nd, nt, extenders, batches, ranges, spec, lo, limit, state
                             if extenders[x + 5] == 0:
                                 break
                             if 2 * filled + 2 > len(run):
-                                run = _larger(run)
+                                run = larger_array(run)
                             run[2 * filled] = b
                             run[2 * filled + 1] = place
                             filled += 1
@@ -294,9 +294,9 @@ def intersect(prefix, nd, nt, extenders, batches, ranges, spec, lo, limit, state
                 going = True
                 while going:
                     if used == len(sources):
-                        sources = _larger(sources)
-                        words = _larger(words)
-                        stamps = _larger(stamps)
+                        sources = larger_array(sources)
+                        words = larger_array(words)
+                        stamps = larger_array(stamps)
                     sources[used] = row
                     words[used] = word
                     o = used * (nt + 1)
