@@ -10,10 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.intersect import EXTENDER, larger_array
-from tektite.kernels.memory import load, read, store
-from tektite.kernels.pages import address_of
-from tektite.kernels.rows import address, count, new_head, set_constant, set_stored, step_of, value
+from tektite.kernels.intersect import EXTENDER, extended_rows, larger_array
+from tektite.kernels.memory import read
+from tektite.kernels.rows import address, count, step_of, value
 from tektite.kernels.seek import NULL, gallop_word
 from tektite.kernels.wide import product_overflows
 
@@ -206,38 +205,4 @@ def intersect_two(prefix, nd, nt, extenders, batches, ranges, ordered, kc, spec,
                     stamps[o + nt] = diff * own * factor
                     used += 1
     state[0] = place
-
-    outputs = len(spec)
-    head = new_head(used, outputs + nt + 2)
-    stored = nt + 2
-    for c in range(outputs):
-        if step_of(prefix, spec[c]) != 0:
-            stored += 1
-    buf = np.empty(stored * used, np.int64)
-    out = address_of(buf)
-    for c in range(outputs):
-        if step_of(prefix, spec[c]) == 0:
-            set_constant(head, c, load(address(prefix, spec[c]), 0))
-            continue
-        for o in range(used):
-            store(out, o, value(prefix, spec[c], sources[o]))
-        set_stored(head, c, out)
-        out += 8 * used
-    for o in range(used):
-        store(out, o, words[o])
-    set_stored(head, outputs, out)
-    out += 8 * used
-    for t in range(nt + 1):
-        same = True
-        for o in range(used):
-            stamp = stamps[o * (nt + 1) + t]
-            same &= stamp == stamps[t]
-            store(out, o, stamp)
-        if same and used > 0:
-            set_constant(head, outputs + 1 + t, stamps[t])
-        else:
-            set_stored(head, outputs + 1 + t, out)
-        out += 8 * used
-    if wrong:
-        head[0] = -1
-    return buf, head
+    return extended_rows(prefix, spec, nt, sources, words, stamps, used, wrong)
