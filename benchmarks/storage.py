@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 import tektite as tk
 from benchmarks.measure import Laps, Others, memory
@@ -26,7 +28,8 @@ def run(
     folder: str = "",
 ) -> Iterator[dict[str, Any]]:
     """Records by `phase`: `floor` is a bare durable write of two small files; `visible`, `durable` and `without` are the
-    same epochs, measured in turns; `restart` is until the view has its answer again.
+    same epochs, measured in turns; in `grouped` epochs do not wait until those before are durable; `restart` is until
+    the view has its answer again.
     """
     with tempfile.TemporaryDirectory(dir=folder or None) as place:
         yield {"phase": "floor"} | floor(Path(place), epochs).figures()
@@ -46,6 +49,22 @@ def run(
                     plain.epoch(rows)
             for phase, laps in (("visible", visible), ("durable", durable), ("without", without)):
                 yield {"phase": phase, "B": size, "N": N} | laps.figures(size * len(laps.seconds)) | others.figures()
+            count = max(epochs * 10_000 // (1_000 + size), 10)
+            together, others = Laps(), Others()
+            some = [rng.integers(0, N, (size, 2)) for _ in range(count)]
+            with together.lap():
+                for rows in some:
+                    stored.epoch(rows)
+                stored.engine.sync()
+            for rows in some:
+                plain.epoch(rows)
+            yield (
+                {"phase": "grouped", "B": size, "N": N, "epochs": count}
+                | together.total(size * count)
+                | others.figures()
+            )
+        if stored.answer() != plain.answer():
+            raise AssertionError("the counts with and without a storage differ")
         stored.close()
         plain.close()
         for size in R:
@@ -67,6 +86,8 @@ def restart(path: Path, rows: int) -> Iterator[dict[str, Any]]:
     opened = laps.seconds[0]
     with laps.lap():
         again.install()
+    if again.total() != rows:
+        raise AssertionError(f"{again.total()} rows were found again, not {rows}")
     again.close()
     stored = sum(file.stat().st_size for file in (path / "batches").iterdir()) / (1 << 20)
     figures = {"opened_s": opened, "stored_mib": stored} | laps.total(rows) | memory() | others.figures()
@@ -93,6 +114,14 @@ class Counted:
         self.pairs.insert(rows)
         self.engine.advance()
         self.engine.settle()
+
+    def answer(self) -> pa.Table:
+        """All counts, in order."""
+        return self.view.snapshot().sort_by("key")
+
+    def total(self) -> int:
+        """How many rows were counted."""
+        return int(pc.sum(self.view.snapshot()["count"]).as_py())
 
     def close(self) -> None:
         self.engine.close()

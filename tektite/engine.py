@@ -171,6 +171,13 @@ class Engine:
             session.append(Closed(self._epoch, arrangements={name: description}, lows={name: made.low}))
         return made
 
+    def transient_input(self, name: str, schema: Schema, key: Sequence[str] = (), semantics: str = "bag") -> Input:
+        """An input that a language needs for itself: no storage keeps it."""
+        keys = [schema.index(column) for column in key]
+        made = self.add_input(Input(self, name, schema, keys, semantics, False, True, self._epoch))
+        made.is_stored = False
+        return made
+
     def add_input(self, made: Input) -> Input:
         """Let queries find an input."""
         self._inputs[made.name] = made
@@ -234,7 +241,7 @@ class Engine:
         prepared = [(i, high, *i.prepare(high)) for i, high in targets.items()]
         closed = Closed(self._epoch, positions=found, known=known)
         for source, high, batches, later in prepared:
-            if session is not None:
+            if session is not None and source.is_stored:
                 closed.rows += source.stored(batches, high)
                 closed.files += source.adopted_files
                 closed.lows[source.name] = high
@@ -424,7 +431,7 @@ class Engine:
             self.forget(found, "input")
             found.release()
             del self._inputs[name]
-            if self._session is not None:
+            if self._session is not None and found.is_stored:
                 self._session.unclaimed.pop(name, None)
                 self._session.append(Closed(self._epoch, arrangements={name: None}))
             return
@@ -489,10 +496,12 @@ class Engine:
         return Kept(self._catalog, reader)
 
     @guarded
-    def arrangements(self) -> list[ArrangementInfo]:
-        """Every shared arrangement, with its size and its readers."""
+    def arrangements(self, of: Input | View | None = None) -> list[ArrangementInfo]:
+        """Every shared arrangement, with its size and its readers; or those of one input or view."""
         found = []
         for entry in self._catalog.entries:
+            if of is not None and entry.collection != of.operator.fingerprint:
+                continue
             trace = entry.trace
             since = min((t[0] for t in trace.since()), default=entry.source.low)
             found.append(
@@ -526,20 +535,20 @@ class Engine:
             traces |= {id(trace): trace for trace in flow.traces}
         return list(traces.values())
 
-    @guarded
     def close(self) -> None:
         """Stop what feeds the engine, drop every view, make every closed epoch durable if there is a storage, and stop the
         threads.
         """
-        for callback in self.on_close:
+        for callback in self.on_close:  # without the lock, which a thread that is being stopped may wait for
             callback()
         self.on_close.clear()
-        for view in reversed(list(self._views.values())):
-            view.release()
-        for flow in reversed(list(self._coordinator.flows)):
-            self._coordinator.remove(flow)
-        self._views.clear()
-        self._executor.close()
+        with self.lock:
+            for view in reversed(list(self._views.values())):
+                view.release()
+            for flow in reversed(list(self._coordinator.flows)):
+                self._coordinator.remove(flow)
+            self._views.clear()
+            self._executor.close()
         if self._session is not None:
             self._session.close()
 

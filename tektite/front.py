@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tektite.datalog.store import Store
     from tektite.schema import Schema
     from tektite.spark.follow import Following
-    from tektite.sql import Result
+    from tektite.sql import Result, Session
     from tektite.storage.options import Storage
 
 
@@ -122,7 +122,6 @@ class View(views.View):
 
 class Engine(engine.Engine):
     __doc__ = engine.Engine.__doc__
-
     input_type = Input
     view_type = View
     _rules: Store | None = None
@@ -142,7 +141,16 @@ class Engine(engine.Engine):
             from tektite.spark.session import session
 
             self.spark = session(spark)
+        self._sql: Session | None = None
         super().__init__(workers if shards is None else shards, storage=storage, merging=merging, turn=turn)
+
+    def advance(self, to: int | None = None, *, positions: Mapping[str, Mapping[str, Any] | None] | None = None) -> int:
+        with self.lock:
+            if self._sql is not None:
+                self._sql.tick()
+            return super().advance(to, positions=positions)
+
+    advance.__doc__ = engine.Engine.advance.__doc__
 
     if TYPE_CHECKING:
         # What the engine below makes are the inputs and views of this module.
@@ -297,4 +305,5 @@ class Engine(engine.Engine):
         """
         from tektite.sql import run
 
-        return run(self, text, parameters)
+        with self.lock:
+            return run(self, text, parameters)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import tektite as tk
-from tektite.storage.store import PosixStore
+from tektite.storage.store import Lock, PosixStore
 
 WORDS = ["ash", "beech", "cedar", "", "dogwood", "ümlaut", "elm" * 30]
 
@@ -171,7 +171,7 @@ class Full(Counting):
 class Unlocked(PosixStore):
     """A store on a file system without locks: the manifest alone keeps writers apart."""
 
-    def lock(self) -> object | None:
+    def lock(self) -> Lock | None:
         return None
 
 

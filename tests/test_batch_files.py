@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from tektite.dataflow.arrange import consolidate
 from tektite.errors import FaultError, IncorrectError, UnsupportedError
 from tektite.storage.batchfile import FORMAT, FileInfo, Opened, Rows, Texts, open_file, write_file
+from tektite.storage.files import Files
 from tektite.storage.rows import WIDTHS, columns_of, head_over
 from tektite.storage.store import PosixStore
 from tektite.trace.batch import Batch
@@ -71,11 +74,33 @@ def test_slice_of_texts_is_written_alone(tmp_path: Path) -> None:
     assert open_file(path, info).texts(0).to_pylist() == ["two", "three"]
 
 
-def test_mapped_columns_are_aligned_and_used_without_a_copy(tmp_path: Path) -> None:
-    info, path = written(PosixStore(tmp_path), Rows("t", 0, SHAPE, batch_of(some_rows(1))))
-    head = open_file(path, info).batch(0).head
-    for address, stored, _ in head[3:].reshape(4, 3).tolist():
-        assert not stored or address % 64 == 0
+@pytest.mark.parametrize("rows", [500, 300_000])
+def test_columns_are_aligned_and_used_without_a_copy(tmp_path: Path, rows: int) -> None:
+    """Small files are read, large ones mapped."""
+    info, path = written(PosixStore(tmp_path), Rows("t", 0, SHAPE, batch_of(some_rows(1, rows))))
+    opened = open_file(path, info)
+    start = np.frombuffer(opened._bytes, np.uint8).ctypes.data
+    for address, stored, _ in opened.batch(0).head[3:].reshape(4, 3).tolist():
+        assert not stored or (address % 64 == 0 and start < address < start + info.length)
+
+
+def test_opened_file_is_shared_while_somebody_uses_it(tmp_path: Path) -> None:
+    store = PosixStore(tmp_path)
+    info, _ = written(store, Rows("t", 0, SHAPE, batch_of(some_rows(1))), Rows("t", 1, SHAPE, batch_of(some_rows(2))))
+    files = Files(store)
+    batch = files.open(info).batch(0)
+    assert files.open(info) is files.open(info)
+    del batch
+
+
+class WithoutLinks(PosixStore):
+    def link(self, temporary: Path, target: Path) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def test_file_system_without_links_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="no hard links"):
+        WithoutLinks(tmp_path).create("manifest/1", b"")
 
 
 def test_same_rows_are_the_same_file_however_they_were_computed(tmp_path: Path) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
+import random
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -320,6 +323,24 @@ def test_second_engine_is_refused_while_the_first_lives(tmp_path: Path) -> None:
     tk.Engine(storage=tmp_path).close()
 
 
+def test_process_that_was_forked_does_not_hold_the_storage(tmp_path: Path) -> None:
+    engine = tk.Engine(storage=tmp_path)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(writer)
+        os.read(reader, 1)  # lives until the parent is done
+        os._exit(0)
+    try:
+        engine.close()
+        tk.Engine(storage=tmp_path).close()
+    finally:
+        os.write(writer, b".")
+        os.close(reader)
+        os.close(writer)
+        assert os.waitpid(child, 0)[1] == 0
+
+
 def test_engine_that_lost_its_storage_stops_and_the_other_goes_on(tmp_path: Path) -> None:
     twin = Twin(3, 20)
     zombie = tk.Engine(storage=tk.Storage(Unlocked(tmp_path)))
@@ -481,6 +502,37 @@ def test_damaged_batch_file_is_named_and_nothing_is_written(tmp_path: Path, dama
     tk.Engine(storage=tmp_path).close()
 
 
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Twin]:
+    place = tmp_path_factory.mktemp("sound")
+    return place, filled(place)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_damage_is_an_error_that_names_a_file_or_does_not_matter(
+    seed: int, sound: tuple[Path, Twin], tmp_path: Path
+) -> None:
+    original, twin = sound
+    path = Path(shutil.copytree(original, tmp_path / "storage"))
+    rng = random.Random(seed)
+    hurt = rng.sample(
+        sorted(file for file in path.rglob("*") if file.is_file() and file.name != "lock"), rng.choice([1, 1, 4])
+    )
+    for file in hurt:
+        content = bytearray(file.read_bytes())
+        if rng.random() < 0.4:
+            file.write_bytes(content[: rng.randrange(len(content))])
+        else:
+            content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+            file.write_bytes(content)
+    try:
+        with tk.Engine(storage=path) as engine:
+            assert engine.epoch == 12
+            check(engine, twin)
+    except tk.TektiteError as error:
+        assert any(file.name in str(error) for file in hurt), error
+
+
 def test_manifest_cut_short_is_healed(tmp_path: Path) -> None:
     twin = filled(tmp_path)
     newest = max((tmp_path / "manifest").glob("*.json"))
@@ -535,11 +587,34 @@ def test_engine_that_nobody_closes_lets_go_of_its_storage(tmp_path: Path) -> Non
     engine.input("a", n=tk.Int).insert([(1,)])
     engine.advance()
     del engine
-    import gc
-
     gc.collect()
     with tk.Engine(storage=tmp_path) as engine:
         assert engine.install("all", engine.table("a")).rows() == [(1,)]
+
+
+class Collecting(PosixStore):
+    """A store in which garbage collection happens while it writes, as it may in any thread."""
+
+    def sync(self, file: Any) -> None:
+        gc.collect()
+        super().sync(file)
+
+
+def test_engine_that_is_collected_by_its_own_writer_loses_nothing(tmp_path: Path) -> None:
+    for n in range(3):
+        engine = tk.Engine(storage=tk.Storage(Collecting(tmp_path)))
+        table = engine.input("a", n=tk.Int)
+        table.insert([(n,)])
+        engine.advance()
+        del engine, table
+        for _ in range(500):  # it is let go of by and by
+            try:
+                PosixStore(tmp_path).lock().release()  # type: ignore[union-attr]
+                break
+            except tk.ConflictError:
+                time.sleep(0.01)
+    with tk.Engine(storage=tmp_path) as engine:
+        assert sorted(engine.install("all", engine.table("a")).rows()) == [(0,), (1,), (2,)]
 
 
 PROGRAM = """

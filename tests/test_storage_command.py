@@ -63,7 +63,14 @@ def found_again(path: Path, twin: Twin, epoch: int = 40) -> None:
 def test_inspect_shows_inputs_rows_and_positions(path: Path) -> None:
     shown = run("inspect", path, "--files", "--verify")
     assert shown.exit_code == 0, shown.output
-    for text in ("edges", "prices", "Schema(item=int, label=string), key (item), upsert", '{"epoch": 40}', "is sound"):
+    for text in (
+        f"by process {os.getpid()}",
+        "edges",
+        "prices",
+        "Schema(item=int, label=string), key (item), upsert",
+        '{"epoch": 40}',
+        "is sound",
+    ):
         assert text in shown.output
     assert all(name[:30] in shown.output for name in state_of(path).files)
 
@@ -161,6 +168,20 @@ def test_repair_makes_a_merged_file_again(path: Path, twin: Twin) -> None:
     assert shown.exit_code == 0, shown.output
     assert all(f"made batches/{name} again" in shown.output for name in merged)
     found_again(path, twin)
+
+
+def test_damage_to_what_is_dead_is_no_damage(tmp_path: Path) -> None:
+    with tk.Engine(storage=tmp_path) as engine:
+        for name in ("dead", "live"):
+            engine.input(name, n=tk.Int).insert([(1,), (2,)])
+        engine.advance()
+        engine.drop("dead")
+    [(name, [place])] = state_of(tmp_path).dead.items()
+    assert place == 0
+    damage(tmp_path / "batches" / name)
+    assert "nothing is wrong" in run("repair", tmp_path).output
+    with tk.Engine(storage=tmp_path) as engine:
+        assert sorted(engine.install("all", engine.table("live")).rows()) == [(1,), (2,)]
 
 
 def test_repair_gives_nothing_up_unless_told_to(path: Path, twin: Twin) -> None:

@@ -23,6 +23,7 @@ from tektite.expr import Expr, col
 from tektite.expr import compile as compile_program
 from tektite.plan import operators as plan
 from tektite.plan.conjunctions.render import render_match
+from tektite.plan.look_through import look_through, permutation
 from tektite.plan.stream import Columns, Stream, first_places, in_order, together
 from tektite.trace.chunk import column_spec
 from tektite.trace.trace import Trace
@@ -470,21 +471,3 @@ class Renderer:
             out = loop.Leave(scope.parent, self.shards, len(leave.schema.names), "leave")
             inner.feed(out)
             self._streams[leave] = Stream(scope.parent, [(out.port, (), 0)], inner.placed)
-
-
-def look_through(operator: plan.Operator) -> tuple[plan.Operator, list[int], Expr | None]:
-    """An explicit arrangement under a filter, which of its columns the operator's are, and the filter; or the operator."""
-    columns = list(range(len(operator.schema.names)))
-    if isinstance(operator, plan.Project) and isinstance(operator.input, plan.Arrange):
-        found = permutation(operator)
-        if found is not None:
-            return operator.input, found, operator.predicate
-    return operator, columns, None
-
-
-def permutation(operator: plan.Project) -> list[int] | None:
-    """The input column of each output, if the projection only reorders, renames and filters its input's columns."""
-    if any(output.op != "col" for output in operator.outputs):
-        return None
-    columns = [operator.input.schema.index(output.params[0]) for output in operator.outputs]
-    return columns if sorted(columns) == list(range(len(operator.input.schema.names))) else None

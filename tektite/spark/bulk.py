@@ -34,7 +34,10 @@ from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.words import NULL, Words
 
-FREIGHT: Final = "dest int, source int, number int, shard int, rows long, words binary, texts binary, sent long, latest long, error string"
+FREIGHT: Final = (
+    "dest int, source int, number int, shard int, rows long, words binary, texts binary, "
+    "sent long, latest long, error string"
+)
 REPORT: Final = "dest int, rows long, latest long, file string, error string"
 _FREIGHT_TYPES: Final = [pa.int32()] * 4 + [pa.int64()] + [pa.binary()] * 2 + [pa.int64()] * 2 + [pa.string()]
 _REPORT_TYPES: Final = [pa.int32(), pa.int64(), pa.int64(), pa.string(), pa.string()]

@@ -51,6 +51,8 @@ class Following:
         """Micro-batches that became epochs since the start."""
         self.failure: TektiteError | None = None
         self._started = threading.Event()
+        self._stopping = False
+        self._busy = threading.RLock()
 
     def start(self, query: StreamingQuery) -> None:
         """Let micro-batches through: the stream's id is known."""
@@ -69,6 +71,10 @@ class Following:
 
     def take(self, frame: DataFrame, batch: int) -> None:
         """Make a micro-batch an epoch. Spark calls it, from a thread of its own."""
+        with self._busy:
+            self._take_or_fail(frame, batch)
+
+    def _take_or_fail(self, frame: DataFrame, batch: int) -> None:
         try:
             if not self._started.wait(START_TIMEOUT):
                 raise FaultError(f"input {self.source.name!r}: the stream began before its start was over")
@@ -77,9 +83,9 @@ class Following:
             self.failure = error
             raise
         except Exception as error:
-            # Spark interrupts the job of a stream that is being stopped; that is no failure of the input's.
-            self.failure = FaultError(f"input {self.source.name!r}: micro-batch {batch} failed: {error}")
-            self.failure.__cause__ = error
+            if not self._stopping:  # Spark interrupts the jobs of a stream that is being stopped: that is no failure
+                self.failure = FaultError(f"input {self.source.name!r}: micro-batch {batch} failed: {error}")
+                self.failure.__cause__ = error
             raise
 
     def _take(self, frame: DataFrame, batch: int) -> None:
@@ -87,10 +93,9 @@ class Following:
         before = recorded(engine, self.source.name)
         if before.query == self.query.id and before.batch is not None and batch <= before.batch:
             return
-        expected = 0 if before.batch is None else before.batch + 1
-        if batch != expected:
+        if before.batch is not None and batch != before.batch + 1:
             raise ConflictError(
-                f"input {self.source.name!r}: micro-batch {batch} came where {expected} was due: rows are missing"
+                f"input {self.source.name!r}: micro-batch {batch} came where {before.batch + 1} was due: rows are missing"
             )
         with described(
             frame.sparkSession, None, f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
@@ -135,8 +140,11 @@ class Following:
             raise self._failed(error) from error
 
     def stop(self) -> None:
-        """End the stream. What it has taken in stays; following again goes on where it stopped."""
+        """End the stream, behind the micro-batch that is under way. Following again goes on where it stopped."""
+        self._stopping = True
         self.query.stop()
+        with self._busy:
+            pass
 
     def _failed(self, error: Exception) -> TektiteError:
         if self.failure is not None:

@@ -107,6 +107,7 @@ def _start(master: str | None, name: str, memory: str, config: dict[str, Any]) -
         # Workers of this machine use what this process uses: its Python, and the package, installed or not.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         settings["spark.executorEnv.PYTHONPATH"] = str(Path(__file__).parents[2])
+        settings["spark.python.daemon.module"] = "tektite.spark.daemon"
     for key, value in (settings | config).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()

@@ -21,6 +21,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ FOLDER = "batches"
 FORMAT = 1
 MAGIC = b"TEKTITE\n"
 ALIGNMENT = 64
+_MAPPED = 1 << 20
+"""Bytes from which on files are mapped. Smaller ones are many, and each map takes a file descriptor."""
 _HEADER = struct.Struct("<8sI52x")
 _TRAILER = struct.Struct("<QII8s")
 
@@ -216,8 +219,26 @@ def _text_bytes(texts: pa.ChunkedArray[Any]) -> tuple[np.ndarray[Any, Any], np.n
 # ------------------------------------------------------------------ reading
 
 
+def _mapped_file(file: BufferedReader) -> memoryview:
+    return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _small_file(file: BufferedReader, length: int) -> memoryview:
+    """The content of a file in memory of its own, aligned as a map would be."""
+    room = np.empty(length + ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % ALIGNMENT
+    content = room[start : start + length]
+    file.seek(0)
+    if file.readinto(content.data) != length:
+        raise OSError(f"{file.name} became shorter while it was read")
+    return content.data.toreadonly()
+
+
 class Opened:
-    """A mapped file whose length and footer were found right. `batch` and `texts` check a section's bytes, then use them."""
+    """A file whose length and footer were found right: mapped if it is large, read if it is small.
+
+    `batch` and `texts` check a section's bytes, then use them.
+    """
 
     def __init__(self, path: Path, name: str, length: int | None = None) -> None:
         self.name = name
@@ -229,7 +250,7 @@ class Opened:
                     raise damaged(self.where, f"it has {found} bytes instead of {length}")
                 if found < _HEADER.size + _TRAILER.size:
                     raise damaged(self.where, f"{found} bytes are too few for a batch file")
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                self._bytes = _small_file(file, found) if found < _MAPPED else _mapped_file(file)
         except FileNotFoundError:
             raise damaged(self.where, "the file is missing") from None
         self._footers = self._read_footer(found)
@@ -237,41 +258,42 @@ class Opened:
         self.info = FileInfo(name, found, self.sections)
 
     def _read_footer(self, length: int) -> list[dict[str, Any]]:
-        magic, version = _HEADER.unpack_from(self._map)
-        at, size, crc, end = _TRAILER.unpack_from(self._map, length - _TRAILER.size)
+        magic, version = _HEADER.unpack_from(self._bytes)
+        at, size, crc, end = _TRAILER.unpack_from(self._bytes, length - _TRAILER.size)
         if magic != MAGIC:
             raise damaged(self.where, "it does not begin as a batch file does")
         if version > FORMAT:
             raise UnsupportedError(
                 f"{self.where} has format {version}; this version of Tektite reads formats up to {FORMAT}: upgrade it"
             )
-        footer = self._map[at : at + size] if at + size + _TRAILER.size == length else b""
+        footer = bytes(self._bytes[at : at + size]) if at + size + _TRAILER.size == length else b""
         if end != MAGIC or not footer or zlib.crc32(footer) != crc:
             raise damaged(self.where, "its footer is cut short or has changed")
         sections: list[dict[str, Any]] = json.loads(footer)["sections"]
         return sections
 
     def batch(self, index: int) -> Batch:
-        """The batch of a section, over the mapped file."""
+        """The batch of a section, over the file's bytes."""
         section, footer = self.sections[index], self._footers[index]
         columns = self._columns(index, footer)
         head, keep = head_over(section.rows, columns)
-        return Batch(head, (keep, self._map), section.lower, section.upper, section.since)
+        return Batch(head, (keep, self), section.lower, section.upper, section.since)
 
     def texts(self, index: int) -> pa.Array[Any]:
-        """The texts of a section, over the mapped file."""
+        """The texts of a section, over the file's bytes."""
         offsets, data = self._columns(index, self._footers[index])
         assert not isinstance(offsets, int) and not isinstance(data, int)
         buffers = [None, arrow_buffer(offsets), arrow_buffer(data)]
         return pa.Array.from_buffers(pa.large_string(), self.sections[index].rows, buffers)
 
-    def verify(self) -> None:
-        """Check every section and the content hash in the name."""
-        for index, footer in enumerate(self._footers):
-            self._columns(index, footer)
-        digest = hashlib.sha256(self._map).hexdigest()[:32]
-        if not self.name.endswith(f"-{digest}.batch"):
-            raise damaged(self.where, f"its content has the hash {digest}, not the one in its name")
+    def verify(self, sections: Iterable[int] | None = None) -> None:
+        """Check some sections; all of them, and the content hash in the name, where left out."""
+        for index in range(len(self.sections)) if sections is None else sections:
+            self._columns(index, self._footers[index])
+        if sections is None:
+            digest = hashlib.sha256(self._bytes).hexdigest()[:32]
+            if not self.name.endswith(f"-{digest}.batch"):
+                raise damaged(self.where, f"its content has the hash {digest}, not the one in its name")
 
     def _columns(self, index: int, footer: dict[str, Any]) -> list[Any]:
         columns: list[Any] = []
@@ -282,9 +304,9 @@ class Opened:
                 columns.append(column["constant"])
                 continue
             at, width, length = column["offset"], column["width"], column["length"]
-            checksum.add(memoryview(self._map)[at : at + width * length])
+            checksum.add(self._bytes[at : at + width * length])
             dtype = np.dtype(np.uint8) if footer["kind"] == "texts" and width == 1 else WIDTHS[width]
-            columns.append(np.frombuffer(self._map, dtype, length, at) if length else np.empty(0, dtype))
+            columns.append(np.frombuffer(self._bytes, dtype, length, at) if length else np.empty(0, dtype))
         if checksum.value != footer["crc"]:
             raise damaged(
                 self.where, f"the bytes of section {index} ({footer.get('arrangement', 'texts')!r}) have changed"

@@ -83,7 +83,8 @@ def vacuum(
         if not dry_run:
             store.delete(waste.names)
         typer.echo(f"{len(waste.names)} files, {readable(total)}{' (nothing was deleted)' if dry_run else ''}")
-        del lock
+        if lock is not None:
+            lock.release()
 
 
 @app.command()
@@ -112,7 +113,8 @@ def repair(
             typer.echo(f"    remedy: {finding.remedy or 'none without loss'}")
         for sentence in done:
             typer.echo(sentence)
-        del lock
+        if lock is not None:
+            lock.release()
         if report.sound:
             typer.echo("nothing is wrong")
         elif report.hopeless and not done:
@@ -169,11 +171,13 @@ def print_tables(store: Store, state: State, files: bool, report: Report | None)
     from rich.console import Console
 
     from tektite.storage.leases import leased_versions
+    from tektite.storage.manifest import describe_owner
 
     console = Console()
     console.print(f"[bold]{store.url}[/bold]")
     written = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.written))
     console.print(f"version {state.version}, written {written}; epoch {state.epoch}; {state.shards} shard(s)")
+    console.print(f"last opened for writing by {describe_owner(state.owner)}")
     console.print(arrangements_table(state))
     if state.positions:
         console.print(table_of("source", "position", rows=[[n, json.dumps(p)] for n, p in state.positions.items()]))

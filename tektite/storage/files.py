@@ -11,6 +11,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 from tektite.storage.batchfile import FOLDER, FileInfo, Opened, damaged, open_file
 from tektite.storage.manifest import Reference, State
@@ -35,10 +36,14 @@ class Files:
         self.store = store
         self.cache = cache or default_cache()
         self.limit = limit
+        self._open: WeakValueDictionary[str, Opened] = WeakValueDictionary()
 
     def open(self, info: FileInfo) -> Opened:
-        """Map a file; its length and footer have been checked."""
-        return open_file(self.path(info), info)
+        """Open a file, or find it open; its length and footer have been checked."""
+        found = self._open.get(info.name)
+        if found is None:
+            found = self._open[info.name] = open_file(self.path(info), info)
+        return found
 
     def batch(self, state: State, reference: Reference) -> Batch:
         """The batch of a live section, mapped and checked."""

@@ -53,7 +53,7 @@ class Examination:
         self.store = store
         self.files = files
         self.manifest = Manifest(store)
-        self._verdicts: dict[str, str] = {}
+        self._verdicts: dict[tuple[str, tuple[int, ...]], str] = {}
 
     def report(self) -> Report:
         """What is wrong."""
@@ -71,21 +71,23 @@ class Examination:
                 Finding(version_name(version), "damaged or missing", "restore it from its spare copy")
             )
         for info in report.state.files.values():
-            problem = self.problem(info)
+            problem = self.problem(report.state, info)
             if problem:
                 remedy = "make it again from the files that it replaced" if self.rebuilt(info) is not None else ""
                 report.findings.append(Finding(f"{FOLDER}/{info.name}", problem, remedy))
         return report
 
-    def problem(self, info: FileInfo) -> str:
-        """What is wrong with a batch file; nothing, if it is sound."""
-        if info.name not in self._verdicts:
+    def problem(self, state: State, info: FileInfo) -> str:
+        """What is wrong with the live sections of a batch file; nothing, if they are sound."""
+        dead = state.dead.get(info.name, [])
+        known = (info.name, tuple(sorted(dead)))
+        if known not in self._verdicts:
             try:
-                self.files.open(info).verify()
-                self._verdicts[info.name] = ""
+                self.files.open(info).verify(place for place in range(len(info.sections)) if place not in dead)
+                self._verdicts[known] = ""
             except (TektiteError, OSError) as error:
-                self._verdicts[info.name] = str(error)
-        return self._verdicts[info.name]
+                self._verdicts[known] = str(error)
+        return self._verdicts[known]
 
     def rebuilt(self, info: FileInfo) -> list[bytes | memoryview] | None:
         """The content of a file that a merge made, from the files it replaced, if they are all there."""
@@ -106,7 +108,7 @@ class Examination:
         removed = {(reference.file, reference.index) for reference in change.remove}
         lives = before.texts() if section.kind == "texts" else before.live(section.arrangement, section.shard)
         inputs = [live for live in lives if (live.file, live.index) in removed and self._within(live, info)]
-        if not inputs or any(self.problem(before.files[live.file]) for live in inputs):
+        if not inputs or any(self.problem(before, before.files[live.file]) for live in inputs):
             return None
         again: Rows | Texts
         if section.kind == "texts":
@@ -133,7 +135,7 @@ class Examination:
                 state = self.manifest.load(version)
             except (FaultError, NotFoundError):
                 continue
-            if not any(map(self.problem, state.files.values())):
+            if not any(self.problem(state, info) for info in state.files.values()):
                 return state
         return None
 

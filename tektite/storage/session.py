@@ -20,6 +20,7 @@ from tektite.storage.keeper import Closed, Keeper
 from tektite.storage.manifest import Change, Manifest, State
 from tektite.storage.options import Storage
 from tektite.storage.partition import repartition
+from tektite.storage.store import Lock
 from tektite.storage.widening import gains_columns
 from tektite.trace.batch import Batch
 
@@ -40,7 +41,7 @@ class Session:
     """Opens a storage, takes it over from whoever wrote to it before, and adds to it until it is closed."""
 
     def __init__(self, options: Storage, shards: int | None, dictionary: Dictionary) -> None:
-        self._lock: object | None = None
+        self._lock: Lock | None = None
         try:
             manifest, files = options.open()
             self.url = manifest.store.url
@@ -55,7 +56,7 @@ class Session:
                 self.inputs = read_inputs(manifest.state, files)
             with suppress(OSError):  # none of it is in the way
                 manifest.store.delete(left_over(manifest.store, options.retention))
-            self.keeper = Keeper(manifest, files, dictionary, options.retention, options.waiting_bytes)
+            self.keeper = Keeper(manifest, files, dictionary, options.retention, options.waiting_bytes, self._unlock)
         except BaseException as error:
             self._unlock()
             if isinstance(error, OSError):
@@ -94,16 +95,11 @@ class Session:
 
     def close(self) -> None:
         """Make everything durable and let go of the storage, even if that fails. Closing twice is harmless."""
-        try:
-            self.keeper.close()
-        finally:
-            self._unlock()
+        self.keeper.close()  # which unlocks as it stops
 
     def _unlock(self) -> None:
-        lock, self._lock = self._lock, None
-        close = getattr(lock, "close", None)
-        if close is not None:
-            close()
+        if self._lock is not None:
+            self._lock.release()
 
 
 def read_inputs(state: State, files: Files) -> list[StoredInput]:

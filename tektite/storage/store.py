@@ -10,10 +10,11 @@ Promises, which everything above stands on:
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import socket
+import sys
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -25,11 +26,44 @@ import pyarrow.fs as arrow_fs
 
 from tektite.errors import ConflictError, IncorrectError, NotFoundError, UnsupportedError
 
+if sys.platform != "win32":
+    import fcntl
+
 TEMPORARY = ".writing-"
 """How the names of files that are being written begin. What is left of them after a crash is garbage."""
 
 Parts = Sequence[bytes | memoryview]
 Create = Callable[[str, bytes], bool]
+
+
+class Lock:
+    """A claim on a folder. It ends with this process, whatever other processes were forked from it."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        _LOCKS.add(self)
+
+    def release(self) -> None:
+        """Give the claim up; doing so twice is harmless."""
+        if sys.platform != "win32" and not self._file.closed:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            self._file.close()
+
+    def forget(self) -> None:
+        """In a forked process: leave the claim to the parent alone."""
+        self._file.close()
+
+
+_LOCKS: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+def _forget_locks() -> None:
+    for lock in list(_LOCKS):
+        lock.forget()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_forget_locks)
 
 
 class Store(Protocol):
@@ -61,8 +95,8 @@ class Store(Protocol):
     def local(self, name: str) -> Path | None:
         """The file as one that can be mapped, if the store is a file system."""
 
-    def lock(self) -> object | None:
-        """Claim the store for one writer as long as the result lives, where that is possible; None where it is not."""
+    def lock(self) -> Lock | None:
+        """Claim the store for one writer until it is released, where that is possible; None where it is not."""
 
 
 class PosixStore:
@@ -103,6 +137,13 @@ class PosixStore:
             made = True
         except FileExistsError:
             made = False
+        except OSError as error:
+            if error.errno in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+                raise UnsupportedError(
+                    f"storage {self.url}: the file system has no hard links, by which exactly one engine can create a "
+                    f"version ({error.strerror}): choose a folder on another one"
+                ) from error
+            raise
         finally:
             temporary.unlink(missing_ok=True)
         self.sync_folder(target.parent)  # in either case: an earlier attempt of ours may have failed right here
@@ -124,7 +165,9 @@ class PosixStore:
     def local(self, name: str) -> Path | None:
         return self.root / name
 
-    def lock(self) -> object | None:
+    def lock(self) -> Lock | None:
+        if sys.platform == "win32":
+            return None
         self.root.mkdir(parents=True, exist_ok=True)
         file = (self.root / "lock").open("a+")
         try:
@@ -141,7 +184,7 @@ class PosixStore:
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         file.flush()
-        return file
+        return Lock(file)
 
     # The single steps of writing: tests stop a process, or let the disk fill up, at each of them.
 
@@ -164,6 +207,8 @@ class PosixStore:
 
     def sync_folder(self, folder: Path) -> None:
         """Have the names of a folder reach the disk."""
+        if sys.platform == "win32":
+            return  # the file system does so by itself
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -259,7 +304,7 @@ class ObjectStore:
     def local(self, name: str) -> Path | None:
         return None
 
-    def lock(self) -> object | None:
+    def lock(self) -> Lock | None:
         return None
 
     def _make_folder(self, name: str) -> None:

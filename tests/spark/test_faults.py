@@ -134,6 +134,81 @@ def test_files_do_not_depend_on_how_rows_arrive(spark: SparkSession, tmp_path: P
     assert len(contents) == 2 and len(names) == 2
 
 
+CLUSTER = """
+import os, signal, sys
+from collections import Counter
+from pathlib import Path
+import tektite as tk
+import tektite.spark
+
+folder = Path(sys.argv[1])
+spark = tektite.spark.session(master="local-cluster[2,1,1024]", memory="512m", config={
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.executor.memory": "512m",
+    "spark.local.dir": str(folder / "local"),
+})
+spark.sparkContext.setLogLevel("OFF")
+
+
+def deadly(stage):
+    def run(batches):
+        for batch in batches:
+            yield batch.slice(0, 10)
+            marker = folder / f"killed-{stage}"
+            try:
+                os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                pass
+            else:
+                worker_parent = os.getppid()  # the process that workers are forked from; its parent is the executor
+                status = Path(f"/proc/{worker_parent}/status").read_text()
+                executor = int(next(line.split()[1] for line in status.splitlines() if line.startswith("PPid:")))
+                os.kill(executor, signal.SIGKILL)
+            yield batch.slice(10)
+    return run
+
+
+frame = spark.range(0, 4000, 1, 4).selectExpr("CAST(id AS int) AS k", "concat('v', id % 9) AS v")
+checked = tektite.spark.preflight(spark, folder / "store")
+assert not checked.problems, checked.problems
+with tk.Engine(spark=spark, storage=folder / "store", shards=2) as engine:
+    table = engine.input("t", k=tk.Int, v=tk.String)
+    view = engine.install("all", table)
+    for stage in ("first", "second"):
+        # Killed before the shuffle, and behind it: what it wrote for others to fetch is gone as well.
+        some = frame if stage == "first" else frame.repartition(3)
+        assert table.load(some.mapInArrow(deadly(stage), frame.schema)) == 4000
+        assert (folder / f"killed-{stage}").exists()
+    expected = Counter({(k, f"v{k % 9}"): 2 for k in range(4000)})
+    assert Counter(view.rows()) == expected
+with tk.Engine(storage=folder / "store") as engine:
+    assert Counter(engine.install("all", engine.table("t")).rows()) == expected
+spark.stop()
+print("done")
+"""
+
+
+def spark_home(folder: Path) -> Path:
+    """Spark as it is installed, in a folder where it may write: a local cluster keeps its executors' files there."""
+    import pyspark
+
+    home = folder / "spark"
+    home.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        (home / entry.name).symlink_to(entry)
+    return home
+
+
+@pytest.mark.slow
+def test_executors_are_killed_during_loads(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(CLUSTER)
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "SPARK_HOME": str(spark_home(tmp_path))}
+    arguments = [sys.executable, str(tmp_path / "program.py"), str(tmp_path)]
+    answer = subprocess.run(arguments, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=900)
+    assert answer.stdout.split()[-1:] == ["done"], answer.stderr[-4000:]
+
+
 # ---------------------------------------------------------------------- the driver
 
 

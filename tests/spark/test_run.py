@@ -49,6 +49,7 @@ inputs:
       trigger: {availableNow: true}
 views:
   totals: {python: "queries:totals"}
+  per_customer: {sql: "SELECT c, count(*) AS n FROM orders GROUP BY c"}
 sinks:
   - {view: totals, format: parquet, path: out}
 """
@@ -119,7 +120,9 @@ def test_pipeline_runs_to_its_end_and_goes_on_when_run_again(spark: SparkSession
         assert metrics.loaded == {"customers": (3, 0)[number]}
         assert metrics.followed == {"orders": (10, 20)[number]}
         assert metrics.epochs == metrics.durable
-        assert list(metrics.updates) == ["totals"]
+        assert list(metrics.updates) == ["totals", "per_customer"]
+        found = spark.read.format("tektite").option("path", str(folder / "store")).option("view", "per_customer").load()
+        assert {tuple(row) for row in found.collect()} == {(c, sum(o % 3 == c for o in range(count))) for c in range(3)}
         assert written(spark, folder) == expected(count)
 
 

@@ -1,0 +1,26 @@
+"""The process that Spark forks Python workers from, with this package loaded: a worker then need not load it by itself.
+
+Spark starts it as `python -m tektite.spark.daemon MODULE` where a session says `spark.python.daemon.module`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def load(module: str) -> None:
+    """Load what workers of a module need; those that run tasks need the compiled kernels too."""
+    import tektite.spark.bulk
+    import tektite.spark.stored  # noqa: F401
+
+    if module == "pyspark.worker":
+        from tektite.kernels.ready import ensure_compiled
+
+        ensure_compiled()
+
+
+if __name__ == "__main__":
+    from pyspark import daemon
+
+    load(sys.argv[1])
+    daemon.manager()
