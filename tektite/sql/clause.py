@@ -11,7 +11,8 @@ from tektite import types
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, col, greatest, lit
 from tektite.sql.known import check_arguments
-from tektite.sql.logical import TRUE, Aggregate, Apply, Call, Node, Project, Union, call_type, conjunction
+from tektite.sql.logical import Aggregate, Apply, Call, Node, Project, Union, call_type
+from tektite.sql.predicates import TRUE, conjunction
 from tektite.sql.scalar import Scalars
 from tektite.sql.scope import Scope
 

@@ -7,20 +7,8 @@ from __future__ import annotations
 
 from tektite.expr import Expr
 from tektite.inputs import Input
-from tektite.sql.logical import (
-    Aggregate,
-    Block,
-    Bounded,
-    Distinct,
-    Filter,
-    Join,
-    Node,
-    Scan,
-    Top,
-    Union,
-    Values,
-    conjuncts,
-)
+from tektite.sql.logical import Aggregate, Block, Bounded, Distinct, Filter, Join, Node, Scan, Top, Union, Values
+from tektite.sql.predicates import conjuncts
 from tektite.views import View
 
 SELECTIVITY = {"eq": 0.05, "isin": 0.1, "like": 0.1, "ilike": 0.1, "startswith": 0.1, "lt": 0.4, "le": 0.4, "gt": 0.4,

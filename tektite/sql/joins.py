@@ -12,7 +12,8 @@ from tektite.expr import Expr, col, lit, rank
 from tektite.expr import type_of as expression_type
 from tektite.plan import operators as plan
 from tektite.schema import Schema
-from tektite.sql.logical import Bounded, conjunction, conjuncts
+from tektite.sql.logical import Bounded
+from tektite.sql.predicates import conjunction, conjuncts
 from tektite.types import Type
 
 

@@ -7,7 +7,7 @@ inputs do not have. Scalars are expressions of `tektite.expr`. Nodes are immutab
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -19,11 +19,10 @@ from tektite import types
 from tektite.collection import Collection
 from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
+from tektite.sql.predicates import TRUE
 from tektite.types import Type
 
 Columns = dict[str, Type]
-TRUE = Expr("lit", (), (types.Bool, True))
-FALSE = Expr("lit", (), (types.Bool, False))
 
 
 class Names:
@@ -478,9 +477,15 @@ def outer_columns(columns: Mapping[str, tuple[int, Type]]) -> Iterator[None]:
 
 def type_of(expression: Expr, columns: Mapping[str, Type]) -> Type:
     """The type of a scalar over columns, and those of the queries around."""
-    known = {name: (0, type) for name, type in columns.items()}
+    if expression.op == "col" and expression.params[0] in columns:
+        return columns[expression.params[0]]
     outer = _statement.get()
-    known |= {name: outer[name] for name in expression.columns() if name not in known and name in outer}
+    known = {}
+    for name in expression.columns():
+        if name in columns:
+            known[name] = (0, columns[name])
+        elif name in outer:
+            known[name] = outer[name]
     return expression_type(expression, known)
 
 
@@ -496,85 +501,12 @@ def call_type(call: Call, columns: Mapping[str, Type]) -> Type:
     return found
 
 
-# ---------------------------------------------------------------------- walking
-
-
-def walk(root: Node) -> Iterable[Node]:
-    """Every node of a plan, once, inputs after their readers."""
-    seen: set[int] = set()
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            yield node
-            waiting.extend(reversed(node.inputs))
-
-
-def transform(root: Node, rewrite: Callable[[Node], Node]) -> Node:
-    """The plan with every node rewritten after its inputs; a node that is read twice is rewritten once."""
-    done: dict[int, Node] = {}
-
-    def visit(node: Node) -> Node:
-        found = done.get(id(node))
-        if found is None:
-            inputs = [visit(i) for i in node.inputs]
-            if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
-                found = rewrite(node.with_inputs(*inputs))
-            else:
-                found = rewrite(node)
-            done[id(node)] = found
-        return found
-
-    return visit(root)
-
-
-def free_columns(root: Node) -> set[str]:
-    """The columns that a plan reads but does not have: those of the queries around it."""
-    used: set[str] = set()
-    made: set[str] = set()
-    for node in walk(root):
-        used |= node.used
-        made |= node.columns.keys()
-        for given in node.inputs:
-            made |= given.columns.keys()
-    return used - made
-
-
-# ---------------------------------------------------------------------- scalars
-
-
-def conjuncts(predicate: Expr) -> list[Expr]:
-    """The parts of a conjunction; none for TRUE."""
-    found: list[Expr] = []
-    waiting = [predicate]
-    while waiting:
-        part = waiting.pop()
-        if part.op == "and":
-            waiting.extend(reversed(part.args))
-        elif part.fingerprint != TRUE.fingerprint:
-            found.append(part)
-    return found
-
-
-def conjunction(parts: Iterable[Expr]) -> Expr:
-    """All of the parts, as a shallow tree; TRUE for none."""
-    found = [part for part in parts if part.fingerprint != TRUE.fingerprint]
-    if not found:
-        return TRUE
-    while len(found) > 1:
-        found = [found[i] & found[i + 1] if i + 1 < len(found) else found[i] for i in range(0, len(found), 2)]
-    return found[0]
+# ---------------------------------------------------------------------- small things
 
 
 def columns_of(node: Node) -> list[tuple[str, Expr]]:
     """Outputs that pass every column on."""
     return [(name, col(name)) for name in node.columns]
-
-
-def reads_only(expression: Expr, available: Iterable[str]) -> bool:
-    """Whether a scalar reads no other columns than these."""
-    return set(expression.columns()) <= set(available)
 
 
 def renamed(node: Node, names: Sequence[str]) -> Node:

@@ -20,12 +20,13 @@ from tektite.errors import ConflictError, NotFoundError, TektiteError, Unsupport
 from tektite.expr import Expr, col
 from tektite.inputs import Input
 from tektite.schema import Schema
+from tektite.sql.bound import Bound
 from tektite.sql.clause import Clause
 from tektite.sql.joins import common_type
 from tektite.sql.logical import Node, Ordering, Project, Scan, outer_columns
 from tektite.sql.order import ordered
 from tektite.sql.parse import Deallocate, Execute, Prepare
-from tektite.sql.query import Binder, Bound
+from tektite.sql.query import Binder
 from tektite.sql.result import Result
 from tektite.sql.rules import rewrite
 from tektite.sql.rules.decorrelate import decorrelate

@@ -24,9 +24,9 @@ from tektite.sql.logical import (
     Solution,
     Union,
     Variable,
-    walk,
 )
 from tektite.sql.scope import Scope, folded
+from tektite.sql.walking import walk
 
 if TYPE_CHECKING:
     from tektite.sql.query import Binder

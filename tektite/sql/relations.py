@@ -12,25 +12,16 @@ from tektite.expr import Expr, coalesce, col
 from tektite.sql import recursion
 from tektite.sql.clause import Clause
 from tektite.sql.known import check_arguments
-from tektite.sql.logical import (
-    TRUE,
-    Apply,
-    Filter,
-    Join,
-    Node,
-    Project,
-    Union,
-    Values,
-    columns_of,
-    conjunction,
-    free_columns,
-)
+from tektite.sql.logical import Apply, Filter, Join, Node, Project, Union, Values, columns_of
+from tektite.sql.predicates import TRUE, conjunction
 from tektite.sql.rules.fold_constants import folded as constant
 from tektite.sql.scope import Relation, Scope, folded
 from tektite.sql.text import nearest
+from tektite.sql.walking import free_columns
 
 if TYPE_CHECKING:
-    from tektite.sql.query import Binder, Bound
+    from tektite.sql.bound import Bound
+    from tektite.sql.query import Binder
 
 
 def bind_from(binder: Binder, node: exp.Select, parent: Scope | None) -> tuple[Node, Scope]:
@@ -152,7 +143,7 @@ def function(binder: Binder, node: exp.Table, scope: Scope) -> Node:
 
 def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: Scope | None, node: exp.Expr) -> Bound:
     """VALUES: constants as one relation; rows with other expressions as the union of their queries."""
-    from tektite.sql.query import Bound
+    from tektite.sql.bound import Bound
 
     width = len(tuples[0].expressions) if isinstance(tuples[0], exp.Tuple) else 1
     parts: list[list[Expr]] = []

@@ -15,7 +15,7 @@ from tektite.expr import type_of as expression_type
 from tektite.sql import functions
 from tektite.sql.intervals import Interval, of_unit, parse_interval, unit_name
 from tektite.sql.known import check_arguments
-from tektite.sql.logical import FALSE, TRUE, conjunction
+from tektite.sql.predicates import FALSE, TRUE, conjunction
 from tektite.sql.text import Source
 from tektite.types import Type
 
@@ -67,6 +67,7 @@ class Scalars:
     def predicate(self, node: exp.Expr, where: str) -> Expr:
         """An expression that is a condition."""
         parts = [self.bind(part) for part in flatten(node, exp.And)]
+        parts = [lit(None, types.Bool) if part.op == "lit" and part.params[1] is None else part for part in parts]
         for part, tree in zip(parts, flatten(node, exp.And), strict=True):
             if self.type(part, tree) != types.Bool:
                 raise self.error(f"{where} needs a condition, not {self.type(part, tree)}", tree)
@@ -74,6 +75,8 @@ class Scalars:
 
     def type(self, expression: Expr, node: exp.Expr) -> Type:
         """The type of an expression; what is wrong with it is told with its place."""
+        if expression.op == "col" and expression.params[0] in self.columns:
+            return self.columns[expression.params[0]][1]
         try:
             return expression_type(expression, self.columns)
         except TektiteError as error:

@@ -23,11 +23,12 @@ from tektite.expr import Expr, col, lit
 from tektite.inputs import Input
 from tektite.schema import Schema
 from tektite.sql import checks, copying, parse, prepared, showing, tables, writing
+from tektite.sql.bound import Bound, nothing
 from tektite.sql.explain import explain
 from tektite.sql.logical import Node, Project, Scan, outer_columns
 from tektite.sql.lower import Lowering
 from tektite.sql.order import ordered
-from tektite.sql.query import Binder, Bound, nothing
+from tektite.sql.query import Binder
 from tektite.sql.result import Result
 from tektite.sql.rules import rewrite
 from tektite.sql.rules.fold_constants import folded as folded_constant

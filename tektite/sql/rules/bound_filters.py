@@ -8,20 +8,9 @@ from __future__ import annotations
 
 from tektite import types
 from tektite.expr import Expr, col
-from tektite.sql.logical import (
-    Aggregate,
-    Block,
-    Bounded,
-    Filter,
-    Names,
-    Node,
-    Project,
-    Scan,
-    columns_of,
-    conjunction,
-    transform,
-    type_of,
-)
+from tektite.sql.logical import Aggregate, Block, Bounded, Filter, Names, Node, Project, Scan, columns_of, type_of
+from tektite.sql.predicates import conjunction
+from tektite.sql.walking import transform
 from tektite.types import Type
 
 COMPARED = ("lt", "le", "gt", "ge")

@@ -14,8 +14,6 @@ from tektite import types
 from tektite.expr import Expr, coalesce, col, lit
 from tektite.inputs import Input
 from tektite.sql.logical import (
-    FALSE,
-    TRUE,
     Aggregate,
     Apply,
     Call,
@@ -29,12 +27,11 @@ from tektite.sql.logical import (
     Scan,
     Top,
     columns_of,
-    conjunction,
-    conjuncts,
-    free_columns,
     renamed,
 )
+from tektite.sql.predicates import FALSE, TRUE, conjunction, conjuncts
 from tektite.sql.rules.domains import Domain, pulled_up, pushed_down
+from tektite.sql.walking import free_columns
 from tektite.views import View
 
 

@@ -23,10 +23,9 @@ from tektite.sql.logical import (
     Union,
     Window,
     columns_of,
-    conjunction,
-    conjuncts,
-    free_columns,
 )
+from tektite.sql.predicates import conjunction, conjuncts
+from tektite.sql.walking import free_columns
 
 # ---------------------------------------------------------------------- pulling equalities up
 

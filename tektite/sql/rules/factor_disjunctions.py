@@ -5,14 +5,16 @@ from __future__ import annotations
 from functools import reduce
 
 from tektite.expr import Expr
-from tektite.sql.logical import TRUE, Filter, Join, Names, Node, conjunction, conjuncts, transform
+from tektite.sql.logical import Filter, Join, Names, Node
+from tektite.sql.predicates import TRUE, conjunction, conjuncts
+from tektite.sql.walking import transform
 
 
 def factor_disjunctions(root: Node, names: Names) -> Node:
     """A plan with common conjuncts taken out of disjunctions in its filters and joins."""
 
     def rewrite(node: Node) -> Node:
-        if isinstance(node, Filter | Join):
+        if isinstance(node, Filter | Join) and any(p.op == "or" for e in node.expressions for p in conjuncts(e)):
             return node.with_expressions(lambda predicate: conjunction(map(factored, conjuncts(predicate))))
         return node
 

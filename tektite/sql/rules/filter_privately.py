@@ -11,7 +11,9 @@ from dataclasses import replace
 from tektite.expr import Expr, col
 from tektite.inputs import Input
 from tektite.sql.estimates import passing
-from tektite.sql.logical import Block, Filter, Names, Node, Project, Scan, conjunction, transform
+from tektite.sql.logical import Block, Filter, Names, Node, Project, Scan
+from tektite.sql.predicates import conjunction
+from tektite.sql.walking import transform
 from tektite.views import View
 
 FEW = 0.2

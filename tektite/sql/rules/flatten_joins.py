@@ -11,21 +11,10 @@ from functools import reduce
 
 from tektite.expr import Expr, col
 from tektite.inputs import Input
-from tektite.sql.logical import (
-    TRUE,
-    Block,
-    Filter,
-    Join,
-    Names,
-    Node,
-    Project,
-    Scan,
-    conjunction,
-    conjuncts,
-    reads_only,
-    transform,
-)
+from tektite.sql.logical import Block, Filter, Join, Names, Node, Project, Scan
+from tektite.sql.predicates import TRUE, conjunction, conjuncts, reads_only
 from tektite.sql.rules.factor_disjunctions import branches
+from tektite.sql.walking import transform
 
 
 def flatten_joins(root: Node, names: Names) -> Node:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tektite import types
 from tektite.dictionary import Dictionary
 from tektite.errors import TektiteError
 from tektite.expr import Expr, lit
 from tektite.expr.program import evaluate_constant
 from tektite.expr.typing import resolve
-from tektite.sql.logical import FALSE, TRUE, Filter, Names, Node, Values, conjunction, conjuncts, transform
+from tektite.sql.logical import Filter, Names, Node, Values
+from tektite.sql.predicates import FALSE, TRUE, conjuncts
+from tektite.sql.walking import transform
 from tektite.words import NULL, decode_list
 
 _texts = Dictionary()
@@ -18,12 +22,13 @@ def fold_constants(root: Node, names: Names) -> Node:
     """A plan whose scalars are folded."""
 
     def rewrite(node: Node) -> Node:
-        node = node.with_expressions(folded)
+        if any(folded(expression) is not expression for expression in node.expressions):
+            node = node.with_expressions(folded)
         if isinstance(node, Filter):
             parts = conjuncts(node.predicate)
             if any(is_constant(part) for part in parts):  # TRUE is no part: it is FALSE or NULL
                 return Values(tuple(node.columns), tuple(node.columns.values()), ())
-            return Filter(node.input, conjunction(parts)) if parts else node.input
+            return node if parts else node.input
         return node
 
     return transform(root, rewrite)
@@ -87,8 +92,6 @@ def computed(expression: Expr) -> Expr:
         word = evaluate_constant(step, _texts)
         if word == NULL:
             return lit(None, step.type)
-        import numpy as np
-
         (value,) = decode_list(np.array([word], np.int64), step.type, "constant", None)
         return lit(value, step.type)
     except (TektiteError, ValueError, OverflowError):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tektite.expr import col
-from tektite.sql.logical import Join, Names, Node, Project, conjuncts, transform
+from tektite.sql.logical import Join, Names, Node, Project
+from tektite.sql.predicates import conjuncts
 from tektite.sql.rules.decorrelate import unique
+from tektite.sql.walking import transform
 
 
 def join_unique(root: Node, names: Names) -> Node:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from tektite.expr import Expr
-from tektite.sql.logical import Names, Node, Project, transform
+from tektite.sql.logical import Names, Node, Project
+from tektite.sql.walking import transform
 
 
 def merge_projections(root: Node, names: Names) -> Node:

@@ -13,7 +13,8 @@ from dataclasses import replace
 from tektite.expr import Expr
 from tektite.inputs import Input
 from tektite.sql.estimates import estimate, passing
-from tektite.sql.logical import Aggregate, Block, Distinct, Filter, Names, Node, Project, Scan, transform
+from tektite.sql.logical import Aggregate, Block, Distinct, Filter, Names, Node, Project, Scan
+from tektite.sql.walking import transform
 
 
 def order_joins(root: Node, names: Names) -> Node:

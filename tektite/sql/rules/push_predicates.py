@@ -21,11 +21,9 @@ from tektite.sql.logical import (
     Top,
     Union,
     Window,
-    conjunction,
-    conjuncts,
-    reads_only,
-    transform,
 )
+from tektite.sql.predicates import conjunction, conjuncts, reads_only
+from tektite.sql.walking import transform
 
 
 def push_predicates(root: Node, names: Names) -> Node:

@@ -25,8 +25,8 @@ from tektite.sql.logical import (
     Union,
     Values,
     Window,
-    transform,
 )
+from tektite.sql.walking import transform
 
 WORTHWHILE = (Aggregate, Block, Bounded, Distinct, Join, Once, Top, Window)
 """Operators that keep state: what lies between them is computed anew more cheaply than it is shared."""
