@@ -35,6 +35,11 @@ soak: $(STAMP)  ## kill writers of CASES storages at random steps, and a Spark d
 	TEKTITE_KILL_CASES=$(CASES) $(RUN) -m pytest -n 2 tests/test_storage_kills.py $(PYTEST_ARGS)
 	TEKTITE_KILLS=$(KILLS) $(RUN) -m pytest -p no:xdist tests/spark/test_faults.py -k killed_at_random $(PYTEST_ARGS)
 
+nightly: $(STAMP)  ## all tests with more examples: 5,000 random SQL queries, TPC-H at a larger scale
+	$(RUN) -m tektite.kernels.warm
+	TEKTITE_SQL_QUERIES=5000 TEKTITE_TPCH_SCALE=0.05 HYPOTHESIS_PROFILE=nightly \
+	  $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
 bench: $(STAMP)  ## run benchmarks; results go to out/
 	$(RUN) -m tektite.kernels.warm
 	@mkdir -p out

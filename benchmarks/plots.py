@@ -21,14 +21,14 @@ ANCHOR = "differential-dataflow 0.23"
 
 
 @contextmanager
-def figure(path: Path, axes: int, title: str) -> Iterator[Sequence[Axes]]:
-    """Some axes side by side, saved to `path` at the end."""
+def figure(path: Path, axes: int, title: str, size: tuple[float, float] | None = None) -> Iterator[Sequence[Axes]]:
+    """Some axes side by side, saved to `path` at the end; `size` is the whole drawing's, in inches."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    drawing, places = pyplot.subplots(1, axes, figsize=(7.6 * axes, 4.8), squeeze=False)
+    drawing, places = pyplot.subplots(1, axes, figsize=size or (7.6 * axes, 4.8), squeeze=False)
     yield list(places[0])
     drawing.suptitle(title)
     drawing.tight_layout()

@@ -83,7 +83,7 @@ def run(module: ModuleType, parameters: dict[str, Any], json_path: Path | None) 
             with json_path.open("a") as file:
                 file.write(json.dumps(record) + "\n")
         # Distributions are for the file and the plot.
-        table.show({key: value for key, value in record.items() if key not in ("benchmark", "ccdf")})
+        table.show({key: value for key, value in record.items() if key not in ("benchmark", "ccdf", "timeline")})
         for comparison in comparisons(record):
             print(f"    {comparison}", flush=True)
     if hasattr(module, "plot"):

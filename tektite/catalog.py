@@ -9,18 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tektite.dataflow.arrange import serves
+import numpy as np
+
+from tektite.dataflow.arrange import Arranged, consolidate, serves
 from tektite.dataflow.flow import Dataflow, Source, last_closed
 from tektite.errors import ConflictError
+from tektite.kernels.route import route
 from tektite.plan import operators as plan
 from tektite.plan.operators import describe
 from tektite.plan.render import Renderer
+from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Hold, Trace
 
 if TYPE_CHECKING:
     from tektite.dictionary import Dictionary
     from tektite.runtime.coordinator import Coordinator
     from tektite.runtime.threads import Threads
+
+Columns = tuple[int, ...]
 
 
 @dataclass(eq=False)
@@ -42,6 +48,36 @@ class Entry:
     def usable(self) -> bool:
         """Whether the dataflow that was made for it still runs."""
         return self.flow is None or self.flow.failure is None
+
+
+class Fixed:
+    """Rows that never change, as a source: all there before the first epoch ends, and closed for good."""
+
+    first = 0
+    low = 1
+    closed = True
+    failure = None
+    flow = None
+
+    def __init__(self, name: str, operator: plan.Rows, columns: Columns, sharded_by: int, shards: int) -> None:
+        self.name = name
+        width = len(columns)
+        self.trace = Trace(width, 1, 1, shards, "default")
+        self.hold = Hold(
+            self.trace, last_closed(self)
+        )  # before anything is minted: a trace that nobody holds keeps nothing
+        rows = operator.words.shape[1]
+        times = np.zeros((1, rows), np.int64)
+        chunk = Chunk.of_array(np.ascontiguousarray(np.vstack([operator.words[list(columns)], times, times + 1])))
+        if not rows:
+            return
+        buf, head, offsets = route(chunk.at, np.arange(sharded_by, dtype=np.int64), shards)
+        routed = Chunk(head, (chunk.keep, buf))
+        for shard in range(shards):
+            part = routed.slice(int(offsets[shard]), int(offsets[shard + 1]))
+            if part.n:
+                built = consolidate([part], (width, 1, 1), 0)
+                self.trace.mint(shard, built.head, built.keep, ((1,),))
 
 
 class Catalog:
@@ -94,22 +130,50 @@ class Catalog:
         collection, described = fingerprint(operator), describe(operator)
         names = operator.schema.names
         name = f"{described} by ({', '.join(names[c] for c in lead)})"
+        if isinstance(operator, plan.Rows):
+            columns = (*lead, *(c for c in range(len(names)) if c not in lead))
+            by = key if sharded_by is None else sharded_by
+            fixed = Fixed(name, operator, columns, by, self.shards)
+            entry = Entry(name, collection, fixed, fixed.trace, columns, tuple(names[c] for c in columns), by, None)
+            entry.hold = fixed.hold
+            self.entries.append(entry)
+            return entry
         flow = self.new_flow(name)
+        made: list[tuple[str, plan.Operator, Arranged]]
         inner = operator.input if isinstance(operator, plan.Arrange) else operator
+        siblings: list[plan.Leave] = []
+        if isinstance(inner, plan.Leave) and inner.of.shared:
+            siblings = [leave for leave in inner.of.leaves if leave is not inner]
         try:
-            renderer = Renderer(flow, Scribe(self, flow), self.dictionary, operator)
-            arranged = renderer.arrange_anew(inner, lead, key if sharded_by is None else sharded_by)
+            scribe = Scribe(self, flow)
+            renderer = Renderer(flow, scribe, self.dictionary, operator)
+            known = next((e for e in self.entries if e.collection == collection and e.usable), None)
+            if known is not None and not isinstance(inner, plan.Read):
+                # What another order of columns has computed already is not computed a second time.
+                siblings = []
+                renderer.adopt(inner, scribe.note(known))
+            if known is None and isinstance(inner, plan.AtLeast | plan.Aggregate | plan.First | plan.Reduce):
+                made = [
+                    (name, inner, renderer.arranged(inner, lead, sharded_by, key))
+                ]  # its own output, if that serves
+            else:
+                made = [(name, inner, renderer.arrange_anew(inner, lead, key if sharded_by is None else sharded_by))]
+            # A loop is run once for all that leave it.
+            for other in siblings:
+                first = other.schema.names[0]
+                made.append((f"{describe(other)} by ({first})", other, renderer.arrange_anew(other, (0,), 1)))
         except BaseException:
             flow.drop()
             self.release(flow)
             raise
         flow.settle_start()
-        entry = Entry(
-            name, collection, flow, arranged.trace, arranged.columns, tuple(names[c] for c in arranged.columns),
-            arranged.sharded_by, flow,
-        )  # fmt: skip
-        entry.hold = Hold(arranged.trace, last_closed(flow))
-        self.entries.append(entry)
+        for title, what, arranged in made:
+            shown = tuple(what.schema.names[c] for c in arranged.columns)
+            self.entries.append(
+                Entry(title, what.fingerprint, flow, arranged.trace, arranged.columns, shown, arranged.sharded_by, flow,
+                      Hold(arranged.trace, last_closed(flow)))
+            )  # fmt: skip
+        entry = self.entries[-len(made)]
         self.coordinator.add(flow)
         self.coordinator.finish(flow)
         return entry
@@ -119,17 +183,23 @@ class Catalog:
         for entry in list(self.entries):
             if reader in entry.readers:
                 entry.readers.remove(reader)
-                if entry.flow is not None and not entry.readers:
-                    self.drop(entry)
+                if isinstance(entry.source, Fixed):
+                    together = [entry]
+                else:
+                    together = [e for e in self.entries if e.flow is not None and e.flow is entry.flow]
+                if together and not any(e.readers for e in together):
+                    self.drop(together)
 
-    def drop(self, entry: Entry) -> None:
-        """Drop an arrangement that was made for readers, and what it alone reads."""
-        self.entries.remove(entry)
-        if entry.hold is not None:
-            entry.hold.drop()
-        assert entry.flow is not None
-        self.coordinator.remove(entry.flow)
-        self.release(entry.flow)
+    def drop(self, together: list[Entry]) -> None:
+        """Drop arrangements that one dataflow was made for, and what it alone reads."""
+        for entry in together:
+            self.entries.remove(entry)
+            if entry.hold is not None:
+                entry.hold.drop()
+        flow = together[0].flow
+        if flow is not None:
+            self.coordinator.remove(flow)
+            self.release(flow)
 
 
 class Scribe:
@@ -141,7 +211,7 @@ class Scribe:
 
     def arrangement(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:
         entry = self.catalog.find(fingerprint(operator), lead, sharded_by, key)
-        return self._note(entry or self.catalog.make(operator, lead, sharded_by, key))
+        return self.note(entry or self.catalog.make(operator, lead, sharded_by, key))
 
     def has(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
         return self.catalog.find(fingerprint(operator), lead, sharded_by, key) is not None
@@ -151,9 +221,10 @@ class Scribe:
         if entry is None:
             name = operator.readable.name
             raise ConflictError(f"{name!r} cannot be read: it was dropped")
-        return self._note(entry)
+        return self.note(entry)
 
-    def _note(self, entry: Entry) -> Entry:
+    def note(self, entry: Entry) -> Entry:
+        """Count the reader among an arrangement's."""
         if self.reader not in entry.readers:
             entry.readers.append(self.reader)
         return entry
@@ -173,7 +244,7 @@ class Scout(Scribe):
         ordered = tuple(names[c] for c in columns)
         return Entry(describe(operator), fingerprint(operator), self.reader, trace, columns, ordered, sharding, None)
 
-    def _note(self, entry: Entry) -> Entry:
+    def note(self, entry: Entry) -> Entry:
         return entry
 
 

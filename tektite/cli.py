@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tektite import Engine, __version__
+from tektite.datalog.command import datalog
 from tektite.storage.command import app as storage
 
 app = typer.Typer(
@@ -43,6 +44,35 @@ def warm() -> None:
 
     ensure_compiled()
     typer.echo("all kernels are compiled")
+
+
+app.command("datalog")(datalog)
+
+
+@app.command()
+def sql(
+    file: Annotated[list[Path] | None, typer.Option("-f", "--file", help="Run the statements of a file.")] = None,
+    command: Annotated[list[str] | None, typer.Option("-c", "--command", help="Run these statements.")] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Write results as CSV.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Write results as JSON, one object a line.")] = False,
+    timing: Annotated[bool, typer.Option("--timing", help="Show how long each statement takes.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="How many workers maintain the views.")] = None,
+    storage: Annotated[
+        Path | None, typer.Option(help="Keep the tables in this folder, and begin with what is there.")
+    ] = None,
+) -> None:
+    """Talk SQL to an engine: at a prompt, or from files (-f), from the command line (-c) or from a pipe.
+
+    Files run before -c. A text that is not typed at a prompt ends at its first error, with exit code 1.
+    """
+    if csv and json:
+        raise typer.BadParameter("results are written as CSV or as JSON, not as both")
+    from tektite.sql.command import run_texts
+
+    form = "csv" if csv else "json" if json else "table"
+    with Engine(workers, storage=storage) as engine:
+        code = run_texts(engine, file or [], command or [], form, timing)
+    raise typer.Exit(code)
 
 
 @app.command()

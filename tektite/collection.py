@@ -158,9 +158,11 @@ class Collection:
 
     # ------------------------------------------------------------------ arrangements and joins
 
-    def arrange(self, by: Columns) -> Collection:
-        """The same collection, indexed by some columns; every query that needs this index shares it."""
-        return self._new(plan.Arrange(self.schema, self.operator, self._columns(by)))
+    def arrange(self, by: Columns, title: str | None = None) -> Collection:
+        """The same collection, indexed by some columns; every query that needs this index shares it. `title` is what it is
+        called where arrangements are listed.
+        """
+        return self._new(plan.Arrange(self.schema, self.operator, self._columns(by), title))
 
     def consolidate(self) -> Collection:
         """The same collection, with changes that cancel each other removed on the way."""
@@ -526,9 +528,10 @@ class Loop:
     <Collection (src: int, dst: int)>
     """
 
-    def __init__(self, name: str = "loop", limit: int = ROUND_LIMIT) -> None:
+    def __init__(self, name: str = "loop", limit: int = ROUND_LIMIT, shared: bool = False) -> None:
+        """With `shared`, collections that leave and are then arranged come from one run of the loop, whoever reads them."""
         outer = _loops.get()
-        self._plan: plan.Loop = plan.Loop(name, limit, outer[-1]._plan if outer else None)
+        self._plan: plan.Loop = plan.Loop(name, limit, outer[-1]._plan if outer else None, shared)
         self.name = name
 
     def __enter__(self) -> Loop:
@@ -538,8 +541,12 @@ class Loop:
     def __exit__(self, *_: object) -> None:
         _loops.reset(self._token)
 
-    def variable(self, name: str, /, initial: Collection | None = None, **columns: types.Type) -> LoopVariable:
+    def variable(
+        self, name: str, /, initial: Collection | None = None, schema: Schema | None = None, **columns: types.Type
+    ) -> LoopVariable:
         """A variable with the columns given, or those of its initial collection; empty in round 0 without one."""
+        if schema is not None:
+            columns = dict(zip(schema.names, schema.types, strict=True))
         if (initial is None) == (not columns):
             raise IncorrectError(f"variable {name!r} needs either an initial collection or columns")
         if initial is not None and self._plan.encloses(initial.operator.loop):
@@ -553,12 +560,12 @@ class Loop:
         self._plan.variables.append(operator)
         return LoopVariable(engine, operator)
 
-    def leave(self, collection: Collection) -> Collection:
-        """What a collection of this loop comes to when the loop is at rest."""
+    def leave(self, collection: Collection, title: str | None = None) -> Collection:
+        """What a collection of this loop comes to when the loop is at rest; `title` is what its arrangement is called."""
         loop = collection.operator.loop
         if loop is not None and not loop.encloses(self._plan):
             raise IncorrectError(f"loop {self.name!r}: {collection!r} belongs to loop {loop.name!r}, leave that first")
-        operator = plan.Leave(collection.schema, collection.operator, self._plan)
+        operator = plan.Leave(collection.schema, collection.operator, self._plan, title)
         self._plan.leaves.append(operator)
         return collection._new(operator)
 

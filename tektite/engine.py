@@ -13,8 +13,9 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 
 from tektite.adopting import widen
-from tektite.catalog import Catalog, Entry, Scribe
+from tektite.catalog import Catalog, Entry, Scribe, fingerprint
 from tektite.collection import Collection
+from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Outbox
 from tektite.dictionary import Dictionary, Mark
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
@@ -170,6 +171,13 @@ class Engine:
             session.append(Closed(self._epoch, arrangements={name: description}, lows={name: made.low}))
         return made
 
+    def transient_input(self, name: str, schema: Schema, key: Sequence[str] = (), semantics: str = "bag") -> Input:
+        """An input that a language needs for itself: no storage keeps it."""
+        keys = [schema.index(column) for column in key]
+        made = self.add_input(Input(self, name, schema, keys, semantics, False, True, self._epoch))
+        made.is_stored = False
+        return made
+
     def add_input(self, made: Input) -> Input:
         """Let queries find an input."""
         self._inputs[made.name] = made
@@ -233,7 +241,7 @@ class Engine:
         prepared = [(i, high, *i.prepare(high)) for i, high in targets.items()]
         closed = Closed(self._epoch, positions=found, known=known)
         for source, high, batches, later in prepared:
-            if session is not None:
+            if session is not None and source.is_stored:
                 closed.rows += source.stored(batches, high)
                 closed.files += source.adopted_files
                 closed.lows[source.name] = high
@@ -353,38 +361,62 @@ class Engine:
         only the changes of the result are of interest: it is not kept, and cannot be read as a snapshot. `on_change`
         is called after each sweep with a table of the changes (data columns, `time`, `diff`), the first answer included.
         """
+        (view,) = self.install_together({name: collection}, {name: key}, keep, on_change)
+        return view
+
+    @guarded
+    def install_together(
+        self,
+        collections: Mapping[str, Collection],
+        keys: Mapping[str, str | Sequence[str]] | None = None,
+        keep: bool = True,
+        on_change: Callable[[pa.Table], None] | None = None,
+    ) -> list[View]:
+        """Views of several collections by one dataflow, in which what they have in common is computed once."""
+        for name, collection in collections.items():
+            self._check_installable(name, collection)
+        flow = self._catalog.new_flow(", ".join(collections))
+        views: list[View] = []
+        try:
+            roots = [collection.operator for collection in collections.values()]
+            renderer = Renderer(flow, Scribe(self._catalog, flow), self.dictionary, *roots)
+            arranged = []
+            for name, collection in collections.items():
+                operator = collection.operator
+                lead = collection._columns((keys or {}).get(name, ()))
+                lead = lead or renderer.any_order(operator, len(operator.schema.names))[:1]
+                arranged.append(renderer.arranged(operator, lead, None))
+            flow.settle_start()
+            for (name, collection), found in zip(collections.items(), arranged, strict=True):
+                view = self.view_type(self, name, collection.operator, flow, found, keep)
+                views.append(view)
+                if on_change is not None:
+                    view.call_on_change(on_change, Changes(view, history=True))
+        except BaseException:
+            flow.drop()
+            self._catalog.release(flow)
+            raise
+        for view in views:
+            self._views[view.name] = view
+            names = tuple(view.schema.names[c] for c in view.columns)
+            self._catalog.add(
+                Entry(
+                    view.name, view.operator.fingerprint, view, view.trace, view.columns, names, view.sharded_by, None
+                )
+            )
+        self._coordinator.add(flow)
+        self._coordinator.run()
+        return views
+
+    def _check_installable(self, name: str, collection: Collection) -> None:
         self._check_name(name)
         if not isinstance(collection, Collection):
             raise IncorrectError(f"install {name!r} needs a collection, not {type(collection).__name__}")
         if getattr(collection, "engine", self) is not self:
             raise IncorrectError(f"install {name!r}: the collection belongs to another engine")
-        operator = collection.operator
-        if operator.loop is not None:
-            raise IncorrectError(
-                f"install {name!r}: the collection belongs to loop {operator.loop.name!r}; leave it first"
-            )
-        keys = collection._columns(key)
-        flow = self._catalog.new_flow(name)
-        try:
-            renderer = Renderer(flow, Scribe(self._catalog, flow), self.dictionary, operator)
-            lead = keys or renderer.any_order(operator, len(operator.schema.names))[:1]
-            arranged = renderer.arranged(operator, lead, None)
-            flow.settle_start()
-            view = self.view_type(self, name, operator, flow, arranged, keep)
-            if on_change is not None:
-                view.call_on_change(on_change, Changes(view, history=True))
-        except BaseException:
-            flow.drop()
-            self._catalog.release(flow)
-            raise
-        self._views[name] = view
-        names = tuple(operator.schema.names[c] for c in view.columns)
-        self._catalog.add(
-            Entry(name, view.operator.fingerprint, view, view.trace, view.columns, names, view.sharded_by, None)
-        )
-        self._coordinator.add(flow)
-        self._coordinator.run()
-        return view
+        loop = collection.operator.loop
+        if loop is not None:
+            raise IncorrectError(f"install {name!r}: the collection belongs to loop {loop.name!r}; leave it first")
 
     @guarded
     def explain(self, collection: Collection) -> str:
@@ -399,7 +431,7 @@ class Engine:
             self.forget(found, "input")
             found.release()
             del self._inputs[name]
-            if self._session is not None:
+            if self._session is not None and found.is_stored:
                 self._session.unclaimed.pop(name, None)
                 self._session.append(Closed(self._epoch, arrangements={name: None}))
             return
@@ -407,9 +439,10 @@ class Engine:
         self.forget(view, "view")
         held = self.bytes
         view.release()
-        self._coordinator.remove(view.flow)
-        self._catalog.release(view.flow)
         del self._views[name]
+        if all(other.flow is not view.flow for other in self._views.values()):
+            self._coordinator.remove(view.flow)
+            self._catalog.release(view.flow)
         if view.publication is not None:
             view.publication.withdraw()
         if held - self.bytes >= 8 * memory.BULK:
@@ -438,6 +471,11 @@ class Engine:
         """The names of all views."""
         return tuple(self._views)
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of all inputs."""
+        return tuple(self._inputs)
+
     @guarded
     def hold(self, what: Input | View, at: int | None = None) -> Held:
         """Keep every time from `at` on (the last closed epoch, where left out) readable until the hold is released."""
@@ -450,10 +488,20 @@ class Engine:
         return Held(Hold(what.trace, lambda: ((epoch,),)), epoch)
 
     @guarded
-    def arrangements(self) -> list[ArrangementInfo]:
-        """Every shared arrangement, with its size and its readers."""
+    def keep(self, collection: Collection, by: str | Sequence[str]) -> Kept:
+        """Keep an arrangement of a collection, whether or not a view reads it, until it is released."""
+        reader = self._catalog.new_flow(f"kept by {by}")
+        lead = collection._columns(by)
+        Scribe(self._catalog, reader).arrangement(collection.operator, lead, None, len(lead))
+        return Kept(self._catalog, reader)
+
+    @guarded
+    def arrangements(self, of: Input | View | None = None) -> list[ArrangementInfo]:
+        """Every shared arrangement, with its size and its readers; or those of one input or view."""
         found = []
         for entry in self._catalog.entries:
+            if of is not None and entry.collection != of.operator.fingerprint:
+                continue
             trace = entry.trace
             since = min((t[0] for t in trace.since()), default=entry.source.low)
             found.append(
@@ -463,6 +511,13 @@ class Engine:
                 )
             )  # fmt: skip
         return found
+
+    @guarded
+    def is_arranged(self, collection: Collection, by: str | Sequence[str] = ()) -> bool:
+        """Whether somebody keeps an arrangement of the collection, by some columns, that can be read as it is."""
+        lead = collection._columns(by)
+        found = self._catalog.find(fingerprint(collection.operator), lead, None, len(lead) if lead else 1 << 30)
+        return found is not None
 
     @guarded
     def idle(self, fuel: int = 1 << 20) -> bool:
@@ -518,6 +573,18 @@ def named(where: Mapping[str, T], name: str, kind: str) -> T:
     if name not in where:
         raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(map(repr, where)) or 'none'}")
     return where[name]
+
+
+class Kept:
+    """An arrangement that is kept though no view may read it, until `release`."""
+
+    def __init__(self, catalog: Catalog, reader: Dataflow) -> None:
+        self._catalog = catalog
+        self._reader = reader
+
+    def release(self) -> None:
+        """Let it go with the last view that reads it."""
+        self._catalog.release(self._reader)
 
 
 class Held:

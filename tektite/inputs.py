@@ -72,6 +72,8 @@ class Input(Collection):
     """
 
     first = 0
+    is_stored = True
+    """Whether a storage keeps it; what a language needs for itself is made anew each time."""
     engine: Engine
     failure: TektiteError | None = None
     flow = None
@@ -137,6 +139,18 @@ class Input(Collection):
         self._write(data, time, 1, "insert")
 
     @guarded
+    def begin_with(self, data: Any) -> None:
+        """Rows that a new input holds from the start, as if the last closed epoch had brought them: a query that is
+        installed next answers with them at once. Before any epoch has closed they wait for the first one to close.
+        """
+        if self.trace.rows or self.pending:
+            raise ConflictError(f"input {self.name!r} has begun already")
+        self.low = max(self.low - 1, 0)
+        self.insert(data)
+        if self.engine.epoch > self.low:
+            self.engine.close_epochs({self: self.engine.epoch})
+
+    @guarded
     def remove(self, data: Any, *, time: int | None = None) -> None:
         """Take rows away. In an upsert input the key columns alone decide, and `data` may hold only those."""
         self._write(data, time, -1, "remove")
@@ -158,32 +172,30 @@ class Input(Collection):
         if by is not None and rows and max(int(by.max()), -int(by.min())) > LARGEST_DIFF:
             raise IncorrectError(f"input {self.name!r}: a diff is at most {LARGEST_DIFF}, so that sums of them fit")
         at = None if times is None else self._integers(times, rows, "times")
-        if not rows:
-            return
-        if at is not None and at.min() < self.low:
+        if rows and at is not None and at.min() < self.low:
             late = int(at[at < self.low][0])
             raise IncorrectError(f"input {self.name!r}: time {late} is before the open epoch {self.low}")
-        if self.semantics != "bag":
-            self._keyed(words, np.full(rows, self.low) if at is None else at, np.ones(rows, np.int64))
-        elif at is None:
-            self._bag(words, by, self.low, 1)
-        else:
-            by = np.ones(rows, np.int64) if by is None else by
-            self._pending.add(Chunk.of_array(np.vstack([words[list(self.columns)], at, by])), int(at.max()))
+        self.update_words(words, by, times=at)
 
     @guarded
-    def update_words(self, words: Words, diffs: Words) -> None:
-        """Change multiplicities by rows that are encoded already, in the open epoch; the dictionary has their texts.
+    def update_words(self, words: Words, diffs: Words | None = None, *, times: Words | None = None) -> None:
+        """`update` with rows that are encoded already (columns x rows); the dictionary has their texts.
 
-        In a set or upsert input a positive diff puts its row and another removes it, in the order given.
+        The words are not copied and must stay as they are. In a set or upsert input a positive diff puts its row and
+        another one removes it, in the order given.
         """
         self._check_open("update")
-        if not words.shape[1]:
+        rows = words.shape[1]
+        if not rows:
             return
-        if self.semantics == "bag":
+        if self.semantics != "bag":
+            puts = np.ones(rows, np.int64) if diffs is None else (diffs > 0).astype(np.int64)
+            self._keyed(words, np.full(rows, self.low) if times is None else times, puts)
+        elif times is None:
             self._bag(words, diffs, self.low, 1)
         else:
-            self._keyed(words, np.full(words.shape[1], self.low), (diffs > 0).astype(np.int64))
+            by = np.ones(rows, np.int64) if diffs is None else diffs
+            self._pending.add(Chunk.of_array(np.vstack([words[list(self.columns)], times, by])), int(times.max()))
 
     def _bag(self, words: Words, diffs: Words | None, epoch: int, diff: int) -> None:
         """Buffer updates of one epoch, with their own diffs or all with the same."""
@@ -378,6 +390,9 @@ class Input(Collection):
         return [[chunk for worker in workers for chunk in worker] for workers in parts]
 
     def _bag_batch(self, shard: int, chunks: list[Chunk]) -> Chunk:
+        if self.is_stream and len(chunks) == 1:
+            # Nobody looks anything up in a stream, so its rows may pass in the order in which they came.
+            return chunks[0]
         batch = consolidate(chunks, (len(self.columns), 1, 1), self.low)
         self._check_removals(shard, batch)
         return batch

@@ -7,11 +7,9 @@ import random
 from typing import Any
 
 import pytest
-from brute import Bag, Brute, bag
-from conjunctions import random_match
 
 import tektite as tk
-from tektite.dataflow import pipelines
+from tektite.dataflow import actions
 
 STRATEGIES = ("binary", "delta", "hector")
 each_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
@@ -165,118 +163,6 @@ def test_transitive_closure_by_a_conjunction_of_a_loop(strategy: str) -> None:
     assert sorted(view.rows()) == [(i, j) for i in range(10) for j in range(i + 1, 10) if (i < 5) == (j < 5)]
 
 
-class Random:
-    """A random conjunction over random inputs on one engine, and what its inputs hold."""
-
-    def __init__(self, seed: int, strategy: str, workers: int, wide: bool = False, turn: float = 0.05) -> None:
-        rng = random.Random(seed)
-        self.engine = tk.Engine(workers=workers, turn=turn)
-        self.inputs = [
-            self.engine.input("a", x=tk.Int, y=tk.Int),
-            self.engine.input("b", x=tk.Int, y=tk.Int, key=["y"]),
-            self.engine.input("c", x=tk.Int, y=tk.Int, z=tk.Int),
-            self.engine.input("d", x=tk.Int),
-        ]
-        derived = self.inputs[0].select(x="y", y=(tk.col("x") + 1) % 4)
-        pool: list[tk.Collection] = [*self.inputs, self.inputs[0], derived, self.inputs[1].distinct()]
-        if wide:
-            pool = [self.inputs[0], self.inputs[2], self.inputs[2]]
-        self.clauses, self.options = random_match(rng, pool, wide=wide)
-        self.collection = tk.match(*self.clauses, **self.options, strategy=strategy)
-        self.view = self.engine.install("view", self.looped() if rng.random() < 0.3 else self.collection)
-        self.contents: dict[Any, Bag] = {source: {} for source in self.inputs}
-
-    def looped(self) -> tk.Collection:
-        """The conjunction inside a loop whose variable stands in for the first clause."""
-        first, terms = self.clauses[0]
-        strategy = self.collection.operator.strategy  # type: ignore[attr-defined]
-        names = first.schema.names
-
-        def body(variable: tk.Collection) -> tk.Collection:
-            inner = tk.match((variable, terms), *self.clauses[1:], **self.options, strategy=strategy)
-            found = inner.schema.names
-            shifted = {
-                name: (tk.col(found[at % len(found)]) + 1) % 4 if found else tk.lit(at) for at, name in enumerate(names)
-            }
-            return inner.select(**shifted).concat(first).distinct()
-
-        return first.distinct().iterate(body, limit=200)
-
-    def change(self, rng: random.Random, epoch: int) -> None:
-        """Insert and remove a few rows of every input at an epoch."""
-        for source in self.inputs:
-            there = self.contents[source]
-            for _ in range(rng.choice([0, 1, 3, 6])):
-                row = tuple(None if rng.random() < 0.06 else rng.randrange(4) for _ in source.schema.names)
-                diff = rng.choice([1, 1, 2])
-                if there and rng.random() < 0.5:
-                    row = rng.choice(sorted(there, key=repr))
-                    diff = -rng.randint(1, there[row])
-                source.update([row], times=[epoch], diffs=[diff])
-                there = bag([*there.items(), (row, diff)])
-            self.contents[source] = there
-
-
-def follow(case: Random, seed: int, epochs: int, read: float = 1.0) -> None:
-    """Change the inputs for some epochs, several of them in one sweep, and compare the view whenever it is read, and its
-    changes added up to every epoch, with what brute force makes of the inputs.
-    """
-    rng = random.Random(-seed)
-    changes = case.view.changes()
-    expected: list[Bag] = []
-    seen: Bag = {}
-    epoch = told = 0
-    while epoch < epochs:
-        sweep = rng.choice([1, 1, 2, 4])
-        for e in range(epoch, epoch + sweep):
-            case.change(rng, e)
-            expected.append(Brute(case.contents).value(case.view.definition))
-        epoch += sweep
-        case.engine.advance(to=epoch)
-        if rng.random() >= read:
-            continue
-        found = list(changes)
-        for e in range(told, epoch):
-            seen = bag([*seen.items(), *((change.row, change.diff) for change in found if change.time == e)])
-            assert seen == expected[e]
-        told = epoch
-        assert case.view.multiplicities() == expected[-1]
-    assert case.view.multiplicities() == expected[-1]
-    case.engine.close()
-
-
-@pytest.mark.parametrize("seed", range(60))
-@each_strategy
-def test_random_conjunction_equals_brute_force_at_every_epoch(strategy: str, seed: int) -> None:
-    follow(Random(seed, strategy, 1 + seed % 3), seed, 10)
-
-
-@pytest.mark.parametrize("seed", range(30))
-@each_strategy
-def test_random_conjunction_of_wide_clauses(strategy: str, seed: int) -> None:
-    follow(Random(seed, strategy, 1 + seed % 3, wide=True), seed, 6)
-
-
-@pytest.mark.parametrize("seed", range(30))
-@pytest.mark.parametrize("strategy", ["delta", "hector"])
-def test_pieces_of_any_size_come_to_the_same(strategy: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, size in (("PIECE", 3), ("SLICE", 2), ("PIECES_PER_RUN", 1)):
-        monkeypatch.setattr(pipelines, name, size)
-    follow(Random(seed, strategy, 1 + seed % 3, wide=seed % 2 == 0), seed, 6)
-
-
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("strategy", ["delta", "hector"])
-def test_traces_may_run_ahead_of_a_conjunction_that_is_suspended(
-    strategy: str, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pipelines, "PIECE", 2)
-    monkeypatch.setattr(pipelines, "PIECES_PER_RUN", 1)
-    case = Random(seed, strategy, 1 + seed % 2, turn=0.0)
-    case.engine.install("beside", case.inputs[0].join(case.inputs[1], on="y"))
-    follow(case, seed, 20, read=0.2)
-
-
 @each_strategy
 def test_changes_of_several_clauses_in_one_epoch_are_counted_once(strategy: str) -> None:
     engine = tk.Engine()
@@ -350,6 +236,86 @@ def test_pipelines_hold_no_intermediate_result(strategy: str) -> None:
     assert sum(trace.rows for trace in joined.flow.traces) >= 400
 
 
+@each_strategy
+def test_reverse_bindings_agree_in_both_directions(strategy: str) -> None:
+    engine = tk.Engine()
+    knows, likes = graph(engine, "knows"), graph(engine, "likes")
+    view = engine.install(
+        "friends",
+        tk.match(
+            (knows, ("a", "b")), (knows, ("b", "a")), (likes, ("a", "b")), (likes, (tk.lit(1), "b")), strategy=strategy
+        ),
+    )
+    knows.insert([(1, 2), (2, 1), (2, 3), (4, 4)])
+    likes.insert([(1, 2), (2, 1), (1, 4), (4, 4)])
+    engine.advance()
+    assert sorted(view.rows()) == [(1, 2), (4, 4)]
+    likes.insert([(1, 1)])
+    engine.advance()
+    assert sorted(view.rows()) == [(1, 2), (2, 1), (4, 4)]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_hector_does_not_go_through_all_pairs_of_a_hub_s_neighbours(
+    workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody is connected to node 0, in both directions: n * n paths through it, but few triangles."""
+    made: dict[str, int] = {}
+
+    def counting(work: Any, strategy: str) -> Any:
+        def count(self: Any, node: Any, shard: int, item: Any) -> Any:
+            chunk, done = work(self, node, shard, item)
+            made[strategy] = made.get(strategy, 0) + chunk.n
+            return chunk, done
+
+        return count
+
+    n = 300
+    for strategy in ("delta", "hector"):
+        with monkeypatch.context() as patch:
+            for action in (actions.Fetch, actions.Propose, actions.Intersect):
+                patch.setattr(action, "work", counting(action.work, strategy))
+            with tk.Engine(workers=workers) as engine:
+                edges = graph(engine)
+                clauses = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "a"))]
+                view = engine.install("triangles", tk.match(*clauses, strategy=strategy))
+                edges.insert([(0, i) for i in range(1, n)] + [(i, 0) for i in range(1, n)] + [(1, 2)])
+                engine.advance()
+                assert sorted(view.rows()) == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
+    assert made["delta"] > n * n / 2
+    assert made["hector"] < 10 * n
+
+
+@pytest.mark.parametrize("strategy", ["delta", "hector"])
+def test_multiplicities_that_do_not_fit_fail_the_view_and_nothing_else(strategy: str) -> None:
+    engine = tk.Engine()
+    edges = graph(engine)
+    clauses = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("a", "c"))]
+    view = engine.install("triangles", tk.match(*clauses, strategy=strategy))
+    edges.update([(1, 1)], diffs=[2**40])
+    engine.advance()
+    with pytest.raises(tk.IncorrectError, match="'triangles'.*does not fit into 64 bits"):
+        view.rows()
+    assert engine.install("sources", edges.select("src").distinct()).rows() == [(1,)]
+
+
+@pytest.mark.parametrize("strategy", ["delta", "hector"])
+def test_dropping_and_explaining_leave_nothing_behind(strategy: str) -> None:
+    engine = tk.Engine(workers=2)
+    edges = graph(engine)
+    edges.insert([(i, (7 * i) % 50) for i in range(50)])
+    engine.advance()
+    handles, holds = len(edges.trace.handles), len(edges.trace.holds)
+    clauses = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("a", "c"))]
+    found = tk.match(*clauses, without=[(edges, ("c", "a"))], strategy=strategy)
+    found.explain()
+    assert [info.name for info in engine.arrangements()] == ["edges"]
+    assert (len(edges.trace.handles), len(edges.trace.holds)) == (handles, holds)
+    engine.install("triangles", found).drop()
+    assert [info.name for info in engine.arrangements()] == ["edges"]
+    assert (len(edges.trace.handles), len(edges.trace.holds)) == (handles, holds)
+
+
 def test_auto_joins_two_directly_follows_trees_by_delta_and_cycles_by_hector() -> None:
     engine = tk.Engine()
     edges = graph(engine)
@@ -385,6 +351,23 @@ def test_explain_shows_pipelines_and_extenders() -> None:
         "  edges by (src, dst): shared, there already",
         "  edges by (dst, src): shared, made for this query",
     ]
+
+
+@pytest.mark.parametrize("strategy", ["delta", "hector"])
+def test_filter_over_an_arrangement_reads_it_as_it_is(strategy: str) -> None:
+    engine = tk.Engine()
+    edges, weights = graph(engine), engine.input("weights", node=tk.Int, weight=tk.Int, kind=tk.Int)
+    heavy = weights.arrange(by="node").filter((tk.col("weight") > 5) & (tk.col("kind") == 1))
+    found = tk.match((edges, ("a", "b")), (heavy, ("a", None, "k")), (heavy, ("b", "w", tk.lit(1))), strategy=strategy)
+    view = engine.install("view", found)
+    edges.insert([(1, 2), (2, 3), (3, 1)])
+    weights.insert([(1, 6, 1), (2, 7, 1), (2, 8, 1), (3, 5, 1), (1, 9, 2)])
+    engine.advance()
+    assert sorted(view.rows()) == [(1, 2, 1, 7), (1, 2, 1, 8)]
+    assert {info.name for info in engine.arrangements()} == {"edges", "weights", "view", "edges by (dst)"}
+    weights.remove([(1, 6, 1)])
+    engine.advance()
+    assert view.rows() == []
 
 
 def test_a_declared_key_is_followed_without_counting() -> None:

@@ -12,6 +12,7 @@ from test_random_programs import run_at_random, world
 from test_three_coordinates import OPERATIONS, Grid, at_random
 
 import tektite as tk
+from tektite.dataflow.actions import Versions
 from tektite.dataflow.arrange import Reader
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Scope
@@ -34,6 +35,18 @@ def both_sides_change_at_once() -> None:
         b.insert([(1,)])
         engine.advance()
         assert view.multiplicities() == {(1,): 1}
+
+
+def three_clauses_change_at_once() -> None:
+    with tk.Engine() as engine:
+        edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        hops = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "d"))]
+        view = engine.install("view", tk.match(*hops, strategy="delta"))
+        edges.insert([(1, 2), (2, 3)])
+        engine.advance()
+        edges.insert([(3, 4), (4, 5)])
+        engine.advance()
+        assert view.multiplicities() == {(1, 2, 3, 4): 1, (2, 3, 4, 5): 1}
 
 
 def one_side_is_ahead() -> None:
@@ -163,6 +176,10 @@ def old_is_the_newest_version(patch: Patch) -> None:
     patch.setattr(Handle, "take_before", broken)
 
 
+def pipelines_see_everything_as_it_is(patch: Patch) -> None:
+    patch.setattr(Versions, "table", lambda self, lookup, shard: self.taken[lookup.reader][shard][2])
+
+
 def queues_are_never_split(patch: Patch) -> None:
     patch.setattr(Handle, "take_before", lambda self, shard, epoch: self.take(shard))
 
@@ -218,6 +235,7 @@ def nothing_is_compacted(patch: Patch) -> None:
 CASES: list[tuple[Callable[[Patch], None], Check]] = [
     (old_is_the_newest_version, both_sides_change_at_once),
     (old_is_the_newest_version, random_programs),
+    (pipelines_see_everything_as_it_is, three_clauses_change_at_once),
     (queues_are_never_split, one_side_is_ahead),
     (queues_are_never_split, random_programs),
     (nothing_is_put_off, history_comes_up_again),

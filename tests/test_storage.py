@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import random
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -585,11 +587,34 @@ def test_engine_that_nobody_closes_lets_go_of_its_storage(tmp_path: Path) -> Non
     engine.input("a", n=tk.Int).insert([(1,)])
     engine.advance()
     del engine
-    import gc
-
     gc.collect()
     with tk.Engine(storage=tmp_path) as engine:
         assert engine.install("all", engine.table("a")).rows() == [(1,)]
+
+
+class Collecting(PosixStore):
+    """A store in which garbage collection happens while it writes, as it may in any thread."""
+
+    def sync(self, file: Any) -> None:
+        gc.collect()
+        super().sync(file)
+
+
+def test_engine_that_is_collected_by_its_own_writer_loses_nothing(tmp_path: Path) -> None:
+    for n in range(3):
+        engine = tk.Engine(storage=tk.Storage(Collecting(tmp_path)))
+        table = engine.input("a", n=tk.Int)
+        table.insert([(n,)])
+        engine.advance()
+        del engine, table
+        for _ in range(500):  # it is let go of by and by
+            try:
+                PosixStore(tmp_path).lock().release()  # type: ignore[union-attr]
+                break
+            except tk.ConflictError:
+                time.sleep(0.01)
+    with tk.Engine(storage=tmp_path) as engine:
+        assert sorted(engine.install("all", engine.table("a")).rows()) == [(0,), (1,), (2,)]
 
 
 PROGRAM = """

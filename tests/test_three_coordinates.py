@@ -117,6 +117,14 @@ def least_of_counts(a: tk.Collection, b: tk.Collection) -> tk.Collection:
     return a.concat(b).count(by="v", name="n").select("n", "v").min("v", by="n")
 
 
+def conjunction(strategy: str, cyclic: bool) -> Operation:
+    def build(a: tk.Collection, b: tk.Collection) -> tk.Collection:
+        last = ("z", "x") if cyclic else ("z", None)
+        return tk.match((a, ("x", "y")), (b, ("y", "z")), (a, last), without=[(b, ("x", "y"))], strategy=strategy)
+
+    return build
+
+
 OPERATIONS: dict[str, Operation] = {
     "count": lambda a, b: a.count(by="k"),
     "count of all": lambda a, b: a.count(),
@@ -133,6 +141,8 @@ OPERATIONS: dict[str, Operation] = {
     "anti-join": lambda a, b: a.join(b, on="k", how="anti"),
     "join of joins": two_joins,
     "join of counts": lambda a, b: a.count(by="k", name="n").join(b.count(by="k", name="m"), on="k"),
+    "delta pipelines": conjunction("delta", cyclic=False),
+    "hector pipelines": conjunction("hector", cyclic=True),
     "counts of counts": counts_of_counts,
     "least of counts": least_of_counts,
 }
@@ -233,7 +243,7 @@ def test_an_operator_in_a_nested_loop_is_right_at_every_point(name: str) -> None
     check()
 
 
-@pytest.mark.parametrize("name", ["join", "count", "join of joins", "reduce"])
+@pytest.mark.parametrize("name", ["join", "count", "join of joins", "delta pipelines", "reduce"])
 def test_what_leaves_a_nested_loop_is_right_at_every_point(name: str) -> None:
     @settings(max_examples=MOST)
     @given(seed=st.integers(0, 2**32 - 1))

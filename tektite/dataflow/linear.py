@@ -11,6 +11,7 @@ import pyarrow as pa
 from tektite.dataflow.arrange import consolidate
 from tektite.errors import FaultError, IncorrectError
 from tektite.kernels.accumulate import COUNT_PRESENT, SUM_INT, accumulate, explode
+from tektite.kernels.groups import NOT_WORTH_IT, accumulate_groups
 from tektite.kernels.route import scale
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.types import Float
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 FUNCTION_ROWS = 1 << 16
 """Rows handed to a Python function at a time: enough to spread the cost of a call, few enough to bound its memory."""
+
+GROUPED_ROWS = 1024
+"""Rows from which on it is tried to add up those of one key before they are sorted: fewer are sorted at once."""
 
 EXPLODED_ROWS = 1 << 16
 """Rows with floats exploded at a time: several times as many come of them, and are consolidated before the next."""
@@ -163,25 +167,31 @@ class Accumulate:
         self.diffs = 1
         self.kinds: list[tuple[Any, ...]] = []
         spec: list[int] = [len(key), *key]
-        floats: dict[int, tuple[int, int]] = {}
+        counts: dict[int, int] = {}
+        sums: dict[int, int] = {}
+        floats: dict[int, int] = {}
         for aggregate in aggregates:
             if aggregate.column is None:
                 self.kinds.append(("count", 0))
-            elif aggregate.kind == "count":
-                spec += [COUNT_PRESENT, aggregate.column]
-                self.kinds.append(("count", self.diffs))
+                continue
+            column = aggregate.column
+            # each column is counted and summed once, however many aggregates are taken of it
+            if column not in counts:
+                spec += [COUNT_PRESENT, column]
+                counts[column] = self.diffs
                 self.diffs += 1
-            elif schema.types[aggregate.column] == Float:
-                if aggregate.column not in floats:
-                    spec += [COUNT_PRESENT, aggregate.column]
-                    floats[aggregate.column] = (self.diffs, len(floats))
-                    self.diffs += 1
-                self.kinds.append((f"{aggregate.kind} of floats", *floats[aggregate.column]))
+            if aggregate.kind == "count":
+                self.kinds.append(("count", counts[column]))
+            elif schema.types[column] == Float:
+                floats.setdefault(column, len(floats))
+                self.kinds.append((f"{aggregate.kind} of floats", counts[column], floats[column]))
             else:
-                spec += [COUNT_PRESENT, aggregate.column, SUM_INT, aggregate.column]
-                digits = getattr(schema.types[aggregate.column], "scale", 0)
-                self.kinds.append((aggregate.kind, self.diffs, self.diffs + 1, digits))
-                self.diffs += 3
+                if column not in sums:
+                    spec += [SUM_INT, column]
+                    sums[column] = self.diffs
+                    self.diffs += 2
+                digits = getattr(schema.types[column], "scale", 0)
+                self.kinds.append((aggregate.kind, counts[column], sums[column], digits))
         self.spec = np.array(spec, np.int64)
         self.keys = len(key)
         self.floats = np.array([*floats], np.int64)
@@ -191,7 +201,7 @@ class Accumulate:
 
     def __call__(self, chunk: Chunk) -> Chunk:
         if not len(self.floats):
-            return self._accumulate(chunk)
+            return self._add_up(chunk) if chunk.n >= GROUPED_ROWS else self._accumulate(chunk)
         if chunk.n <= EXPLODED_ROWS:
             return self._explode(chunk)
         shape = (self.data, self.times, self.diffs)
@@ -210,6 +220,11 @@ class Accumulate:
         if head[0] < 0:
             raise IncorrectError("a multiplicity times a value does not fit into 64 bits")
         return Chunk(head, buf)
+
+    def _add_up(self, chunk: Chunk) -> Chunk:
+        """The accumulators of each key's rows together, if keys repeat; otherwise of each row."""
+        buf, head = accumulate_groups(chunk.at, self.width, self.times, self.spec)
+        return self._accumulate(chunk) if head[0] == NOT_WORTH_IT else Chunk(head, buf)
 
     def _accumulate(self, chunk: Chunk) -> Chunk:
         buf, head = accumulate(chunk.at, self.width, self.times, self.spec)

@@ -11,172 +11,64 @@ follow the number of intermediate rows. Between two actions, rows go to the shar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
+from tektite.dataflow.actions import Action, Branch, Item, Lookup, Taken, Versions
 from tektite.dataflow.arrange import Arranged, Reader, consolidate
 from tektite.dataflow.graph import Moment, Node, Outbox, Scope, Step, enter
-from tektite.dataflow.join import PIECE, PIECES_PER_RUN, STATE, emit_by_moment
-from tektite.errors import IncorrectError
-from tektite.kernels.extend import count_candidates, nominate, propose
-from tektite.kernels.join import join as join_kernel
-from tektite.kernels.route import route, scale
+from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
+from tektite.dataflow.linear import SelectStep
+from tektite.kernels.route import route
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
-from tektite.trace.spine import Version
-from tektite.words import Words
 
-SLICE = 1 << 18
+SLICE = 1 << 16
 """Rows of a source that are sorted together: many, so that they are sought close to each other; few enough to bound memory."""
-
-Taken = tuple[Version, tuple[Batch, ...], Version]
-
-
-class Versions:
-    """What all readers saw when the node ran: old, delta and new, by reader and shard, and the order of the relations."""
-
-    def __init__(self, taken: list[list[Taken]], ranks: Sequence[int]) -> None:
-        self.taken = taken
-        self.ranks = ranks
-
-    def table(self, lookup: Lookup, shard: int) -> Version:
-        """The version of an arrangement that a lookup reads: new if its relation comes before the source."""
-        old, _, new = self.taken[lookup.reader][shard]
-        return new if self.ranks[lookup.relation] < self.ranks[lookup.source] else old
-
-
-class Item:
-    """Rows that wait for an action. Once `table` is there they are sorted, and `state` says how far the action has come."""
-
-    __slots__ = ("action", "chunks", "rows", "state", "table", "versions")
-
-    def __init__(self, action: Action, chunks: list[Chunk], versions: Versions) -> None:
-        self.action = action
-        self.chunks = chunks
-        self.rows = sum(chunk.n for chunk in chunks)
-        self.versions = versions
-        self.table: Words | None = None
-        self.state: Words = np.zeros(STATE, np.int64)
-
-
-class Lookup:
-    """How an action reads an arrangement: the first `key` data columns of its rows are those of the arrangement.
-
-    Rows have `data` columns. Where they are `settled` they come in at the right shard; where they are `sorted`, they come
-    from a source whose batches are sorted by the key.
-    """
-
-    def __init__(self, node: Pipelines, arranged: Arranged, source: int, relation: int, key: int, data: int) -> None:
-        self.reader = node.reader_of(arranged)
-        self.trace = arranged.trace
-        self.source = source
-        self.relation = relation
-        self.key = key
-        self.data = data
-        self.route = np.arange(arranged.sharded_by, dtype=np.int64)
-        self.settled = node.shards == 1
-        self.sorted = False
-
-
-class Branch:
-    """Where the rows that an action makes go: through linear steps, to the next action or out of the pipeline."""
-
-    def __init__(self, steps: Sequence[Step], target: Action | None) -> None:
-        self.steps = tuple(steps)
-        self.target = target
-
-
-class Action(Protocol):
-    """One place in a pipeline that rows stop at."""
-
-    lookup: Lookup
-    branches: list[Branch]
-
-    def work(self, node: Pipelines, shard: int, item: Item) -> tuple[Chunk, bool]:
-        """The next piece of what becomes of an item's rows, and whether it was the last."""
-
-
-class Fetch:
-    """Each row with all rows of the arrangement that have its key. `spec` lists the columns to produce, those of the
-    arrangement counted on from `lookup.data`.
-    """
-
-    def __init__(self, lookup: Lookup, spec: Sequence[int]) -> None:
-        self.lookup = lookup
-        self.spec = np.array(spec, np.int64)
-        self.branches: list[Branch] = []
-
-    def work(self, node: Pipelines, shard: int, item: Item) -> tuple[Chunk, bool]:
-        chunk = node.join(self.lookup, shard, item, self.spec)
-        return chunk, bool(item.state[0])
-
-
-class Subtract:
-    """The rows whose key the arrangement, which holds every row once, does not have."""
-
-    def __init__(self, lookup: Lookup) -> None:
-        self.lookup = lookup
-        self.spec = np.arange(lookup.data, dtype=np.int64)
-        self.branches: list[Branch] = []
-
-    def work(self, node: Pipelines, shard: int, item: Item) -> tuple[Chunk, bool]:
-        found = list(item.chunks)
-        last = self.lookup.data + node.times
-        while not item.state[0]:
-            chunk = node.join(self.lookup, shard, item, self.spec)
-            if chunk.n:
-                buf, head = scale(chunk.at, last, -1)
-                found.append(Chunk(head, (chunk.keep, buf)))
-        if len(found) == 1:
-            return found[0], True
-        return consolidate(found, (self.lookup.data, node.times, 1), node.flow.low), True
-
-
-class Count:
-    """The rows that have candidates in the arrangement. A number notes, in the last two data columns, the least number of
-    candidates so far and whose they are; without one, rows are only checked.
-    """
-
-    def __init__(self, lookup: Lookup, number: int = -1) -> None:
-        self.lookup = lookup
-        self.number = number
-        self.branches: list[Branch] = []
-
-    def work(self, node: Pipelines, shard: int, item: Item) -> tuple[Chunk, bool]:
-        (prefix,) = item.chunks
-        table = item.versions.table(self.lookup, shard).table
-        counts = count_candidates(prefix.at, table, self.lookup.key)
-        buf, head = nominate(prefix.at, counts, self.lookup.data, self.number)
-        return Chunk(head, buf), True
-
-
-class Propose:
-    """Each row with every different word that follows its key in the arrangement, as one more data column."""
-
-    def __init__(self, lookup: Lookup) -> None:
-        self.lookup = lookup
-        self.branches: list[Branch] = []
-
-    def work(self, node: Pipelines, shard: int, item: Item) -> tuple[Chunk, bool]:
-        (prefix,) = item.chunks
-        table = item.versions.table(self.lookup, shard).table
-        buf, head = propose(prefix.at, table, self.lookup.key, self.lookup.data, PIECE, item.state)
-        return Chunk(head, buf), bool(item.state[0] == prefix.n)
 
 
 class Source:
-    """Where a pipeline begins: the changes of a relation, run through `branch`. All lookups of the pipeline are listed, so
-    that it need not be run while one of them has nothing to find.
+    """Where a pipeline begins: the changes of a relation, a slice at a time, run through linear steps. All look-ups of the
+    pipeline are listed, so that it need not be run while one of them has nothing to find.
     """
 
-    def __init__(self, node: Pipelines, arranged: Arranged, relation: int, branch: Branch) -> None:
+    def __init__(
+        self, node: Pipelines, arranged: Arranged, relation: int, steps: Sequence[Step], target: Action | None,
+        needed: Sequence[Lookup],
+    ) -> None:  # fmt: skip
         self.reader = node.reader_of(arranged)
         self.trace = arranged.trace
         self.lift = node.scope.depth - arranged.scope.depth
         self.relation = relation
-        self.branch = branch
-        self.needed: list[Lookup] = []
+        self.steps = tuple(steps)
+        self.branches = [Branch((), target)]
+        self.lookup = needed[0]
+        self.needed = list(needed)
+
+    def begin(self, delta: tuple[Batch, ...], versions: Versions) -> Item:
+        """The changes of one shard as an item. What is sorted already and need not be filtered is not cut into slices."""
+        chunks = [Chunk(batch.head, batch.keep) for batch in delta]
+        target = self.branches[0].target
+        whole = target is not None and target.lookup.sorted and all(isinstance(step, SelectStep) for step in self.steps)
+        item = Item(self, chunks, versions)
+        if whole and target is not None:
+            item = Item(target, [self._through(chunk) for chunk in chunks], versions)
+        item.table = np.array([chunk.at for chunk in item.chunks], np.int64)
+        return item
+
+    def work(self, node: Node, shard: int, item: Item) -> tuple[Chunk, bool]:
+        number, start = item.state[:2].tolist()
+        chunk = item.chunks[number]
+        stop = min(start + SLICE, chunk.n)
+        number, after = (number + 1, 0) if stop == chunk.n else (number, stop)
+        item.state[:2] = number, after
+        return self._through(chunk if stop - start == chunk.n else chunk.slice(start, stop)), number == len(item.chunks)
+
+    def _through(self, chunk: Chunk) -> Chunk:
+        for step in self.steps:
+            if chunk.n:
+                chunk = step(chunk, self.trace.times)
+        return enter(chunk, self.trace.times, self.lift) if self.lift and chunk.n else chunk
 
 
 class Pipelines(Node):
@@ -199,6 +91,10 @@ class Pipelines(Node):
                 return number
         self.readers.append(Reader(self, arranged))
         return len(self.readers) - 1
+
+    def lookup(self, arranged: Arranged, source: int, relation: int, key: int, data: int) -> Lookup:
+        """A look-up in an arrangement (see `Lookup`)."""
+        return Lookup(self.reader_of(arranged), arranged, self.shards, source, relation, key, data)
 
     def clear(self) -> None:
         for stack in self.stacks:
@@ -225,7 +121,9 @@ class Pipelines(Node):
             if not all(self._found(versions, lookup) for lookup in source.needed):
                 continue
             for shard in range(self.shards):
-                self._start(source, shard, versions)
+                delta = versions.taken[source.reader][shard][1]
+                if delta:
+                    self.stacks[shard].append(source.begin(delta, versions))
 
     def _ranks(self, taken: list[list[Taken]]) -> Sequence[int]:
         """The order in which the relations count as changed. Any is right; where all of them begin with nothing, the one
@@ -245,41 +143,14 @@ class Pipelines(Node):
             return True
         return any(len(versions.table(lookup, shard).table) for shard in range(self.shards))
 
-    def _start(self, source: Source, shard: int, versions: Versions) -> None:
-        _, delta, _ = versions.taken[source.reader][shard]
-        target = source.branch.target
-        whole = target is not None and target.lookup.sorted
-        ready: list[Chunk] = []
-        for batch in delta:
-            rows = Chunk(batch.head, batch.keep)
-            for start in range(0, rows.n, rows.n if whole else SLICE):
-                chunk = rows if whole or rows.n <= SLICE else rows.slice(start, min(start + SLICE, rows.n))
-                for step in source.branch.steps:
-                    chunk = step(chunk, source.trace.times)
-                if source.lift and chunk.n:
-                    chunk = enter(chunk, source.trace.times, source.lift)
-                if chunk.n:
-                    ready.append(chunk)
-        if not ready:
-            return
-        if target is None:
-            raise IncorrectError(f"{self.name}: a pipeline has to lead somewhere")
-        if whole:
-            item = Item(target, ready, versions)
-            item.table = np.array([chunk.at for chunk in ready], np.int64)
-            self.stacks[shard].append(item)
-            return
-        for chunk in ready:
-            self._send(target, chunk, versions, shard)
-        for to, item in self._sent[shard]:
-            self.stacks[to].append(item)
-        self._sent[shard].clear()
-
     def _send(self, target: Action, chunk: Chunk, versions: Versions, shard: int) -> None:
         """Put rows where their next action finds their key."""
         lookup = target.lookup
         if lookup.settled:
-            self.stacks[shard].append(Item(target, [chunk], versions))
+            item = Item(target, [chunk], versions)
+            if lookup.sorted:
+                item.table = np.array([chunk.at], np.int64)
+            self.stacks[shard].append(item)
             return
         buf, head, offsets = route(chunk.at, lookup.route, self.shards)
         routed = Chunk(head, (chunk.keep, buf))
@@ -329,20 +200,3 @@ class Pipelines(Node):
             emit_by_moment(self.port, shard, chunk, self.data, self.times, outbox)
         else:
             self._send(branch.target, chunk, versions, shard)
-
-    def join(self, lookup: Lookup, shard: int, item: Item, spec: Words) -> Chunk:
-        """The next piece of the join of an item's rows with the arrangement of its action."""
-        trace, table = lookup.trace, item.versions.table(lookup, shard).table
-        if not len(table):
-            item.state[0] = 1
-            return Chunk(EMPTY, None)
-        buf, head = join_kernel(
-            item.table, table, lookup.key, lookup.data, trace.data, self.times, trace.times, self.times, spec,
-            self.flow.low, PIECE, 0, item.state,
-        )  # fmt: skip
-        if head[0] < 0:
-            raise IncorrectError(f"{self.name}: a product of multiplicities does not fit into 64 bits")
-        return Chunk(head, buf)
-
-
-EMPTY: Words = np.zeros(3, np.int64)

@@ -35,12 +35,13 @@ FREE = frozenset({"coalesce", "least", "greatest", "hash64", "concat"})  # print
 class Expr:
     """A node: an operation, its operands, and parameters that are not expressions."""
 
-    __slots__ = ("args", "fingerprint", "op", "params")
+    __slots__ = ("_columns", "args", "fingerprint", "op", "params")
 
     op: str
     args: tuple[Expr, ...]
     params: tuple[Any, ...]
     fingerprint: tuple[Any, ...]
+    _columns: tuple[str, ...]
 
     def __init__(self, op: str, args: tuple[Expr, ...] = (), params: tuple[Any, ...] = ()) -> None:
         put = object.__setattr__
@@ -49,6 +50,9 @@ class Expr:
         put(self, "params", params)
         # repr tells 1 from 1.0 and True, and 0.0 from -0.0, which compare equal in Python
         put(self, "fingerprint", (op, *map(repr, params), *(arg.fingerprint for arg in args)))
+        # planning asks for the columns of an expression far more often than it makes one
+        read = params[:1] if op == "col" else dict.fromkeys(name for arg in args for name in arg._columns)
+        put(self, "_columns", tuple(read))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"expressions are immutable: cannot set {name!r} of {self}")
@@ -81,13 +85,13 @@ class Expr:
 
     def columns(self) -> list[str]:
         """The names of the columns it reads, each once, in the order of their first use."""
-        return list(dict.fromkeys(node.params[0] for node in self.walk() if node.op == "col"))
+        return list(self._columns)
 
     def substitute(self, replacements: Mapping[str, Expr]) -> Expr:
         """The same expression with columns replaced by expressions."""
         if self.op == "col":
             return replacements.get(self.params[0], self)
-        if not self.args:
+        if not any(name in replacements for name in self._columns):
             return self
         return type(self)(self.op, tuple(arg.substitute(replacements) for arg in self.args), self.params)
 
@@ -183,6 +187,22 @@ class Expr:
     def sign(self) -> Expr:
         """-1, 0 or 1, as an Int. A NaN counts as greater than zero."""
         return Expr("sign", (self,))
+
+    def sqrt(self) -> Expr:
+        """The square root; NULL of what has none."""
+        return Expr("sqrt", (self,))
+
+    def ln(self) -> Expr:
+        """The natural logarithm; NULL of what has none."""
+        return Expr("ln", (self,))
+
+    def exp(self) -> Expr:
+        """The exponential."""
+        return Expr("exp", (self,))
+
+    def power(self, exponent: Expr | Scalar) -> Expr:
+        """Raised to a power, as a Float; NULL where that is no number."""
+        return Expr("power", (self, lift(exponent)))
 
     # -- comparison and logic --------------------------------------------------------------------------------------
 
@@ -317,6 +337,22 @@ class Expr:
     def reverse(self) -> Expr:
         """The characters from last to first."""
         return Expr("reverse", (self,))
+
+    def lpad(self, length: Expr | int, fill: Expr | str = " ") -> Expr:
+        """Filled up at the start, or cut at the end, to a length."""
+        return Expr("lpad", (self, lift(length), lift(fill)))
+
+    def rpad(self, length: Expr | int, fill: Expr | str = " ") -> Expr:
+        """Filled up, or cut, at the end to a length."""
+        return Expr("rpad", (self, lift(length), lift(fill)))
+
+    def matches(self, pattern: str) -> Expr:
+        """Whether a regular expression (RE2) is found in the text."""
+        return Expr("matches", (self,), (pattern,))
+
+    def like_text(self, pattern: Expr) -> Expr:
+        """SQL's LIKE with a pattern that differs from row to row."""
+        return Expr("like_text", (self, lift(pattern)))
 
     def repeat(self, times: Expr | int) -> Expr:
         """The text so many times in a row; empty if that is negative."""

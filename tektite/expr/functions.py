@@ -34,6 +34,10 @@ TEXT_FUNCTIONS: dict[str, tuple[tuple[Type, ...], Type]] = {
     "ilike": ((String,), Bool),
     "replace": ((String, String, String), String),
     "position": ((String, String), Int),
+    "lpad": ((String, Int, String), String),
+    "rpad": ((String, Int, String), String),
+    "matches": ((String,), Bool),
+    "like_text": ((String, String), Bool),
     "reverse": ((String,), String),
     "repeat": ((String, Int), String),
     "split_part": ((String, String, Int), String),
@@ -190,6 +194,17 @@ def truncate(resolver: Resolver, expr: Expr, value: Step) -> Step:
         raise IncorrectError(f"{expr}: a {value.type} has no {unit!r}; it has {', '.join(units)}")
     rest = Step(ops.MOD, Int, (value, word(short[unit])), 0, expr)
     return Step(ops.SUB, Timestamp, (value, rest), MAX_INT, expr)
+
+
+# -- functions of floats -----------------------------------------------------------------------------------------------
+
+
+def of_floats(resolver: Resolver, expr: Expr, *values: Step) -> Step:
+    """sqrt, ln, exp, power: evaluated once for each distinct argument."""
+    for value in values:
+        if not number(value.type) and value.type != Untyped:
+            raise resolver.wrong(expr, f"{expr.op} needs numbers", *values)
+    return resolver.text(expr.op, expr, Float, [resolver.floats(value) for value in values])
 
 
 # -- bits --------------------------------------------------------------------------------------------------------------

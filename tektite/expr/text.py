@@ -13,6 +13,7 @@ still read them; together they are smaller than the one in use.
 
 from __future__ import annotations
 
+import re
 import threading
 import weakref
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from tektite.expr.literals import literal_word, parse, show_word
 from tektite.expr.steps import TextFunction
 from tektite.kernels.memo import HEADER, memo_insert
 from tektite.types import String, Type
-from tektite.words import NULL
+from tektite.words import NULL, float_words, word_floats
 
 Words = npt.NDArray[np.int64]
 Texts = Any  # an Arrow array, mostly of strings: Arrow's own types would say which kernel takes which
@@ -234,6 +235,40 @@ def _split_part(texts: Any, separator: Any, part: Any) -> Texts:
     return _by_row(piece, pa.string(), texts, separator, part)
 
 
+def _pad(left: bool) -> Callable[..., Texts]:
+    def pad(text: str, length: int, fill: str) -> str:
+        room = max(length, 0) - len(text)
+        if room <= 0 or not fill:
+            return text[: max(length, 0)]
+        filling = (fill * (room // len(fill) + 1))[:room]
+        return filling + text if left else text + filling
+
+    return lambda texts, length, fill: _by_row(pad, pa.string(), texts, length, fill)
+
+
+def _like_text(texts: Any, pattern: Any) -> Texts:
+    def like(text: str, wanted: str) -> bool:
+        parts = [".*" if c == "%" else "." if c == "_" else re.escape(c) for c in wanted]
+        return re.fullmatch("".join(parts), text, re.DOTALL) is not None
+
+    return _by_row(like, pa.bool_(), texts, pattern)
+
+
+def _of_floats(call: Callable[..., Any]) -> Callable[..., Words]:
+    """A function of floats, whose words come and go as words; NULL where the result is no number but the arguments are."""
+
+    def evaluated(*args: Any) -> Words:
+        count = max(len(arg) for arg in args if isinstance(arg, np.ndarray))
+        floats = [word_floats(np.broadcast_to(np.asarray(arg, np.int64), count).copy()) for arg in args]
+        with np.errstate(all="ignore"):
+            result = np.asarray(call(*floats), np.float64)
+        wrong = np.isnan(result) & ~np.any([np.isnan(f) for f in floats], axis=0)
+        wrong |= np.isinf(result) & np.all([np.isfinite(f) for f in floats], axis=0)
+        return np.where(wrong, NULL, float_words(result))
+
+    return evaluated
+
+
 def _test(fast: Callable[..., Any], slow: Callable[[str, str], bool]) -> Callable[..., Texts]:
     """A test of a text against a constant by Arrow; against another column row by row."""
 
@@ -269,20 +304,28 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "compare": _compare,
     "concat": _concat,
     "contains": _test(pc.match_substring, lambda text, part: part in text),
+    "exp": _of_floats(np.exp),
     "endswith": _test(pc.ends_with, str.endswith),
     "ilike": _ilike,
     "length": pc.utf8_length,
     "like": _like,
+    "like_text": _like_text,
+    "ln": _of_floats(np.log),
     "lower": pc.utf8_lower,
+    "lpad": _pad(left=True),
     "lstrip": _trim(pc.utf8_ltrim_whitespace, pc.utf8_ltrim),
+    "matches": lambda texts, pattern: pc.match_substring_regex(texts, pattern),
     "parse": _parse,
     "position": _position,
+    "power": _of_floats(np.power),
     "repeat": _repeat,
     "replace": _replace,
     "reverse": pc.utf8_reverse,
+    "rpad": _pad(left=False),
     "rstrip": _trim(pc.utf8_rtrim_whitespace, pc.utf8_rtrim),
     "show": _show,
     "split_part": _split_part,
+    "sqrt": _of_floats(np.sqrt),
     "startswith": _test(pc.starts_with, str.startswith),
     "strip": _trim(pc.utf8_trim_whitespace, pc.utf8_trim),
     "substring": _substrings,

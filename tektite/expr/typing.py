@@ -400,6 +400,7 @@ RULES: dict[str, Callable[..., Step]] = {
     "add_days": functions.add_days,
     "add_months": functions.add_months,
     "truncate": functions.truncate,
+    **dict.fromkeys(("sqrt", "ln", "exp", "power"), functions.of_floats),
     **dict.fromkeys((*functions.BIT_OPS, "bit_not"), functions.bits),
     "hash64": functions.hash,
     "key": functions.key,

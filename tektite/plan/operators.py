@@ -19,11 +19,14 @@ from tektite.types import Type
 
 @dataclass(eq=False, frozen=True)
 class Loop:
-    """A scope to iterate in. `parent` is the loop around it; `limit` the rounds after which it counts as failed."""
+    """A scope to iterate in. `parent` is the loop around it; `limit` the rounds after which it counts as failed. What leaves
+    a `shared` one is arranged together, so that one dataflow runs it for all who read any of it.
+    """
 
     name: str
     limit: int
     parent: Loop | None = None
+    shared: bool = False
     variables: list[Variable] = field(default_factory=list)
     definitions: dict[Variable, Operator] = field(default_factory=dict)
     leaves: list[Leave] = field(default_factory=list)
@@ -83,10 +86,14 @@ class Operator:
         return (id(self),)
 
 
-def count_uses(root: Operator, leaves: Sequence[Operator] = ()) -> dict[Operator, int]:
-    """How many operators, loops included, take each operator of a plan as an input. What is below `leaves` does not count."""
-    uses: dict[Operator, int] = {root: 1}
-    waiting: list[Operator] = [root]
+def count_uses(*roots: Operator, leaves: Sequence[Operator] = ()) -> dict[Operator, int]:
+    """How many operators, loops included, take each operator of some plans as an input. What is below `leaves` does not
+    count.
+    """
+    uses: dict[Operator, int] = {}
+    for root in roots:
+        uses[root] = uses.get(root, 0) + 1
+    waiting: list[Operator] = list(uses)
     loops: set[Loop] = set()
     while waiting:
         operator = waiting.pop()
@@ -129,6 +136,16 @@ class Read(Operator):
 
     def parameters(self) -> tuple[Any, ...]:
         return (id(self.readable),)
+
+
+@dataclass(eq=False, frozen=True)
+class Rows(Operator):
+    """Rows that are there from the start and stay: `words` is an array of columns x rows."""
+
+    words: Any
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.words.shape, self.words.tobytes())
 
 
 @dataclass(eq=False, frozen=True)
@@ -196,10 +213,13 @@ class Negate(Operator):
 
 @dataclass(eq=False, frozen=True)
 class Arrange(Operator):
-    """The same collection, kept as an arrangement by the key columns and shared through the catalog."""
+    """The same collection, kept as an arrangement by the key columns and shared through the catalog; `title` is what people
+    call it.
+    """
 
     input: Operator
     key: tuple[int, ...]
+    title: str | None = None
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -421,6 +441,7 @@ class Leave(Operator):
 
     inner: Operator
     of: Loop
+    title: str | None = None
 
     @cached_property
     def loop(self) -> Loop | None:
@@ -430,12 +451,14 @@ class Leave(Operator):
 def describe(operator: Operator) -> str:
     """A collection's name for people."""
     if isinstance(operator, Arrange):
-        return describe(operator.input)
+        return operator.title or describe(operator.input)
     if isinstance(operator, Read):
         return str(operator.readable.name)
     if isinstance(operator, Variable):
         return operator.name
     if isinstance(operator, Leave):
-        return operator.of.name
+        return operator.title or operator.of.name
+    if isinstance(operator, Rows):
+        return f"{operator.words.shape[1]} rows"
     inner = ", ".join(describe(i) for i in operator.inputs)
     return f"{type(operator).__name__.lower()}({inner})"

@@ -23,6 +23,7 @@ from tektite.expr import Expr, col
 from tektite.expr import compile as compile_program
 from tektite.plan import operators as plan
 from tektite.plan.conjunctions.render import render_match
+from tektite.plan.look_through import look_through, permutation
 from tektite.plan.stream import Columns, Stream, first_places, in_order, together
 from tektite.trace.chunk import column_spec
 from tektite.trace.trace import Trace
@@ -64,15 +65,15 @@ class Use:
 
 
 class Renderer:
-    """Renders a plan into one dataflow. `root` is the plan, for counting what is used how often."""
+    """Renders plans into one dataflow. `roots` are the plans, for counting what is used how often."""
 
-    def __init__(self, flow: Dataflow, catalog: Catalog, dictionary: Dictionary, root: plan.Operator) -> None:
+    def __init__(self, flow: Dataflow, catalog: Catalog, dictionary: Dictionary, *roots: plan.Operator) -> None:
         self.flow = flow
         self.catalog = catalog
         self.dictionary = dictionary
         self.shards = flow.shards
         self.scopes: dict[plan.Loop | None, Scope] = {None: flow.root}
-        self._uses = plan.count_uses(root)
+        self._uses = plan.count_uses(*roots)
         self._streams: dict[plan.Operator, Stream] = {}
         self._nodes: dict[plan.Operator, reduce.ReduceNode] = {}
         self._arranged: list[tuple[plan.Operator, Arranged]] = []
@@ -119,6 +120,8 @@ class Renderer:
         match operator:
             case plan.Read():
                 return self._read(operator)
+            case plan.Rows():
+                return self._changes(self.arranged(operator, (0,), None))
             case plan.Project():
                 return self._project(operator)
             case plan.MapBatches():
@@ -155,6 +158,10 @@ class Renderer:
     def _import(self, entry: Entry) -> Arranged:
         self.flow.read(entry.source)
         return Arranged(entry.trace, self.flow.root, entry.columns, entry.sharded_by, imported=True)
+
+    def adopt(self, operator: plan.Operator, entry: Entry) -> None:
+        """Take an operator's collection from an arrangement of it instead of computing it."""
+        self._streams[operator] = self._changes(self._import(entry))
 
     def _changes(self, arranged: Arranged) -> Stream:
         node = arrange.Changes(arranged.scope, self.shards, arranged, "changes")
@@ -197,7 +204,7 @@ class Renderer:
 
     def render_instead(self, lowered: plan.Operator, leaves: Sequence[plan.Operator]) -> Stream:
         """Render a plan that stands for an operator; what lies below `leaves` is part of the root's plan already."""
-        for operator, uses in plan.count_uses(lowered, leaves).items():
+        for operator, uses in plan.count_uses(lowered, leaves=leaves).items():
             if operator not in leaves:
                 self._uses[operator] = uses
         return self.stream(lowered)
@@ -221,6 +228,8 @@ class Renderer:
     def _arrange(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Arranged:
         match operator:
             case plan.Read() if not operator.readable.is_stream:
+                return self._shared(operator, lead, sharded_by, key)
+            case plan.Rows():
                 return self._shared(operator, lead, sharded_by, key)
             case plan.Arrange() if operator.loop is None:
                 return self._shared(operator, lead, sharded_by, key)
@@ -366,7 +375,7 @@ class Renderer:
         match operator:
             case plan.AtLeast():
                 width = len(operator.schema.names)
-                source = self.arranged(operator.input, self.any_order(operator.input, width), None, width)
+                source = self._whole_row(operator.input, width)
                 return reduce.BuiltinReduce(source, self.shards, width, reduce.at_least(operator.times), source.columns,
                                             "distinct")  # fmt: skip
             case plan.Aggregate():
@@ -384,10 +393,25 @@ class Renderer:
                                              operator.schema, self.dictionary, "reduce")  # fmt: skip
         raise UnsupportedError(f"cannot render {type(operator).__name__}")
 
+    def _whole_row(self, operator: plan.Operator, width: int) -> Arranged:
+        """An arrangement by all columns, in any order; an explicit arrangement inside a loop says in which, and by how
+        many columns it is sharded, so that what is made of it serves those who look rows up by these columns.
+        """
+        if isinstance(operator, plan.Arrange) and operator.loop is not None:
+            order = (*operator.key, *(c for c in range(width) if c not in operator.key))
+            return self.arranged(operator.input, order, len(operator.key), width)
+        return self.arranged(operator, self.any_order(operator, width), None, width)
+
     def any_order(self, operator: plan.Operator, width: int) -> tuple[int, ...]:
         """A column order of the whole row, the one that an arrangement already has if there is one."""
         if isinstance(operator, plan.Read) and not operator.readable.is_stream:
             return self.catalog.changes(operator).columns
+        if isinstance(operator, plan.Arrange):
+            return (*operator.key, *(c for c in range(width) if c not in operator.key))
+        if isinstance(operator, plan.Project) and operator.predicate is None:
+            renamed = permutation(operator)
+            if renamed is not None:
+                return tuple(renamed.index(c) for c in self.any_order(operator.input, width))
         for known, arranged in self._arranged:
             if known is operator:
                 return arranged.columns
@@ -447,21 +471,3 @@ class Renderer:
             out = loop.Leave(scope.parent, self.shards, len(leave.schema.names), "leave")
             inner.feed(out)
             self._streams[leave] = Stream(scope.parent, [(out.port, (), 0)], inner.placed)
-
-
-def look_through(operator: plan.Operator) -> tuple[plan.Operator, list[int], Expr | None]:
-    """An explicit arrangement under a filter, which of its columns the operator's are, and the filter; or the operator."""
-    columns = list(range(len(operator.schema.names)))
-    if isinstance(operator, plan.Project) and isinstance(operator.input, plan.Arrange):
-        found = permutation(operator)
-        if found is not None:
-            return operator.input, found, operator.predicate
-    return operator, columns, None
-
-
-def permutation(operator: plan.Project) -> list[int] | None:
-    """The input column of each output, if the projection only reorders, renames and filters its input's columns."""
-    if any(output.op != "col" for output in operator.outputs):
-        return None
-    columns = [operator.input.schema.index(output.params[0]) for output in operator.outputs]
-    return columns if sorted(columns) == list(range(len(operator.input.schema.names))) else None

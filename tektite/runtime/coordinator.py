@@ -34,6 +34,8 @@ class Coordinator:
         current = True
         turn = self.turn
         for flow in list(self.flows):  # a callback may install or drop views
+            if flow not in self.flows:
+                continue
             if not flow.work(time.perf_counter() + turn):
                 current = False
         return current

@@ -56,7 +56,7 @@ def matched(relations: list[Collection], node: Block) -> Collection:
     renamed = {name: col(classes.of(name)) for name in owners}
     where = [part.substitute(renamed) for part in rest]
     find = list(dict.fromkeys(classes.of(name) for name in node.columns))
-    found = match(*clauses, find=find, where=where)
+    found = match(*clauses, find=find, where=where, strategy=node.strategy, order=node.order or None)
     if find == list(node.columns):
         return found
     return found._project([(name, col(classes.of(name))) for name in node.columns], None)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from tektite import types
 from tektite.errors import UnsupportedError
-from tektite.expr import Expr, col, lit
+from tektite.expr import Expr, col, greatest, lit
 from tektite.sql.known import check_arguments
-from tektite.sql.logical import TRUE, Aggregate, Apply, Call, Node, call_type
+from tektite.sql.logical import TRUE, Aggregate, Apply, Call, Node, Project, Union, call_type, conjunction
 from tektite.sql.scalar import Scalars
 from tektite.sql.scope import Scope
 
@@ -23,6 +23,13 @@ AGGREGATES: dict[type[exp.Expr], str] = {
     exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max",
     exp.LogicalAnd: "min", exp.LogicalOr: "max", exp.AnyValue: "min",
 }  # fmt: skip
+
+
+SPREADS: dict[type[exp.Expr], tuple[bool, bool]] = {
+    exp.Variance: (False, False), exp.VariancePop: (True, False), exp.Stddev: (False, True), exp.StddevSamp: (False, True),
+    exp.StddevPop: (True, True),
+}  # fmt: skip
+"""Whether a measure of spread is of the whole population, and whether it is a root."""
 
 
 @dataclass
@@ -123,6 +130,8 @@ class Grouping:
     keys: list[tuple[str, Expr]] = field(default_factory=list)
     calls: list[tuple[str, Call]] = field(default_factory=list)
     outer: set[str] = field(default_factory=set)
+    sets: list[set[tuple[Any, ...]]] = field(default_factory=list)
+    """The grouping sets, each as the fingerprints of its keys; none for plain groups."""
 
     def key(self, expression: Expr, node: exp.Expr) -> None:
         """Group by an expression too."""
@@ -142,6 +151,15 @@ class Grouping:
             condition = Clause.predicate(self.inner, node.expression.this)
             tree = node.this
         check_arguments(self.binder.source, tree)
+        if type(tree) in SPREADS:
+            return self.spread(tree, condition)
+        if isinstance(tree, exp.CountIf):
+            # as DuckDB has it: NULL where the condition is never known
+            found = self.inner.predicate(tree.this)
+            counted = Expr(
+                "case", (conjunction([condition, found]), lit(1), conjunction([condition, ~found]), lit(0), lit(None))
+            )
+            return self._named(Call("sum", counted))
         kind = AGGREGATES.get(type(tree))
         if kind is None:
             name = tree.name if isinstance(tree, exp.Anonymous) else tree.key
@@ -154,11 +172,31 @@ class Grouping:
         call = Call(kind, argument, distinct and kind not in ("min", "max"))
         if argument is not None:
             self._check(call, tree)
+        return self._named(call)
+
+    def spread(self, tree: exp.Expr, condition: Expr) -> Expr:
+        """Variance and standard deviation, from exact sums of the values and of their squares."""
+        argument, distinct = self._argument(tree)
+        if argument is None or distinct:
+            raise self.binder.source.error(f"{tree.key} of this is not supported", tree, UnsupportedError)
+        if self.inner.scalars.type(argument, tree).kind not in ("int", "float", "decimal"):
+            raise self.binder.source.error(f"{tree.key} needs numbers", tree)
+        value = Expr("case", (condition, argument.cast(types.Float), lit(None)))
+        squares, total, count = (
+            self._named(Call("sum", value * value)), self._named(Call("sum", value)), self._named(Call("count", value))
+        )  # fmt: skip
+        population, root = SPREADS[type(tree)]
+        spare = count if population else count - 1
+        variance = greatest((squares - total * total / count) / spare, 0.0)
+        return Expr("case", (spare > 0, variance.sqrt() if root else variance, lit(None)))
+
+    def _named(self, call: Call) -> Expr:
+        """The column of a call, which is computed once."""
         for name, known in self.calls:
             if same_call(known, call):
                 return col(name)
         given = {name: found for name, (_, found) in self.binder.columns.items()}
-        name = self.binder.name(kind, call_type(call, given))
+        name = self.binder.name(call.kind, call_type(call, given))
         self.calls.append((name, call))
         return col(name)
 
@@ -188,8 +226,20 @@ class Grouping:
             raise self.binder.source.error(message, tree, UnsupportedError)
 
     def apply(self, plan: Node) -> Node:
-        """The plan's groups."""
-        return Aggregate(self.inner.attach(plan), tuple(self.keys), tuple(self.calls))
+        """The plan's groups; those of all grouping sets, with NULL for the keys that a set has not."""
+        source = self.inner.attach(plan)
+        if not self.sets:
+            return Aggregate(source, tuple(self.keys), tuple(self.calls))
+        parts = []
+        for wanted in self.sets:
+            new = self.binder.name
+            kinds = self.binder.columns
+            keys = [(new(name, kinds[name][1]), key, key.fingerprint in wanted) for name, key in self.keys]
+            calls = [(new(name, kinds[name][1]), call) for name, call in self.calls]
+            grouped = Aggregate(source, tuple((name, key) for name, key, there in keys if there), tuple(calls))
+            outputs = [(name, col(name) if there else lit(None, kinds[name][1])) for name, _, there in keys]
+            parts.append(Project(grouped, (*outputs, *((name, col(name)) for name, _ in calls))))
+        return Union(tuple(parts), tuple(name for name, _ in (*self.keys, *self.calls)))
 
     def over_groups(self, expression: Expr) -> Expr:
         """An expression over the ungrouped columns as one over the groups' columns."""

@@ -80,7 +80,8 @@ def line(node: Node) -> str:
         case Join():
             return f"{node.kind} join on {node.condition}"
         case Block():
-            return f"join of {len(node.relations)}"
+            order = f", in the order {', '.join(titled(node.relations[at]) for at in node.order)}" if node.order else ""
+            return f"join of {len(node.relations)}{order}"
         case Bounded():
             by = f" by {', '.join(f'{a} = {b}' for a, b in node.keys)}" if node.keys else ""
             return f"range filter {node.column} {SIGNS[node.comparison]} {node.bound}{by}"
@@ -106,6 +107,13 @@ def line(node: Node) -> str:
         case Recall() | Solution():
             return f"{'recur on' if isinstance(node, Recall) else 'solution of'} {node.variable.title}"
     return type(node).__name__.lower()
+
+
+def titled(node: Node) -> str:
+    """A relation of a join, in a word."""
+    while not isinstance(node, Scan) and len(node.inputs) == 1 and not isinstance(node, Aggregate):
+        node = node.inputs[0]
+    return node.title if isinstance(node, Scan) else type(node).__name__.lower()
 
 
 def output(name: str, value: Expr) -> str:

@@ -136,6 +136,25 @@ def truncated(scalars: Scalars, node: exp.Expr, unit: str, value: Expr) -> Expr:
     return value.truncate(unit.lower())
 
 
+def difference(scalars: Scalars, node: exp.DateDiff) -> Expr:
+    """DATE_DIFF: how many boundaries of a unit lie between two moments."""
+    unit = node.args["unit"].name.lower() if node.args.get("unit") is not None else "day"
+    later, earlier = scalars.bind(node.this), scalars.bind(node.expression)
+    if unit in ("year", "quarter", "month"):
+        per_year = {"year": 1, "quarter": 4, "month": 12}[unit]
+        part = {"year": None, "quarter": Expr.quarter, "month": Expr.month}[unit]
+        counts = [m.year() * per_year + (0 if part is None else part(m)) for m in (later, earlier)]
+        return counts[0] - counts[1]
+    if unit in ("day", "week"):
+        days = [m.truncate(unit).cast(types.Date) for m in (later, earlier)]
+        return days[0] - days[1] if unit == "day" else (days[0] - days[1]) // 7
+    micros = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}.get(unit)
+    if micros is None:
+        raise scalars.unsupported(f"DATE_DIFF by {unit}", node)
+    moments = [m.cast(types.Timestamp).truncate(unit) for m in (later, earlier)]
+    return (moments[0] - moments[1]) // micros
+
+
 # ---------------------------------------------------------------------- text
 
 
@@ -187,6 +206,10 @@ SIMPLE: dict[type[exp.Expr], tuple[tuple[str, ...], Builder]] = {
     exp.Reverse: (("this",), Expr.reverse),
     exp.Repeat: (("this", "times"), Expr.repeat),
     exp.SplitPart: (("this", "delimiter", "part_index"), Expr.split_part),
+    exp.Sqrt: (("this",), Expr.sqrt),
+    exp.Ln: (("this",), Expr.ln),
+    exp.Exp: (("this",), Expr.exp),
+    exp.Pow: (("this", "expression"), Expr.power),
     exp.Nullif: (("this", "expression"), lambda a, b: Expr("case", (a == b, lit(None), a))),
     exp.Year: (("this",), Expr.year),
     exp.Quarter: (("this",), Expr.quarter),
@@ -195,6 +218,14 @@ SIMPLE: dict[type[exp.Expr], tuple[tuple[str, ...], Builder]] = {
     exp.Hour: (("this",), Expr.hour),
     exp.Minute: (("this",), Expr.minute),
     exp.Second: (("this",), Expr.second),
+}
+BITS: dict[type[exp.Expr], Builder] = {
+    exp.BitwiseAnd: Expr.bit_and,
+    exp.BitwiseOr: Expr.bit_or,
+    exp.BitwiseXor: Expr.bit_xor,
+    exp.BitwiseLeftShift: Expr.shift_left,
+    exp.BitwiseRightShift: Expr.shift_right,
+    exp.BitwiseNot: Expr.bit_not,
 }
 TYPED: dict[type[exp.Expr], tuple[tuple[str, ...], Callable[..., Expr]]] = {
     exp.Round: (("this", "decimals"), rounded),
@@ -226,6 +257,20 @@ def build(scalars: Scalars, node: exp.Func) -> Expr | None:
         return truncated(scalars, node, node.args["unit"].name, scalars.bind(node.this))
     if isinstance(node, exp.Trim):
         return trimmed(scalars, node)
+    if isinstance(node, exp.Pad):
+        parts = [node.this, node.expression, node.args.get("fill_pattern")]
+        pad = Expr.lpad if node.args.get("is_left") else Expr.rpad
+        return pad(*(scalars.bind(part) for part in parts if part is not None))
+    if isinstance(node, exp.RegexpLike):
+        pattern = scalars.bind(node.expression)
+        if pattern.op != "lit" or not isinstance(pattern.params[1], str):
+            raise scalars.unsupported("a regular expression that is not a constant", node)
+        return scalars.bind(node.this).matches(pattern.params[1])
+    if isinstance(node, exp.Log):
+        base, value = (lit(10), node.this) if node.expression is None else (scalars.bind(node.this), node.expression)
+        return scalars.bind(value).ln() / base.ln()
+    if isinstance(node, exp.DateDiff):
+        return difference(scalars, node)
     if isinstance(node, exp.Concat):  # NULL counts as nothing here, unlike with ||
         parts = [scalars.bind(part) for part in node.expressions]
         return concat(*(coalesce(part.cast(types.String), "") for part in parts))
@@ -233,6 +278,8 @@ def build(scalars: Scalars, node: exp.Func) -> Expr | None:
         name = node.name.lower()
         if name == "now":
             return scalars.context.now(node)
+        if name == "date_part" and len(node.expressions) == 2 and node.expressions[0].is_string:
+            return extract(scalars, node, node.expressions[0].name, scalars.bind(node.expressions[1]))
         if name in BY_NAME:
             arity, builder = BY_NAME[name]
             if arity >= 0 and len(node.expressions) != arity:

@@ -34,6 +34,7 @@ ARGUMENTS: dict[type[exp.Expr], frozenset[str]] = {
     ),
     exp.Values: frozenset({"alias", "order", "limit", "offset"}),
     exp.Table: frozenset({"alias", "joins", "db", "catalog"}),
+    exp.Lateral: frozenset({"alias"}),
     exp.Join: frozenset({"side", "kind", "on", "using", "method"}),
     exp.Ordered: frozenset({"desc", "nulls_first"}),
     exp.Group: frozenset({"all", "rollup", "cube", "grouping_sets", "totals"}),
@@ -56,6 +57,8 @@ ARGUMENTS: dict[type[exp.Expr], frozenset[str]] = {
     exp.Substring: frozenset({"start", "length"}),
     exp.Replace: frozenset({"replacement"}),
     exp.StrPosition: frozenset({"substr"}),
+    exp.Pad: frozenset({"fill_pattern", "is_left"}),
+    exp.DateDiff: frozenset({"unit", "date_part_boundary"}),
     exp.Repeat: frozenset({"times"}),
     exp.SplitPart: frozenset({"delimiter", "part_index"}),
 }  # fmt: skip

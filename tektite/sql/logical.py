@@ -7,9 +7,12 @@ inputs do not have. Scalars are expressions of `tektite.expr`. Nodes are immutab
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from tektite import types
@@ -71,14 +74,15 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Scan(Node):
-    """All rows of a table or view: `names` are its columns in this statement, by position; `keys` sets of them of which
-    no two rows agree.
+    """All rows of a table or view: `names` are its columns in this statement, by position, and `key` those that tell rows
+    apart, if any are known to. `single` says that it always has exactly one row, which moves: the time.
     """
 
     title: str
     collection: Collection
     names: tuple[str, ...]
-    keys: tuple[tuple[str, ...], ...] = ()
+    key: tuple[str, ...] = ()
+    single: bool = False
 
     @cached_property
     def columns(self) -> Columns:
@@ -188,7 +192,8 @@ class Apply(Binary):
     """The left relation with a column that a subquery, the right relation, gives each of its rows.
 
     `kind` is scalar (its only value, or NULL), exists (whether it has a row) or any (whether `tests` compare as
-    `comparison` says with one of its rows; NULL where that is not known).
+    `comparison` says with one of its rows; NULL where that is not known). A lateral one is joined instead: `comparison` is
+    inner or left, and the test its condition.
     """
 
     kind: str
@@ -205,6 +210,8 @@ class Apply(Binary):
 
     @cached_property
     def columns(self) -> Columns:
+        if self.kind == "lateral":
+            return self.left.columns | self.right.columns
         found = next(iter(self.right.columns.values())) if self.kind == "scalar" else types.Bool
         return self.left.columns | {self.name: found}
 
@@ -423,12 +430,15 @@ class Bounded(Binary):
 class Block(Node):
     """An inner join of any number of relations: the rows of their product for which all conjuncts are true.
 
-    `outputs` are the columns that are read of it; all of them where it is not said.
+    `outputs` are the columns that are read of it; all of them where it is not said. `order` is the order in which to join
+    the relations, by their places, and `strategy` how, where a rule has decided it.
     """
 
     relations: tuple[Node, ...]
     conjuncts: tuple[Expr, ...]
     outputs: tuple[str, ...] = field(default=())
+    order: tuple[int, ...] = field(default=())
+    strategy: str = "auto"
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -453,9 +463,25 @@ class Block(Node):
 # ---------------------------------------------------------------------- typing
 
 
+_statement: ContextVar[Mapping[str, tuple[int, Type]]] = ContextVar("statement", default=MappingProxyType({}))
+
+
+@contextmanager
+def outer_columns(columns: Mapping[str, tuple[int, Type]]) -> Iterator[None]:
+    """While a statement is planned: the types of all its columns, for subqueries that read those of queries around them."""
+    token = _statement.set(columns)
+    try:
+        yield
+    finally:
+        _statement.reset(token)
+
+
 def type_of(expression: Expr, columns: Mapping[str, Type]) -> Type:
-    """The type of a scalar over columns."""
-    return expression_type(expression, {name: (0, type) for name, type in columns.items()})
+    """The type of a scalar over columns, and those of the queries around."""
+    known = {name: (0, type) for name, type in columns.items()}
+    outer = _statement.get()
+    known |= {name: outer[name] for name in expression.columns() if name not in known and name in outer}
+    return expression_type(expression, known)
 
 
 def call_type(call: Call, columns: Mapping[str, Type]) -> Type:
@@ -533,7 +559,7 @@ def conjuncts(predicate: Expr) -> list[Expr]:
 
 def conjunction(parts: Iterable[Expr]) -> Expr:
     """All of the parts, as a shallow tree; TRUE for none."""
-    found = list(parts)
+    found = [part for part in parts if part.fingerprint != TRUE.fingerprint]
     if not found:
         return TRUE
     while len(found) > 1:

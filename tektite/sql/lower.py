@@ -100,8 +100,8 @@ class Lowering:
         if found is None:
             with Loop(", ".join(v.title for v in node.variables)) as loop:
                 for variable in node.variables:
-                    columns = {f"column{at}": type for at, type in enumerate(variable.types)}
-                    self._variables[variable] = loop.variable(variable.title, None, **columns)
+                    columns = Schema({f"column{at}": type for at, type in enumerate(variable.types)})
+                    self._variables[variable] = loop.variable(variable.title, schema=columns)
                 definitions = [self.lower(definition) for definition in node.definitions]
                 for variable, definition in zip(node.variables, definitions, strict=True):
                     self._variables[variable].set(definition)

@@ -16,16 +16,19 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from tektite import types
-from tektite.errors import ConflictError, NotFoundError, UnsupportedError
+from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col
 from tektite.inputs import Input
+from tektite.schema import Schema
 from tektite.sql.clause import Clause
-from tektite.sql.logical import Node, Ordering, Project, Scan
+from tektite.sql.joins import common_type
+from tektite.sql.logical import Node, Ordering, Project, Scan, outer_columns
 from tektite.sql.order import ordered
 from tektite.sql.parse import Deallocate, Execute, Prepare
 from tektite.sql.query import Binder, Bound
 from tektite.sql.result import Result
 from tektite.sql.rules import rewrite
+from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.rules.domains import Domain, pushed_down
 from tektite.sql.scope import Scope
 from tektite.sql.text import Source, nearest
@@ -110,52 +113,53 @@ def execute(session: Session, statement: Execute, parameters: Mapping[str, Any])
     """EXECUTE name(values): the answer for a binding, which is kept up to date from its first execution on."""
     found = named(session, statement.name, statement.source, statement.start)
     given = values_of(session, found, statement.values, statement.source, parameters, statement.start)
-    if found.view is None:
-        install(session, found, tuple(type for _, type in given))
+    row = tuple(value for value, _ in given)
+    wanted = fitting(found, given, statement)
+    fresh = row not in found.bindings
+    if session.transaction and (fresh or wanted != found.types):
+        raise statement.source.error("a new binding cannot be made in a transaction", statement.start, ConflictError)
+    if found.view is None or wanted != found.types:
+        install(session, found, wanted)
     assert found.view is not None and found.parameters is not None
-    row = converted(found, [value for value, _ in given], statement)
-    if row not in found.bindings:
-        if session.transaction:
-            raise statement.source.error(
-                "a new binding cannot be made in a transaction", statement.start, ConflictError
-            )
+    if fresh:
         found.numbers += 1
         found.bindings[row] = found.numbers
         found.parameters.insert([(found.numbers, *row)])
-        found.parameters.advance(max(session.engine.epoch, found.parameters.epoch + 1))
         session.engine.advance()
     table = found.view.snapshot()
     mine = table.filter(pc.equal(table[BINDING], pa.scalar(found.bindings[row], pa.int64())))
     return Result("EXECUTE", ordered(mine, found.order).select(found.titles), view=found.view)
 
 
-def converted(found: Prepared, row: list[Any], statement: Execute | Deallocate) -> tuple[Any, ...]:
-    """Values as the types that the statement was installed for hold them."""
-    from tektite.expr import lit
-
-    values = []
-    for label, value, type in zip(found.labels, row, found.types, strict=True):
+def fitting(found: Prepared, given: list[tuple[Any, Type]], statement: Execute) -> tuple[Type, ...]:
+    """The types that hold the values given and all that the statement is bound to already."""
+    if not found.types:
+        return tuple(widened(type) for _, type in given)
+    wanted = []
+    for label, known, (value, type) in zip(found.labels, found.types, given, strict=True):
         try:
-            values.append(lit(value, type).params[1])
-        except (TypeError, ValueError) as error:
-            raise statement.source.error(f"${label} of {found.name!r} is {type}: {error}", statement.start) from None
-    return tuple(values)
+            wanted.append(known if value is None else widened(common_type(known, type)))
+        except TektiteError:
+            message = f"${label} of {found.name!r} is {known}, not {type}"
+            raise statement.source.error(message, statement.start) from None
+    return tuple(wanted)
 
 
-def install(session: Session, found: Prepared, given: tuple[Type, ...]) -> None:
-    """Install a statement for parameters of these types."""
-    found.types = tuple(widened(type) for type in given)
+def install(session: Session, found: Prepared, wanted: tuple[Type, ...]) -> None:
+    """Install a statement for parameters of these types, with the bindings that it has."""
+    remove(session, found)
     columns: dict[str, Type] = {"binding": types.Int}
-    columns |= {f"p{label}": type for label, type in zip(found.labels, found.types, strict=True)}
-    parameters = session.engine.input(f"__parameters_{found.name}", columns, key=["binding"], semantics="upsert")
+    columns |= {f"p{label}": type for label, type in zip(found.labels, wanted, strict=True)}
+    parameters = session.engine.transient_input(f"__parameters_{found.name}", Schema(columns), ["binding"], "upsert")
     try:
         reads = session.reader()
         binder = Binder(found.source, reads)
         names = tuple(binder.name(n, t) for n, t in columns.items())
         binder.placeholders = dict(zip(found.labels, map(col, names[1:]), strict=True))
-        bound = binder.query(found.tree, None)
-        plan, names_of_result = answered(bound, binder, Scan("parameters", parameters, names), names)
-        collection = session.lowered(rewrite(plan, binder.names))
+        with outer_columns(binder.columns):
+            bound = binder.query(found.tree, None)
+            plan, names_of_result = answered(bound, binder, Scan("parameters", parameters, names), names)
+            collection = session.lowered(rewrite(plan, binder.names))
         titles = session.titles(bound.titles)
         outputs: list[tuple[str, Expr]] = [(BINDING, col(names_of_result[0]))]
         outputs += [(title, col(name)) for title, name in zip(titles, bound.names, strict=True)]
@@ -166,8 +170,19 @@ def install(session: Session, found: Prepared, given: tuple[Type, ...]) -> None:
         session.engine.drop(parameters.name)
         raise
     shown = dict(zip(bound.names, titles, strict=True))
-    found.parameters, found.view, found.titles, found.reads = parameters, view, titles, reads.names
+    found.parameters, found.view, found.titles, found.reads, found.types = parameters, view, titles, reads.names, wanted
     found.order = [(shown.get(o.column, o.column), o) for o in bound.order]
+    if found.bindings:
+        parameters.insert([(number, *row) for row, number in found.bindings.items()])
+        session.engine.advance()
+
+
+def remove(session: Session, found: Prepared) -> None:
+    """Take a statement's dataflow away, if it has one."""
+    if found.view is not None and found.parameters is not None:
+        found.view.drop()
+        session.engine.drop(found.parameters.name)
+        found.view = found.parameters = None
 
 
 def widened(type: Type) -> Type:
@@ -180,8 +195,6 @@ def answered(bound: Bound, binder: Binder, parameters: Scan, names: tuple[str, .
     own = [binder.name(name, binder.columns[name][1]) for name in names]
     renamed = Project(parameters, tuple((new, col(old)) for new, old in zip(own, names, strict=True)))
     domain = Domain(renamed, list(names), own)
-    from tektite.sql.rules.decorrelate import decorrelate
-
     return pushed_down(decorrelate(bound.plan, binder.names), domain, binder.names), own
 
 
@@ -190,15 +203,12 @@ def deallocate(session: Session, statement: Deallocate, parameters: Mapping[str,
     found = named(session, statement.name, statement.source, statement.start)
     if statement.values is not None:
         given = values_of(session, found, statement.values, statement.source, parameters, statement.start)
-        row = converted(found, [value for value, _ in given], statement) if found.types or not found.labels else ()
-        number = found.bindings.pop(row, None)
+        number = found.bindings.pop(tuple(value for value, _ in given), None)
         if number is None or found.parameters is None:
             raise statement.source.error(f"{found.name!r} is not bound to these values", statement.start, NotFoundError)
         found.parameters.remove([(number,)])
         session.commit()
         return Result("DEALLOCATE")
-    if found.view is not None and found.parameters is not None:
-        found.view.drop()
-        session.engine.drop(found.parameters.name)
+    remove(session, found)
     del session.prepared[statement.name]
     return Result("DEALLOCATE")

@@ -301,6 +301,8 @@ class SelectList:
         self.trees: list[exp.Expr] = []
 
     def bound(self) -> Bound:
+        if not self.node.expressions:
+            raise self.binder.source.error("syntax error: SELECT needs at least one column", self.node)
         for item in self.node.expressions:
             self._item(item)
         group = self.node.args.get("group")
@@ -368,10 +370,15 @@ class SelectList:
         trees = group.expressions
         if group.args.get("all"):
             trees = [tree for tree in self.trees if not tree.find(exp.AggFunc)]
+        sets: list[list[Expr]] = [[]]
         for tree in trees:
-            if isinstance(tree, exp.Rollup | exp.Cube | exp.GroupingSets):
-                raise self.binder.unsupported(f"GROUP BY {tree.key.upper()}", tree)
-            self.grouping.key(self._key(tree), tree)
+            found = [[self._key(part) for part in parts] for parts in grouping_sets(tree)]
+            for keys in found:
+                for key in keys:
+                    self.grouping.key(key, tree)
+            sets = [[*known, *keys] for known in sets for keys in found]
+        if len(sets) > 1:
+            self.grouping.sets = [{key.fingerprint for key in keys} for keys in sets]
 
     def _key(self, tree: exp.Expr) -> Expr:
         """A key: an output by its number, a column, an output by its name, or an expression."""
@@ -405,33 +412,78 @@ class SelectList:
         binder = self.binder
         outputs: list[tuple[str, Expr]] = []
         for title, output, tree in zip(self.titles, self.outputs, self.trees, strict=True):
-            kept = output.op == "col" and output.params[0] not in {name for name, _ in outputs}
+            # a column of the query around gets a name of its own here
+            local = output.op == "col" and output.params[0] in plan.columns
+            kept = local and output.params[0] not in {name for name, _ in outputs}
             name = output.params[0] if kept else binder.name(title, self.clause.scalars.type(output, tree))
             outputs.append((name, output))
         names = [name for name, _ in outputs]
         distinct = self.node.args.get("distinct")
-        if distinct is not None and distinct.args.get("on"):
-            raise binder.unsupported("DISTINCT ON", distinct)
+        chosen = self._distinct_on(distinct, plan, outputs)
         orderings = []
         for expression, tree in order:
             place = next((n for n, o in outputs if o.fingerprint == expression.fingerprint), None)
             if place is None:
-                if distinct is not None:
+                if distinct is not None and not chosen:
                     raise binder.source.error("with DISTINCT, ORDER BY takes columns of SELECT", tree)
                 place = binder.name("order", self.clause.scalars.type(expression, tree))
                 outputs.append((place, expression))
             orderings.append(binder.ordering(tree, place))
         if [(name, col(name).fingerprint) for name in plan.columns] != [(n, o.fingerprint) for n, o in outputs]:
             plan = Project(plan, tuple(outputs))
-        if distinct is not None:
+        if chosen:
+            plan = Top(plan, chosen, tuple(orderings), 1)
+        elif distinct is not None:
             plan = Distinct(plan)
         limit, offset = binder.limits(self.node)
         if limit is not None or offset:
             plan = Top(plan, (), tuple(orderings), limit, offset)
         return Bound(plan, names, self.titles, tuple(orderings))
 
+    def _distinct_on(
+        self, distinct: exp.Distinct | None, plan: Node, outputs: list[tuple[str, Expr]]
+    ) -> tuple[str, ...]:
+        """DISTINCT ON: the columns of which each value is taken once, the first row in the order."""
+        on = None if distinct is None else distinct.args.get("on")
+        if on is None:
+            return ()
+        if self.grouping.calls or self.node.args.get("group"):
+            raise self.binder.unsupported("DISTINCT ON beside aggregates", self.node)
+        chosen = []
+        for tree in on.expressions:
+            expression = self.clause.bind(tree)
+            if self.clause.pending:
+                raise self.binder.unsupported("a subquery in DISTINCT ON", tree)
+            name = next((n for n, o in outputs if o.fingerprint == expression.fingerprint), None)
+            if name is None:
+                name = self.binder.name("on", self.clause.scalars.type(expression, tree))
+                outputs.append((name, expression))
+            chosen.append(name)
+        return tuple(dict.fromkeys(chosen))
+
 
 # ---------------------------------------------------------------------- small things
+
+
+def grouping_sets(tree: exp.Expr) -> list[list[exp.Expr]]:
+    """The sets of keys that a member of GROUP BY stands for."""
+    if isinstance(tree, exp.Rollup):
+        parts = [members(part) for part in tree.expressions]
+        return [[key for part in parts[:count] for key in part] for count in range(len(parts), -1, -1)]
+    if isinstance(tree, exp.Cube):
+        parts = [members(part) for part in tree.expressions]
+        chosen = [[part for at, part in enumerate(parts) if number >> at & 1] for number in range(1 << len(parts))]
+        return [[key for part in some for key in part] for some in reversed(chosen)]
+    if isinstance(tree, exp.GroupingSets):
+        return [found for part in tree.expressions for found in grouping_sets(part)]
+    return [members(tree)] if isinstance(tree, exp.Tuple | exp.Paren) else [[tree]]
+
+
+def members(tree: exp.Expr) -> list[exp.Expr]:
+    """The expressions of a list in parentheses, or one that stands alone."""
+    if isinstance(tree, exp.Tuple):
+        return list(tree.expressions)
+    return [tree.this] if isinstance(tree, exp.Paren) else [tree]
 
 
 def unchanged(expression: Expr) -> Expr:
@@ -472,7 +524,9 @@ def output_place(tree: exp.Expr, titles: list[str]) -> int | None:
 
 def nothing(part: Node, at: int) -> bool:
     """Whether a column is a bare NULL, which fits any type."""
+    if isinstance(part, Union):
+        return all(nothing(given, at) for given in part.parts)
     if not isinstance(part, Project):
         return isinstance(part, Values) and all(row[at] is None for row in part.rows)
     expression = part.outputs[at][1]
-    return expression.op == "lit" and expression.params[1] is None and expression.params[0].kind == "null"
+    return expression.op == "lit" and expression.params[1] is None

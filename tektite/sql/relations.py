@@ -12,7 +12,20 @@ from tektite.expr import Expr, coalesce, col
 from tektite.sql import recursion
 from tektite.sql.clause import Clause
 from tektite.sql.known import check_arguments
-from tektite.sql.logical import TRUE, Filter, Join, Node, Project, Union, Values, columns_of, conjunction
+from tektite.sql.logical import (
+    TRUE,
+    Apply,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Union,
+    Values,
+    columns_of,
+    conjunction,
+    free_columns,
+)
+from tektite.sql.rules.fold_constants import folded as constant
 from tektite.sql.scope import Relation, Scope, folded
 from tektite.sql.text import nearest
 
@@ -26,10 +39,30 @@ def bind_from(binder: Binder, node: exp.Select, parent: Scope | None) -> tuple[N
     source = node.args.get("from_")
     if source is None:
         return Values((binder.name("unit", types.Int),), (types.Int,), ((0,),)), scope
-    plan = member(binder, source.this, scope)
+    # a comma binds less than JOIN: what stands between commas is joined first
+    groups = [member(binder, source.this, scope)]
     for join in node.args.get("joins") or ():
-        plan = joined(binder, plan, join, scope)
+        if is_comma(join):
+            check_arguments(binder.source, join)
+            groups.append(member(binder, join.this, scope))
+        else:
+            groups[-1] = joined(binder, groups[-1], join, scope)
+    plan, *others = groups
+    for other in others:
+        plan = beside(plan, other)
     return plan, scope
+
+
+def beside(plan: Node, other: Node) -> Node:
+    """All pairs of two relations, the second of which may read columns of the first."""
+    if free_columns(other) & plan.columns.keys():
+        return Apply(plan, other, "lateral", "", "inner")
+    return Join(plan, other, "inner")
+
+
+def is_comma(node: exp.Join) -> bool:
+    """Whether a join is only a comma."""
+    return not any(node.args.get(name) for name in ("side", "kind", "method", "on", "using"))
 
 
 def member(binder: Binder, node: exp.Expr, scope: Scope) -> Node:
@@ -45,6 +78,11 @@ def member(binder: Binder, node: exp.Expr, scope: Scope) -> Node:
                 plan = joined(binder, plan, join, scope)
             return plan
         bound = binder.query(inner, scope.parent)
+        plan = add(binder, node, scope, bound.visible(), bound.titles)
+    elif isinstance(node, exp.Lateral):
+        if not isinstance(node.this, exp.Subquery):
+            raise binder.unsupported("LATERAL of anything but a query", node)
+        bound = binder.query(node.this, scope)
         plan = add(binder, node, scope, bound.visible(), bound.titles)
     elif isinstance(node, exp.Paren):
         plan = member(binder, node.this, scope)
@@ -123,7 +161,7 @@ def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: Scope | None, n
         if len(trees) != width:
             raise binder.source.error(f"a row of {len(trees)} values among rows of {width}", row)
         clause = Clause(binder, Scope(scope), "VALUES")
-        parts.append([clause.bind(tree) for tree in trees])
+        parts.append([constant(clause.bind(tree)) for tree in trees])
         if clause.pending:
             raise binder.unsupported("a subquery in VALUES", row)
     wanted = []
@@ -142,7 +180,7 @@ def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: Scope | None, n
         for values in parts:
             unit = Values((binder.name("unit", types.Int),), (types.Int,), ((0,),))
             pairs = zip(titles, values, wanted, strict=True)
-            rows.append(Project(unit, tuple((binder.name(t, w), value.cast(w)) for t, value, w in pairs)))
+            rows.append(Project(unit, tuple((binder.name(t, w), constant(value.cast(w))) for t, value, w in pairs)))
         return Bound(Union(tuple(rows), names), list(names), titles)
     constants = tuple(tuple(value.params[1] for value in row) for row in parts)
     return Bound(Values(names, tuple(wanted), constants), list(names), titles)
@@ -156,13 +194,8 @@ def joined(binder: Binder, plan: Node, node: exp.Join, scope: Scope) -> Node:
     check_arguments(binder.source, node)
     side, kind = (node.args.get("side") or "").upper(), (node.args.get("kind") or "").upper()
     method = (node.args.get("method") or "").upper()
-    if (
-        kind not in ("", "INNER", "OUTER", "CROSS")
-        or method not in ("", "NATURAL")
-        or isinstance(node.this, exp.Lateral)
-    ):
-        what = "LATERAL" if isinstance(node.this, exp.Lateral) else f"{method} {side} {kind} JOIN".strip()
-        raise binder.unsupported(" ".join(what.split()), node)
+    if kind not in ("", "INNER", "OUTER", "CROSS") or method not in ("", "NATURAL"):
+        raise binder.unsupported(" ".join(f"{method} {side} {kind} JOIN".split()), node)
     before = list(scope.relations)
     merged = dict(scope.merged)
     right = member(binder, node.this, scope)
@@ -182,7 +215,11 @@ def joined(binder: Binder, plan: Node, node: exp.Join, scope: Scope) -> Node:
             raise binder.unsupported("a subquery in the ON of an outer join", node)
         return Filter(clause.attach(Join(plan, right, "inner")), condition)
     result: Node
-    if side == "RIGHT":
+    if isinstance(node.this, exp.Lateral):
+        if side not in ("", "LEFT"):
+            raise binder.unsupported(f"{side} JOIN LATERAL", node)
+        result = Apply(plan, right, "lateral", "", "left" if side else "inner", (condition,))
+    elif side == "RIGHT":
         result = Join(right, plan, "left", condition)
     else:
         result = Join(plan, right, {"": "inner", "LEFT": "left", "FULL": "full"}[side], condition)

@@ -105,6 +105,9 @@ class Scalars:
                 return self.checked(built, node)
             name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
             raise self.unsupported(f"function {name.lower()}", node)
+        if kind in functions.BITS:
+            operands = [node.this, node.expression] if node.args.get("expression") is not None else [node.this]
+            return self.checked(functions.BITS[kind](*map(self.bind, operands)), node)
         raise self.unsupported(f"{node.key.upper()} ({node.sql('duckdb')[:60]})", node)
 
     def checked(self, expression: Expr, node: exp.Expr) -> Expr:
@@ -321,9 +324,13 @@ class Scalars:
             node = node.this
             check_arguments(self.source, node)
         pattern = self.bind(node.expression)
-        if pattern.op != "lit" or not (pattern.params[1] is None or isinstance(pattern.params[1], str)):
-            raise self.unsupported("LIKE with a pattern that is not a constant", node.expression)
         value = self.bind(node.this)
+        if pattern.op != "lit" or not (pattern.params[1] is None or isinstance(pattern.params[1], str)):
+            if escape is not None:
+                raise self.unsupported("LIKE with ESCAPE and a pattern that is not a constant", node.expression)
+            both = (value.lower(), pattern.lower()) if isinstance(node, exp.ILike) else (value, pattern)
+            compared = self.checked(both[0].like_text(both[1]), node)
+            return ~compared if node.args.get("negate") else compared
         if pattern.params[1] is None:
             return lit(None, types.Bool)
         match = value.ilike if isinstance(node, exp.ILike) else value.like

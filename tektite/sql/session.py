@@ -19,15 +19,15 @@ from sqlglot import exp
 from tektite import types
 from tektite.collection import Collection
 from tektite.errors import ConflictError, FaultError, NotFoundError, TektiteError, UnsupportedError
-from tektite.expr import Expr, col
+from tektite.expr import Expr, col, lit
 from tektite.inputs import Input
 from tektite.schema import Schema
 from tektite.sql import checks, copying, parse, prepared, showing, tables, writing
 from tektite.sql.explain import explain
-from tektite.sql.logical import Node, Project, Scan
+from tektite.sql.logical import Node, Project, Scan, outer_columns
 from tektite.sql.lower import Lowering
 from tektite.sql.order import ordered
-from tektite.sql.query import Binder, Bound
+from tektite.sql.query import Binder, Bound, nothing
 from tektite.sql.result import Result
 from tektite.sql.rules import rewrite
 from tektite.sql.rules.fold_constants import folded as folded_constant
@@ -79,6 +79,7 @@ class Session:
         self.clock: Callable[[], datetime.datetime] = utc_now
         self._unit: Input | None = None
         self._now: Input | None = None
+        self._told: datetime.datetime | None = None
         self._numbers = 0
 
     # ------------------------------------------------------------------ statements
@@ -146,8 +147,9 @@ class Session:
         reads = Reads(self)
         binder = Binder(source, reads, parameters)
         try:
-            bound = binder.query(tree, None)
-            plan = rewrite(bound.plan, binder.names)
+            with outer_columns(binder.columns):
+                bound = binder.query(tree, None)
+                plan = rewrite(bound.plan, binder.names)
         except RecursionError:
             raise source.error("the query is nested too deeply", None, UnsupportedError) from None
         return Planned(plan, bound, reads.names)
@@ -172,7 +174,9 @@ class Session:
         planned = self.bind(source, tree, parameters)
         found = self.collection(planned, hidden=True)
         if wanted is not None:
-            found = cast_columns(found, wanted, source, tree)
+            visible = planned.bound.visible()
+            empty = {at for at in range(len(wanted)) if at < len(visible.columns) and nothing(visible, at)}
+            found = cast_columns(found, wanted, empty, source, tree)
         table = self.once(found)
         titles = unique_titles(planned.bound.titles)
         shown = dict(zip(planned.bound.names, titles, strict=True))
@@ -243,8 +247,8 @@ class Session:
     def unit(self) -> Collection:
         """A collection of exactly one row."""
         if self._unit is None:
-            unit = self._unit = self.engine.input(f"{HIDDEN}unit", unit=types.Int)
             # It was always there: a row of the first epoch, in an input that has ended and holds nobody up.
+            unit = self._unit = self.engine.transient_input(f"{HIDDEN}unit", Schema(unit=types.Int))
             unit.low = 0
             unit.insert([(0,)])
             unit.commit(1, *unit.prepare(1))
@@ -255,17 +259,21 @@ class Session:
     def now(self) -> Input:
         """An input that holds the time, as of each epoch."""
         if self._now is None:
-            self._now = self.engine.input(
-                f"{HIDDEN}now", key=["clock"], semantics="upsert", clock=types.Int, now=types.Timestamp
-            )
+            columns = Schema(clock=types.Int, now=types.Timestamp)
+            now = self._now = self.engine.transient_input(f"{HIDDEN}now", columns, ["clock"], "upsert")
+            # there is a time as of the last closed epoch, for queries to be answered at
+            now.low = max(self.engine.epoch - 1, 0)
             self.tick()
-            self.engine.advance()
+            now.commit(self.engine.epoch, *now.prepare(self.engine.epoch))
         return self._now
 
     def tick(self) -> None:
         """Let the time pass, for queries that mention it."""
         if self._now is not None:
-            self._now.insert([(0, self.clock())])
+            moment = self.clock()
+            if moment != self._told:
+                self._told = moment
+                self._now.insert([(0, moment)])
 
     # ------------------------------------------------------------------ changes
 
@@ -311,6 +319,13 @@ class Session:
         found += [p.name for p in self.prepared.values() if name in p.reads]
         return found
 
+    def key_of(self, found: Input | View) -> tuple[str, ...]:
+        """The columns that tell the rows of a table or view apart, as it was declared or as its definition says."""
+        declared = self.tables.get(found.name)
+        if declared is not None and declared.key:
+            return declared.key
+        return tuple(found.schema.names[column] for column in found.unique or ())
+
     def readable(self, name: str) -> Input | View | Definition | None:
         """What has a name, whatever its case."""
         engine = self.engine
@@ -338,7 +353,8 @@ class Reads:
             return self._defined(found, binder, node)
         titles = list(found.schema.names)
         names = tuple(binder.name(title, type) for title, type in zip(titles, found.schema.types, strict=True))
-        return Scan(found.name, found, names), titles
+        key = self.session.key_of(found)
+        return Scan(found.name, found, names, tuple(names[titles.index(column)] for column in key)), titles
 
     def _defined(self, found: Definition, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
         if found.name in binder.expanding:
@@ -358,16 +374,19 @@ class Reads:
     def now(self, binder: Binder) -> Node:
         clock = self.session.now
         names = tuple(binder.name(n, t) for n, t in zip(clock.schema.names, clock.schema.types, strict=True))
-        return Project(Scan("now()", clock, names), ((names[1], col(names[1])),))
+        return Project(Scan("now()", clock, names, single=True), ((names[1], col(names[1])),))
 
 
-def cast_columns(found: Collection, wanted: Sequence[types.Type], source: Source, tree: exp.Expr) -> Collection:
-    """A collection with its columns of the types that a table wants."""
+def cast_columns(
+    found: Collection, wanted: Sequence[types.Type], empty: set[int], source: Source, tree: exp.Expr
+) -> Collection:
+    """A collection with its columns of the types that a table wants; columns of NULLs alone fit any."""
     outputs = []
     if len(found.schema.names) != len(wanted):
         raise source.error(f"{len(found.schema.names)} values for {len(wanted)} columns", tree)
-    for name, given, target in zip(found.schema.names, found.schema.types, wanted, strict=True):
-        outputs.append((name, col(name) if given == target else col(name).cast(target)))
+    for at, (name, given, target) in enumerate(zip(found.schema.names, found.schema.types, wanted, strict=True)):
+        value = col(name) if given == target else lit(None, target) if at in empty else col(name).cast(target)
+        outputs.append((name, value))
     try:
         return found._project(outputs, None)
     except TektiteError as error:

@@ -61,6 +61,9 @@ def new_name(session: Session, source: Source, tree: exp.Create, node: exp.Expr)
         raise source.error(f"names that begin with __ are reserved: {name!r}", node)
     if session.readable(name) is None and name not in session.indexes:
         return name
+    stored = session.engine._session
+    if stored is not None and name in stored.unclaimed and (tree.args.get("kind") or "").upper() == "TABLE":
+        return name  # a table that was stored is declared again: the engine compares both
     if tree.args.get("exists"):
         return None
     raise source.error(f"there is a {kind_of(session, name)} named {name!r} already", node, ConflictError)

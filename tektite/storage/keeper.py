@@ -36,6 +36,7 @@ from tektite.trace.batch import Batch
 _ALONE = 1 << 20
 """Bytes from which on a batch gets a file of its own, so that the file can go when the batch does."""
 _CLEAN_EVERY = 64
+_THREAD = "tektite-storage"
 _AFTER_FAILURE = 5.0
 """Seconds until a merge that failed is tried again."""
 _RETRY = (0.05, 5.0)
@@ -93,7 +94,15 @@ class _Attempt:
 class Keeper:
     """Writes what it is given to a store, in the background."""
 
-    def __init__(self, manifest: Manifest, files: Files, dictionary: Dictionary, retention: float, bound: int) -> None:
+    def __init__(
+        self,
+        manifest: Manifest,
+        files: Files,
+        dictionary: Dictionary,
+        retention: float,
+        bound: int,
+        on_stop: Callable[[], None],
+    ) -> None:
         self.manifest = manifest
         self.files = files
         self.store = manifest.store
@@ -111,13 +120,14 @@ class Keeper:
         self._lost: TektiteError | None = None
         self._closing = False
         self._urgent = False
-        self._beside = ThreadPoolExecutor(1, "tektite-storage-merge")
+        self._beside = ThreadPoolExecutor(1, f"{_THREAD}-merge")
         self._merging: _Merging | None = None
         self._no_merge_before = 0.0
         self._cleaning: Future[None] | None = None
         self._until_clean = _CLEAN_EVERY
         self.durable = manifest.state.epoch
-        self._thread = threading.Thread(target=self._run, name="tektite-storage", daemon=True)
+        self._on_stop = on_stop
+        self._thread = threading.Thread(target=self._run, name=_THREAD, daemon=True)
         self._thread.start()
 
     # ------------------------------------------------------------------ the engine's side
@@ -159,17 +169,22 @@ class Keeper:
                     raise FaultError(f"storage {self.store.url}: not everything was durable after {timeout} seconds")
                 self._changed.wait(left)
 
-    def close(self, sync: bool = True) -> None:
-        """Write what waits, then stop. Closing twice is harmless."""
+    def close(self) -> None:
+        """Write what waits, then stop. Closing twice is harmless.
+
+        A thread of the keeper's own cannot wait for itself: where garbage collection makes it close, it stops by and by.
+        """
+        ours = threading.current_thread().name.startswith(_THREAD)
         try:
-            if sync and not self._closing:
+            if not self._closing and not ours:
                 self.sync()
         finally:
             with self._changed:
                 self._closing = True
                 self._changed.notify_all()
-            self._thread.join()
-            self._beside.shutdown()
+            if not ours:
+                self._thread.join()
+                self._beside.shutdown()
 
     def _trouble(self, what: str) -> FaultError:
         error = FaultError(f"storage {self.store.url} cannot be written: {self._error}; {what}")
@@ -179,6 +194,12 @@ class Keeper:
     # ------------------------------------------------------------------ the writer's side
 
     def _run(self) -> None:
+        try:
+            self._keep()
+        finally:
+            self._on_stop()
+
+    def _keep(self) -> None:
         pause = _RETRY[0]
         attempt: _Attempt | None = None
         while True:

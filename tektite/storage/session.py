@@ -56,7 +56,7 @@ class Session:
                 self.inputs = read_inputs(manifest.state, files)
             with suppress(OSError):  # none of it is in the way
                 manifest.store.delete(left_over(manifest.store, options.retention))
-            self.keeper = Keeper(manifest, files, dictionary, options.retention, options.waiting_bytes)
+            self.keeper = Keeper(manifest, files, dictionary, options.retention, options.waiting_bytes, self._unlock)
         except BaseException as error:
             self._unlock()
             if isinstance(error, OSError):
@@ -95,10 +95,7 @@ class Session:
 
     def close(self) -> None:
         """Make everything durable and let go of the storage, even if that fails. Closing twice is harmless."""
-        try:
-            self.keeper.close()
-        finally:
-            self._unlock()
+        self.keeper.close()  # which unlocks as it stops
 
     def _unlock(self) -> None:
         if self._lock is not None:

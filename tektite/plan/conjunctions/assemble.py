@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from typing import TYPE_CHECKING
 
-from tektite.dataflow import pipelines as node
+from tektite.dataflow import actions
 from tektite.dataflow.graph import Step as GraphStep
 from tektite.dataflow.linear import NegateStep, ProgramStep, SelectStep
+from tektite.dataflow.pipelines import Pipelines, Source
 from tektite.expr import Expr, col
 from tektite.expr import compile as compile_program
 from tektite.plan.conjunctions.clauses import conjunction
@@ -37,25 +37,12 @@ class Constant:
 
 Term = str | Constant
 Layout = tuple[Term, ...]
-Entry = tuple[node.Action | None, Layout]
+Entry = tuple[actions.Action | None, Layout]
 """What comes next, and the columns it wants; at the end of a pipeline nothing, and the columns of the result."""
 
 FEWEST, WHOSE = "fewest candidates", "whose candidates"
 """Columns that rows carry while candidates are counted."""
 UNKNOWN = 1 << 62
-PERMUTED = 4
-"""Columns up to which all their orders are tried to find one that an arrangement has already."""
-
-
-def choose_lead(
-    renderer: Renderer, relations: Sequence[Clause], relation: int, columns: Columns, behind: Columns
-) -> Columns:
-    """Leading columns for an arrangement: in the order that one already has, where there is one."""
-    operator = relations[relation].operator
-    for order in permutations(columns) if len(columns) <= PERMUTED else (columns,):
-        if renderer.has_arrangement(operator, (*order, *behind), len(columns)):
-            return (*order, *behind)
-    return (*columns, *behind)
 
 
 def accesses(pipelines: Sequence[Pipeline]) -> list[Access]:
@@ -92,7 +79,7 @@ class Assembly:
             self.arranged[access] = renderer.arranged(operator, access.columns, None, access.key)
             renderer.pass_in(self.arranged[access].scope, scope)
         negated = len(match.without)
-        self.node = node.Pipelines(scope, renderer.shards, len(match.schema.names), len(relations), negated, "match")
+        self.node = Pipelines(scope, renderer.shards, len(match.schema.names), len(relations), negated, "match")
         self.results: set[Columns | None] = set()
         for plan in plans:
             self._pipeline(plan)
@@ -106,22 +93,23 @@ class Assembly:
 
     def _pipeline(self, plan: Pipeline) -> None:
         self.source = plan.source
-        self.incoming: dict[node.Action, list[Layout | None]] = {}
-        self.keys: dict[node.Action, Layout] = {}
-        self.lookups: list[node.Lookup] = []
+        self.incoming: dict[actions.Action, list[Layout | None]] = {}
+        self.keys: dict[actions.Action, Layout] = {}
+        self.lookups: list[actions.Lookup] = []
         entry: Entry = (None, self.match.schema.names)
         for step in reversed(plan.steps):
             entry = self._step(step, entry)
         arranged = self._choose_source(plan.source, entry)
-        made = node.Source(
-            self.node, arranged, plan.source, node.Branch(self._first_steps(plan, arranged, entry), entry[0])
-        )
-        made.needed = self.lookups
-        self.node.sources.append(made)
+        steps = self._first_steps(plan, arranged, entry)
+        self.node.sources.append(Source(self.node, arranged, plan.source, steps, entry[0], self.lookups))
         for action, places in self.incoming.items():
             action.lookup.settled |= all(placed == self._place(action) for placed in places)
         target = entry[0]
-        if isinstance(target, node.Fetch | node.Subtract) and target.lookup.settled and len(self.incoming[target]) == 1:
+        if (
+            isinstance(target, actions.Fetch | actions.Subtract)
+            and target.lookup.settled
+            and len(self.incoming[target]) == 1
+        ):
             target.lookup.sorted = self._order(plan.source, arranged, target.lookup.key) == self.keys[target]
 
     def _first_steps(self, plan: Pipeline, arranged: Arranged, entry: Entry) -> list[GraphStep]:
@@ -156,7 +144,7 @@ class Assembly:
         known = tuple(term for term in terms if term is not None)
         return known if len(known) == len(terms) else None
 
-    def _place(self, action: node.Action) -> Layout:
+    def _place(self, action: actions.Action) -> Layout:
         """What decides the shard of the rows that an action reads."""
         return self.keys[action][: len(action.lookup.route)]
 
@@ -182,30 +170,29 @@ class Assembly:
                 return self._extend(step.action, step.where, after)
 
     def _lookup(
-        self, access: Access, arranged: Arranged, wanted: Sequence[str], noted: Sequence[str] = ()
-    ) -> tuple[node.Lookup, Layout]:
+        self, access: Access, arranged: Arranged, wanted: Sequence[Term], noted: Sequence[str] = ()
+    ) -> tuple[actions.Lookup, Layout]:
         """A look-up, and the layout of the rows it is for: its key, then the variables that are wanted, then what is noted."""
         terms = (self.terms[access.relation][column] for column in access.columns[: access.key])
         key = tuple(term for term in terms if term is not None)
         rest = tuple(v for v in dict.fromkeys(wanted) if v not in key)
         layout: Layout = (*key, *rest, *noted)
-        lookup = node.Lookup(self.node, arranged, self.source, access.relation, access.key, len(layout))
+        lookup = self.node.lookup(arranged, self.source, access.relation, access.key, len(layout))
         self.lookups.append(lookup)
         return lookup, layout
 
-    def _entry(self, action: node.Action, layout: Layout) -> Entry:
+    def _entry(self, action: actions.Action, layout: Layout) -> Entry:
         self.keys[action] = layout[: action.lookup.key]
         return action, layout
 
     def _connect(
-        self, action: node.Action, produced: Sequence[Term], where: Sequence[Expr], after: Entry,
-        again: dict[str, str] | None = None,
+        self, action: actions.Action, produced: Sequence[Term], where: Sequence[Expr], after: Entry,
+        types: dict[str, Type] | None = None,
     ) -> None:  # fmt: skip
-        """Lead what an action produces to what comes next. `again` are further columns of a variable, by their names."""
-        types = self.match.types | {FEWEST: Int, WHOSE: Int}
-        types |= {name: self.match.types[variable] for name, variable in (again or {}).items()}
-        steps = self._steps(produced, types, where, after[1])
-        action.branches.append(node.Branch(steps, after[0]))
+        """Lead what an action produces to what comes next. `types` are those of produced columns that are no variables."""
+        known = self.match.types | {FEWEST: Int, WHOSE: Int} | (types or {})
+        steps = self._steps(produced, known, where, after[1])
+        action.branches.append(actions.Branch(steps, after[0]))
         self._arrive(after, self._place(action))
 
     def _fetch(self, access: Access, arranged: Arranged, where: Sequence[Expr], after: Entry) -> Entry:
@@ -217,31 +204,38 @@ class Assembly:
         }
         wanted = variables_of(after[1], where)
         lookup, layout = self._lookup(access, arranged, [v for v in wanted if v not in new])
-        again = {f"{v} at {c}": (v, c) for v, columns in new.items() for c in columns[1:]}
-        produced = [*wanted, *(v for v, _ in again.values() if v not in wanted), *again]
-        produced = list(dict.fromkeys(produced))
-        spec = []
-        for name in produced:
-            if name in again or name in new:
-                column = again[name][1] if name in again else new[name][0]
-                spec.append(lookup.data + arranged.columns.index(column))
-            else:
-                spec.append(layout.index(name))
-        action = node.Fetch(lookup, spec)
+        places = {v: columns[0] for v, columns in new.items()}
+        tested = {c: col(v) for v, columns in new.items() for c in columns[1:]}
+        tested |= {c: literal for c, literal in clause.constants.items() if c not in access.columns[: access.key]}
+        columns = {f"column {c}": c for c in tested}
+        compared = [name for expression in tested.values() for name in expression.columns()]
+        produced = list(dict.fromkeys([*wanted, *compared, *columns]))
+        places |= columns
+        spec = [
+            lookup.data + arranged.columns.index(places[name]) if name in places else layout.index(name)
+            for name in produced
+        ]
+        action = actions.Fetch(lookup, spec)
         entry = self._entry(action, layout)
-        equal = [col(name) == col(v) for name, (v, _) in again.items()]
-        self._connect(action, produced, [*equal, *where], after, {name: v for name, (v, _) in again.items()})
+        equal = [col(f"column {c}") == expression for c, expression in tested.items()]
+        types = {name: clause.operator.schema.types[c] for name, c in columns.items()}
+        self._connect(action, produced, [*equal, *where], after, types)
         return entry
 
     def _subtract(self, access: Access, where: Sequence[Expr], after: Entry) -> Entry:
         lookup, layout = self._lookup(access, self.arranged[access], variables_of(after[1], where))
-        action = node.Subtract(lookup)
+        action = actions.Subtract(lookup)
         entry = self._entry(action, layout)
         self._connect(action, layout, where, after)
         return entry
 
     def _extend(self, extend: Extend, where: Sequence[Expr], after: Entry) -> Entry:
         """Count in every arrangement that may propose, split rows by the one with the fewest, propose, check by the others."""
+        if self.node.shards == 1 and all(
+            len(self.relations[access.relation].variables[extend.variable]) == 1
+            for access in (*extend.proposers, *extend.checkers)
+        ):
+            return self._intersect(extend, where, after)
         entries = [self._proposal(extend, access, where, after) for access in extend.proposers]
         if len(entries) == 1:
             return entries[0]
@@ -250,7 +244,7 @@ class Assembly:
         for number in reversed(range(len(entries))):
             access = extend.proposers[number]
             lookup, layout = self._lookup(access, self.arranged[access], carried, (FEWEST, WHOSE))
-            action = node.Count(lookup, number)
+            action = actions.Count(lookup, number)
             entry = self._entry(action, layout)
             if following is not None:
                 self._connect(action, layout, (), following)
@@ -260,6 +254,28 @@ class Assembly:
             following = entry
         assert following is not None
         return following[0], (*following[1][:-2], Constant(UNKNOWN), Constant(0))
+
+    def _intersect(self, extend: Extend, where: Sequence[Expr], after: Entry) -> Entry:
+        """All arrangements at once, because all are in this shard."""
+        wanted = [v for v in variables_of(after[1], where) if v != extend.variable]
+        everyone = [(access, self.arranged[access]) for access in extend.proposers]
+        everyone += [(access, self.arranged[checked(access)]) for access in extend.checkers]
+        keys = [
+            tuple(self.terms[access.relation][column] for column in access.columns[: access.key])
+            for access, _ in everyone
+        ]
+        carried = [*(term for key in keys for term in key if term is not None), *wanted]
+        _, layout = self._lookup(*everyone[0], carried)
+        extenders = []
+        for (access, arranged), key in zip(everyone, keys, strict=True):
+            lookup = self.node.lookup(arranged, self.source, access.relation, access.key, len(layout))
+            columns = [layout.index(term) for term in key if term is not None]
+            extenders.append((lookup, columns, access.relation in extend.completed))
+            self.lookups.append(lookup)
+        action = actions.Intersect(extenders, [layout.index(v) for v in wanted])
+        entry = self._entry(action, layout)
+        self._connect(action, [*wanted, extend.variable], where, after)
+        return entry
 
     def _proposal(self, extend: Extend, proposer: Access, where: Sequence[Expr], after: Entry) -> Entry:
         """One arrangement proposes; all others check."""
@@ -272,7 +288,7 @@ class Assembly:
             return self._fetch(proposer, arranged, where, after)
         wanted = [v for v in variables_of(after[1], where) if v != extend.variable]
         lookup, layout = self._lookup(proposer, arranged, wanted)
-        action = node.Propose(lookup)
+        action = actions.Propose(lookup)
         entry = self._entry(action, layout)
         self._connect(action, [*layout, extend.variable], where, after)
         return entry
@@ -281,7 +297,7 @@ class Assembly:
         if completed:
             return self._fetch(access, arranged, (), after)
         lookup, layout = self._lookup(access, arranged, variables_of(after[1], ()))
-        action = node.Count(lookup)
+        action = actions.Count(lookup)
         entry = self._entry(action, layout)
         self._connect(action, layout, (), after)
         return entry

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from functools import reduce
 
 from tektite.expr import Expr, col
-from tektite.plan.operators import AtLeast, Clause, Operator, Project
+from tektite.plan.look_through import look_through
+from tektite.plan.operators import AtLeast, Clause, Match, Operator, Project
 from tektite.schema import Schema
 
 
@@ -44,6 +46,29 @@ def keys_of(clause: Clause) -> Operator:
     keys = Schema({variable: schema.types[columns[0]] for variable, columns in clause.variables.items()})
     selected_rows = Project(keys, source, tuple(map(col, names)), conjunction(predicates) if predicates else None)
     return AtLeast(keys, selected_rows, 1)
+
+
+def seen_through(match: Match) -> Match:
+    """The conjunction with filters over explicit arrangements as predicates, so that the arrangements are read as they are."""
+    where = list(match.where)
+    clauses = []
+    for number, clause in enumerate(match.clauses):
+        source, columns, predicate = look_through(clause.operator)
+        if source is clause.operator:
+            clauses.append(clause)
+            continue
+        terms = list(clause.terms)
+        for column, term in zip(columns, clause.terms, strict=True):
+            terms[column] = term
+        names = source.schema.names
+        if predicate is not None:
+            for name in predicate.columns():
+                column = names.index(name)
+                terms[column] = terms[column] if terms[column] is not None else f"{name} of clause {number}"
+            known = {names[c]: col(t) if isinstance(t, str) else t for c, t in enumerate(terms) if t is not None}
+            where.append(predicate.substitute(known))
+        clauses.append(Clause(source, tuple(terms)))
+    return replace(match, clauses=tuple(clauses), where=tuple(where))
 
 
 def take_due(waiting: list[Expr], bound: Collection[str]) -> list[Expr]:

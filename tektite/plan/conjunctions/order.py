@@ -1,9 +1,10 @@
 """In which order the clauses of a conjunction are joined.
 
 The rule: begin with a clause that has constants, else with the first one written; then always take a clause that shares
-variables with what is bound: one that adds at most one row, because a key of its is bound or all its variables are; else the
-one with the fewest unbound variables; among equals, the one written first. A clause that shares nothing waits until nothing
-else is left, because it multiplies. An explicit order decides among all clauses that share something.
+variables with what is bound: before others one that adds at most one row, because a key of its is bound or all its variables
+are; then one that more conditions (constants, predicates that it makes due) thin out; then the one with the fewest unbound
+variables; among equals, the one written first. A clause that shares nothing waits until nothing else is left, because it
+multiplies. An explicit order decides among all clauses that share something.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def clause_order(match: Match) -> list[int]:
         return preference
     start = next((at for at in preference if match.clauses[at].constants), preference[0])
     left = [at for at in preference if at != start]
-    return [start, *connected(match.clauses[start].variables, match.clauses, left, exact=False)]
+    return [start, *connected(match.clauses[start].variables, match.clauses, left, match.where, exact=False)]
 
 
 def preferred(match: Match) -> list[int]:
@@ -33,30 +34,34 @@ def preferred(match: Match) -> list[int]:
     if isinstance(match.order[0], int):
         return [at for at in match.order if isinstance(at, int)]
     rank = {name: at for at, name in enumerate(match.order)}
-    return sorted(written, key=lambda at: max((rank[v] for v in match.clauses[at].variables), default=-1))
+    return sorted(written, key=lambda at: max((rank.get(v, -1) for v in match.clauses[at].variables), default=-1))
 
 
-def connected(bound: Iterable[str], clauses: Sequence[Clause], left: Sequence[int], exact: bool) -> list[int]:
+def connected(
+    bound: Iterable[str], clauses: Sequence[Clause], left: Sequence[int], where: Sequence[Expr], exact: bool
+) -> list[int]:
     """The clauses of `left` in an order in which each shares variables with those before it where it can.
 
-    With `exact` the given order decides among all that share something; else the fewest unbound variables come first.
+    With `exact` the given order decides among all that share something; else the rule does.
     """
     known, left, order = set(bound), list(left), []
     while left:
-        costs = [(_cost(clauses[at], known)[: 1 if exact else 3], place) for place, at in enumerate(left)]
+        costs = [(_cost(clauses[at], known, where)[: 1 if exact else 4], place) for place, at in enumerate(left)]
         best = left.pop(min(costs)[1])
         order.append(best)
         known |= set(clauses[best].variables)
     return order
 
 
-def _cost(clause: Clause, bound: set[str]) -> tuple[bool, bool, int]:
-    """Whether a clause shares nothing with the variables that are bound, whether it may have several rows for each way to
-    bind them, and how many variables it would add.
+def _cost(clause: Clause, bound: set[str], where: Sequence[Expr]) -> tuple[int, bool, int, int]:
+    """Whether a clause shares variables with those that are bound (0), else has constants (1), or nothing to be looked up by
+    (2); whether it may have several rows for each way to bind them; how few conditions it fulfils; how many variables it adds.
     """
-    unbound = sum(variable not in bound for variable in clause.variables)
-    nothing = unbound == len(clause.variables) and not clause.constants
-    return (nothing, not adds_at_most_one(clause, bound), unbound)
+    new = set(clause.variables) - bound
+    shares = len(new) < len(clause.variables) or not clause.variables
+    due = sum(any(v in new for v in p.columns()) and bound | new >= set(p.columns()) for p in where)
+    conditions = due + len(clause.constants)
+    return (0 if shares else 1 if clause.constants else 2, not adds_at_most_one(clause, bound), -conditions, len(new))
 
 
 def adds_at_most_one(clause: Clause, bound: Container[str]) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 from tektite.expr import Expr
 from tektite.plan.conjunctions.clauses import keys_of, take_due
@@ -19,8 +20,10 @@ from tektite.plan.conjunctions.order import adds_at_most_one, connected, preferr
 from tektite.plan.operators import Clause, Match
 
 Columns = tuple[int, ...]
-ChooseLead = Callable[[int, Columns, Columns], Columns]
-"""(relation, columns in any order, columns behind them) to the leading columns of the arrangement to read."""
+Has = Callable[[int, Columns, int], bool]
+"""Whether a relation has an arrangement by these leading columns already, of which so many are the key."""
+PERMUTED = 4
+"""Columns up to which all their orders are tried to find one that an arrangement has already."""
 
 
 @dataclass(frozen=True)
@@ -82,19 +85,19 @@ def relations_of(match: Match) -> tuple[Clause, ...]:
     return (*negated, *match.clauses)
 
 
-def pipelines_of(match: Match, relations: Sequence[Clause], lead: ChooseLead, hector: bool) -> tuple[Pipeline, ...]:
+def pipelines_of(match: Match, relations: Sequence[Clause], has: Has, hector: bool) -> tuple[Pipeline, ...]:
     """A pipeline for each relation."""
-    return tuple(_Planner(match, relations, lead, hector).pipeline(source) for source in range(len(relations)))
+    return tuple(_Planner(match, relations, has, hector).pipeline(source) for source in range(len(relations)))
 
 
 class _Planner:
     """Makes one pipeline after the other; what is said about the present one changes as steps are added."""
 
-    def __init__(self, match: Match, relations: Sequence[Clause], lead: ChooseLead, hector: bool) -> None:
+    def __init__(self, match: Match, relations: Sequence[Clause], has: Has, hector: bool) -> None:
         self.relations = relations
         self.negated = len(match.without)
         self.match = match
-        self.lead = lead
+        self.has = has
         self.hector = hector
         self.preference = [self.negated + at for at in preferred(match)]
         appearance = list(dict.fromkeys(v for at in self.preference for v in relations[at].variables))
@@ -115,7 +118,9 @@ class _Planner:
             while self.left:
                 self._next_variable()
         else:
-            order = connected(self.bound, self.relations, self.left, exact=self.match.order is not None)
+            order = connected(
+                self.bound, self.relations, self.left, self.match.where, exact=self.match.order is not None
+            )
             for relation in order:
                 self._fetch(relation)
         return Pipeline(source, where, tuple(self.steps))
@@ -131,14 +136,28 @@ class _Planner:
                 self.barred.remove(relation)
                 self._add(Subtract(self._access(relation)), ())
 
-    def _known(self, relation: int) -> Columns:
-        """The columns of a relation that are bound, or constant."""
-        terms = self.relations[relation].terms
-        return tuple(c for c, term in enumerate(terms) if isinstance(term, Expr) or term in self.bound)
+    def _bound_columns(self, relation: int) -> Columns:
+        """The columns of a relation whose variables are bound."""
+        return tuple(
+            c for c, term in enumerate(self.relations[relation].terms) if isinstance(term, str) and term in self.bound
+        )
 
     def _access(self, relation: int, behind: Columns = ()) -> Access:
-        known = self._known(relation)
-        return Access(relation, self.lead(relation, known, behind), len(known))
+        """How to read a relation by what is bound. Constants are part of the key only where an arrangement has them, or where
+        nothing else is bound: filtering what an arrangement holds for a bound variable is cheaper than another arrangement.
+        """
+        columns, constants = self._bound_columns(relation), tuple(self.relations[relation].constants)
+        if constants:
+            found = self._order_of(relation, (*columns, *constants), behind)
+            if found is not None or not columns:
+                columns = (*columns, *constants)
+        found = self._order_of(relation, columns, behind)
+        return Access(relation, (*columns, *behind) if found is None else found, len(columns))
+
+    def _order_of(self, relation: int, columns: Columns, behind: Columns) -> Columns | None:
+        """The leading columns of an arrangement that begins with `columns` in any order, if there is one."""
+        orders = permutations(columns) if len(columns) <= PERMUTED else (columns,)
+        return next(((*o, *behind) for o in orders if self.has(relation, (*o, *behind), len(columns))), None)
 
     def _fetch(self, relation: int) -> None:
         if relation in self.left:
@@ -155,25 +174,33 @@ class _Planner:
                 return
         variable = self._choose()
         if variable is None:
-            relation = connected(self.bound, self.relations, self.left, exact=self.match.order is not None)[0]
+            relation = connected(
+                self.bound, self.relations, self.left, self.match.where, exact=self.match.order is not None
+            )[0]
             self._fetch(relation)
             return
         talking = [at for at in self.left if variable in self.relations[at].variables]
-        proposers = [at for at in talking if self._known(at)]
-        completed = frozenset(at for at in talking if self._unbound(at) == {variable})
-        checkers = [at for at in talking if at not in proposers and at in completed]
+        extenders = {
+            at: self._access(at, self.relations[at].variables[variable])
+            for at in talking
+            if self._may_extend(at, variable)
+        }
+        proposers = [at for at, access in extenders.items() if access.key]
+        completed = frozenset(at for at in extenders if self._unbound(at) == {variable})
+        checkers = [at for at in extenders if at not in proposers and at in completed]
         if len(proposers) == 1 and not checkers:
             self._fetch(proposers[0])
             return
-        action = Extend(
-            variable,
-            tuple(self._access(at, self.relations[at].variables[variable]) for at in proposers),
-            tuple(self._access(at, self.relations[at].variables[variable]) for at in checkers),
-            completed,
-        )
+        proposed, checked = (tuple(extenders[at] for at in some) for some in (proposers, checkers))
         self.left = [at for at in self.left if at not in completed]
-        self._add(action, [variable])
+        self._add(Extend(variable, proposed, checked, completed), [variable])
         self._subtract()
+
+    def _may_extend(self, relation: int, variable: str) -> bool:
+        """Whether a relation can propose and check values: not if its constants would have to be filtered."""
+        clause = self.relations[relation]
+        columns = (*self._bound_columns(relation), *clause.constants)
+        return not clause.constants or self._order_of(relation, columns, clause.variables[variable]) is not None
 
     def _unbound(self, relation: int) -> set[str]:
         return set(self.relations[relation].variables) - self.bound
@@ -182,11 +209,9 @@ class _Planner:
         """The next variable: one that several relations with bound columns talk about, the more the better; among equals, and
         where an order was given, in that order. None if no relation that is left knows a bound column.
         """
-        reachable = {v for at in self.left if self._known(at) for v in self._unbound(at)}
+        known = [at for at in self.left if self._bound_columns(at)]
+        reachable = [v for at in known for v in self._unbound(at) if self._may_extend(at, v)]
         candidates = [v for v in self.variables if v in reachable]
         if not candidates or self.named:
             return candidates[0] if candidates else None
-        talking = {
-            v: sum(v in self.relations[at].variables and bool(self._known(at)) for at in self.left) for v in candidates
-        }
-        return max(candidates, key=lambda v: talking[v])
+        return max(candidates, key=reachable.count)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from tektite.plan.conjunctions.assemble import Assembly, choose_lead
+from tektite.plan.conjunctions.assemble import Assembly
 from tektite.plan.conjunctions.binary import join_at_a_time
+from tektite.plan.conjunctions.clauses import seen_through
 from tektite.plan.conjunctions.explain import explain_binary, explain_pipelines
 from tektite.plan.conjunctions.order import clause_order
 from tektite.plan.conjunctions.pipelines import pipelines_of, relations_of
@@ -26,8 +26,12 @@ def render_match(renderer: Renderer, match: Match) -> Stream:
         order = clause_order(match)
         renderer.decisions += explain_binary(match, order)
         return renderer.render_instead(join_at_a_time(match, order), match.inputs)
+    match = seen_through(match)
     relations = relations_of(match)
-    lead = partial(choose_lead, renderer, relations)
-    pipelines = pipelines_of(match, relations, lead, choice.strategy == "hector")
+
+    def has(relation: int, lead: tuple[int, ...], key: int) -> bool:
+        return renderer.has_arrangement(relations[relation].operator, lead, key)
+
+    pipelines = pipelines_of(match, relations, has, choice.strategy == "hector")
     renderer.decisions += explain_pipelines(match, relations, pipelines)
     return Assembly(renderer, match, relations, pipelines).stream()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from tektite import types
 from tektite.expr import Expr, col
-from tektite.inputs import Input
 from tektite.sql.logical import (
     Aggregate,
     Block,
@@ -47,9 +46,7 @@ def moves(node: Node) -> bool:
     """Whether a relation is an aggregate, or the time."""
     if isinstance(node, Project | Filter):
         return moves(node.input)
-    return isinstance(node, Aggregate) or (
-        isinstance(node, Scan) and isinstance(node.collection, Input) and node.title == "now()"
-    )
+    return isinstance(node, Aggregate) or (isinstance(node, Scan) and node.single)
 
 
 def bounded(node: Block, names: Names) -> Node | None:

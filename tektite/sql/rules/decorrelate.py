@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from tektite import types
 from tektite.expr import Expr, coalesce, col, lit
+from tektite.inputs import Input
 from tektite.sql.logical import (
     FALSE,
     TRUE,
@@ -25,6 +26,7 @@ from tektite.sql.logical import (
     Node,
     Once,
     Project,
+    Scan,
     Top,
     columns_of,
     conjunction,
@@ -33,6 +35,7 @@ from tektite.sql.logical import (
     renamed,
 )
 from tektite.sql.rules.domains import Domain, pulled_up, pushed_down
+from tektite.views import View
 
 
 def decorrelate(root: Node, names: Names) -> Node:
@@ -63,7 +66,7 @@ def bottom_up(root: Node, rewrite: object) -> Node:
         return found
 
     def visit_chain(node: Node) -> Node:
-        if isinstance(node, Apply):
+        if isinstance(node, Apply) and node.kind != "lateral":
             return node.with_inputs(visit_chain(node.left), visit(node.right))
         return visit(node)
 
@@ -77,7 +80,7 @@ def tested(node: Filter, names: Names) -> Node:
     """A filter over subqueries: those whose result is only tested, by itself, keep or drop rows; others give columns."""
     applies: list[Apply] = []
     plan = node.input
-    while isinstance(plan, Apply):
+    while isinstance(plan, Apply) and plan.kind != "lateral":
         applies.append(plan)
         plan = plan.left
     parts = conjuncts(node.predicate)
@@ -162,6 +165,8 @@ def valued(apply: Apply, names: Names) -> Node:
         return scalar(plan, inner, apply.name, names)
     if apply.kind == "exists":
         return marked(plan, inner, apply.name, names)
+    if apply.kind == "lateral":
+        return lateral(apply, names)
     # true if one row compares so, else NULL if one may, else false
     test = comparison(apply)
     sure, unsure = names.new("sure"), names.new("unsure")
@@ -172,12 +177,26 @@ def valued(apply: Apply, names: Names) -> Node:
     return Project(found, (*columns_of(plan), (apply.name, result)))
 
 
+def lateral(apply: Apply, names: Names) -> Node:
+    """The outer rows, each with the rows of a relation that reads their columns."""
+    plan, inner = apply.left, apply.right
+    condition = conjunction(apply.tests)
+    outer = free_columns(inner) & set(plan.columns)
+    if not outer:
+        return Join(plan, inner, apply.comparison, condition)
+    domain = Domain.of(plan, sorted(outer, key=list(plan.columns).index), names)
+    found = pushed_down(inner, domain, names)
+    joined = Join(plan, found, apply.comparison, conjunction([domain.condition(), condition]))
+    return Project(joined, tuple((name, col(name)) for name in apply.columns))
+
+
 def marked(plan: Node, inner: Node, name: str, names: Names, condition: Expr = TRUE) -> Node:
     """The outer rows with a column that says whether a subquery has a row for which the condition is true."""
     outer = (free_columns(inner) | set(condition.columns())) & set(plan.columns)
     if not outer:
         some = names.new("rows")
-        counted = Aggregate(inner, (), ((some, Call("count")),))
+        tested_rows = inner if condition.fingerprint == TRUE.fingerprint else Filter(inner, condition)
+        counted = Aggregate(tested_rows, (), ((some, Call("count")),))
         joined: Node = Join(plan, counted, "inner")
         return Project(joined, (*columns_of(plan), (name, col(some) > 0)))
     domain = Domain.of(plan, sorted(outer, key=list(plan.columns).index), names)
@@ -225,7 +244,7 @@ def exactly_one(inner: Node) -> bool:
     """Whether a relation has one row, whatever its input holds."""
     if isinstance(inner, Project):
         return exactly_one(inner.input)
-    return isinstance(inner, Aggregate) and not inner.keys
+    return (isinstance(inner, Aggregate) and not inner.keys) or (isinstance(inner, Scan) and inner.single)
 
 
 def of_nothing(inner: Node) -> Expr | None:
@@ -275,4 +294,8 @@ def unique(node: Node, by: set[str]) -> bool:
         return set(node.by) <= by
     if isinstance(node, Distinct):
         return set(node.columns) <= by
+    if isinstance(node, Scan) and isinstance(node.collection, Input | View):
+        # what the engine itself sees to: a declared key is only looked at by statements
+        certain = node.collection.unique
+        return certain is not None and {node.names[column] for column in certain} <= by
     return False

@@ -1,0 +1,115 @@
+"""Figure 8 of *Shared Arrangements*: goals with one argument against indexes that are there, beside full evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tektite as tk
+from benchmarks.datalog import RULES
+from benchmarks.graphs import Edges, graph, same_generation_graph
+from benchmarks.maintained import WrongAnswer
+from benchmarks.measure import Laps, Others, ccdf, memory
+from benchmarks.plots import Record, draw_bars, figure
+from benchmarks.workloads import r
+
+NAME = "fig8"
+DESCRIPTION = "tc(x, ?), tc(?, x) and sg(x, ?): medians and maxima over random arguments, one dataflow for all of them"
+
+GOALS = {"tc-from": "tc($x, ?)", "tc-to": "tc(?, $x)", "sg-with": "sg($x, ?)"}
+SEED = 8
+
+
+def run(
+    graphs: Sequence[str] = ("tree-8", "grid-30", "gnp-500-0.01"),
+    goals: Sequence[str] = ("tc-from", "tc-to", "sg-with"),
+    arguments: int = 100,
+    strategy: str = "auto",
+    workers: int = 1,
+    check: bool = True,
+) -> Iterator[dict[str, Any]]:
+    """For each graph and goal a record of the goals and one of the full evaluation."""
+    for wanted in graphs:
+        for goal in goals:
+            name = same_generation_graph(wanted) if goal.startswith("sg") else wanted
+            edges = graph(name)
+            nodes = int(edges.max()) + 1
+            draws = (r(SEED, np.arange(arguments, dtype=np.uint64)) % np.uint64(nodes)).astype(np.int64)
+            others, laps, answers = Others(), Laps(), 0
+            answered, how = ask(edges, goal, draws, strategy, workers, laps)
+            answers = sum(answered)
+            yield (
+                {"graph": name, "goal": goal, "phase": "goals", "facts": answers, "how": how}
+                | laps.figures() | memory() | others.figures() | {"ccdf": ccdf(laps.seconds)}
+            )  # fmt: skip
+            others, laps = Others(), Laps()
+            counts = full(edges, goal, draws, workers, laps)
+            yield {"graph": name, "goal": goal, "phase": "full"} | laps.total() | memory() | others.figures()
+            if check and counts != answered:
+                raise WrongAnswer(f"{goal} on {name}: {answers} answers instead of {sum(counts)}")
+
+
+def prepared(edges: Edges, workers: int) -> tk.Engine:
+    """An engine with the edges loaded and the rules registered."""
+    engine = tk.Engine(workers)
+    table = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
+    table.insert(edges)
+    engine.advance()
+    for rules in RULES.values():
+        engine.datalog(rules)
+    return engine
+
+
+def ask(edges: Edges, goal: str, draws: Edges, strategy: str, workers: int, laps: Laps) -> tuple[list[int], str]:
+    """Ask for one argument after the other, each alone, by changes of one query's arguments; how many answers each had."""
+    counts = []
+    with prepared(edges, workers) as engine:
+        query = engine.query(GOALS[goal], strategy=strategy)
+        query.insert(x=-1)  # a node that is not there, once beforehand, so that the dataflow and its indexes are
+        engine.advance()
+        query.remove(x=-1)
+        engine.advance()
+        engine.settle()
+        for argument in draws.tolist():
+            query.insert(x=argument)
+            with laps.lap():
+                engine.advance()
+                engine.settle()
+            counts.append(query.snapshot().num_rows)
+            query.remove(x=argument)
+            engine.advance()
+            engine.settle()
+        return counts, query.explain().split(":", 1)[1].split(",")[0].strip()
+
+
+def full(edges: Edges, goal: str, draws: Edges, workers: int, laps: Laps) -> list[int]:
+    """Evaluate the predicate in full, and count the facts for each argument."""
+    with prepared(edges, workers) as engine:
+        predicate = goal.split("-")[0]
+        with laps.lap():
+            view = engine.view(predicate)
+            engine.settle()
+        column = view.snapshot().columns[1 if goal == "tc-to" else 0].to_numpy()
+        found = np.bincount(column, minlength=int(edges.max()) + 1)
+        return [int(found[argument]) for argument in draws]
+
+
+def plot(records: list[Record], path: Path) -> None:
+    """Medians and maxima of the goals beside the full evaluation."""
+    names = list(dict.fromkeys(f"{record['goal']}\n{record['graph']}" for record in records))
+
+    def values(phase: str, key: str, scale: float) -> list[float | None]:
+        found = {f"{r['goal']}\n{r['graph']}": r[key] / scale for r in records if r["phase"] == phase}
+        return [found.get(name) for name in names]
+
+    with figure(path, 1, "Figure 8: goals with one argument, beside full evaluation") as (axes,):
+        series = {
+            "median": values("goals", "p50_us", 1e6),
+            "maximum": values("goals", "max_us", 1e6),
+            "full evaluation": values("full", "seconds", 1.0),
+        }
+        draw_bars(axes, names, series, "seconds")
+        axes.tick_params(axis="x", labelsize=7)

@@ -1,0 +1,67 @@
+"""What TPC-H queries answer over all of the data, by DuckDB, to check what was maintained."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+import duckdb
+
+import tektite as tk
+from benchmarks.maintained import WrongAnswer
+from benchmarks.tpch.data import RELATIONS, folder
+from benchmarks.tpch.queries import Query
+
+
+@cache
+def oracle(scale: float) -> duckdb.DuckDBPyConnection:
+    """DuckDB with the relations at a scale factor."""
+    connection = duckdb.connect()
+    for name in RELATIONS:
+        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM read_parquet('{folder(scale) / name}.parquet')")
+    return connection
+
+
+def spoken(text: str) -> str:
+    """A statement as DuckDB reads it: it knows no precision of an interval's field."""
+    return text.replace("day (3)", "day")
+
+
+def answer(query: Query, scale: float) -> list[tuple[Any, ...]]:
+    """DuckDB's answer."""
+    connection = oracle(scale)
+    for statement in query.before:
+        connection.execute(spoken(statement.replace("create view", "create or replace view")))
+    return connection.execute(spoken(query.select)).fetchall()
+
+
+def check_answer(view: tk.View, query: Query, scale: float) -> None:
+    """Compare a view with DuckDB's answer, numbers within a relative 1e-9. Of a LIMIT with ties, numbers alone."""
+    ours, theirs = view.rows(), answer(query, scale)
+    if "limit" in query.select:
+        ours, theirs = ([tuple(filter(number, row)) for row in rows] for rows in (ours, theirs))
+    for mine, other in zip(sorted(ours, key=place), sorted(theirs, key=place), strict=False):
+        if len(mine) != len(other) or not all(map(alike, mine, other)):
+            raise WrongAnswer(f"{query.name}: {mine} instead of {other}")
+    if len(ours) != len(theirs):
+        raise WrongAnswer(f"{query.name}: {len(ours)} rows instead of {len(theirs)}")
+
+
+def number(value: Any) -> bool:
+    """Whether a value is one that is summed: a key among ties may be any of them."""
+    return isinstance(value, Decimal | float)
+
+
+def alike(mine: Any, other: Any) -> bool:
+    """Whether two values are equal, numbers within the tolerance."""
+    if isinstance(mine, int | float | Decimal) and isinstance(other, int | float | Decimal):
+        return math.isclose(mine, other, rel_tol=1e-9)
+    return bool(mine == other)
+
+
+def place(row: Iterable[Any]) -> list[str]:
+    """Where a row stands among others, whatever types its numbers have."""
+    return [f"{float(v):.6e}" if isinstance(v, int | float | Decimal) else str(v) for v in row]

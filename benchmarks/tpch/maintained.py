@@ -1,0 +1,110 @@
+"""TPC-H in an engine: relations as inputs, fed with words that were encoded beforehand, and queries as views over them.
+
+Several engines' worth of relations can live in one engine under different names, so that their texts are held once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+import numpy as np
+import sqlglot
+from sqlglot import exp
+
+import tektite as tk
+from benchmarks.tpch.data import KEYS, RELATIONS, load, round_robin
+from benchmarks.tpch.queries import Query
+from benchmarks.workloads import Words
+from tektite.schema import Schema
+
+Batch = dict[str, Words]
+
+
+class Encoded:
+    """The relations at a scale factor as words, columns x rows; an engine's dictionary holds the texts."""
+
+    def __init__(self, engine: tk.Engine, scale: float) -> None:
+        self.scale = scale
+        self.schemas: dict[str, Schema] = {}
+        self.words: dict[str, Words] = {}
+        for name, table in load(scale).items():
+            self.schemas[name] = Schema(table.schema)
+            self.words[name] = self.schemas[name].encode(table, engine.dictionary)
+
+    def rows(self, relations: Iterable[str] = RELATIONS) -> int:
+        """How many rows some relations have."""
+        return sum(self.words[name].shape[1] for name in relations)
+
+    def batches(self, relations: Collection[str], parts: int, most: int | None = None) -> Iterator[Batch]:
+        """A load of some relations, round-robin, in parts of about equal size; each is memory of its own. It ends when all
+        is loaded, or `most` rows of each relation.
+        """
+        sizes = {name: min(self.words[name].shape[1], most or 1 << 62) for name in relations}
+        for part in round_robin(sizes, parts):
+            yield {
+                name: np.ascontiguousarray(self.words[name][:, start:stop])
+                for name, (start, stop) in part.items()
+                if stop > start
+            }
+
+
+class Relations:
+    """The inputs of some relations in an engine, their names followed by `suffix`; those in `streams` keep no history."""
+
+    def __init__(
+        self,
+        engine: tk.Engine,
+        encoded: Encoded,
+        relations: Collection[str] = RELATIONS,
+        streams: Collection[str] = (),
+        suffix: str = "",
+    ) -> None:
+        self.engine = engine
+        self.suffix = suffix
+        self.inputs = {
+            name: engine.input(
+                name + suffix, encoded.schemas[name], key=KEYS[name], stream=name in streams, checked=False
+            )
+            for name in relations
+        }
+
+    def insert(self, batch: Batch) -> None:
+        """Add rows in the open epoch, those of relations that are not here left out."""
+        for name, words in batch.items():
+            if name in self.inputs:
+                self.inputs[name].update_words(words)
+
+    def install(self, query: Query, name: str | None = None) -> tk.View:
+        """Maintain a query over these relations. Its view has the query's name, unless another is given."""
+        wanted = name or query.name + self.suffix
+        for statement in query.before:
+            self.engine.sql(renamed(statement, self.suffix))
+        self.engine.sql(f"CREATE MATERIALIZED VIEW {wanted} AS {renamed(query.select, self.suffix)}")
+        return self.engine.view(wanted)
+
+    def forget(self, query: Query, name: str | None = None) -> None:
+        """Drop a query's view, and what stands before it in its text."""
+        self.engine.sql(f"DROP MATERIALIZED VIEW {name or query.name + self.suffix}")
+        for statement in reversed(query.before):
+            self.engine.sql(f"DROP VIEW {statement.split()[2]}{self.suffix}")
+
+    def drop(self) -> None:
+        """Drop the relations, once nothing reads them."""
+        for made in self.inputs.values():
+            self.engine.drop(made.name)
+
+
+def renamed(text: str, suffix: str) -> str:
+    """A statement over relations with a suffix to their names.
+
+    >>> renamed("select n_name from nation, region r", "_7")
+    'SELECT n_name FROM nation_7 AS nation, region_7 AS r'
+    """
+    if not suffix:
+        return text
+    tree = sqlglot.parse_one(text, read="duckdb")
+    for table in list(tree.find_all(exp.Table)):
+        if not table.alias and not isinstance(table.parent, exp.Schema):
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
+        table.set("this", exp.to_identifier(table.name + suffix))
+    return tree.sql("duckdb")

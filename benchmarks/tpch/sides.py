@@ -1,0 +1,170 @@
+"""TPC-H queries that come and go while the relations load: once over shared arrangements, once each with its own.
+
+*Shared*: the relations are inputs of one engine, kept by their primary keys and indexed by the foreign keys that queries
+follow; all queries read these. *Not shared*: the same plans, but a query brings the relations it reads with it, loads what
+they hold so far when it arrives, and keeps its own indexes of them, as in a system where an index belongs to one query.
+*Lean* is not in the paper: as not shared, but a query keeps of the relations only the rows and columns that it needs.
+Each side is an engine in a process of its own; all see the same data and the same queries.
+
+One record of each relation is loaded in turn until orders is used up: after that lineitem alone would go on, which no side
+keeps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+import psutil
+
+import tektite as tk
+from benchmarks.tpch.data import RELATIONS
+from benchmarks.tpch.maintained import Batch, Encoded, Relations
+from benchmarks.tpch.queries import query
+
+SHARED, NOT_SHARED, LEAN = SIDES = ("shared", "not shared", "lean")
+
+# The foreign keys that queries follow from the other side.
+INDEXES = {
+    "nation": ("n_regionkey",),
+    "supplier": ("s_nationkey",),
+    "customer": ("c_nationkey",),
+    "orders": ("o_custkey",),
+    "partsupp": ("ps_suppkey",),
+}
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a side reports of one request: seconds, processor seconds, its memory afterwards, and a query's answer where
+    there is one.
+    """
+
+    seconds: float
+    cpu: float
+    indexed: int
+    resident: int
+    answer: tuple[tuple[Any, ...], ...] = ()
+
+
+class Side:
+    """One of the two engines. `history` keeps all of lineitem; without it a query sees lineitem from its arrival on."""
+
+    def __init__(self, scale: float, kind: str, history: bool, batch: int) -> None:
+        self.engine = tk.Engine()
+        self.encoded = Encoded(self.engine, scale)
+        self.scale = scale
+        self.kind = kind
+        self.streams = () if history else ("lineitem",)
+        orders = self.encoded.words["orders"].shape[1]
+        rows = sum(min(self.encoded.rows([name]), orders) for name in RELATIONS)
+        self.batches = list(self.encoded.batches(RELATIONS, max(round(rows / batch), 1), most=orders))
+        self.loaded = 0
+        self.shared = None
+        self.own: dict[int, Relations] = {}
+        if kind == SHARED:
+            self.shared = Relations(self.engine, self.encoded, streams=self.streams)
+            for name, columns in INDEXES.items():
+                for column in columns:
+                    self.engine.sql(f"CREATE INDEX {name}_by_{column} ON {name} ({column})")
+
+    def step(self) -> None:
+        """Load the next part and bring every query up to date."""
+        batch = self.batches[self.loaded]
+        self.loaded += 1
+        for relations in (self.shared,) if self.shared is not None else self.own.values():
+            relations.insert(batch)
+        self.engine.advance()
+        self.engine.settle()
+
+    def install(self, number: int) -> None:
+        """Install a query and wait for its answer."""
+        asked = query(number, self.scale)
+        if self.shared is not None:
+            view = self.shared.install(asked)
+        else:
+            streams = asked.relations if self.kind == LEAN else self.streams
+            relations = Relations(self.engine, self.encoded, asked.relations, streams, f"_{number}")
+            self.own[number] = relations
+            # A stream has no past: its reader must be there first.
+            if self.kind == LEAN:
+                view = relations.install(asked)
+            relations.insert(self.so_far(relations.inputs))
+            self.engine.advance()
+            if self.kind == NOT_SHARED:
+                view = relations.install(asked)
+        self.engine.finish(view)
+        view.snapshot()
+
+    def so_far(self, relations: Sequence[str] | dict[str, Any]) -> Batch:
+        """What has been loaded of some relations, streams left out."""
+        found = {}
+        for name in relations:
+            if name not in self.streams:
+                rows = sum(batch[name].shape[1] for batch in self.batches[: self.loaded] if name in batch)
+                found[name] = np.ascontiguousarray(self.encoded.words[name][:, :rows])
+        return found
+
+    def retire(self, number: int) -> None:
+        """Drop a query, and what only it used."""
+        asked = query(number, self.scale)
+        if self.shared is not None:
+            self.shared.forget(asked)
+        else:
+            relations = self.own.pop(number)
+            relations.forget(asked)
+            relations.drop()
+
+    def answer(self, number: int) -> tuple[tuple[Any, ...], ...]:
+        """A query's present answer."""
+        asked = query(number, self.scale)
+        suffix = "" if self.shared is not None else f"_{number}"
+        return tuple(self.engine.view(asked.name + suffix).rows())
+
+
+def serve(pipe: Connection, scale: float, kind: str, history: bool, batch: int) -> None:
+    """Do what the other end asks for, until it closes."""
+    side = Side(scale, kind, history, batch)
+    process = psutil.Process()
+    pipe.send(len(side.batches))
+    while True:
+        try:
+            verb, *arguments = pipe.recv()
+        except EOFError:
+            return
+        cpu, start = time.process_time(), time.perf_counter()
+        found = getattr(side, verb)(*arguments)
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+        pipe.send(Turn(seconds, cpu, side.engine.bytes, process.memory_info().rss, found or ()))
+
+
+class Remote:
+    """A side in its process."""
+
+    def __init__(self, scale: float, kind: str, history: bool, batch: int) -> None:
+        context = get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=serve, args=(theirs, scale, kind, history, batch), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def ready(self) -> int:
+        """Wait until it has its data; how many parts that is."""
+        parts: int = self._pipe.recv()
+        return parts
+
+    def do(self, verb: str, *arguments: Any) -> Turn:
+        """Ask for something and wait until it is done."""
+        self._pipe.send((verb, *arguments))
+        found: Turn = self._pipe.recv()
+        return found
+
+    def close(self) -> None:
+        """End the process."""
+        self._pipe.close()
+        self._process.join()

@@ -1,0 +1,24 @@
+"""Looking through operators that only rename, reorder or filter: what lies below may have an arrangement to read."""
+
+from __future__ import annotations
+
+from tektite.expr import Expr
+from tektite.plan.operators import Arrange, Operator, Project
+
+
+def look_through(operator: Operator) -> tuple[Operator, list[int], Expr | None]:
+    """An explicit arrangement under a filter, which of its columns the operator's are, and the filter; or the operator."""
+    columns = list(range(len(operator.schema.names)))
+    if isinstance(operator, Project) and isinstance(operator.input, Arrange):
+        found = permutation(operator)
+        if found is not None:
+            return operator.input, found, operator.predicate
+    return operator, columns, None
+
+
+def permutation(operator: Project) -> list[int] | None:
+    """The input column of each output, if the projection only reorders, renames and filters its input's columns."""
+    if any(output.op != "col" for output in operator.outputs):
+        return None
+    columns = [operator.input.schema.index(output.params[0]) for output in operator.outputs]
+    return columns if sorted(columns) == list(range(len(operator.input.schema.names))) else None

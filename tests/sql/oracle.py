@@ -1,0 +1,170 @@
+"""DuckDB as the oracle: the same tables in the same state, and the comparison of two answers as bags of rows.
+
+Numbers are compared by value (a decimal equals the integer that it is), floats within a relative 1e-9, everything else
+exactly. NaN equals NaN and 0.0 equals -0.0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+Row = tuple[Any, ...]
+TOLERANCE = 1e-9
+
+
+class Oracle:
+    """DuckDB with some tables."""
+
+    def __init__(self) -> None:
+        self.connection = duckdb.connect()
+        # One thread: the tables are small, and the machine has others to serve.
+        self.connection.execute("SET threads = 1")
+        # Tektite's choice: a division by zero is NULL.
+        self.connection.execute("SET error_on_division_by_zero = false")
+        self.connection.execute("SET ieee_floating_point_ops = false")
+
+    def create(self, name: str, schema: pa.Schema) -> None:
+        self.connection.register("created", schema.empty_table())
+        self.connection.execute(f"CREATE TABLE {name} AS SELECT * FROM created")
+        self.connection.unregister("created")
+
+    def insert(self, name: str, rows: pa.Table) -> None:
+        if rows.num_rows:
+            self.connection.register("inserted", rows)
+            self.connection.execute(f"INSERT INTO {name} SELECT * FROM inserted")
+            self.connection.unregister("inserted")
+
+    def execute(self, text: str) -> None:
+        self.connection.execute(spoken(text))
+
+    def table(self, text: str) -> pa.Table:
+        return self.connection.sql(spoken(text)).to_arrow_table()
+
+    def rows(self, text: str) -> list[Row]:
+        return self.connection.execute(spoken(text)).fetchall()
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+def spoken(text: str) -> str:
+    """The text as DuckDB reads it: it knows no precision of an interval's field."""
+    return text.replace("day (3)", "day")
+
+
+def plain(value: Any) -> Any:
+    """A value in the form that is compared."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else value.normalize()
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    return value
+
+
+def same(ours: Any, theirs: Any) -> bool:
+    """Whether two values are equal, floats within the tolerance."""
+    if ours is None or theirs is None or isinstance(ours, bool) or isinstance(theirs, bool):
+        return ours is theirs
+    numbers = (int, float, Decimal)
+    if isinstance(ours, numbers) and isinstance(theirs, numbers):
+        if isinstance(ours, float) or isinstance(theirs, float):
+            return math.isclose(float(ours), float(theirs), rel_tol=TOLERANCE, abs_tol=1e-12)
+        return ours == theirs
+    return type(ours) is type(theirs) and bool(ours == theirs)
+
+
+def order(row: Row) -> tuple[Any, ...]:
+    """A key that puts equal rows, and nearly equal ones, at the same place of two sorted answers."""
+
+    def place(value: Any) -> tuple[int, Any]:
+        if value is None:
+            return 0, 0
+        if isinstance(value, bool):
+            return 1, int(value)
+        if isinstance(value, int | float | Decimal):
+            return 2, float(f"{float(value):.6g}")
+        return 3, (type(value).__name__, str(value))
+
+    return tuple(place(value) for value in row)
+
+
+def difference(ours: Iterable[Row], theirs: Iterable[Row], shown: int = 5) -> str | None:
+    """What tells two bags of rows apart, in words; None where nothing does."""
+    left = Counter(tuple(map(plain, row)) for row in ours)
+    right = Counter(tuple(map(plain, row)) for row in theirs)
+    if left == right:
+        return None
+    missing, extra = sorted((right - left).elements(), key=order), sorted((left - right).elements(), key=order)
+    if len(missing) == len(extra) and all(
+        len(a) == len(b) and all(map(same, a, b)) for a, b in zip(extra, missing, strict=True)
+    ):
+        return None
+    return (
+        f"{sum(left.values())} rows instead of {sum(right.values())}; "
+        f"missing {missing[:shown]}{'...' if len(missing) > shown else ''}, "
+        f"extra {extra[:shown]}{'...' if len(extra) > shown else ''}"
+    )
+
+
+def ordered_difference(ours: Sequence[Row], theirs: Sequence[Row], keys: Sequence[int]) -> str | None:
+    """What tells two ordered answers apart: their rows as bags, or the order of the columns that they are ordered by."""
+    found = difference(ours, theirs)
+    if found is not None:
+        return found
+    for place, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        if not all(same(plain(a[k]), plain(b[k])) for k in keys):
+            return f"row {place} is {a} instead of {b}"
+    return None
+
+
+def unlimited(text: str) -> tuple[str, list[int], int | None, int]:
+    """A SELECT without its LIMIT and OFFSET; the positions of the columns it is ordered by; the limit; the offset."""
+    tree = sqlglot.parse_one(text, read="duckdb")
+    limit, offset = tree.args.get("limit"), tree.args.get("offset")
+    names = [e.alias_or_name for e in tree.selects]
+    keys = []
+    ordering = tree.args.get("order")
+    for term in ordering.expressions if ordering else ():
+        this = term.this
+        if isinstance(this, exp.Literal) and this.is_int:
+            keys.append(int(this.this) - 1)
+        elif isinstance(this, exp.Column) and this.name in names:
+            keys.append(names.index(this.name))
+    tree.set("limit", None)
+    tree.set("offset", None)
+    return (
+        tree.sql("duckdb"),
+        keys,
+        int(limit.expression.this) if limit else None,
+        int(offset.expression.this) if offset else 0,
+    )
+
+
+def top_difference(ours: Sequence[Row], oracle: Oracle, text: str) -> str | None:
+    """What is wrong with the answer to a query with a LIMIT, where ties may be cut as one likes: the columns it is ordered
+    by must agree as bags, and every row must be one that the query has without the limit.
+    """
+    whole, keys, limit, _ = unlimited(spoken(text))
+    if limit is None:
+        return difference(ours, oracle.rows(text))
+    found = difference(([row[k] for k in keys] for row in ours), ([row[k] for k in keys] for row in oracle.rows(text)))
+    if found is not None:
+        return f"of the columns it is ordered by: {found}"
+    candidates = Counter(tuple(map(plain, row)) for row in oracle.rows(whole))
+    foreign = Counter(tuple(map(plain, row)) for row in ours) - candidates
+    rest = list((candidates - Counter(tuple(map(plain, row)) for row in ours)).elements())
+    strangers = [row for row in foreign.elements() if not any(all(map(same, row, other)) for other in rest)]
+    return f"rows that the query does not have: {strangers[:5]}" if strangers else None

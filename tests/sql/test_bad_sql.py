@@ -1,0 +1,157 @@
+"""Bad SQL is refused with a message that says what is wrong and where, and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import tektite as tk
+
+
+@pytest.fixture
+def engine() -> Iterator[tk.Engine]:
+    with tk.Engine() as made:
+        made.sql("CREATE TABLE people (id INTEGER PRIMARY KEY, name VARCHAR, pay BIGINT)")
+        made.sql("INSERT INTO people VALUES (1, 'Ada', 900), (2, 'Bob', 500)")
+        yield made
+
+
+def refused(engine: tk.Engine, text: str, kind: type[tk.TektiteError] = tk.TektiteError) -> str:
+    with pytest.raises(kind) as caught:
+        engine.sql(text)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "pointed"),
+    [
+        ("SELECT nme FROM people", "nme"),
+        ("SELECT id\nFROM peple", "peple"),
+        ("SELECT id FROM people WHERE nosuch(id)", "nosuch"),
+        ("SELECT id, wrong.name FROM people", "wrong"),
+    ],
+)
+def test_caret_stands_under_what_is_wrong(engine: tk.Engine, text: str, pointed: str) -> None:
+    *_, line, caret = refused(engine, text).splitlines()
+    assert line[caret.index("^") :].startswith(pointed)
+
+
+def test_nearest_name_is_offered(engine: tk.Engine) -> None:
+    assert "'people'" in refused(engine, "SELECT * FROM peopel", tk.NotFoundError)
+    assert "'name'" in refused(engine, "SELECT nmae FROM people", tk.NotFoundError)
+
+
+def test_statement_of_a_megabyte_is_answered(engine: tk.Engine) -> None:
+    numbers = ", ".join(str(n) for n in range(2, 150_000))
+    text = f"SELECT id FROM people WHERE id IN ({numbers})"
+    assert len(text) > 1_000_000
+    assert engine.sql(text).rows() == [(2,)]
+
+
+def test_text_of_a_megabyte_is_a_value_like_any_other(engine: tk.Engine) -> None:
+    engine.sql(f"INSERT INTO people VALUES (3, '{'x' * 1_000_000}', 1)")
+    assert engine.sql("SELECT length(name) FROM people WHERE id = 3").rows() == [(1_000_000,)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT id FROM people WHERE " + " OR ".join(f"id = {n}" for n in range(60_000)),
+        "SELECT " + "(" * 20_000 + "1" + ")" * 20_000,
+        "SELECT " + " + ".join(["id"] * 60_000) + " AS n FROM people",
+        " UNION ALL ".join(["SELECT id FROM people"] * 20_000),
+    ],
+    ids=["or", "parentheses", "sum", "union"],
+)
+def test_nesting_without_end_is_refused_or_answered(engine: tk.Engine, text: str) -> None:
+    try:
+        engine.sql(text)
+    except tk.TektiteError as error:
+        assert len(str(error)) < 2_000
+    assert engine.sql("SELECT count(*) FROM people").rows() == [(2,)]
+
+
+def test_table_that_views_read_is_not_dropped(engine: tk.Engine) -> None:
+    engine.sql("CREATE VIEW names AS SELECT name FROM people")
+    engine.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(pay) AS pay FROM people")
+    engine.sql("CREATE INDEX by_name ON people (name)")
+    message = refused(engine, "DROP TABLE people", tk.ConflictError)
+    assert all(reader in message for reader in ("names", "total", "by_name"))
+    engine.sql("DROP INDEX by_name; DROP VIEW names; DROP MATERIALIZED VIEW total; DROP TABLE people")
+
+
+def test_views_are_dropped_from_the_top(engine: tk.Engine) -> None:
+    engine.sql("CREATE MATERIALIZED VIEW low AS SELECT id, pay FROM people")
+    engine.sql("CREATE VIEW middle AS SELECT pay FROM low")
+    engine.sql("CREATE MATERIALIZED VIEW high AS SELECT max(pay) AS most FROM middle")
+    assert "middle" in refused(engine, "DROP MATERIALIZED VIEW low", tk.ConflictError)
+    assert "high" in refused(engine, "DROP VIEW middle", tk.ConflictError)
+    assert engine.view("high").rows() == [(900,)]
+    engine.sql("DROP MATERIALIZED VIEW high; DROP VIEW middle; DROP MATERIALIZED VIEW low")
+
+
+def test_definition_in_a_circle_is_refused(engine: tk.Engine) -> None:
+    refused(engine, "CREATE VIEW ring AS SELECT * FROM ring")
+    engine.sql("CREATE VIEW a AS SELECT id FROM people")
+    engine.sql("CREATE VIEW b AS SELECT id FROM a")
+    refused(engine, "CREATE OR REPLACE VIEW a AS SELECT id FROM b")
+    assert engine.sql("SELECT count(*) FROM b").rows() == [(2,)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO people VALUES (1, 'again', 0)",
+        "INSERT INTO people VALUES (7, 'x', 0), (7, 'y', 0)",
+        "INSERT INTO people VALUES (NULL, 'x', 0)",
+        "UPDATE people SET id = 1",
+    ],
+)
+def test_row_against_the_primary_key_changes_nothing(engine: tk.Engine, text: str) -> None:
+    message = refused(engine, text)
+    assert "people" in message and "id" in message
+    assert sorted(engine.sql("SELECT id FROM people").rows()) == [(1,), (2,)]
+    engine.sql("INSERT INTO people VALUES (7, 'seven', 7)")
+    assert sorted(engine.sql("SELECT id FROM people").rows()) == [(1,), (2,), (7,)]
+
+
+def test_overflow_fails_the_view_that_computes_it_alone(engine: tk.Engine) -> None:
+    engine.sql("CREATE MATERIALIZED VIEW doubled AS SELECT id, pay * 2 AS pay FROM people")
+    engine.sql("CREATE MATERIALIZED VIEW ids AS SELECT id FROM people")
+    engine.sql(f"INSERT INTO people VALUES (3, 'Midas', {2**62})")
+    assert sorted(engine.view("ids").rows()) == [(1,), (2,), (3,)]
+    with pytest.raises(tk.TektiteError, match=r"(?s)doubled.*overflow"):
+        engine.view("doubled").rows()
+
+
+def test_sum_beyond_64_bits_is_an_error_not_a_wrong_answer(engine: tk.Engine) -> None:
+    engine.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(pay) AS pay FROM people")
+    engine.sql(f"INSERT INTO people VALUES (3, 'x', {2**62}), (4, 'y', {2**62})")
+    with pytest.raises(tk.TektiteError, match="total"):
+        engine.view("total").rows()
+
+
+def test_missing_parameter_is_named(engine: tk.Engine) -> None:
+    assert "wanted" in refused(engine, "SELECT * FROM people WHERE id = $wanted")
+
+
+def test_statements_before_the_bad_one_stand(engine: tk.Engine) -> None:
+    refused(engine, "INSERT INTO people VALUES (3, 'Cleo', 1); SELECT nothing FROM people; DELETE FROM people")
+    assert engine.sql("SELECT count(*) FROM people").rows() == [(3,)]
+
+
+def test_views_cannot_be_changed(engine: tk.Engine) -> None:
+    engine.sql("CREATE MATERIALIZED VIEW ids AS SELECT id FROM people")
+    assert "ids" in refused(engine, "INSERT INTO ids VALUES (9)")
+    assert "ids" in refused(engine, "DELETE FROM ids")
+
+
+@pytest.mark.parametrize("text", ["", ";", "-- nothing", "/* nothing */;"])
+def test_nothing_asked_is_nothing_done(engine: tk.Engine, text: str) -> None:
+    assert engine.sql(text).rows() == []
+
+
+@pytest.mark.parametrize("text", ["\x00", "SELECT '", 'SELECT "', "/*", "SELECT 1 +", ")", "CREATE", "SELECT * FROM"])
+def test_fragments_are_refused_where_they_end(engine: tk.Engine, text: str) -> None:
+    assert "^" in refused(engine, text)

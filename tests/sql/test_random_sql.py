@@ -1,0 +1,41 @@
+"""Random queries over small random tables equal DuckDB's answers after every epoch of random changes.
+
+TEKTITE_SQL_QUERIES sets how many queries there are (300), TEKTITE_SQL_SEED where the seeds start. A failure prints a small
+script that shows it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+
+import pytest
+
+from tests.sql.generator import Generator
+from tests.sql.trial import reduced, report, try_case
+from tests.sql.worlds import World
+
+QUERIES = int(os.environ.get("TEKTITE_SQL_QUERIES", "300"))
+SEED = int(os.environ.get("TEKTITE_SQL_SEED", "0"))
+TOGETHER = 20
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + -(-QUERIES // TOGETHER)))
+def test_random_queries_equal_duckdb_after_every_epoch(seed: int) -> None:
+    chance = random.Random(seed)
+    world = World(chance)
+    case = world.case()
+    generator = Generator(chance, world.tables)
+    answered = 0
+    while answered < TOGETHER:
+        case.queries = [generator.query() for _ in range(TOGETHER - answered)]
+        # Most queries see all changes come; some arrive when there is a past.
+        case.installs = [chance.choice((0, 0, 0, chance.randrange(len(case.epochs)))) for _ in case.queries]
+        faults, count = try_case(case, workers=1 + seed % 2)
+        answered += count
+        if faults:
+            shown = [report(*reduced(case.alone(fault.query), replace(fault, query=0))) for fault in faults[:3]]
+            pytest.fail(f"{len(faults)} of {count} queries of seed {seed} differ:\n\n" + "\n\n".join(shown))

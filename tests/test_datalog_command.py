@@ -1,0 +1,101 @@
+"""`tektite datalog` runs Soufflé programs over fact files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tektite.cli import app
+
+PROGRAM = """
+// Who can reach whom, and how far the farthest is.
+.type Node <: symbol
+.decl edge(from: Node, to: Node, weight: float)
+.input edge
+.decl blocked(n: Node)
+.input blocked(filename="closed.txt", delimiter=",")
+.decl reach(a: Node, b: Node)
+.output reach
+.decl degree(a: Node, n: number)
+.output degree(filename="out.tsv")
+.printsize reach
+/* one step, then further */
+reach(a, b) :- edge(a, b, _), !blocked(b).
+reach(a, c) :- reach(a, b), reach(b, c). .plan 1:(1,0)
+degree(a, n) :- edge(a, _, _), n = count : { edge(a, _, w), w > 0.5 }.
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "p.dl").write_text(PROGRAM)
+    facts = tmp_path / "facts"
+    facts.mkdir()
+    (facts / "edge.facts").write_text("a\tb\t1.0\nb\tc d\t0.25\nc d\ta\t2\nc d\tx\t3e2\n", newline="\n")
+    (facts / "closed.txt").write_text("x\n")
+    return tmp_path
+
+
+def run(*arguments: str | Path) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["datalog", *map(str, arguments)])
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_program_reads_and_writes_files_as_souffle_does(folder: Path, workers: str) -> None:
+    code, out, err = run(folder / "p.dl", "-F", folder / "facts", "-D", folder / "out", "-j", workers)
+    assert code == 0, err
+    assert out == "reach\t9\n"
+    nodes = ["a", "b", "c d"]
+    assert (folder / "out" / "reach.csv").read_text() == "".join(f"{a}\t{b}\n" for a in nodes for b in nodes)
+    assert (folder / "out" / "out.tsv").read_text() == "a\t1\nb\t0\nc d\t2\n"
+    assert "load edge from" in err and "4 facts" in err
+
+
+def test_results_can_go_to_the_terminal(folder: Path) -> None:
+    code, out, err = run(folder / "p.dl", "-F", folder / "facts", "-D", "-", "--quiet")
+    assert code == 0
+    assert "degree\na\tn\n===============\na\t1\nb\t0\nc d\t2\n" in out
+    assert err == ""
+
+
+def test_explanation_is_shown_on_demand(folder: Path) -> None:
+    _, out, _ = run(folder / "p.dl", "-F", folder / "facts", "-D", folder, "--explain")
+    assert "reach: recursive, in a loop" in out
+
+
+def test_bad_line_ends_with_its_place(folder: Path) -> None:
+    (folder / "facts" / "edge.facts").write_text("a\tb\t1.0\na\tb\tmuch\n")
+    code, _, err = run(folder / "p.dl", "-F", folder / "facts")
+    assert code == 1
+    assert "edge.facts:2: column 'weight': expected float, found 'much'" in err.replace("\n", "")
+
+
+def test_bad_program_ends_with_its_place(folder: Path) -> None:
+    (folder / "p.dl").write_text(".decl p(x: number)\np(x) :- q(x)\n")
+    code, _, err = run(folder / "p.dl")
+    assert code == 1
+    assert "p.dl:2:" in err
+
+
+def test_missing_files_are_named(folder: Path) -> None:
+    code, _, err = run(folder / "p.dl", "-F", folder)
+    assert code == 1 and "no fact file" in err
+    code, _, err = run(folder / "nothing.dl")
+    assert code == 1 and "cannot read the program" in err
+
+
+def test_output_of_an_input_is_what_was_read(folder: Path) -> None:
+    (folder / "p.dl").write_text(".decl n(x: number)\n.input n\n.output n\n")
+    (folder / "facts" / "n.facts").write_text("3\n1\n2\n1\n")
+    assert run(folder / "p.dl", "-F", folder / "facts", "-D", folder)[0] == 0
+    assert (folder / "n.csv").read_text() == "1\n2\n3\n"
+
+
+def test_recursion_that_does_not_end_is_an_error(folder: Path) -> None:
+    (folder / "p.dl").write_text("n(0). n(x + 1) :- n(x).\n.output n\n")
+    code, _, err = run(folder / "p.dl", "-D", folder, "--rounds", "20")
+    assert code == 1
+    assert "20 rounds" in err

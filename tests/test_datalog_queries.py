@@ -1,0 +1,192 @@
+"""The EDN syntax and the attribute model: patterns, rules, parameters, multisets, what a fact written twice means."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import tektite as tk
+
+PEOPLE = """
+[1 :name "ann"] [2 :name "bob"] [3 :name "cid"] [4 :name "dee"]
+[1 :knows 2] [2 :knows 1] [2 :knows 3] [3 :knows 4]
+[1 :age 30] [2 :age 30] [3 :age 41] [4 :age 9]
+[1 :city "oslo"] [2 :city "oslo"] [3 :city "bern"]
+[4 :bot?]
+"""
+
+
+@pytest.fixture
+def engine() -> tk.Engine:
+    engine = tk.Engine()
+    engine.attribute("name", tk.String, cardinality="one")
+    engine.attribute("knows", tk.Int, cardinality="many")
+    engine.attribute("age", tk.Int, cardinality="one")
+    engine.attribute("city", tk.String, cardinality="one")
+    engine.attribute("bot?")
+    engine.transact(PEOPLE)
+    engine.advance()
+    return engine
+
+
+QUERIES = {
+    "[:find ?a ?b :where [?a :knows ?b]]": [(1, 2), (2, 1), (2, 3), (3, 4)],
+    "[:find ?b :where [2 :knows ?b]]": [(1,), (3,)],
+    "[:find ?a :where [?a :knows 4]]": [(3,)],
+    "[:find ?a :where [?a :knows _]]": [(1,), (2,), (2,), (3,)],
+    "[:find ?a ?b :where [?a :knows ?b] [?b :knows ?a]]": [(1, 2), (2, 1)],
+    '[:find ?n :where [?a :name "bob"] [?a :knows ?b] [?b :name ?n]]': [("ann",), ("cid",)],
+    "[:find ?e :where [?e :bot?]]": [(4,)],
+    "[:find ?n :where [?e :name ?n] (not [?e :bot?])]": [("ann",), ("bob",), ("cid",)],
+    "[:find ?e :where [?e :name _] (not [?e :knows ?x] [?x :bot?])]": [(1,), (2,), (4,)],
+    "[:find ?e :where [?e :age ?a] [(< ?a 40)] [(not= ?a 9)]]": [(1,), (2,)],
+    "[:find ?e ?twice :where [?e :age ?a] [(* ?a 2) ?twice] [(> ?twice 70)]]": [(3, 82)],
+    '[:find ?e :where (or [?e :city "bern"] [?e :bot?])]': [(3,), (4,)],
+    '[:find ?e :where [?e :age ?a] (or (and [?e :city "oslo"] [(= ?a 30)]) [?e :bot?])]': [(1,), (2,), (4,)],
+    "[:find ?e :where [?e :knows _] (or-join [?e] [?e :bot?] (and [?e :knows ?x] [?x :bot?]))]": [(3,)],
+    "[:find ?city (sum ?a) :where [?e :city ?city] [?e :age ?a]]": [("bern", 41), ("oslo", 60)],
+    "[:find ?city (sum ?a) :with ?e :where [?e :city ?city] [?e :age ?a]]": [("bern", 41), ("oslo", 60)],
+    "[:find (count ?e) (min ?a) (max ?a) (avg ?a) :where [?e :age ?a]]": [(4, 9, 41, 27.5)],
+    "[:find (count-distinct ?a) :where [_ :age ?a]]": [(3,)],
+    "[:find ?a :where [_ :age ?a]]": [(9,), (30,), (30,), (41,)],
+    '[:find ?e ?x :where [?e :bot?] [(+ 1 2 3) ?x]]': [(4, 6)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "expected"), QUERIES.items(), ids=QUERIES.keys())
+def test_query_finds(engine: tk.Engine, query: str, expected: list[tuple[object, ...]]) -> None:
+    assert sorted(engine.query(query).rows()) == expected
+
+
+def test_queries_follow_changes(engine: tk.Engine) -> None:
+    query = engine.query("[:find ?n :where [?e :name ?n] [?e :knows ?f] (not [?f :bot?])]")
+    assert query.multiplicities() == {("ann",): 1, ("bob",): 2}
+    engine.transact([("retract", 4, "bot?"), (1, "knows", 3), (":db/retract", 2, ":knows", 1), (2, "name", "rob")])
+    engine.advance()
+    assert query.multiplicities() == {("ann",): 2, ("rob",): 1, ("cid",): 1}
+
+
+def test_rules_in_edn_and_in_textbook_syntax_agree() -> None:
+    edn = """
+    [(friend ?a ?b) [?a :knows ?b]]
+    [(friend ?a ?b) [?b :knows ?a]]
+    [(circle ?a ?b) (friend ?a ?b)]
+    [(circle ?a ?c) (circle ?a ?b) (friend ?b ?c)]
+    [(stranger ?a ?b) [?a :person?] [?b :person?] (not (circle ?a ?b)) [(not= ?a ?b)]]
+    [(reach ?a (count ?b)) (circle ?a ?b)]
+    [(odd ?a) [?a :person?] (or (and [?a :knows ?x] [(= ?x 1)]) (not [?a :knows _]))]
+    """
+    textbook = """
+    friend(a, b) :- knows(a, b).
+    friend(a, b) :- knows(b, a).
+    circle(a, b) :- friend(a, b).
+    circle(a, c) :- circle(a, b), friend(b, c).
+    stranger(a, b) :- person(a), person(b), !circle(a, b), a != b.
+    reach(a, count(b)) :- circle(a, b).
+    odd(a) :- person(a), (knows(a, x), x = 1; !knows(a, _)).
+    """
+    rng = random.Random(1)
+    engines = [tk.Engine(), tk.Engine()]
+    engines[0].attribute("knows", tk.Int)
+    engines[0].attribute("person?")
+    engines[1].input("knows", e=tk.Int, v=tk.Int, semantics="set")
+    engines[1].input("person", e=tk.Int, semantics="set")
+    programs = [engines[0].datalog(edn), engines[1].datalog(textbook)]
+    names = ("friend", "circle", "stranger", "reach", "odd")
+    views = [program.views(*names) for program in programs]
+    facts: set[tuple[int, int]] = set()
+    for engine, name in zip(engines, ("person?", "person"), strict=True):
+        engine.table(name).insert([(i,) for i in range(6)])
+    for _ in range(5):
+        for _ in range(3):
+            row = (rng.randrange(6), rng.randrange(6))
+            for engine in engines:
+                (engine.table("knows").remove if row in facts else engine.table("knows").insert)([row])
+            facts ^= {row}
+        for engine in engines:
+            engine.advance()
+        for one, other in zip(*views, strict=True):
+            assert sorted(one.rows()) == sorted(other.rows()), one.name
+
+
+def test_parameters_may_be_values_tuples_and_lists(engine: tk.Engine) -> None:
+    scalar = engine.query("[:find ?n :in $ ?e :where [?e :name ?n]]", e=3)
+    assert scalar.rows() == [("cid",)]
+    several = engine.query("[:find ?n :in [?e ...] :where [?e :name ?n]]", e=[1, 2])
+    assert sorted(several.rows()) == [("ann",), ("bob",)]
+    pairs = engine.query("[:find ?n ?k :in [[?e ?k]] :where [?e :name ?n]]", e_k=[(1, "x"), (4, "y")])
+    assert sorted(pairs.rows()) == [("ann", "x"), ("dee", "y")]
+    several.insert(e=4)
+    several.remove(e=1)
+    engine.advance()
+    assert sorted(several.rows()) == [("bob",), ("dee",)]
+
+
+SEMANTICS = {
+    "raw": {(1, 5): 2, (1, 6): 1},
+    "distinct": {(1, 5): 1, (1, 6): 1},
+    "cardinality-many": {(1, 5): 1, (1, 6): 1},
+    "cardinality-one": {(1, 6): 1},
+    "last-write-wins": {(1, 6): 1},
+}
+
+
+@pytest.mark.parametrize(("semantics", "expected"), SEMANTICS.items(), ids=SEMANTICS.keys())
+def test_fact_written_twice_means_what_the_attribute_says(semantics: str, expected: dict[object, int]) -> None:
+    engine = tk.Engine()
+    engine.attribute("a", tk.Int, semantics=semantics)
+    engine.transact([(1, "a", 5)])
+    engine.transact([(1, "a", 5), (1, "a", 6)])
+    engine.advance()
+    query = engine.query("[:find ?e ?v :where [?e :a ?v]]")
+    assert query.multiplicities() == expected
+    engine.transact([("retract", 1, "a", 6)])
+    engine.advance()
+    assert query.multiplicities() == {row: n for row, n in expected.items() if row != (1, 6)}
+
+
+def test_attribute_is_kept_forward_and_in_reverse_for_life() -> None:
+    engine = tk.Engine()
+    knows = engine.attribute("knows", tk.Int)
+    bot = engine.attribute("bot?")
+    kept = [(a.name, a.columns) for a in engine.arrangements()]
+    assert kept == [("knows", ("e", "v")), ("knows by (v)", ("v", "e")), ("bot?", ("e",))]
+    with engine.query("[:find ?a ?c :where [?a :knows ?b] [?b :knows ?c]]"):
+        assert [(a.name, a.columns) for a in engine.arrangements()] == [*kept, ("query 1", ("a", "c"))]
+        with pytest.raises(tk.ConflictError, match="'query 1' read it"):
+            knows.drop()
+    assert [(a.name, a.columns) for a in engine.arrangements()] == kept
+    bot.drop()
+    knows.drop()
+    assert engine.arrangements() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cardinality": "two"}, "one or many"),
+        ({"semantics": "lossy"}, "semantics is one of"),
+        ({"cardinality": "one", "semantics": "raw"}, "is not 'raw'"),
+    ],
+)
+def test_attribute_is_refused(options: dict[str, str], message: str) -> None:
+    with pytest.raises(tk.IncorrectError, match=message):
+        tk.Engine().attribute("a", tk.Int, **options)
+
+
+def test_property_cannot_have_one_value() -> None:
+    with pytest.raises(tk.IncorrectError, match="no value that another could replace"):
+        tk.Engine().attribute("bot?", cardinality="one")
+
+
+def test_constants_are_looked_up_in_the_indexes_that_are_there(engine: tk.Engine) -> None:
+    patterns = {
+        "[:find ?b :where [2 :knows ?b]]": "knows by (e): shared, there already",
+        "[:find ?a :where [?a :knows 3]]": "knows by (v): shared, there already",
+        "[:find ?n :where [2 :knows 3] [3 :name ?n]]": "knows by (e): shared, there already",
+    }
+    for text, index in patterns.items():
+        explained = engine.query(text).explain(joins=True)
+        assert index in explained
+        assert "project(knows)" not in explained

@@ -1,0 +1,126 @@
+"""What is wrong with a statement is said by name and place, and nothing has changed."""
+
+from __future__ import annotations
+
+import pytest
+
+import tektite as tk
+
+WRONG = [
+    ("SELECT a FRM t WHERE (b", tk.IncorrectError, "syntax error", "t WHERE"),
+    ("SELECT 'open", tk.IncorrectError, "syntax error", None),
+    ("SELECT", tk.IncorrectError, "", None),
+    ("SELECT nme FROM t", tk.NotFoundError, "no column 'nme': did you mean 'name'", "nme"),
+    ("SELECT t.nme FROM t", tk.NotFoundError, "no column 'nme' in 't'", "t.nme"),
+    ("SELECT x.name FROM t", tk.NotFoundError, "no table 'x' in FROM", "x.name"),
+    ("SELECT * FROM tt", tk.NotFoundError, "no table or view 'tt': did you mean 't'", "tt"),
+    ("SELECT a FROM t, u", tk.IncorrectError, "'a' is ambiguous", "a FROM"),
+    ("SELECT a FROM t, t", tk.IncorrectError, "'t' is in FROM twice", "t"),
+    ("SELECT a + name FROM t", tk.IncorrectError, "add needs two numbers", "a + name"),
+    ("SELECT a FROM t WHERE a", tk.IncorrectError, "WHERE needs a condition, not int", "a"),
+    ("SELECT a FROM t WHERE name > 3", tk.IncorrectError, "cannot be compared", "name > 3"),
+    ("SELECT sum(name) FROM t", tk.IncorrectError, "sum needs numbers, not string", "sum"),
+    ("SELECT a, count(*) FROM t", tk.IncorrectError, "'a' is neither in GROUP BY nor in an aggregate", "a, count"),
+    ("SELECT a FROM t WHERE sum(a) > 1", tk.IncorrectError, "aggregate cannot be used in WHERE", "sum"),
+    ("SELECT a FROM t GROUP BY 7", tk.IncorrectError, "GROUP BY 7", "7"),
+    ("SELECT a FROM t ORDER BY 7", tk.IncorrectError, "ORDER BY 7", "7"),
+    ("SELECT a FROM t LIMIT -1", tk.IncorrectError, "LIMIT takes a whole number", "1"),
+    ("SELECT (SELECT a, b FROM u)", tk.IncorrectError, "gives 2 columns", None),
+    ("SELECT a FROM t WHERE a IN (SELECT a, b FROM u)", tk.IncorrectError, "gives 2 columns", None),
+    ("SELECT a FROM t UNION SELECT a, b FROM u", tk.IncorrectError, "queries of 1 and 2 columns", None),
+    ("SELECT a FROM t UNION SELECT name FROM t", tk.IncorrectError, "column 1 is int and string", None),
+    ("SELECT DATE 'tomorrow'", tk.IncorrectError, "does not say a date", "'tomorrow'"),
+    ("SELECT 99999999999999999999", tk.IncorrectError, "is outside", "99999"),
+    ("SELECT cbrt(a) FROM t", tk.UnsupportedError, "function cbrt is not supported", "cbrt"),
+    ("SELECT array_agg(a) FROM t", tk.UnsupportedError, "aggregate", "array_agg"),
+    ("SELECT a FROM t FOR UPDATE", tk.UnsupportedError, "LOCKS in SELECT", None),
+    ("SELECT a FROM t TABLESAMPLE 3", tk.UnsupportedError, "SAMPLE in TABLE", None),
+    ("SELECT * FROM t SEMI JOIN u USING (a)", tk.UnsupportedError, "SEMI JOIN", None),
+    ("WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT count(*) FROM r) SELECT * FROM r", tk.UnsupportedError,
+     "recursion of 'r' through AGGREGATE", None),
+    ("WITH RECURSIVE r AS (SELECT n FROM r) SELECT * FROM r", tk.UnsupportedError, "without a part to begin with", None),
+    ("CREATE TABLE t (a int)", tk.ConflictError, "a table named 't' already", "t"),
+    ("CREATE TABLE n (a int, a int)", tk.IncorrectError, "'a' is declared twice", None),
+    ("CREATE TABLE n (a blob)", tk.UnsupportedError, "type blob is not supported", None),
+    ("CREATE TABLE n (a decimal(30, 2))", tk.UnsupportedError, "at most 18 digits", None),
+    ("CREATE TABLE n (a int) WITH (semantics = 'magic')", tk.IncorrectError, "semantics is one of", None),
+    ("CREATE TABLE n (a int) WITH (semantics = 'upsert')", tk.IncorrectError, "needs a PRIMARY KEY", None),
+    ("CREATE TABLE n (a int, PRIMARY KEY (b))", tk.NotFoundError, "there is no column 'b'", None),
+    ("CREATE TABLE n (a int CHECK (a > 1))", tk.UnsupportedError, "constraint", None),
+    ("CREATE INDEX i ON t (z)", tk.NotFoundError, "'t' has no column 'z'", None),
+    ("INSERT INTO t VALUES (1)", tk.IncorrectError, "1 values for 2 columns", None),
+    ("INSERT INTO t (a, z) VALUES (1, 2)", tk.NotFoundError, "'t' has no column 'z'", None),
+    ("INSERT INTO t VALUES ('x', 'y')", tk.IncorrectError, "'x'", None),
+    ("INSERT INTO v VALUES (1)", tk.ConflictError, "'v' is a view", None),
+    ("UPDATE t SET z = 1", tk.NotFoundError, "'t' has no column 'z'", None),
+    ("DELETE FROM t USING u WHERE t.a = u.a", tk.UnsupportedError, "USING", None),
+    ("DROP TABLE nothing", tk.NotFoundError, "there is no table 'nothing'", None),
+    ("DROP TABLE v", tk.NotFoundError, "there is no table 'v'", None),
+    ("DROP TABLE t CASCADE", tk.UnsupportedError, "CASCADE", None),
+    ("EXECUTE q(1)", tk.NotFoundError, "no prepared statement 'q'", None),
+    ("SHOW NOTHING", tk.UnsupportedError, "SHOW NOTHING", "NOTHING"),
+    ("GRANT ALL ON t TO me", tk.UnsupportedError, "GRANT is not supported", None),
+    ("COPY t FROM '/no/such/file.csv'", tk.NotFoundError, "there is no file", None),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def engine() -> tk.Engine:
+    engine = tk.Engine()
+    engine.sql("CREATE TABLE t (a int, name varchar); CREATE TABLE u (a int, b int)")
+    engine.sql("INSERT INTO t VALUES (1, 'x'), (2, 'y'); CREATE MATERIALIZED VIEW v AS SELECT a FROM t")
+    return engine
+
+
+@pytest.mark.parametrize(("statement", "kind", "message", "place"), WRONG, ids=[case[0] for case in WRONG])
+def test_error_names_what_and_where(
+    engine: tk.Engine, statement: str, kind: type[Exception], message: str, place: str | None
+) -> None:
+    with pytest.raises(kind) as raised:
+        engine.sql(statement)
+    said = str(raised.value)
+    assert message in said
+    if place is not None:
+        line, caret = said.splitlines()[-2:]
+        assert line[caret.index("^") :].startswith(place)
+    assert engine.sql("SELECT count(*) FROM t").rows() == [(2,)]
+
+
+def test_place_is_in_the_line_that_is_wrong(engine: tk.Engine) -> None:
+    with pytest.raises(tk.NotFoundError) as raised:
+        engine.sql("SELECT a\nFROM t\nWHERE nme = 'x'")
+    assert "line 3: WHERE nme = 'x'" in str(raised.value)
+
+
+def test_subquery_with_two_rows_where_one_is_needed_fails_the_query(engine: tk.Engine) -> None:
+    with pytest.raises(tk.FaultError, match="gives more than one row"):
+        engine.sql("SELECT (SELECT a FROM t)")
+
+
+def test_overflow_is_an_error_and_division_by_zero_is_null(engine: tk.Engine) -> None:
+    with pytest.raises(tk.IncorrectError, match="overflow of int"):
+        engine.sql("SELECT 9223372036854775807 + a FROM t")
+    assert engine.sql("SELECT a / 0, a % 0, a // 0, 1.5 / 0 FROM t WHERE a = 1").rows() == [(None, None, None, None)]
+
+
+def test_failing_view_leaves_the_others_alone(engine: tk.Engine) -> None:
+    failing = engine.sql("CREATE MATERIALIZED VIEW bad AS SELECT CAST(name AS int) AS n FROM t WHERE a = 2").view
+    assert failing is not None
+    with pytest.raises(tk.IncorrectError, match="view 'bad'"):
+        failing.rows()
+    assert engine.view("v").rows() == [(1,), (2,)]
+    engine.sql("DROP VIEW bad")
+
+
+def test_megabyte_of_statement(engine: tk.Engine) -> None:
+    values = ", ".join(f"({i}, '{'x' * 40}')" for i in range(20_000))
+    assert len(values) > 1_000_000
+    engine.sql("CREATE TABLE big (a int, s varchar)")
+    assert engine.sql(f"INSERT INTO big VALUES {values}").message == "INSERT 0 20000"
+    members = ", ".join(str(i) for i in range(0, 150_000))
+    assert engine.sql(f"SELECT count(*) FROM big WHERE a IN ({members})").rows() == [(20_000,)]
+
+
+def test_deep_nesting_is_refused_not_fatal(engine: tk.Engine) -> None:
+    with pytest.raises(tk.UnsupportedError, match="nested too deeply"):
+        engine.sql("SELECT " + "(" * 5000 + "1" + ")" * 5000)

@@ -1,0 +1,86 @@
+"""Queries of SQL share the arrangements that they need; the last reader takes those with it that were made for readers."""
+
+from __future__ import annotations
+
+import datetime
+import random
+
+import pytest
+
+import tektite as tk
+
+SCHEMA = """
+    CREATE TABLE nation (n_nationkey int PRIMARY KEY, n_name varchar);
+    CREATE TABLE supplier (s_suppkey int PRIMARY KEY, s_nationkey int);
+    CREATE TABLE customer (c_custkey int PRIMARY KEY, c_nationkey int, c_segment varchar);
+    CREATE TABLE orders (o_orderkey int PRIMARY KEY, o_custkey int, o_orderdate date);
+    CREATE TABLE lineitem (l_orderkey int, l_linenumber int, l_suppkey int, l_price decimal(10, 2),
+                           PRIMARY KEY (l_orderkey, l_linenumber))
+"""
+# The shapes of TPC-H's queries 3 and 5.
+SHIPPING = """
+    SELECT l_orderkey, sum(l_price) AS revenue, o_orderdate FROM customer, orders, lineitem
+    WHERE c_segment = 'a' AND c_custkey = o_custkey AND l_orderkey = o_orderkey
+    GROUP BY l_orderkey, o_orderdate ORDER BY revenue DESC LIMIT 10
+"""
+LOCAL = """
+    SELECT n_name, sum(l_price) AS revenue FROM customer, orders, lineitem, supplier, nation
+    WHERE c_custkey = o_custkey AND l_orderkey = o_orderkey AND l_suppkey = s_suppkey
+      AND c_nationkey = s_nationkey AND s_nationkey = n_nationkey GROUP BY n_name
+"""
+
+
+@pytest.fixture
+def engine() -> tk.Engine:
+    engine = tk.Engine()
+    engine.sql(SCHEMA)
+    pick = random.Random(1)
+    engine.table("nation").insert([(n, f"nation {n}") for n in range(5)])
+    engine.table("supplier").insert([(s, s % 5) for s in range(20)])
+    engine.table("customer").insert([(c, c % 5, pick.choice("ab")) for c in range(40)])
+    engine.table("orders").insert([(o, pick.randrange(40), datetime.date(2024, 1, 1)) for o in range(200)])
+    engine.table("lineitem").insert(
+        [(o, n, pick.randrange(20), pick.randrange(100)) for o in range(200) for n in range(3)]
+    )
+    engine.advance()
+    return engine
+
+
+def arrangements(engine: tk.Engine) -> set[tuple[str, ...]]:
+    """Every arrangement, as its name and columns, without those of views and of the language itself."""
+    found = engine.arrangements()
+    return {(a.name, *a.columns) for a in found if not a.name.startswith("__") and a.name not in engine.views}
+
+
+def test_two_queries_read_orders_and_customers_by_the_same_primary_keys(engine: tk.Engine) -> None:
+    base = arrangements(engine)
+    engine.sql(f"CREATE MATERIALIZED VIEW shipping AS {SHIPPING}")
+    first = arrangements(engine)
+    engine.sql(f"CREATE MATERIALIZED VIEW local AS {LOCAL}")
+    for key in ("o_orderkey", "c_custkey"):
+        assert len([a for a in arrangements(engine) if a[1] == key]) == 1
+    readers = {a.name: set(a.readers) for a in engine.arrangements()}
+    assert {"shipping", "local"} <= readers["orders"] & readers["customer"]
+    engine.sql("DROP VIEW local")
+    assert arrangements(engine) == first
+    engine.sql("DROP VIEW shipping")
+    assert arrangements(engine) == base
+
+
+def test_second_query_of_a_shape_makes_no_arrangement(engine: tk.Engine) -> None:
+    engine.sql(f"CREATE MATERIALIZED VIEW local AS {LOCAL}")
+    before = arrangements(engine)
+    engine.sql(f"CREATE MATERIALIZED VIEW shipping AS {SHIPPING}")
+    other = SHIPPING.replace("'a'", "'b'")
+    engine.sql(f"CREATE MATERIALIZED VIEW other AS {other}")
+    assert arrangements(engine) == before
+    plan = str(engine.sql(f"EXPLAIN {other}"))
+    assert "made for this query" not in plan and "orders by (o_orderkey): shared, there already" in plan
+
+
+def test_explain_makes_nothing(engine: tk.Engine) -> None:
+    before = arrangements(engine)
+    plan = str(engine.sql(f"EXPLAIN {LOCAL}"))
+    assert "in the order lineitem, orders, customer, supplier, nation" in plan
+    assert "made for this query" in plan
+    assert arrangements(engine) == before

@@ -1,0 +1,324 @@
+"""Statements: tables and their semantics, views, indexes, transactions, subscriptions, prepared statements, files, time."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import tektite as tk
+from tektite import sql
+
+
+def rows(engine: tk.Engine, query: str) -> list[tuple[object, ...]]:
+    return engine.sql(query).rows()
+
+
+@pytest.fixture
+def shop() -> tk.Engine:
+    engine = tk.Engine()
+    engine.sql("CREATE TABLE items (id int PRIMARY KEY, name varchar NOT NULL, price decimal(8, 2))")
+    engine.sql("INSERT INTO items VALUES (1, 'tea', 3.5), (2, 'salt', 1), (3, 'oil', NULL)")
+    return engine
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def test_insert_names_columns_and_casts_values(shop: tk.Engine) -> None:
+    assert shop.sql("INSERT INTO items (name, id) VALUES ('rice', 4), ('flour', 5)").message == "INSERT 0 2"
+    assert rows(shop, "SELECT id, name, price FROM items WHERE id > 3 ORDER BY id") == [
+        (4, "rice", None),
+        (5, "flour", None),
+    ]
+    shop.sql("INSERT INTO items SELECT id + 10, upper(name), price * 2 FROM items WHERE price > 1")
+    assert [row[0] for row in rows(shop, "SELECT name FROM items WHERE id > 10")] == ["TEA"]
+
+
+def test_update_and_delete_change_the_rows_that_match(shop: tk.Engine) -> None:
+    view = shop.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(price) AS total, count(*) AS n FROM items").view
+    assert view is not None
+    assert shop.sql("UPDATE items SET price = price + 1, name = name || '!' WHERE id < 3").message == "UPDATE 2"
+    assert [tuple(map(float, row)) for row in view.rows()] == [(6.5, 3.0)]
+    assert shop.sql("DELETE FROM items WHERE price IS NULL").message == "DELETE 1"
+    assert [int(n) for _, n in view.rows()] == [2]
+    assert shop.sql("DELETE FROM items").message == "DELETE 2"
+    assert view.rows() == [(None, 0)]
+
+
+@pytest.mark.parametrize(
+    ("semantics", "expected"),
+    [
+        ("bag", [(1, "a"), (1, "a"), (1, "b")]),
+        ("set", [(1, "a"), (1, "b")]),
+        ("append", [(1, "a"), (1, "a"), (1, "b")]),
+    ],
+)
+def test_semantics_of_a_table(semantics: str, expected: list[tuple[int, str]]) -> None:
+    engine = tk.Engine()
+    engine.sql(f"CREATE TABLE t (k int, v varchar) WITH (semantics = '{semantics}')")
+    for row in ("(1, 'a')", "(1, 'a')", "(1, 'b')"):
+        engine.sql(f"INSERT INTO t VALUES {row}")
+    assert rows(engine, "SELECT * FROM t ORDER BY k, v") == expected
+
+
+def test_upsert_replaces_the_row_with_the_key() -> None:
+    engine = tk.Engine()
+    engine.sql("CREATE TABLE t (k int PRIMARY KEY, v varchar) WITH (semantics = 'upsert')")
+    engine.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'); INSERT INTO t VALUES (1, 'c')")
+    assert rows(engine, "SELECT * FROM t ORDER BY k") == [(1, "c"), (2, "b")]
+
+
+def test_stream_is_seen_from_the_installation_on() -> None:
+    engine = tk.Engine()
+    engine.sql("CREATE TABLE s (v int) WITH (semantics = 'stream')")
+    engine.sql("INSERT INTO s VALUES (1)")
+    view = engine.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(v) AS t FROM s").view
+    engine.sql("INSERT INTO s VALUES (5)")
+    engine.sql("INSERT INTO s VALUES (6)")
+    assert view is not None and view.rows() == [(11,)]
+
+
+def test_append_only_table_refuses_changes() -> None:
+    engine = tk.Engine()
+    engine.sql("CREATE TABLE t (k int) WITH (semantics = 'append'); INSERT INTO t VALUES (1)")
+    with pytest.raises(tk.ConflictError, match="'t' has append semantics"):
+        engine.sql("DELETE FROM t WHERE k = 1")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO items VALUES (1, 'again', 1)",
+        "INSERT INTO items VALUES (7, 'one', 1), (7, 'two', 1)",
+        "UPDATE items SET id = 2 WHERE id = 1",
+        "UPDATE items SET id = 9",
+    ],
+)
+def test_violated_primary_key_is_refused_and_changes_nothing(shop: tk.Engine, statement: str) -> None:
+    before = rows(shop, "SELECT * FROM items ORDER BY id")
+    with pytest.raises(tk.ConflictError, match="two rows with the primary key id = "):
+        shop.sql(statement)
+    assert rows(shop, "SELECT * FROM items ORDER BY id") == before
+
+
+def test_keys_may_trade_places(shop: tk.Engine) -> None:
+    shop.sql("UPDATE items SET id = 4 - id")
+    assert rows(shop, "SELECT id, name FROM items ORDER BY id") == [(1, "oil"), (2, "salt"), (3, "tea")]
+
+
+def test_null_in_a_required_column_is_refused(shop: tk.Engine) -> None:
+    with pytest.raises(tk.IncorrectError, match="'name' of table 'items' cannot be NULL"):
+        shop.sql("INSERT INTO items VALUES (4, NULL, 1)")
+
+
+# -- transactions ------------------------------------------------------------------------------------------------------
+
+
+def test_transaction_becomes_visible_at_once(shop: tk.Engine) -> None:
+    view = shop.sql("CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM items").view
+    assert view is not None
+    changes = view.changes(history=False)
+    shop.sql("BEGIN; INSERT INTO items VALUES (4, 'a', 1); INSERT INTO items VALUES (5, 'b', 1)")
+    assert view.rows() == [(3,)]
+    shop.sql("COMMIT")
+    assert view.rows() == [(5,)]
+    assert len({change.time for change in changes}) == 1
+
+
+def test_rollback_forgets_and_keys_of_the_transaction_count(shop: tk.Engine) -> None:
+    shop.sql("BEGIN; INSERT INTO items VALUES (4, 'a', 1)")
+    with pytest.raises(tk.ConflictError):
+        shop.sql("INSERT INTO items VALUES (4, 'b', 1)")
+    shop.sql("ROLLBACK; INSERT INTO items VALUES (4, 'c', 1)")
+    assert rows(shop, "SELECT name FROM items WHERE id = 4") == [("c",)]
+    with pytest.raises(tk.ConflictError, match="no transaction is open"):
+        shop.sql("COMMIT")
+
+
+# -- views and dropping ------------------------------------------------------------------------------------------------
+
+
+def test_view_is_a_definition_and_is_expanded_where_it_is_read(shop: tk.Engine) -> None:
+    shop.sql("CREATE VIEW cheap (item, cost) AS SELECT name, price FROM items WHERE price < 3")
+    shop.sql("CREATE VIEW cheaper AS SELECT item FROM cheap WHERE cost < 2")
+    assert shop.views == ()
+    assert rows(shop, "SELECT * FROM cheaper") == [("salt",)]
+
+
+def test_snapshot_of_a_view_is_in_its_order(shop: tk.Engine) -> None:
+    view = shop.sql("CREATE MATERIALIZED VIEW v AS SELECT name, price FROM items ORDER BY price DESC NULLS FIRST").view
+    assert view is not None
+    assert [name for name, _ in view.rows()] == ["oil", "tea", "salt"]
+    shop.sql("INSERT INTO items VALUES (4, 'gold', 99)")
+    assert view.snapshot()["name"].to_pylist() == ["oil", "gold", "tea", "salt"]
+
+
+def test_drop_is_refused_while_something_reads_it(shop: tk.Engine) -> None:
+    shop.sql("CREATE VIEW d AS SELECT id FROM items; CREATE MATERIALIZED VIEW m AS SELECT count(*) AS n FROM d")
+    shop.sql("CREATE MATERIALIZED VIEW top AS SELECT n + 1 AS n FROM m")
+    for statement, readers in (("DROP TABLE items", "'d', 'm'"), ("DROP VIEW d", "'m'"), ("DROP VIEW m", "'top'")):
+        with pytest.raises(tk.ConflictError, match=f"cannot drop .*: {readers} read"):
+            shop.sql(statement)
+    shop.sql("DROP MATERIALIZED VIEW top; DROP MATERIALIZED VIEW m; DROP VIEW d; DROP TABLE items")
+    assert rows(shop, "SHOW TABLES") == []
+    shop.sql("DROP TABLE IF EXISTS items")
+
+
+def test_view_that_would_read_itself_does_not_exist_yet(shop: tk.Engine) -> None:
+    with pytest.raises(tk.NotFoundError, match="there is no table or view 'v'"):
+        shop.sql("CREATE VIEW v AS SELECT * FROM v")
+
+
+# -- indexes, SHOW and EXPLAIN -----------------------------------------------------------------------------------------
+
+
+def test_index_is_an_arrangement_that_queries_find(shop: tk.Engine) -> None:
+    shop.sql("CREATE TABLE sales (item int, name varchar)")
+    shop.sql("CREATE INDEX by_name ON items (name)")
+    assert rows(shop, "SHOW INDEXES") == [("by_name", "items", "name")]
+    plan = str(shop.sql("EXPLAIN SELECT price FROM items JOIN sales USING (name)"))
+    assert "items by (name): shared, there already" in plan
+    assert "sales by (name): shared, made for this query" in plan
+    shop.sql("DROP INDEX by_name")
+    assert "items by (name): shared, made for this query" in str(
+        shop.sql("EXPLAIN SELECT price FROM items JOIN sales USING (name)")
+    )
+    assert [a.name for a in shop.arrangements() if not a.name.startswith("__")] == ["items", "sales"]
+
+
+def test_show_tells_what_there_is(shop: tk.Engine) -> None:
+    shop.sql("CREATE VIEW d AS SELECT id + 1 AS next FROM items; CREATE MATERIALIZED VIEW m AS SELECT * FROM d")
+    assert rows(shop, "SHOW TABLES") == [("items", 3, "bag", "id")]
+    assert rows(shop, "SHOW VIEWS") == [("m", "materialized", 3), ("d", "definition", None)]
+    assert rows(shop, "SHOW COLUMNS FROM d") == [("next", "int")]
+    assert rows(shop, "SHOW COLUMNS FROM items")[2] == ("price", "decimal(8, 2)")
+    assert rows(shop, "SHOW ARRANGEMENTS")[0][0] == "items"
+
+
+# -- subscriptions and prepared statements -----------------------------------------------------------------------------
+
+
+def test_subscription_tells_contents_and_then_changes(shop: tk.Engine) -> None:
+    result = shop.sql("SUBSCRIBE TO (SELECT name FROM items WHERE price > 2)")
+    assert [(change.row, change.diff) for change in result] == [(("tea",), 1)]
+    shop.sql("UPDATE items SET price = 1 WHERE name = 'tea'; INSERT INTO items VALUES (8, 'gold', 99)")
+    assert sorted((change.row, change.diff) for change in result) == [(("gold",), 1), (("tea",), -1)]
+    shop.sql("CREATE MATERIALIZED VIEW m AS SELECT count(*) AS n FROM items")
+    assert [change.row for change in shop.sql("SUBSCRIBE m")] == [(4,)]
+
+
+def test_prepared_statement_answers_any_number_of_bindings_in_one_dataflow(shop: tk.Engine) -> None:
+    shop.sql("PREPARE dear AS SELECT name, price FROM items WHERE price >= $1 AND name <> $2 ORDER BY price DESC")
+    assert [row[0] for row in rows(shop, "EXECUTE dear(1, 'oil')")] == ["tea", "salt"]
+    flows = len(shop.views)
+    assert [row[0] for row in rows(shop, "EXECUTE dear(2.5, 'none')")] == ["tea"]
+    assert [row[0] for row in rows(shop, "EXECUTE dear(0, 'tea')")] == ["salt"]
+    assert len(shop.views) == flows
+    shop.sql("INSERT INTO items VALUES (9, 'gold', 99)")
+    assert [row[0] for row in rows(shop, "EXECUTE dear(2.5, 'none')")] == ["gold", "tea"]
+    shop.sql("DEALLOCATE dear(0, 'tea')")
+    with pytest.raises(tk.NotFoundError, match="not bound to these values"):
+        shop.sql("DEALLOCATE dear(0, 'tea')")
+    shop.sql("DEALLOCATE dear")
+    with pytest.raises(tk.NotFoundError, match="no prepared statement 'dear'"):
+        shop.sql("EXECUTE dear(1, 'oil')")
+
+
+@pytest.mark.parametrize(
+    ("query", "values", "expected"),
+    [
+        ("SELECT count(*) AS n, max(name) AS m FROM items WHERE price > $1", ("1000", "0"), [[(0, None)], [(2, "tea")]]),
+        ("SELECT name FROM items ORDER BY abs(id - $1), id LIMIT 1", ("1", "3"), [[("tea",)], [("oil",)]]),
+        ("SELECT name FROM items WHERE id NOT IN (SELECT id FROM items WHERE id < $1)", ("3", "1"), [[("oil",)], 3]),
+        ("SELECT i.name FROM items AS i WHERE i.id + $1 IN (SELECT id FROM items) ORDER BY 1", ("1", "2"),
+         [[("salt",), ("tea",)], [("tea",)]]),
+    ],
+)  # fmt: skip
+def test_prepared_query_is_computed_for_each_binding(
+    shop: tk.Engine, query: str, values: tuple[str, ...], expected: list[object]
+) -> None:
+    shop.sql(f"PREPARE q AS {query}")
+    for value, wanted in zip(values, expected, strict=True):
+        found = rows(shop, f"EXECUTE q({value})")
+        assert len(found) == wanted if isinstance(wanted, int) else found == wanted
+
+
+def test_named_parameters_are_constants(shop: tk.Engine) -> None:
+    assert shop.sql("SELECT name FROM items WHERE id = $id", id=2).rows() == [("salt",)]
+    with pytest.raises(tk.NotFoundError, match="no value for parameter 'id'"):
+        shop.sql("SELECT name FROM items WHERE id = $id")
+
+
+# -- files and time ----------------------------------------------------------------------------------------------------
+
+
+def test_copy_reads_and_writes_files(shop: tk.Engine, tmp_path: Path) -> None:
+    shop.sql(f"COPY (SELECT * FROM items ORDER BY id) TO '{tmp_path}/items.csv' (HEADER)")
+    assert shop.sql(f"COPY items TO '{tmp_path}/items.parquet' (FORMAT parquet)").message == "COPY 3"
+    before = rows(shop, "SELECT * FROM items ORDER BY id")
+    for file, options in (("items.csv", "(FORMAT csv, HEADER)"), ("items.parquet", "")):
+        shop.sql("DELETE FROM items")
+        assert shop.sql(f"COPY items FROM '{tmp_path}/{file}' {options}").message == "COPY 3"
+        assert rows(shop, "SELECT * FROM items ORDER BY id") == before
+    parquet.write_table(pa.table({"id": [7], "name": ["x"]}), tmp_path / "part.parquet")
+    shop.sql(f"COPY items FROM '{tmp_path}/part.parquet'")
+    assert rows(shop, "SELECT * FROM items WHERE id = 7") == [(7, "x", None)]
+
+
+def test_temporal_filter_is_maintained_as_time_passes() -> None:
+    engine = tk.Engine()
+    start = datetime.datetime(2024, 1, 1)
+    moments = [start]
+    sql.session(engine).clock = lambda: moments[0]
+    engine.sql("CREATE TABLE events (id int, at timestamp)")
+    recent = "SELECT id FROM events WHERE at > now() - INTERVAL '1 hour' AND at <= now()"
+    view = engine.sql(f"CREATE MATERIALIZED VIEW recent AS {recent}").view
+    assert view is not None
+    assert "range filter" in str(engine.sql(f"EXPLAIN {recent}"))
+    events = [(1, start - datetime.timedelta(minutes=30)), (2, start), (3, start + datetime.timedelta(minutes=60))]
+    engine.table("events").insert(events)
+    for minutes, expected in ((0, [1, 2]), (29, [1, 2]), (30, [2]), (59, [2]), (60, [3]), (120, [])):
+        moments[0] = start + datetime.timedelta(minutes=minutes)
+        engine.advance()
+        assert sorted(row[0] for row in view.rows()) == expected, minutes
+
+
+def test_stored_tables_are_declared_again_and_found(tmp_path: Path) -> None:
+    for turn in range(3):
+        with tk.Engine(storage=str(tmp_path / "data")) as engine:
+            engine.sql("CREATE TABLE t (a int PRIMARY KEY, b varchar)")
+            engine.sql(f"INSERT INTO t VALUES ({turn}, 'x')")
+            view = engine.sql("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, sum(a) AS s FROM t").view
+            assert view is not None and view.rows() == [(turn + 1, sum(range(turn + 1)))]
+            assert rows(engine, "SELECT now() IS NOT NULL, count(*) FROM t") == [(True, turn + 1)]
+            engine.sql("PREPARE q AS SELECT count(*) FROM t WHERE a >= $1")
+            assert rows(engine, "EXECUTE q(1)") == [(turn,)]
+            with pytest.raises(tk.ConflictError, match="a table named 't' already"):
+                engine.sql("CREATE TABLE t (a int PRIMARY KEY, b varchar)")
+
+
+def test_query_on_empty_tables_has_an_answer() -> None:
+    engine = tk.Engine()
+    engine.sql("CREATE TABLE t (a int)")
+    assert rows(engine, "SELECT count(*), sum(a) FROM t") == [(0, None)]
+    assert rows(engine, "SELECT 1 + 1") == [(2,)]
+
+
+def test_mutual_recursion_is_the_least_solution() -> None:
+    engine = tk.Engine()
+    engine.sql(
+        "CREATE TABLE next (a int, b int); INSERT INTO next VALUES (0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (9, 9)"
+    )
+    query = """
+        WITH RECURSIVE even AS (SELECT 0 AS n UNION SELECT next.b FROM odd JOIN next ON odd.n = next.a),
+                       odd AS (SELECT b AS n FROM next WHERE a = 0 UNION SELECT next.b FROM even JOIN next ON even.n = next.a)
+        SELECT 'even' AS kind, n FROM even UNION ALL SELECT 'odd', n FROM odd
+    """
+    view = engine.sql(f"CREATE MATERIALIZED VIEW parity AS {query}").view
+    assert view is not None and len(view.rows()) == 10
+    engine.sql("DELETE FROM next WHERE a = 4")
+    assert sorted(view.rows()) == [("even", 0), ("even", 2), ("even", 4), ("odd", 1), ("odd", 3)]
