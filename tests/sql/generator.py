@@ -194,10 +194,15 @@ class Generator:
         alias = self.alias("w")
         everything = ", ".join(f"{alias}.{name}" for name, _ in columns)
         items = []
+        # Of rows that are alike, SQL does not say which comes first. One function may tell them apart and the answer is
+        # the same bag of rows; how two of them pair up is open.
+        telling = False
         for place, kind in enumerate(kinds):
             options = ["pass", "pass"]
-            options += ["row_number", "rank", "dense_rank", "count", "sum"] if kind == "int" else ["lag", "min", "max"]
+            options += ["rank", "dense_rank", "count", "sum"] if kind == "int" else ["min", "max"]
+            options += [] if telling else ["row_number", "row_number"] if kind == "int" else ["lag"]
             option = self.chance.choice(options)
+            telling = telling or option in ("row_number", "lag")
             part = f"{alias}.{self.chance.choice(columns)[0]}"
             by = f"PARTITION BY {part}" if self.maybe(0.7) else ""
             down = self.chance.choice(("", " DESC"))

@@ -63,8 +63,8 @@ def spoken(text: str) -> str:
 
 def plain(value: Any) -> Any:
     """A value in the form that is compared."""
-    if isinstance(value, bool) or value is None:
-        return value
+    if isinstance(value, bool):
+        return "bool", value  # which Python would take for a number
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else value.normalize()
     if isinstance(value, float):
@@ -76,7 +76,7 @@ def plain(value: Any) -> Any:
 
 def same(ours: Any, theirs: Any) -> bool:
     """Whether two values are equal, floats within the tolerance."""
-    if ours is None or theirs is None or isinstance(ours, bool) or isinstance(theirs, bool):
+    if ours is None or theirs is None:
         return ours is theirs
     numbers = (int, float, Decimal)
     if isinstance(ours, numbers) and isinstance(theirs, numbers):
@@ -92,11 +92,9 @@ def order(row: Row) -> tuple[Any, ...]:
     def place(value: Any) -> tuple[int, Any]:
         if value is None:
             return 0, 0
-        if isinstance(value, bool):
-            return 1, int(value)
         if isinstance(value, int | float | Decimal):
-            return 2, float(f"{float(value):.6g}")
-        return 3, (type(value).__name__, str(value))
+            return 1, float(f"{float(value):.6g}")
+        return 2, (type(value).__name__, str(value))
 
     return tuple(place(value) for value in row)
 

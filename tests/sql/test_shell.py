@@ -285,3 +285,9 @@ def test_watch_redraws_as_time_passes_until_interrupted(terminal: Terminal) -> N
     terminal.expect("tektite>")
     terminal.line("SELECT 6 AS x;")
     terminal.expect(r"6.*\(1 row\)")
+
+
+def test_tables_in_a_storage_are_there_the_next_time(tmp_path: Path) -> None:
+    storage = ("--storage", str(tmp_path / "kept"))
+    run(*storage, "-c", SETUP)
+    assert run(*storage, "--csv", "-c", "SELECT sum(a) AS s, count(*) AS n FROM t").stdout == "s,n\n13,3\n"
