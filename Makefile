@@ -4,6 +4,7 @@ PYTEST_ARGS ?=
 BENCH ?=
 DEMO ?=
 CASES ?= 1000
+KILLS ?= 50
 
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 # The stamp names the interpreter's version, so that another PYTHON makes the environment anew.
@@ -19,6 +20,7 @@ help:  ## show this list
 	@echo "  PYTHON=python3.12        the interpreter to build .venv with (3.11 or later)"
 	@echo "  PYTEST_ARGS='-m \"not slow\"'   more arguments for pytest, for make test"
 	@echo "  CASES=1000               how many storages make soak works on, three kills each"
+	@echo "  KILLS=50                 how often make soak kills a Spark driver"
 	@echo "  BENCH='count join'       which benchmarks to run, and their options; all of them if empty"
 
 demo: $(STAMP)  ## run the demonstration; DEMO holds its options, such as --help
@@ -26,16 +28,17 @@ demo: $(STAMP)  ## run the demonstration; DEMO holds its options, such as --help
 
 test: lint  ## lint, then run all tests and the examples in the documentation
 	$(RUN) -m tektite.kernels.warm
-	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	$(RUN) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
 
-soak: $(STAMP)  ## kill writers of CASES storages at random steps; as long as you like
+soak: $(STAMP)  ## kill writers of CASES storages at random steps, and a Spark driver KILLS times; as long as you like
 	$(RUN) -m tektite.kernels.warm
 	TEKTITE_KILL_CASES=$(CASES) $(RUN) -m pytest -n 2 tests/test_storage_kills.py $(PYTEST_ARGS)
+	TEKTITE_KILLS=$(KILLS) $(RUN) -m pytest -p no:xdist tests/spark/test_faults.py -k killed_at_random $(PYTEST_ARGS)
 
 nightly: $(STAMP)  ## all tests with more examples: 5,000 random SQL queries, TPC-H at a larger scale
 	$(RUN) -m tektite.kernels.warm
 	TEKTITE_SQL_QUERIES=5000 TEKTITE_TPCH_SCALE=0.05 HYPOTHESIS_PROFILE=nightly \
-	  $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	  $(RUN) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
 
 bench: $(STAMP)  ## run benchmarks; results go to out/
 	$(RUN) -m tektite.kernels.warm

@@ -81,7 +81,7 @@ def make_tables(spark: SparkSession, folder: Path, scale: float) -> dict[str, Da
     """TPC-H's tables as Parquet files, made by tpchgen-cli."""
     program = Path(sys.executable).with_name("tpchgen-cli")
     target = folder / "tpch"
-    subprocess.run([program, "-s", str(scale), "--format=parquet", "--output-dir", str(target)], check=True)
+    subprocess.run([program, "parquet", "-s", str(scale), "--output-dir", str(target)], check=True)
     return {name: spark.read.parquet(str(target / f"{name}.parquet")) for name in KEYS}
 
 

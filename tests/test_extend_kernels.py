@@ -12,6 +12,7 @@ from kernel_rows import Row, Rows, consolidate, read, table
 
 from tektite.kernels.extend import count_candidates, nominate, propose
 from tektite.kernels.intersect import find_ranges, intersect, numbered_keys
+from tektite.kernels.intersect_two import intersect_two
 
 NULL = -(2**63)
 seeds = given(seed=st.integers(0, 2**32 - 1))
@@ -121,6 +122,57 @@ def test_words_that_all_extenders_allow_come_with_the_product_of_their_rows(seed
         found += read(head)
         del buf
     assert consolidate(found) == consolidate(row for one in prefix for row in extended(one, nd, nt, lo, spec, twins))
+
+
+@settings(max_examples=100)
+@seeds
+def test_two_extenders_agree_whether_their_words_are_hashed_or_sought(seed: int) -> None:
+    rng = random.Random(seed)
+    nd, nt, lo = 2, rng.choice([1, 2]), rng.choice([0, 1])
+    scale = rng.choice([1, 70_000, 2**45])
+    keys, most = [NULL, 0, 1, scale], rng.choice([5, 40, 300])
+
+    def updates(count: int, data: int, times: int, words: list[int]) -> list[Row]:
+        rows = [
+            (*(rng.choice(keys) for _ in range(data - 1)), rng.choice(words), *(rng.randrange(3) for _ in range(times)),
+             rng.choice([1, 2, -1]))
+            for _ in range(count)
+        ]  # fmt: skip
+        return consolidate(rows)
+
+    prefix = updates(rng.randrange(40), nd, nt, keys)
+    given_rows = Rows(prefix, nd + nt + 1)
+    shapes, heads, twins, kept, total = [], [], [], [], 0
+    for key in ([0], [1]):
+        extra, times = rng.choice([0, 1]), rng.randint(1, nt)
+        width = 2 + extra
+        words = [NULL, *(scale * w for w in range(rng.choice([3, 150])))]
+        parts = []
+        for _ in range(rng.randint(1, 4)):
+            rows = updates(rng.randrange(1, most), 2, times, words)
+            parts.append(consolidate((*r[:2], *[rng.randrange(2)] * extra, *r[2:]) for r in rows))
+        parts = [part for part in parts if part]
+        held = [Rows(part, width + times + 1) for part in parts]
+        kept.append(held)
+        heads.append(table(held))
+        shapes += [total, len(held), 1, width, times, 1]
+        total += len(held)
+        twins.append((key, width, times, True, parts))
+    ranges = np.empty(2 * total * len(prefix), np.int64)
+    find_ranges(given_rows.at, 1, heads[0], 0, 0, ranges, total)
+    _, head = numbered_keys(given_rows.at, np.array([1], np.int64))
+    ordered = Rows(sorted(read(head)), 4)
+    find_ranges(ordered.at, 1, heads[1], shapes[6], 1, ranges, total)
+    state, found = np.zeros(16, np.int64), []
+    while state[0] < 2 * len(prefix):
+        buf, head = intersect_two(
+            given_rows.at, nd, nt, np.array(shapes, np.int64), np.concatenate(heads), ranges, ordered.at, 1,
+            np.array([1, 0], np.int64), lo, rng.choice([1, 50, 10_000]), state,
+        )  # fmt: skip
+        assert head[0] >= 0
+        found += read(head)
+        del buf
+    assert consolidate(found) == consolidate(row for one in prefix for row in extended(one, nd, nt, lo, [1, 0], twins))
 
 
 def extended(row: Row, nd: int, nt: int, lo: int, spec: list[int], extenders: list) -> list[Row]:

@@ -168,6 +168,16 @@ def test_drop_is_refused_while_something_reads_it(shop: tk.Engine) -> None:
     shop.sql("DROP TABLE IF EXISTS items")
 
 
+def test_definition_that_nothing_reads_is_replaced(shop: tk.Engine) -> None:
+    shop.sql("CREATE VIEW d AS SELECT id FROM items; CREATE OR REPLACE VIEW d AS SELECT name FROM items WHERE id = 1")
+    assert rows(shop, "SELECT * FROM d") == [("tea",)]
+    with pytest.raises(tk.ConflictError, match="'d' would be defined by itself"):
+        shop.sql("CREATE OR REPLACE VIEW d AS SELECT * FROM d")
+    shop.sql("CREATE VIEW e AS SELECT * FROM d")
+    with pytest.raises(tk.ConflictError, match="cannot replace view 'd': 'e' reads it"):
+        shop.sql("CREATE OR REPLACE VIEW d AS SELECT 1 AS one")
+
+
 def test_view_that_would_read_itself_does_not_exist_yet(shop: tk.Engine) -> None:
     with pytest.raises(tk.NotFoundError, match="there is no table or view 'v'"):
         shop.sql("CREATE VIEW v AS SELECT * FROM v")

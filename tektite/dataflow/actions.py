@@ -17,6 +17,7 @@ from tektite.dataflow.join import PIECE, STATE
 from tektite.errors import IncorrectError
 from tektite.kernels.extend import count_candidates, nominate, propose
 from tektite.kernels.intersect import find_ranges, intersect, numbered_keys
+from tektite.kernels.intersect_two import intersect_two
 from tektite.kernels.join import join as join_kernel
 from tektite.kernels.route import scale
 from tektite.trace.batch import Batch
@@ -26,6 +27,11 @@ from tektite.words import Words
 
 EMPTY: Words = np.zeros(3, np.int64)
 """The head of no rows."""
+
+Found = tuple[Words, Words, Words, Chunk | None]
+"""What extenders look like, their batches, where in these the rows with each row's key are, and, if there are two extenders and
+both count, the numbers of the rows in the order of the second one's key.
+"""
 
 Taken = tuple[Version, tuple[Batch, ...], Version]
 
@@ -54,7 +60,7 @@ class Item:
         self.rows = sum(chunk.n for chunk in chunks)
         self.versions = versions
         self.table: Words | None = None
-        self.found: tuple[Words, Words, Words] | None = None
+        self.found: Found | None = None
         self.state: Words = np.zeros(STATE, np.int64)
 
 
@@ -196,25 +202,20 @@ class Intersect:
         (prefix,) = item.chunks
         if item.found is None:
             item.found = self._find(prefix, item.versions, shard)
-        extenders, batches, ranges = item.found
-        buf, head = intersect(
-            prefix.at,
-            self.lookup.data,
-            node.times,
-            extenders,
-            batches,
-            ranges,
-            self.spec,
-            node.flow.low,
-            PIECE,
-            item.state,
-        )
+        extenders, batches, ranges, ordered = item.found
+        shape = (prefix.at, self.lookup.data, node.times, extenders, batches, ranges)
+        if ordered is not None:
+            key = len(self.extenders[1][1])
+            buf, head = intersect_two(*shape, ordered.at, key, self.spec, node.flow.low, PIECE, item.state)
+        else:
+            buf, head = intersect(*shape, self.spec, node.flow.low, PIECE, item.state)
         if head[0] < 0:
             raise IncorrectError(f"{node.name}: a product of multiplicities does not fit into 64 bits")
-        return Chunk(head, buf), bool(item.state[0] == prefix.n)
+        return Chunk(head, buf), bool(item.state[0] == (prefix.n if ordered is None else 2 * prefix.n))
 
-    def _find(self, prefix: Chunk, versions: Versions, shard: int) -> tuple[Words, Words, Words]:
+    def _find(self, prefix: Chunk, versions: Versions, shard: int) -> Found:
         """Where in each batch of each arrangement the rows with a row's key are."""
+        ordered = None
         tables = [versions.table(lookup, shard).table for lookup, _, _ in self.extenders]
         batches = np.concatenate(tables)
         ranges = np.empty(2 * len(batches) * prefix.n, np.int64)
@@ -225,7 +226,10 @@ class Intersect:
             if number and kc:
                 buf, head = numbered_keys(prefix.at, columns)
                 rows = consolidate([Chunk(head, buf)], (kc + 1, 1, 1), 0)
+                ordered = rows
             find_ranges(rows.at, kc, table, first, number, ranges, len(batches))
             shapes += [first, len(table), kc, lookup.trace.data, lookup.trace.times, int(complete)]
             first += len(table)
-        return np.array(shapes, np.int64), batches, ranges
+        if len(tables) > 2 or not all(complete for _, _, complete in self.extenders):
+            ordered = None
+        return np.array(shapes, np.int64), batches, ranges, ordered

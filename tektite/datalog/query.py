@@ -8,6 +8,7 @@ a `:find` a multiset: a row is there as often as the body holds for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -223,11 +224,9 @@ def ask(store: Store, text: str, given: Mapping[str, Any], strategy: str = "auto
 
 
 def free_name(store: Store, stem: str) -> str:
-    """A name that no view has."""
-    number = 1
-    while f"{stem} {number}" in store.engine.views:
-        number += 1
-    return f"{stem} {number}"
+    """A name that no view has, nor the parameters of an earlier query that a storage has kept."""
+    taken = {*store.engine.views, *(name.split(" ?")[0] for name in store.engine.tables)}
+    return next(name for number in count(1) if (name := f"{stem} {number}") not in taken)
 
 
 def goal_query(store: Store, goal: ir.Atom, title: str) -> Find:

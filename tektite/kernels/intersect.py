@@ -1,9 +1,9 @@
 """Extending rows by one variable that several arrangements talk about, all in one go: worst-case optimal intersection.
 
 For each row of `prefix`, each arrangement (an *extender*) has a range of rows in each of its batches: those with the row's
-key. Behind the key lies the word to extend by. The extender with the fewest rows in its ranges lists its words in order, batch by
-batch; a second one, the next in size, is run through beside it, each galloping to where the other one is; in the rest, the words
-that both have are sought. So a row costs the least number of candidates that any extender has, times logarithms and batches.
+key. Behind the key lies the word to extend by. The extender with the fewest rows in its ranges lists its words in order, batch
+by batch; in the others they are sought by galloping. So a row costs the least number of candidates that any extender has, times
+logarithms and batches. Two extenders that are both complete have a kernel of their own (`intersect_two`).
 
 An extender that is *complete* gives the times and diffs of its rows: times meet at their least upper bound, diffs multiply,
 once for every combination of rows that have the word. One that is not only has to hold the word somewhere. NULL is no word.
@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.memory import load, read, store
+from tektite.kernels.memory import load, store
 from tektite.kernels.pages import address_of
 from tektite.kernels.rows import address, count, new_head, set_constant, set_stored, step_of, value
 from tektite.kernels.seek import BLOCK, NULL, gallop_word, gather_block, group_end, has_null, seek_block
@@ -23,8 +23,6 @@ from tektite.kernels.wide import product_overflows
 # What `extenders` says of each: number of its first batch among all, number of batches, columns of its key (behind which the word
 # lies), data columns, time columns, whether it is complete.
 EXTENDER = 6
-# A range up to this many times as large as another is gone through step by step: a gallop costs some wrong guesses.
-CLOSE = 2
 
 
 @kernel("Tuple((int64[::1], int64[::1]))(int64, int64[::1])")
@@ -98,38 +96,6 @@ def _gallop(batch, column, start, end, word):
 
 
 @inner
-def _leap_to_common(a, a_column, i, end, b, b_column, k, b_end):
-    """The first rows from i and k on that have the same word; where there are none, one of them is at its end."""
-    while i < end and k < b_end:
-        x = value(a, a_column, i)
-        y = value(b, b_column, k)
-        if x == y:
-            break
-        if x < y:
-            i = _gallop(a, a_column, i + 1, end, y)
-        else:
-            k = _gallop(b, b_column, k + 1, b_end, x)
-    return i, k
-
-
-@inner
-def _merge_to_common(a, a_column, i, end, b, b_column, k, b_end):
-    """As `_leap_to_common`, step by step: without a branch to guess wrong, for ranges of similar size."""
-    a_at = address(a, a_column)
-    a_step = step_of(a, a_column)
-    b_at = address(b, b_column)
-    b_step = step_of(b, b_column)
-    while i < end and k < b_end:
-        x = read(a_at, a_step, i)
-        y = read(b_at, b_step, k)
-        if x == y:
-            break
-        i += np.int64(x < y)
-        k += np.int64(y < x)
-    return i, k
-
-
-@inner
 def _run_end(batch, column, start, end, word):
     """The end of the rows from `start` on that have `word`."""
     i = start
@@ -142,12 +108,54 @@ def _run_end(batch, column, start, end, word):
 
 
 @inner
-def _larger(array):
+def larger_array(array):
     """The array with as much room again."""
     wider = np.empty(2 * len(array), np.int64)
     for i in range(len(array)):
         wider[i] = array[i]
     return wider
+
+
+@inner
+def extended_rows(prefix, spec, nt, sources, words, stamps, used, wrong):
+    """Rows number `sources` of `prefix`, of which there are `used`: the columns that `spec` lists, the words, and from `stamps`
+    the `nt` times and the diff of each. The number of rows is -1 if something is wrong.
+    """
+    outputs = len(spec)
+    width = outputs + 1 + nt + 1
+    head = new_head(used, width)
+    stored = nt + 2
+    for c in range(outputs):
+        if step_of(prefix, spec[c]) != 0:
+            stored += 1
+    buf = np.empty(stored * used, np.int64)
+    out = address_of(buf)
+    for c in range(outputs):
+        if step_of(prefix, spec[c]) == 0:
+            set_constant(head, c, load(address(prefix, spec[c]), 0))
+            continue
+        for o in range(used):
+            store(out, o, value(prefix, spec[c], sources[o]))
+        set_stored(head, c, out)
+        out += 8 * used
+    for o in range(used):
+        store(out, o, words[o])
+    set_stored(head, outputs, out)
+    out += 8 * used
+    for t in range(nt + 1):
+        same = True
+        for o in range(used):
+            word = stamps[o * (nt + 1) + t]
+            same &= word == stamps[t]
+            store(out, o, word)
+        if same and used > 0:
+            set_constant(head, outputs + 1 + t, stamps[t])
+        else:
+            set_stored(head, outputs + 1 + t, out)
+        out += 8 * used
+    if wrong:
+        head[0] = -1
+    return buf, head
 
 
 @kernel(
@@ -191,53 +199,18 @@ def intersect(prefix, nd, nt, extenders, batches, ranges, spec, lo, limit, state
         own = EXTENDER * proposer
         own_first = extenders[own]
         own_column = extenders[own + 2]
-        second = -1
-        if extenders[own + 5] != 0:
-            next_fewest = np.int64(0)
-            for e in range(many):
-                if e != proposer and extenders[EXTENDER * e + 5] != 0:
-                    candidates = 0
-                    for b in range(extenders[EXTENDER * e], extenders[EXTENDER * e] + extenders[EXTENDER * e + 1]):
-                        candidates += ranges[at + 2 * b + 1] - ranges[at + 2 * b]
-                    if second < 0 or candidates < next_fewest:
-                        second = e
-                        next_fewest = candidates
-        pair_first = extenders[EXTENDER * second] if second >= 0 else 0
-        pair_last = pair_first + extenders[EXTENDER * second + 1] if second >= 0 else 1
-        pair_column = extenders[EXTENDER * second + 2] if second >= 0 else 0
-        others = many - (1 if second < 0 else 2)
-        p = own_first
-        q = pair_first - 1
-        for _ in range(extenders[own + 1] * (pair_last - pair_first)):
-            q += 1
-            if q == pair_last:
-                q = pair_first
-                p += 1
+        for p in range(own_first, own_first + extenders[own + 1]):
             batch = batches[p]
             i = ranges[at + 2 * p]
             end = ranges[at + 2 * p + 1]
-            pair = batches[q]
-            k = ranges[at + 2 * q]
-            pair_end = ranges[at + 2 * q + 1]
-            if i >= end or (second >= 0 and k >= pair_end):
+            if i >= end:
                 continue
-            close = max(end - i, pair_end - k) < CLOSE * min(end - i, pair_end - k)
-            if others > 0 or second < 0:
-                for b in range(total):
-                    cursors[b] = ranges[at + 2 * b]
-                    ends[b] = ranges[at + 2 * b + 1]
+            for b in range(total):
+                cursors[b] = ranges[at + 2 * b]
+                ends[b] = ranges[at + 2 * b + 1]
             while i < end:
                 word = value(batch, own_column, i)
-                if second >= 0:
-                    if close:
-                        i, k = _merge_to_common(batch, own_column, i, end, pair, pair_column, k, pair_end)
-                    else:
-                        i, k = _leap_to_common(batch, own_column, i, end, pair, pair_column, k, pair_end)
-                    if i >= end or k >= pair_end:
-                        break
-                    word = value(batch, own_column, i)
                 after = _run_end(batch, own_column, i, end, word)
-                pair_after = _run_end(pair, pair_column, k, pair_end, word) if second >= 0 else k
                 agreed = word != NULL
                 if agreed and extenders[own + 5] == 0:
                     # A word that an earlier batch has was proposed there.
@@ -251,14 +224,12 @@ def intersect(prefix, nd, nt, extenders, batches, ranges, spec, lo, limit, state
                         break
                     first_run[e] = filled
                     x = EXTENDER * e
-                    if e == proposer or e == second:
+                    if e == proposer:
                         if extenders[x + 5] != 0:
-                            from_row = i if e == proposer else k
-                            up_to = after if e == proposer else pair_after
-                            while 2 * (filled + up_to - from_row) > len(run):
-                                run = _larger(run)
-                            for r in range(from_row, up_to):
-                                run[2 * filled] = p if e == proposer else q
+                            while 2 * (filled + after - i) > len(run):
+                                run = larger_array(run)
+                            for r in range(i, after):
+                                run[2 * filled] = p
                                 run[2 * filled + 1] = r
                                 filled += 1
                         continue
@@ -276,7 +247,7 @@ def intersect(prefix, nd, nt, extenders, batches, ranges, spec, lo, limit, state
                             if extenders[x + 5] == 0:
                                 break
                             if 2 * filled + 2 > len(run):
-                                run = _larger(run)
+                                run = larger_array(run)
                             run[2 * filled] = b
                             run[2 * filled + 1] = place
                             filled += 1
@@ -284,9 +255,6 @@ def intersect(prefix, nd, nt, extenders, batches, ranges, spec, lo, limit, state
                     agreed = there
                 if not agreed:
                     i = after
-                    k = pair_after
-                    if second >= 0 and k >= pair_end:
-                        break
                     continue
                 first_run[many] = filled
                 for e in range(many):
@@ -294,9 +262,9 @@ def intersect(prefix, nd, nt, extenders, batches, ranges, spec, lo, limit, state
                 going = True
                 while going:
                     if used == len(sources):
-                        sources = _larger(sources)
-                        words = _larger(words)
-                        stamps = _larger(stamps)
+                        sources = larger_array(sources)
+                        words = larger_array(words)
+                        stamps = larger_array(stamps)
                     sources[used] = row
                     words[used] = word
                     o = used * (nt + 1)
@@ -326,44 +294,6 @@ def intersect(prefix, nd, nt, extenders, batches, ranges, spec, lo, limit, state
                                 break
                             turn[e] = first_run[e]
                 i = after
-                k = pair_after
-                if second >= 0 and k >= pair_end:
-                    break
         row += 1
     state[0] = row
-
-    outputs = len(spec)
-    width = outputs + 1 + nt + 1
-    head = new_head(used, width)
-    stored = nt + 2
-    for c in range(outputs):
-        if step_of(prefix, spec[c]) != 0:
-            stored += 1
-    buf = np.empty(stored * used, np.int64)
-    out = address_of(buf)
-    for c in range(outputs):
-        if step_of(prefix, spec[c]) == 0:
-            set_constant(head, c, load(address(prefix, spec[c]), 0))
-            continue
-        for o in range(used):
-            store(out, o, value(prefix, spec[c], sources[o]))
-        set_stored(head, c, out)
-        out += 8 * used
-    for o in range(used):
-        store(out, o, words[o])
-    set_stored(head, outputs, out)
-    out += 8 * used
-    for t in range(nt + 1):
-        same = True
-        for o in range(used):
-            word = stamps[o * (nt + 1) + t]
-            same &= word == stamps[t]
-            store(out, o, word)
-        if same and used > 0:
-            set_constant(head, outputs + 1 + t, stamps[t])
-        else:
-            set_stored(head, outputs + 1 + t, out)
-        out += 8 * used
-    if wrong:
-        head[0] = -1
-    return buf, head
+    return extended_rows(prefix, spec, nt, sources, words, stamps, used, wrong)

@@ -66,8 +66,7 @@ class Scalars:
 
     def predicate(self, node: exp.Expr, where: str) -> Expr:
         """An expression that is a condition."""
-        parts = [self.bind(part) for part in flatten(node, exp.And)]
-        parts = [lit(None, types.Bool) if part.op == "lit" and part.params[1] is None else part for part in parts]
+        parts = [condition(self.bind(part)) for part in flatten(node, exp.And)]
         for part, tree in zip(parts, flatten(node, exp.And), strict=True):
             if self.type(part, tree) != types.Bool:
                 raise self.error(f"{where} needs a condition, not {self.type(part, tree)}", tree)
@@ -151,9 +150,9 @@ class Scalars:
 
     def disjunction(self, node: exp.Or) -> Expr:
         trees = flatten(node, exp.Or)
-        parts = [self.bind(tree) for tree in trees]
+        parts = [condition(self.bind(tree)) for tree in trees]
         for part, tree in zip(parts, trees, strict=True):
-            if self.type(part, tree).kind not in ("bool", "int") or self.type(part, tree) != types.Bool:
+            if self.type(part, tree) != types.Bool:
                 raise self.error(f"OR needs conditions, not {self.type(part, tree)}", tree)
         while len(parts) > 1:
             parts = [parts[i] | parts[i + 1] if i + 1 < len(parts) else parts[i] for i in range(0, len(parts), 2)]
@@ -401,6 +400,12 @@ class Scalars:
 
     def alias(self, node: exp.Alias) -> Expr | Interval:
         return self.any(node.this)
+
+
+def condition(expression: Expr) -> Expr:
+    """A bare NULL as the condition that it is where one is asked for."""
+    bare = expression.op == "lit" and expression.params[1] is None
+    return lit(None, types.Bool) if bare else expression
 
 
 def flatten(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:

@@ -161,12 +161,11 @@ def create_view(session: Session, source: Source, tree: exp.Create, parameters: 
     properties = tree.args.get("properties")
     materialized = any(isinstance(p, exp.MaterializedProperty) for p in (properties.expressions if properties else ()))
     what = "CREATE MATERIALIZED VIEW" if materialized else "CREATE VIEW"
-    if tree.args.get("replace"):
-        raise source.error("CREATE OR REPLACE is not supported: DROP first", tree, UnsupportedError)
+    replaced = replaceable(session, source, tree, node, materialized) if tree.args.get("replace") else None
     query = tree.args.get("expression")
     if query is None:
         raise source.error(f"{what} needs AS and a query", tree)
-    name = new_name(session, source, tree, node)
+    name = replaced or new_name(session, source, tree, node)
     if name is None:
         found = session.readable(folded(node))
         return Result(what, view=found if isinstance(found, View) else None)
@@ -175,11 +174,33 @@ def create_view(session: Session, source: Source, tree: exp.Create, parameters: 
     if len(aliases) > len(planned.bound.titles):
         raise source.error(f"{len(aliases)} names for {len(planned.bound.titles)} columns", tree)
     planned.bound.titles = session.titles([*aliases, *planned.bound.titles[len(aliases) :]])
+    if replaced is not None and replaced in planned.reads:
+        raise source.error(f"view {replaced!r} would be defined by itself", node, ConflictError)
     if not materialized:
         session.definitions[name] = Definition(name, query, planned.bound.titles, source, planned.reads)
         return Result(what)
     view = session.install(name, planned)
     return Result(what, view=view)
+
+
+def replaceable(session: Session, source: Source, tree: exp.Create, node: exp.Expr, materialized: bool) -> str | None:
+    """The name of a definition that OR REPLACE may replace; None if there is nothing of that name."""
+    from tektite.sql.session import Definition
+
+    found = session.readable(folded(node))
+    if found is None:
+        return None
+    if materialized or not isinstance(found, Definition):
+        raise source.error(
+            "CREATE OR REPLACE of anything but a definition is not supported: DROP first", tree, UnsupportedError
+        )
+    readers = session.readers(found.name)
+    if readers:
+        shown = ", ".join(repr(reader) for reader in readers)
+        raise source.error(
+            f"cannot replace view {found.name!r}: {shown} read{'s' * (len(readers) == 1)} it", node, ConflictError
+        )
+    return found.name
 
 
 # ---------------------------------------------------------------------- indexes

@@ -263,7 +263,7 @@ def kill_at(process: subprocess.Popen[str], lines: int, delay: float) -> list[st
 
 @pytest.mark.slow
 def test_driver_is_killed_at_random_and_goes_on(tmp_path: Path) -> None:
-    expected = make_files(tmp_path, 24)
+    expected = make_files(tmp_path, max(24, 5 * KILLS))
     chance = random.Random(SEED)
     history: list[list[str]] = []
     for _ in range(KILLS):
