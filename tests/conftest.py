@@ -14,6 +14,7 @@ settings.register_profile("nightly", max_examples=2000, print_blob=True, **_PATI
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Quick failures first. With several processes, the tests of a file run in one of them, and those on Spark in one as well:
     each session takes a Java of its own. That one begins with them, because together they take longest; a lone process ends
