@@ -233,13 +233,12 @@ class Engine:
         session = self._session
         if positions and session is None:
             raise IncorrectError("positions are kept in a storage, and this engine has none: Engine(storage=path)")
-        found = checked_positions(positions or {})
         if session is not None:
+            closed = Closed(self._epoch, positions=checked_positions(positions or {}), known=known)
             session.keeper.admit()
         if sum([i.pending for i in targets]) >= memory.BULK:
             self._tidying.soon()
         prepared = [(i, high, *i.prepare(high)) for i, high in targets.items()]
-        closed = Closed(self._epoch, positions=found, known=known)
         for source, high, batches, later in prepared:
             if session is not None and source.is_stored:
                 closed.rows += source.stored(batches, high)
@@ -251,9 +250,10 @@ class Engine:
                 self._epoch = high
         if ending is not None:
             ending.closed = True
-            closed.arrangements[ending.name] = ending.describe().to_json()
         prepared.clear()
         if session is not None:
+            if ending is not None:
+                closed.arrangements[ending.name] = ending.describe().to_json()
             closed.epoch = self._epoch
             session.append(closed)
         self.run()

@@ -66,6 +66,10 @@ class Pending:
     def replace(self, chunks: Iterable[tuple[Chunk, int]]) -> None:
         """Keep these instead of what was kept."""
         self._chunks = list(chunks)
+        if not self._chunks:
+            self._rows = self._small = 0
+            self._allowed = MOST_ROWS
+            return
         self._rows = sum(chunk.n for chunk, _ in self._chunks)
         self._small = sum(1 for _ in takewhile(lambda kept: kept[0].n < SMALL_ROWS, reversed(self._chunks)))
         self._allowed = max(MOST_ROWS, 2 * self._rows)
