@@ -28,7 +28,7 @@ demo: $(STAMP)  ## run the demonstration; DEMO holds its options, such as --help
 
 test: lint  ## lint, then run all tests and the examples in the documentation
 	$(RUN) -m tektite.kernels.warm
-	$(RUN) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
+	$(RUN) -m pytest -n 2 --dist load $(PYTEST_ARGS)
 
 soak: $(STAMP)  ## kill writers of CASES storages at random steps, and a Spark driver KILLS times; as long as you like
 	$(RUN) -m tektite.kernels.warm
@@ -38,7 +38,7 @@ soak: $(STAMP)  ## kill writers of CASES storages at random steps, and a Spark d
 nightly: $(STAMP)  ## all tests with more examples: 5,000 random SQL queries, TPC-H at a larger scale
 	$(RUN) -m tektite.kernels.warm
 	TEKTITE_SQL_QUERIES=5000 TEKTITE_TPCH_SCALE=0.05 HYPOTHESIS_PROFILE=nightly \
-	  $(RUN) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
+	  $(RUN) -m pytest -n 2 --dist load $(PYTEST_ARGS)
 
 bench: $(STAMP)  ## run benchmarks; results go to out/
 	$(RUN) -m tektite.kernels.warm
