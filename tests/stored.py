@@ -8,6 +8,7 @@ import errno
 import os
 import random
 import signal
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -106,21 +107,30 @@ class Counting(PosixStore):
         super().__init__(root)
         self.at = at
         self.steps = 0
+        self._counting = threading.Lock()
+
+    def is_chosen(self) -> bool:
+        """Count a step: of all threads that write, exactly one is told that its step is the chosen one."""
+        with self._counting:
+            self.steps += 1
+            return self.steps == self.at
 
     def step(self) -> None:
-        self.steps += 1
-        if self.steps == self.at:
+        if self.is_chosen():
             self.strike()
 
     def strike(self) -> None:
         raise NotImplementedError
 
     def put(self, file: IO[bytes], part: bytes | memoryview) -> None:
-        if self.steps + 1 == self.at and len(part) > 1:
-            file.write(part[: len(part) // 2])
-            file.flush()
-        self.step()
-        super().put(file, part)
+        if not self.is_chosen():
+            super().put(file, part)
+            return
+        half = len(part) // 2
+        super().put(file, part[:half])
+        file.flush()
+        self.strike()
+        super().put(file, part[half:])
 
     def sync(self, file: IO[bytes]) -> None:
         self.step()
