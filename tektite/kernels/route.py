@@ -10,13 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.memory import load, read, store, store2
+from tektite.kernels.memory import load, load4, read, store, store4
 from tektite.kernels.pages import address_of, empty_words
 from tektite.kernels.rows import address, copy_column, count, new_head, set_constant, set_stored, step_of, value
 from tektite.kernels.wide import product_overflows, sum_overflows
 
-_BYTES = 2
-"""Bytes of a part number where there are few parts: fewer than 32,768."""
 _BLOCK = 1024
 """Rows whose places are found before their columns are copied: the places stay in the first-level cache."""
 
@@ -58,34 +56,36 @@ def same_rows(source):
 
 
 @inner
-def _new_parts(rows, step):
-    """Room for the part number of each row, `step` bytes each, and a word behind. Fewer bytes are fewer trips to memory."""
-    return empty_words(rows * step // 8 + 2)
+def _new_parts(rows):
+    """Room for the part number of each row, four bytes each."""
+    return empty_words((rows + 1) // 2)
 
 
 @inner
-def _first_places(part, step, rows, offsets):
+def _first_places(part, rows, offsets):
     """Count the rows of each part; offsets (zeroed, one longer than the number of parts) become where each begins."""
     parts = len(offsets) - 1
     if parts == 2:
         second = np.int64(0)
         for i in range(rows):
-            second += read(part, step, i)
+            second += load4(part, i)
         offsets[1] = rows - second
         offsets[2] = rows
         return
     for i in range(rows):
-        offsets[read(part, step, i) + 1] += 1
+        offsets[load4(part, i) + 1] += 1
     for p in range(parts):
         offsets[p + 1] += offsets[p]
 
 
 @inner
-def _regroup(source, part, step, offsets):
-    """Rows in the order of their part numbers, which are at the address `part`, and in their own order within a part."""
+def _regroup(source, part, offsets):
+    """Rows in the order of their part numbers, four bytes each at the address `part`, and in their own order within a
+    part.
+    """
     rows = count(source)
     columns = load(source, 2)
-    _first_places(part, step, rows, offsets)
+    _first_places(part, rows, offsets)
     parts = len(offsets) - 1
     stored = 0
     for j in range(columns):
@@ -112,7 +112,7 @@ def _regroup(source, part, step, offsets):
             first = cursor[0]
             second = cursor[1]
             for i in range(size):
-                p = read(part, step, block + i)
+                p = load4(part, block + i)
                 store(places, i, second if p else first)
                 second += p
                 first += 1 - p
@@ -120,7 +120,7 @@ def _regroup(source, part, step, offsets):
             cursor[1] = second
         else:
             for i in range(size):
-                p = read(part, step, block + i)
+                p = load4(part, block + i)
                 store(places, i, cursor[p])
                 cursor[p] += 1
         for j in range(columns):
@@ -152,27 +152,31 @@ def route(source, key_spec, shards):
         for s in range(owner + 1, shards + 1):
             offsets[s] = rows
         return np.empty(0, np.int64), same_rows(source), offsets
-    room = _new_parts(rows, _BYTES)
+    room = _new_parts(rows)
     part = address_of(room)
-    if len(key_spec) == 1:
-        at = address(source, key_spec[0])
-        by = step_of(source, key_spec[0])
+    seed = np.uint64(0x9E3779B97F4A7C15)
+    at = address(source, key_spec[0])
+    by = step_of(source, key_spec[0])
+    if len(key_spec) == 1 and by == 8:
         for i in range(rows):
-            store2(part, i, shard_of_hash(mix(np.uint64(0x9E3779B97F4A7C15), read(at, by, i)), shards))
+            store4(part, i, shard_of_hash(mix(seed, load(at, i)), shards))
+    elif len(key_spec) == 1:
+        for i in range(rows):
+            store4(part, i, shard_of_hash(mix(seed, read(at, by, i)), shards))
     else:
         for i in range(rows):
-            store2(part, i, shard_of_row(source, i, key_spec, shards))
-    owner = read(part, _BYTES, 0)
+            store4(part, i, shard_of_row(source, i, key_spec, shards))
+    owner = load4(part, 0)
     one = True
     for i in range(rows):
-        if read(part, _BYTES, i) != owner:
+        if load4(part, i) != owner:
             one = False
             break
     if one:
         for s in range(owner + 1, shards + 1):
             offsets[s] = rows
         return np.empty(0, np.int64), same_rows(source), offsets
-    buf, head = _regroup(source, part, _BYTES, offsets)
+    buf, head = _regroup(source, part, offsets)
     room[0] = 0  # read by address up to here
     return buf, head, offsets
 
@@ -248,7 +252,8 @@ def partition_moments(source, time_at, nt):
         return np.empty(0, np.int64), same_rows(source), offsets, moments
 
     # Number the moments as they appear, with a table of slots that is kept at most half full.
-    part = np.empty(rows, np.int64)
+    numbers = _new_parts(rows)
+    part = address_of(numbers)
     found = np.empty((16, rounds), np.int64)
     slots = _no_slots(64)
     many = 0
@@ -261,7 +266,7 @@ def partition_moments(source, time_at, nt):
                     same = False
                     break
             if same:
-                part[i] = last
+                store4(part, i, last)
                 continue
         hashed = np.uint64(0)
         for c in range(rounds):
@@ -299,7 +304,7 @@ def partition_moments(source, time_at, nt):
                     while slots[slot] >= 0:
                         slot = (slot + 1) & (len(slots) - 1)
                     slots[slot] = m
-        part[i] = last
+        store4(part, i, last)
     order = _sorted_order(found, many)
     rank = np.empty(many, np.int64)
     moments = np.empty((many, rounds), np.int64)
@@ -308,10 +313,10 @@ def partition_moments(source, time_at, nt):
         for c in range(rounds):
             moments[m, c] = found[order[m], c]
     for i in range(rows):
-        part[i] = rank[part[i]]
+        store4(part, i, rank[load4(part, i)])
     offsets = np.zeros(many + 1, np.int64)
-    buf, head = _regroup(source, address_of(part), 8, offsets)
-    part[0] = 0  # read by address up to here
+    buf, head = _regroup(source, part, offsets)
+    numbers[0] = 0  # read by address up to here
     return buf, head, offsets, moments
 
 
@@ -327,11 +332,11 @@ def split_epoch(source, time_at, hi):
             cut += 1
     if cut == 0 or cut == rows:
         return np.empty(0, np.int64), same_rows(source), cut
-    room = _new_parts(rows, _BYTES)
+    room = _new_parts(rows)
     part = address_of(room)
     for i in range(rows):
-        store2(part, i, np.int64(read(at, by, i) >= hi))
-    buf, head = _regroup(source, part, _BYTES, np.zeros(3, np.int64))
+        store4(part, i, np.int64(read(at, by, i) >= hi))
+    buf, head = _regroup(source, part, np.zeros(3, np.int64))
     room[0] = 0  # read by address up to here
     return buf, head, cut
 
