@@ -512,6 +512,10 @@ class Engine:
             )  # fmt: skip
         return found
 
+    def orders_of(self, of: Input | View) -> list[tuple[int, ...]]:
+        """The orders of columns in which an input or view is arranged for everybody."""
+        return [entry.columns for entry in self._catalog.entries if entry.collection == of.operator.fingerprint]
+
     @guarded
     def is_arranged(self, collection: Collection, by: str | Sequence[str] = ()) -> bool:
         """Whether somebody keeps an arrangement of the collection, by some columns, that can be read as it is."""

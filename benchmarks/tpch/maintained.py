@@ -6,14 +6,15 @@ Several engines' worth of relations can live in one engine under different names
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 
 import numpy as np
 import sqlglot
 from sqlglot import exp
 
 import tektite as tk
-from benchmarks.tpch.data import KEYS, RELATIONS, load, round_robin
-from benchmarks.tpch.queries import Query
+from benchmarks.tpch.data import RELATIONS, load, round_robin
+from benchmarks.tpch.queries import Query, schema
 from benchmarks.workloads import Words
 from tektite.schema import Schema
 
@@ -61,12 +62,12 @@ class Relations:
     ) -> None:
         self.engine = engine
         self.suffix = suffix
-        self.inputs = {
-            name: engine.input(
-                name + suffix, encoded.schemas[name], key=KEYS[name], stream=name in streams, checked=False
-            )
-            for name in relations
-        }
+        self.inputs: dict[str, tk.Input] = {}
+        for name in relations:
+            engine.sql(declared(name, suffix, "stream" if name in streams else "bag"))
+            made = self.inputs[name] = engine.table(name + suffix)
+            if made.schema != encoded.schemas[name]:
+                raise ValueError(f"{name}: declared as {made.schema}, generated as {encoded.schemas[name]}")
 
     def insert(self, batch: Batch) -> None:
         """Add rows in the open epoch, those of relations that are not here left out."""
@@ -91,9 +92,22 @@ class Relations:
     def drop(self) -> None:
         """Drop the relations, once nothing reads them."""
         for made in self.inputs.values():
-            self.engine.drop(made.name)
+            self.engine.sql(f"DROP TABLE {made.name}")
 
 
+@cache
+def declared(name: str, suffix: str, semantics: str) -> str:
+    """The statement that creates a relation, as the standard declares it, with a suffix to its name.
+
+    >>> declared("region", "_7", "stream").split()[:3], declared("region", "_7", "stream").split()[-4:]
+    (['create', 'table', 'region_7'], ['with', '(semantics', '=', "'stream')"])
+    """
+    (found,) = (part for part in schema().split(";") if f"create table {name} (" in part)
+    text = found[found.index("create table") :].replace(f"create table {name} (", f"create table {name}{suffix} (")
+    return f"{text.rstrip()} with (semantics = '{semantics}')"
+
+
+@cache
 def renamed(text: str, suffix: str) -> str:
     """A statement over relations with a suffix to their names.
 

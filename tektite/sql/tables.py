@@ -285,6 +285,7 @@ def drop_one(session: Session, source: Source, kind: str, node: exp.Expr, lenien
     if isinstance(found, Definition):
         del session.definitions[name]
         return
+    session.remembered.forget(name)
     session.engine.drop(name)
     session.reads.pop(name, None)
     session.tables.pop(name, None)
