@@ -165,6 +165,9 @@ class Engine(engine.Engine):
             semantics: str = "bag",
             stream: bool = False,
             checked: bool = True,
+            unique: bool = False,
+            required: Sequence[str] = (),
+            append: bool = False,
             **columns: Type,
         ) -> Input: ...
 

@@ -30,7 +30,7 @@ from tektite.words import NULL
 FEW, MANY = 1 << 10, 1 << 20  # missing arguments that a run can report: at first, and when there were too many
 
 Failure = {
-    ops.ADD: "overflow", ops.SUB: "overflow", ops.MUL: "overflow",
+    ops.ADD: "overflow", ops.SUB: "overflow", ops.MUL: "overflow", ops.MUL_FLOOR: "overflow",
     ops.FLOAT_TO_INT: "value out of range", ops.ADD_MONTHS: "date out of range",
     ops.BIT_AND: "result out of range", ops.BIT_OR: "result out of range", ops.BIT_XOR: "result out of range",
     ops.SHIFT_LEFT: "overflow, or a negative shift", ops.SHIFT_RIGHT: "negative shift",
@@ -100,7 +100,7 @@ class Program:
             found = repr(self._dictionary.lookup(np.array([right], np.int64))[0].as_py())
         else:
             found = " and ".join(show_word(word, arg.type) for word, arg in zip((left, right), step.args, strict=False))
-        kind = f" of {step.type}" if step.op in (ops.ADD, ops.SUB, ops.MUL, ops.FLOAT_TO_INT) else ""
+        kind = f" of {step.type}" if step.op in (ops.ADD, ops.SUB, ops.MUL, ops.MUL_FLOOR, ops.FLOAT_TO_INT) else ""
         kind = f": {step.type}" if step.op == ops.CHECK_PARSED else kind
         return IncorrectError(f"{step.source}: {Failure[step.op]}{kind} in row {row}, found {found}")
 
