@@ -47,6 +47,12 @@ class Program:
         self._keep = keep  # cells and sets that the words point to
         self._dictionary = dictionary
         self._text = text
+        self.made_of: tuple[tuple[Expr, ...], Expr | None, Columns] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process compiles it anew: its words hold addresses of this one."""
+        assert self.made_of is not None, "only what `compile` made can be sent to another process"
+        return compile, (*self.made_of, self._dictionary)
 
     def __repr__(self) -> str:
         return f"<Program {self._text}>"
@@ -107,7 +113,9 @@ def compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, d
             raise IncorrectError(f"the filter {predicate} is of type {test.type}, not bool")
     text = f"select {', '.join(map(str, outputs))}" + (f" where {predicate}" if predicate is not None else "")
     assembler = Assembler(dictionary)
-    return assembler.assemble(list(map(assembler.fold, typed)), test and assembler.fold(test), text)
+    program = assembler.assemble(list(map(assembler.fold, typed)), test and assembler.fold(test), text)
+    program.made_of = (tuple(outputs), predicate, dict(columns))
+    return program
 
 
 class Assembler:
