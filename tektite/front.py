@@ -146,8 +146,9 @@ class Engine(engine.Engine):
         super().__init__(workers if shards is None else shards, storage=storage, merging=merging, turn=turn)
         if self.spark is not None and self.session is not None:
             from tektite.spark.sweep.executor import Sweeps
+            from tektite.spark.sweep.job import Jobs
 
-            self.run_elsewhere(Sweeps(self.spark, self.session, self.dictionary, self.workers, job_rows))
+            self.run_elsewhere(Sweeps(Jobs(self.spark), self.session, self.dictionary, self.workers, job_rows))
 
     def advance(self, to: int | None = None, *, positions: Mapping[str, Mapping[str, Any] | None] | None = None) -> int:
         with self.lock:

@@ -31,8 +31,8 @@ class Executor(Protocol):
 class Away(Protocol):
     """A part of a sweep that others run: no node of the dataflow runs here until it has ended."""
 
-    def ended(self, deadline: float) -> bool:
-        """Wait for its end until the deadline; whether it has come."""
+    def ended(self, flow: Dataflow, deadline: float) -> bool:
+        """Wait for its end until the deadline; whether it has come, and the dataflow's turn with it."""
 
     def apply(self, flow: Dataflow) -> None:
         """Bring a dataflow to the state that the part left it in, or raise what failed."""
@@ -122,10 +122,9 @@ class Dataflow:
         """
         if ahead:
             lows = [(ahead.get(source.flow, source.low), source.closed) for source in self.sources]
-        else:
-            lows = [(source.low, source.closed) for source in self.sources]
-        going = [low for low, closed in lows if not closed]
-        return min(going) if going else max((low for low, _ in lows), default=0)
+            return min([low for low, closed in lows if not closed] or [max(low for low, _ in lows)])
+        going = [source.low for source in self.sources if not source.closed]
+        return min(going) if going else max((source.low for source in self.sources), default=0)
 
     def work(self, deadline: float) -> bool:
         """Run, or go on with, sweeps of everything available until the deadline. Whether the dataflow is then current."""
@@ -140,7 +139,9 @@ class Dataflow:
                 self._end()
                 if not resumed:  # the sweep took everything there was
                     break
-                if sent or time.perf_counter() > deadline:  # whoever sent the last sweep away decides on the next one too
+                if (
+                    sent or time.perf_counter() > deadline
+                ):  # whoever sent the last sweep away decides on the next one too
                     return self.failure is not None or self.available() <= self.low
         except BaseException as error:
             # Half a node's work may be done: after an interrupt, too, the dataflow cannot go on.
@@ -152,7 +153,7 @@ class Dataflow:
     def _go_on(self, deadline: float) -> bool:
         """Do what waits, or wait for those who do it; whether nothing is left to do."""
         while self.away is not None:
-            if not self.away.ended(deadline):
+            if not self.away.ended(self, deadline):
                 return False
             away, self.away = self.away, None
             away.apply(self)

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -237,7 +237,8 @@ def _small_file(file: BufferedReader, length: int) -> memoryview:
     return content.data.toreadonly()
 
 
-class Mapped(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Mapped:
     """What keeps a batch of a file alive, and says where it lies. A part of it has another head."""
 
     columns: object

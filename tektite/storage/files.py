@@ -32,9 +32,7 @@ def default_cache() -> Path:
 class Files:
     """Opens the batch files of a store."""
 
-    def __init__(
-        self, store: Store, cache: Path | None = None, limit: int = CACHE_BYTES, folder: str = FOLDER
-    ) -> None:
+    def __init__(self, store: Store, cache: Path | None = None, limit: int = CACHE_BYTES, folder: str = FOLDER) -> None:
         self.store = store
         self.folder = folder
         self.cache = cache or default_cache()

@@ -15,16 +15,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any
-
-from pyspark.sql import SparkSession
 
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.pipelines import Pipelines
 from tektite.dictionary import Dictionary
 from tektite.errors import FaultError, TektiteError
-from tektite.spark.session import described
-from tektite.spark.sweep import job
 from tektite.spark.sweep.graph import Graph, Stages, outermost
 from tektite.spark.sweep.machine import Report, buffer_of, raised, replay
 from tektite.spark.sweep.parcel import Parcel, Yard, pack
@@ -32,8 +27,10 @@ from tektite.spark.sweep.texts import Library
 from tektite.storage.batchfile import FOLDER, Opened, Texts, write_file
 from tektite.storage.options import SWEEPS
 from tektite.storage.session import Session
-from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
+
+Runner = Callable[[Parcel, str, str], list[Report]]
+"""Runs the tasks of a job, which has a group and a description, and hands over what they report."""
 
 ATTEMPTS = 3
 """Jobs that may fail under a sweep before its dataflow does: each has tried every task several times."""
@@ -42,8 +39,8 @@ ATTEMPTS = 3
 class Sweeps:
     """Runs the large sweeps of an engine as jobs."""
 
-    def __init__(self, spark: SparkSession, session: Session, dictionary: Dictionary, shards: int, rows: int) -> None:
-        self.spark = spark
+    def __init__(self, run: Runner, session: Session, dictionary: Dictionary, shards: int, rows: int) -> None:
+        self.run = run
         self.session = session
         self.dictionary = dictionary
         self.shards = shards
@@ -111,14 +108,14 @@ class Sweeps:
     def given_up(self, part: Part) -> None:
         """A job has failed for good: remove what it has written."""
         self._running.discard(part)
-        if not any(not other.ended(0) for other in self._running):
+        if all(other.done(0) for other in self._running):
             with suppress(OSError):
                 self.yard.tidy()
 
     def close(self) -> None:
         """Wait for the jobs that run, and delete what they have written."""
         for part in list(self._running):
-            part.ended(float("inf"))
+            part.done(float("inf"))
         with suppress(OSError):
             self.yard.clear()
 
@@ -162,12 +159,17 @@ class Part:
 
     def _run(self) -> None:
         try:
-            with described(self.sweeps.spark, self.group, self.description):
-                self._future.set_result(job.run(self.sweeps.spark, self.parcel))
+            self._future.set_result(self.sweeps.run(self.parcel, self.group, self.description))
         except BaseException as error:
             self._future.set_exception(error)
 
-    def ended(self, deadline: float) -> bool:
+    def ended(self, flow: Dataflow, deadline: float) -> bool:
+        """Whether the job has ended, and what the dataflow may read has been brought to where the job left it."""
+        return self.done(deadline) and not any(
+            other.away is self for other in self.graph.flows[: self.graph.number[id(flow)]]
+        )
+
+    def done(self, deadline: float) -> bool:
         """Wait for the end of the job until the deadline; whether it has come."""
         left = None if deadline == float("inf") else max(deadline - time.perf_counter(), 0)
         with suppress(TimeoutError):
@@ -218,7 +220,9 @@ class Part:
         sweeps.given_up(self)
         count = sweeps.failures[flow] = sweeps.failures.get(flow, 0) + 1
         if count >= ATTEMPTS:
-            raise FaultError(f"{count} Spark jobs for its sweep failed, the last with: {reason(error)}", flow.name) from error
+            raise FaultError(
+                f"{count} Spark jobs for its sweep failed, the last with: {reason(error)}", flow.name
+            ) from error
         flow.running = False
         flow.high = flow.low
 

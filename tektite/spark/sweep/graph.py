@@ -83,7 +83,9 @@ def outermost(graph: Graph) -> Stages:
         waiting |= new
         found += new
     ready = [0] * len(graph.nodes)
-    for number, node in enumerate(graph.nodes):  # in an outermost scope, nodes come behind those they get something from
+    for number, node in enumerate(
+        graph.nodes
+    ):  # in an outermost scope, nodes come behind those they get something from
         if number in waiting or isinstance(node, Inspect):
             continue
         stages.first[number] = ready[number]

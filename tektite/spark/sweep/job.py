@@ -13,6 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from tektite.errors import FaultError
+from tektite.spark.session import described
 from tektite.spark.sweep.machine import REPORT, Machine, Report
 from tektite.spark.sweep.parcel import Parcel
 from tektite.spark.sweep.rows import SCHEMA, from_arrow, to_arrow
@@ -20,13 +21,29 @@ from tektite.spark.sweep.rows import SCHEMA, from_arrow, to_arrow
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
+class Jobs:
+    """Runs jobs in a Spark session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def __call__(self, parcel: Parcel, group: str, description: str) -> list[Report]:
+        """Run a job; what its tasks report."""
+        with described(self.spark, group, description):
+            return run(self.spark, parcel)
+
+
 def run(spark: SparkSession, parcel: Parcel) -> list[Report]:
-    """Run the job; the reports, by stage and shard."""
+    """Run a job; the reports, by stage and shard."""
     frame = spark.range(0, parcel.shards, 1, parcel.shards).mapInArrow(first(parcel), SCHEMA)
     for stage in range(1, parcel.stages.count):
         frame = frame.repartitionById(parcel.shards, "dest").mapInArrow(following(parcel, stage), SCHEMA)
     rows = frame.where(f"node = {REPORT}").select("control").collect()
-    reports = [Report.from_json(row.control) for row in rows]
+    return checked(parcel, [Report.from_json(row.control) for row in rows])
+
+
+def checked(parcel: Parcel, reports: list[Report]) -> list[Report]:
+    """The reports in order, if they are complete."""
     reports.sort(key=lambda report: (report.stage, report.shard))
     wanted = [(stage, shard) for stage in range(parcel.stages.count) for shard in range(parcel.shards)]
     found = [(report.stage, report.shard) for report in reports]
@@ -39,7 +56,7 @@ def first(parcel: Parcel) -> Task:
     """The task of the first stage: its input names the shard."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for shard in [shard for batch in batches for shard in batch.column(0).to_pylist()]:
+        for shard in [int(shard) for batch in batches for shard in batch.column(0).to_numpy()]:
             yield from map(to_arrow, Machine(parcel, shard, 0).run([]))
 
     return task

@@ -128,6 +128,7 @@ class Machine:
         self._waiting: list[Waiting] = []
         self._failures: list[tuple[int, str, str]] = []
         self._versions: dict[int, Versions] = {}
+        self._aside: dict[tuple[int, int, int], list[Chunk]] = {}
         for number, trace in enumerate(self.graph.traces):
             self._record(number, trace)
 
@@ -237,10 +238,21 @@ class Machine:
                 for reader in node.reads:
                     reader.wake()
         while (found := flow.root.next(())) is not None:
-            node, moment = found
-            if isinstance(node, Node) and self.stages.active(number[id(node)], self.stage):
-                self._log.append(("ran", number[id(node)]))
-                node.run(moment)
+            member, moment = found
+            if isinstance(member, Node) and self.stages.active(number[id(member)], self.stage):
+                self._log.append(("ran", number[id(member)]))
+                member.run(moment)
+                if isinstance(member, Pipelines):
+                    self._set_aside(number[id(member)], member)
+
+    def _set_aside(self, number: int, node: Pipelines) -> None:
+        """Take the rows of a conjunction that are for other shards off its stacks: it would run until they are gone."""
+        for shard, stack in enumerate(node.stacks):
+            if shard != self.shard:
+                for item in stack:
+                    place = next(at for at, action in enumerate(actions_of(node)) if action is item.action)
+                    self._aside.setdefault((number, place, shard), []).extend(item.chunks)
+                stack.clear()
 
     # ------------------------------------------------------------------ after
 
@@ -249,27 +261,18 @@ class Machine:
         for number, node in enumerate(self.graph.nodes):
             if self.graph.number[id(node.flow)] in self.failed:
                 continue
-            if isinstance(node, Pipelines):
-                yield from self._items(number, node)
-            elif isinstance(buffer := getattr(node, "buffer", None), Buffer):
+            if isinstance(buffer := getattr(node, "buffer", None), Buffer):
                 for moment, shards in sorted(buffer._waiting.items()):
                     for shard, chunks in enumerate(shards):
                         if chunks:
                             chunk = consolidate(chunks, buffer.shape, node.flow.low)
                             yield from self._addressed(number, BUFFER, moment, shard, chunk, buffer.shape)
-
-    def _items(self, number: int, node: Pipelines) -> Iterator[tuple[int, Row]]:
-        """The rows of a conjunction that wait for other shards."""
-        actions = actions_of(node)
-        for shard, stack in enumerate(node.stacks):
-            waiting: dict[int, list[Chunk]] = {}
-            for item in stack:
-                place = next(place for place, action in enumerate(actions) if action is item.action)
-                waiting.setdefault(place, []).extend(item.chunks)
-            for place, chunks in sorted(waiting.items()):
-                shape = (actions[place].lookup.data, node.times, 1)
-                chunk = consolidate(chunks, shape, node.flow.low)
-                yield from self._addressed(number, place, (), shard, chunk, shape)
+        for (number, place, shard), chunks in sorted(self._aside.items(), key=lambda found: found[0]):
+            node = self.graph.nodes[number]
+            if self.graph.number[id(node.flow)] not in self.failed:
+                assert isinstance(node, Pipelines)
+                shape = (actions_of(node)[place].lookup.data, node.times, 1)
+                yield from self._addressed(number, place, (), shard, consolidate(chunks, shape, node.flow.low), shape)
 
     def _addressed(
         self, number: int, action: int, moment: Moment, shard: int, chunk: Chunk, shape: tuple[int, int, int]

@@ -1,9 +1,9 @@
 """Parcel: dataflows on their way to the tasks that run them.
 
-The driver packs the nodes as they are, with references to files in place of batches: each trace and each handle's queue and pinned
-version are lists of sections. Functions travel as Spark sends them from its driver to its own executors. A batch that lies in no
-file is written into the store's folder of sweeps first, once: batches never change. A task unpacks the same
-nodes, with the batches of its own shard mapped, and none of the others'.
+The driver packs the nodes as they are, with references to files in place of batches: each trace and each handle's queue and
+pinned version are lists of sections. Functions travel as Spark sends them from its driver to its own executors. A batch that lies
+in no file is written into the store's folder of sweeps first, once: batches never change. A task unpacks the same nodes, with
+the batches of its own shard mapped, and none of the others'.
 """
 
 from __future__ import annotations
@@ -158,7 +158,8 @@ def pack(graph: Graph, ranks: dict[int, Sequence[int]], yard: Yard, epoch: int) 
 
     file = io.BytesIO()
     pickler = _Pickler(file, graph, reference)
-    pickler.dump(
+    dump: Callable[[object], None] = pickler.dump
+    dump(
         Contents(
             [type(node) for node in graph.nodes],
             len(graph.scopes),
@@ -171,7 +172,7 @@ def pack(graph: Graph, ranks: dict[int, Sequence[int]], yard: Yard, epoch: int) 
         )
     )  # fmt: skip
     states = [_node(node, ranks.get(number)) for number, node in enumerate(graph.nodes)]
-    pickler.dump((states, list(map(_scope, graph.scopes)), list(map(_flow, graph.flows))))
+    dump((states, list(map(_scope, graph.scopes)), list(map(_flow, graph.flows))))
     return file.getvalue(), pickler.reads_texts, [batch for _, batch, _ in used]
 
 
@@ -212,11 +213,11 @@ def _node(node: Node, ranks: Sequence[int] | None) -> dict[str, Any]:
     return state
 
 
-class _Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
+class _Pickler(cloudpickle.CloudPickler):
     """Nodes, scopes, dataflows and traces go by their numbers, so that no chain of nodes is followed; handles as references."""
 
     def __init__(self, file: io.BytesIO, graph: Graph, reference: Callable[[Batch], Reference]) -> None:
-        super().__init__(file)
+        super().__init__(file)  # type: ignore[no-untyped-call]
         self._graph = graph
         self._reference = reference
         self.reads_texts = False
@@ -237,7 +238,7 @@ class _Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
             return _handle, (_Context(), thing.trace, thing.hold is not None, queues, pins)
         if isinstance(thing, Buffer):
             return Buffer, (thing.shards, *thing.shape)
-        return super().reducer_override(thing)
+        return super().reducer_override(thing)  # type: ignore[no-untyped-call]
 
 
 # ------------------------------------------------------------------ unpacking

@@ -1,8 +1,8 @@
 """Rows: what tasks send each other, and what the last of them report.
 
-A row of the shuffle is fat: all that one shard has for one node of another one, consolidated, its columns as narrow as their words
-allow. Its bytes follow from its rows alone. Control rows say what a task did; each is sent on, from stage to stage within
-its shard, until the driver has it.
+A row of the shuffle is fat: all that one shard has for one node of another one, consolidated, its columns as narrow as their
+words allow. Its bytes follow from its rows alone. Control rows say what a task did; each is sent on, from stage to stage
+within its shard, until the driver has it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from tektite.storage.rows import WIDTHS, Column, columns_of, head_over
 from tektite.trace.chunk import Chunk
 
 SCHEMA: Final = (
-    "dest int, due int, node int, action int, moment string, stage int, source int, number int, payload binary, control string"
+    "dest int, due int, node int, action int, moment string, "
+    "stage int, source int, number int, payload binary, control string"
 )
 _TYPES: Final = [pa.int32()] * 4 + [pa.string()] + [pa.int32()] * 3 + [pa.binary(), pa.string()]
 _NAMES: Final = [column.split()[0] for column in SCHEMA.split(",")]

@@ -83,11 +83,13 @@ class Shelf:
 
     def lookup(self, ids: Words) -> pa.Array[Any]:
         """See `Dictionary.lookup`."""
-        return self._with_all(lambda: self._texts.lookup(ids))
+        found: pa.Array[Any] = self._with_all(lambda: self._texts.lookup(ids))
+        return found
 
     def lookup_chunks(self, ids: Words) -> list[pa.Array[Any]]:
         """See `Dictionary.lookup_chunks`."""
-        return self._with_all(lambda: self._texts.lookup_chunks(ids))  # type: ignore[no-any-return]
+        found: list[pa.Array[Any]] = self._with_all(lambda: self._texts.lookup_chunks(ids))
+        return found
 
     def _with_all(self, ask: Any) -> Any:
         try:
