@@ -25,7 +25,7 @@ from tektite.kernels.ready import ensure_compiled
 from tektite.plan.render import Renderer
 from tektite.publishing import Publication
 from tektite.runtime import memory
-from tektite.runtime.coordinator import Coordinator
+from tektite.runtime.coordinator import Coordinator, Elsewhere
 from tektite.runtime.threads import Threads
 from tektite.schema import Schema
 from tektite.storage.description import InputDescription
@@ -295,6 +295,10 @@ class Engine:
         self._coordinator.finish(view.flow)
         self._tidying.chance()
 
+    def run_elsewhere(self, elsewhere: Elsewhere) -> None:
+        """Let sweeps that are too large for this process run elsewhere."""
+        self._coordinator.elsewhere = elsewhere
+
     def is_current(self, view: View) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""
         return self._coordinator.current(view.flow)
@@ -557,6 +561,8 @@ class Engine:
                 self._coordinator.remove(flow)
             self._views.clear()
             self._executor.close()
+            if self._coordinator.elsewhere is not None:
+                self._coordinator.elsewhere.close()
         if self._session is not None:
             self._session.close()
 

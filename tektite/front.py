@@ -135,6 +135,7 @@ class Engine(engine.Engine):
         storage: str | Path | Storage | None = None,
         merging: str = "default",
         turn: float = 0.05,
+        job_rows: int = 100_000,
     ) -> None:
         self.spark: SparkSession | None = None
         if spark is not None:
@@ -143,6 +144,11 @@ class Engine(engine.Engine):
             self.spark = session(spark)
         self._sql: Session | None = None
         super().__init__(workers if shards is None else shards, storage=storage, merging=merging, turn=turn)
+        if self.spark is not None and self.session is not None:
+            from tektite.spark.sweep.executor import Sweeps
+            from tektite.spark.sweep.job import Jobs
+
+            self.run_elsewhere(Sweeps(Jobs(self.spark), self.session, self.dictionary, self.workers, job_rows))
 
     def advance(self, to: int | None = None, *, positions: Mapping[str, Mapping[str, Any] | None] | None = None) -> int:
         with self.lock:

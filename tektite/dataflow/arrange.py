@@ -105,6 +105,7 @@ class Reader:
         self.lift = node.scope.depth - arranged.scope.depth
         scope = arranged.scope
         self.handle = Handle(arranged.trace, scope.frontier if reads_versions else None)
+        node.reads.append(self)
         node.flow.handles.append(self.handle)
         if self.imported:
             node.flow.imports.append(self)
@@ -201,11 +202,12 @@ class Arrange(Node):
         """
         super().__init__(scope, shards, name)
         width = len(columns) if data is None else data
-        self.trace = Trace(width, self.times, diffs, shards, self.flow.effort)
+        self.trace = self.mints = Trace(width, self.times, diffs, shards, self.flow.effort)
         self.flow.traces.append(self.trace)
         self.arranged = Arranged(self.trace, scope, columns, key, imported=False)
         self.prepare = prepare
         self.settled = settled or shards == 1
+        self.routes = not self.settled
         self.key = np.arange(key, dtype=np.int64)
         self.buffer = Buffer(self.flow, shards, width, self.times, diffs)
 

@@ -20,7 +20,9 @@ from tektite.trace.chunk import Chunk, column_spec
 from tektite.words import Words
 
 if TYPE_CHECKING:
+    from tektite.dataflow.arrange import Reader
     from tektite.dataflow.flow import Dataflow
+    from tektite.trace.trace import Trace
 
 Moment = tuple[int, ...]
 
@@ -195,7 +197,14 @@ _ENTER: dict[tuple[int, int], Words] = {}
 
 
 class Node:
-    """An operator. Its state is kept per shard; a shard's work touches no other shard's state."""
+    """An operator. Its state is kept per shard; a shard's work touches no other shard's state.
+
+    `reads` are its handles on arrangements, `mints` the trace that it alone adds to, if there is one. `routes` says whether
+    what comes in goes to the shard of its key.
+    """
+
+    mints: Trace | None = None
+    routes = False
 
     def __init__(self, scope: Scope, shards: int, name: str) -> None:
         self.scope = scope
@@ -203,6 +212,7 @@ class Node:
         self.shards = shards
         self.name = name
         self.port = Port()
+        self.reads: list[Reader] = []
         self.position = -1
         scope.add(self)
 

@@ -21,6 +21,7 @@ class Variable(Node):
     def __init__(self, scope: Scope, shards: int, data: int, name: str) -> None:
         super().__init__(scope, shards, name)
         self.data = data
+        self.routes = shards > 1
         self.buffer = Buffer(self.flow, shards, data, self.times, 1)
         self.row = np.arange(data, dtype=np.int64)
 

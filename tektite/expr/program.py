@@ -42,7 +42,8 @@ class Program:
     """A compiled map and filter. `types` are the types of its outputs."""
 
     def __init__(self, words: Words, types: tuple[Type, ...], steps: list[Step], memos: list[Memo | None],
-                 keep: list[Any], dictionary: Dictionary, outputs: Sequence[Expr], predicate: Expr | None) -> None:  # fmt: skip
+                 keep: list[Any], dictionary: Dictionary, outputs: Sequence[Expr], predicate: Expr | None,
+                 columns: Columns) -> None:  # fmt: skip
         self.types = types
         self.parts: Parts = (words, types, steps, memos, keep)  # what is kept are cells and sets that words point to
         self._words = words
@@ -51,6 +52,11 @@ class Program:
         self._dictionary = dictionary
         self._outputs = outputs
         self._predicate = predicate
+        self._columns = columns
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process compiles it anew: its words hold addresses of this one."""
+        return compile, (tuple(self._outputs), self._predicate, dict(self._columns), self._dictionary)
 
     def __repr__(self) -> str:
         return f"<Program {self}>"
@@ -132,7 +138,7 @@ def compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, d
         parts = remembered.get(key)
         if parts is not None:
             remembered.move_to_end(key)
-            return Program(*parts, dictionary, outputs, predicate)
+            return Program(*parts, dictionary, outputs, predicate, columns)
     made = _compile(outputs, predicate, columns, dictionary)
     if all(memo is None for memo in made.parts[3]):  # a memo grows with the texts it has seen: it lives with the queries that use it
         with _compiled_lock:
@@ -151,7 +157,7 @@ def _compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, 
             raise IncorrectError(f"the filter {predicate} is of type {test.type}, not bool")
     assembler = Assembler(dictionary)
     parts = assembler.assemble(list(map(assembler.fold, typed)), test and assembler.fold(test))
-    return Program(*parts, dictionary, outputs, predicate)
+    return Program(*parts, dictionary, outputs, predicate, columns)
 
 
 class Assembler:
