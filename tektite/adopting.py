@@ -66,8 +66,9 @@ def widen(engine: Engine, session: Session, stored: Input, declared: InputDescri
     before = stored.describe()
     keys = [declared.schema.index(name) for name in declared.key]
     made = engine.input_type(
-        engine, stored.name, declared.schema, keys, declared.semantics, declared.stream, declared.checked, stored.low
-    )
+        engine, stored.name, declared.schema, keys, declared.semantics, declared.stream, declared.checked, stored.low,
+        len(declared.shard),
+    )  # fmt: skip
     made.closed = stored.closed
     width, more = len(before.schema), len(declared.schema) - len(before.schema)
     for shard in range(engine.workers):

@@ -130,12 +130,15 @@ class Engine:
         semantics: str = "bag",
         stream: bool = False,
         checked: bool = True,
+        shard: str | Sequence[str] = (),
         **columns: Type,
     ) -> Input:
         """A new input.
 
         With `semantics="bag"` rows have multiplicities; with "set" a row is there or not; with "upsert" a row replaces the
-        one with the same `key`. `key` also says by which columns the input's own arrangement is ordered.
+        one with the same `key`. `key` also says by which columns the input's own arrangement is ordered. With several
+        workers it decides which of them has a row; `shard` names the columns at its head that are to do so alone, such as
+        the order of a line item, so that queries which join by them find rows where they need them.
         A `stream` keeps no history: a view sees its rows from the view's installation on. Closing an epoch of a bag looks
         every removed row up, to refuse the removal of one that is not there; `checked=False` trusts the caller instead.
         """
@@ -143,9 +146,10 @@ class Engine:
         recovered = session is not None and name in session.unclaimed
         if not recovered:
             self._check_name(name)
-        if any(isinstance(option, Type) for option in (key, semantics, stream, checked)):
+        if any(isinstance(option, Type) for option in (key, semantics, stream, checked, shard)):
             raise IncorrectError(
-                f"input {name!r}: key, semantics, stream and checked are options; pass columns of these names in a dict"
+                f"input {name!r}: key, semantics, stream, checked and shard are options; pass columns of these names in a "
+                "dict"
             )
         if semantics not in SEMANTICS:
             raise IncorrectError(f"input {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
@@ -153,19 +157,28 @@ class Engine:
             raise IncorrectError(f"input {name!r} needs columns, such as src=tk.Int, or a schema")
         found = schema if isinstance(schema, Schema) else Schema(schema if schema is not None else columns)
         keys = [found.index(k) for k in ([key] if isinstance(key, str) else key)]
+        shard = (shard,) if isinstance(shard, str) else tuple(shard)
+        head = tuple(found.names[k] for k in keys[: len(shard)])
+        if shard != head:
+            raise IncorrectError(
+                f"input {name!r}: the columns that decide a row's shard are the first ones of its key, "
+                f"({', '.join(found.names[k] for k in keys)}), not ({', '.join(map(str, shard))})"
+            )
         if semantics == "upsert" and not keys:
             raise IncorrectError(f"input {name!r}: upsert semantics needs a key, such as key=['id']")
         if stream and semantics != "bag":
             raise IncorrectError(f"input {name!r}: a stream keeps no history, so it cannot have {semantics} semantics")
         if session is not None and recovered:
             key_names = tuple(found.names[k] for k in keys)
-            declared = InputDescription(found, key_names, semantics, stream, checked)
+            declared = InputDescription(found, key_names, semantics, stream, checked, shard=shard)
             if session.claim(name, declared):
                 return widen(self, session, self._inputs[name], declared)
             stored = self._inputs[name]
             stored.is_checked = checked and not stream
             return stored
-        made = self.add_input(self.input_type(self, name, found, keys, semantics, stream, checked, self._epoch))
+        made = self.add_input(
+            self.input_type(self, name, found, keys, semantics, stream, checked, self._epoch, len(shard))
+        )
         if session is not None:
             description = made.describe().to_json()
             session.append(Closed(self._epoch, arrangements={name: description}, lows={name: made.low}))
@@ -335,7 +348,7 @@ class Engine:
             keys = [described.schema.index(name) for name in described.key]
             made = self.input_type(
                 self, stored.name, described.schema, keys, described.semantics, described.stream, described.checked,
-                stored.low,
+                stored.low, len(described.shard),
             )  # fmt: skip
             made.closed = described.closed
             for shard, batches in enumerate(stored.shards):

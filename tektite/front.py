@@ -165,6 +165,7 @@ class Engine(engine.Engine):
             semantics: str = "bag",
             stream: bool = False,
             checked: bool = True,
+            shard: str | Sequence[str] = (),
             **columns: Type,
         ) -> Input: ...
 

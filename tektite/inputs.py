@@ -88,6 +88,7 @@ class Input(Collection):
         stream: bool,
         checked: bool,
         epoch: int,
+        shard: int = 0,
     ) -> None:
         self.name = name
         self.semantics = semantics
@@ -100,7 +101,8 @@ class Input(Collection):
         self.key_columns = tuple(range(width)) if semantics == "set" else tuple(key)
         self.lead = lead = tuple(key)
         self.columns = (*lead, *(c for c in range(width) if c not in lead))
-        self.sharded_by = min(len(lead) or 1, width)
+        self.shard = tuple(schema.names[c] for c in lead[:shard])
+        self.sharded_by = shard or min(len(lead) or 1, width)
         self.trace = Trace(width, 1, 1, engine.workers, engine.merging)
         self.hold = None if stream else Hold(self.trace, last_closed(self))
         self._order = np.array(self.columns, np.int64)
@@ -447,7 +449,9 @@ class Input(Collection):
     def describe(self) -> InputDescription:
         """How it was declared, for a manifest."""
         key = tuple(self.schema.names[c] for c in self.lead)
-        return InputDescription(self.schema, key, self.semantics, self.is_stream, self.is_checked, self.closed)
+        return InputDescription(
+            self.schema, key, self.semantics, self.is_stream, self.is_checked, self.closed, self.shard
+        )
 
     def stored(self, batches: Batches, high: int) -> list[Rows]:
         """The batches that `prepare` made, as they go into a file. A stream's are not kept."""

@@ -37,6 +37,8 @@ class InputDescription:
     >>> description = InputDescription(Schema(id=Int, name=String), ("id",), "upsert")
     >>> print(description)
     Schema(id=int, name=string), key (id), upsert
+    >>> InputDescription(Schema(a=Int, b=Int), ("a", "b"), shard=("a",)).sharded_by
+    1
     >>> InputDescription.from_json(description.to_json()) == description
     True
     """
@@ -47,6 +49,8 @@ class InputDescription:
     stream: bool = False
     checked: bool = True
     closed: bool = False
+    shard: tuple[str, ...] = ()
+    """The columns at the head of the key that decide a row's shard; none means all of it."""
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -57,7 +61,7 @@ class InputDescription:
     @property
     def sharded_by(self) -> int:
         """How many leading columns decide a row's shard."""
-        return min(len(self.key) or 1, len(self.schema.names))
+        return len(self.shard) or min(len(self.key) or 1, len(self.schema.names))
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -66,11 +70,12 @@ class InputDescription:
 
     def same_as(self, other: InputDescription) -> bool:
         """Whether the stored rows of one are the rows of the other."""
-        return (self.schema, self.key, self.semantics, self.stream) == (
+        return (self.schema, self.key, self.semantics, self.stream, self.sharded_by) == (
             other.schema,
             other.key,
             other.semantics,
             other.stream,
+            other.sharded_by,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -83,18 +88,20 @@ class InputDescription:
             "stream": self.stream,
             "checked": self.checked,
             "closed": self.closed,
-        }
+        } | ({"shard": list(self.shard)} if self.shard else {})
 
     @staticmethod
     def from_json(plain: dict[str, Any]) -> InputDescription:
         """The input that `to_json` described."""
         schema = Schema({name: type_from_text(text) for name, text in plain["columns"]})
         return InputDescription(
-            schema, tuple(plain["key"]), plain["semantics"], plain["stream"], plain["checked"], plain["closed"]
-        )
+            schema, tuple(plain["key"]), plain["semantics"], plain["stream"], plain["checked"], plain["closed"],
+            tuple(plain.get("shard", ())),
+        )  # fmt: skip
 
     def __str__(self) -> str:
         key = f", key ({', '.join(self.key)})" if self.key else ""
+        key += f", shard ({', '.join(self.shard)})" if self.shard else ""
         return f"{self.schema!r}{key}, {'stream' if self.stream else self.semantics}"
 
 
