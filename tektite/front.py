@@ -179,6 +179,7 @@ class Engine(engine.Engine):
             unique: bool = False,
             required: Sequence[str] = (),
             append: bool = False,
+            shard: str | Sequence[str] = (),
             **columns: Type,
         ) -> Input: ...
 

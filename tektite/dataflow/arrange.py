@@ -58,17 +58,16 @@ class Buffer:
 
     def consolidate(self) -> None:
         """Consolidate what is full, each shard's share by its own worker."""
-        full: list[list[Moment]] = [[] for _ in range(self.shards)]
-        for moment, shard in sorted(self._full):
-            full[shard].append(moment)
+        full = sorted(self._full)
         self._full.clear()
 
         def work(shard: int, _: Outbox) -> None:
-            for moment in full[shard]:
-                waiting = self._waiting[moment]
-                built = consolidate(waiting[shard], self.shape, self.flow.low)
-                waiting[shard] = [built]
-                self._raw[moment, shard] = (built.n, 0)
+            for moment, place in full:
+                if place == shard:
+                    waiting = self._waiting[moment]
+                    built = consolidate(waiting[shard], self.shape, self.flow.low)
+                    waiting[shard] = [built]
+                    self._raw[moment, shard] = (built.n, 0)
 
         self.flow.executor.map(work, self.shards, CONSOLIDATE_AT)
 

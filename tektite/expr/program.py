@@ -140,7 +140,8 @@ def compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, d
             remembered.move_to_end(key)
             return Program(*parts, dictionary, outputs, predicate, columns)
     made = _compile(outputs, predicate, columns, dictionary)
-    if all(memo is None for memo in made.parts[3]):  # a memo grows with the texts it has seen: it lives with the queries that use it
+    # A memo grows with the texts it has seen: it lives with the queries that use it.
+    if all(memo is None for memo in made.parts[3]):
         with _compiled_lock:
             remembered[key] = made.parts
             if len(remembered) > REMEMBERED:
@@ -351,7 +352,7 @@ class Assembler:
 
 def evaluate_constant(step: Step, dictionary: Dictionary) -> int:
     """The word of a step over constants alone: its program, run over one row without columns."""
-    program = Program(*Assembler(dictionary).assemble([step], None), dictionary, (), None)
+    program = Program(*Assembler(dictionary).assemble([step], None), dictionary, (), None, {})
     _, head = program.run(ONE_ROW.ctypes.data, 0, 0, 0, NULL, ONE_ROW)
     return int(head[5])
 

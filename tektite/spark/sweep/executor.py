@@ -205,7 +205,7 @@ class Part:
                     assert file is not None
                     batch = file.batch(waiting.section)
                     chunk = Chunk(batch.head, batch.keep)
-                    buffer_of(node).add(waiting.shard, chunk, waiting.moment, flow.low)
+                    buffer_of(node).add(waiting.shard, chunk, waiting.moment)
                     node.scope.schedule(node.position, waiting.moment)
         for node in self.graph.nodes:
             if node.flow is flow:

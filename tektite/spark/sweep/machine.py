@@ -214,7 +214,7 @@ class Machine:
             item = Item(actions_of(node)[row.action], [chunk], self._versions[row.node])
             node.stacks[self.shard].append(item)
         else:
-            buffer_of(node).add(self.shard, chunk, row.moment, node.flow.low)
+            buffer_of(node).add(self.shard, chunk, row.moment)
         node.scope.schedule(node.position, row.moment)
 
     # ------------------------------------------------------------------ the stage

@@ -309,7 +309,8 @@ class Unpacked:
             "Node": nodes, "Scope": scopes, "Dataflow": flows, "Trace": traces,
             "Context": [self], "Dictionary": [self.texts],
         }  # fmt: skip
-        for things, states in zip((nodes, scopes, flows), reading.load(), strict=True):
+        everything: tuple[list[Any], ...] = (nodes, scopes, flows)
+        for things, states in zip(everything, reading.load(), strict=True):
             for thing, state in zip(things, states, strict=True):
                 thing.__dict__.update(state)
         self.graph = Graph(flows, scopes, nodes, traces)
