@@ -526,7 +526,7 @@ class Engine:
             found.append(
                 ArrangementInfo(
                     entry.name, entry.column_names, trace.rows, trace.batches, trace.bytes, since, entry.source.low,
-                    tuple(reader.name for reader in entry.readers),
+                    tuple(sorted(reader.name for reader in entry.readers)),
                 )
             )  # fmt: skip
         return found

@@ -237,7 +237,7 @@ class _Pickler(cloudpickle.CloudPickler):
             pins = [[self._reference(batch) for batch in pin.batches] for pin in thing.pins]
             return _handle, (_Context(), thing.trace, thing.hold is not None, queues, pins)
         if isinstance(thing, Buffer):
-            return Buffer, (thing.shards, *thing.shape)
+            return Buffer, (thing.flow, thing.shards, *thing.shape)
         return super().reducer_override(thing)  # type: ignore[no-untyped-call]
 
 
