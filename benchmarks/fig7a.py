@@ -26,6 +26,7 @@ def run(
         offer(computation, load, 1.0)
         others = Others()
         yield {"keys": size, "rate": load} | figures(offer(computation, load, duration), others)
+        computation.check()
         computation.close()
 
 

@@ -28,6 +28,9 @@ def run(
     for computation in computations.values():
         computation.load(loaded)
     yield from ({"workers": count} | found for count, found in in_turns(computations, rate, duration, rounds).items())
+    for computation in computations.values():
+        computation.check()
+        computation.close()
 
 
 def in_turns(computations: dict[Any, Counts], rate: int, duration: float, rounds: int) -> dict[Any, dict[str, Any]]:

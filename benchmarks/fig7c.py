@@ -34,6 +34,9 @@ def run(
             latencies[count] += found
     for count in workers:
         yield {"workers": count} | figures(latencies[count], others)
+    for computation in computations.values():
+        computation.check()
+        computation.close()
 
 
 def plot(records: list[Record], path: Path) -> None:

@@ -48,6 +48,8 @@ def run(
                 "updates_per_s": rate, **memory(), **others.figures(),
             }  # fmt: skip
         for computation in computations.values():
+            if options["history"]:
+                computation.check()
             computation.close()
 
 

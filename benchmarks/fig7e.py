@@ -31,6 +31,7 @@ def run(
         for effort, found in in_turns(computations, rate, duration, rounds).items():
             yield {"workers": count, "merging": effort} | found
         for computation in computations.values():
+            computation.check()
             computation.close()
 
 

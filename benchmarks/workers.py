@@ -1,8 +1,14 @@
-"""Two workers beside one, in turns, so that whatever else the machine does meets both: the speed-up of each task."""
+"""Two workers beside one, in turns, so that whatever else the machine does meets both: the speed-up of each task.
+
+The first task is not ours: hashing bytes, which needs no memory to speak of and no word between the threads. Its speed-up is
+what the machine allows at that moment; where two processors turn out to share a core, it shows here.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 from statistics import median
@@ -27,6 +33,10 @@ def run(
     check: bool = True,
 ) -> Iterator[dict[str, Any]]:
     """A record for each task and number of workers; `speedup` compares medians with the first number's."""
+    others = Others()
+    with ThreadPoolExecutor(max(workers)) as pool:
+        laps = in_turns(workers, rounds, lambda count, _: hash_bytes(pool, count))
+    yield from records("hash bytes", HASHED, laps, others)
     keys = all_count_keys(K, 0, N)
     counts: dict[int, Counts] = {}
 
@@ -64,6 +74,23 @@ def run(
         yield from records("join", size, laps, others)
     for joined in joins.values():
         joined.close()
+
+
+HASHED = 1 << 25
+"""Bytes that the machine's own speed-up is measured with: some 20 ms of one processor, from the second-level cache."""
+
+
+def hash_bytes(pool: ThreadPoolExecutor, workers: int) -> None:
+    """Hash HASHED bytes, each thread its share."""
+    block = bytes(1 << 16)
+
+    def share() -> None:
+        digest = hashlib.sha256()
+        for _ in range(HASHED // len(block) // workers):
+            digest.update(block)
+
+    for done in [pool.submit(share) for _ in range(workers)]:
+        done.result()
 
 
 def in_turns(workers: Sequence[int], rounds: int, work: Callable[[int, int], None]) -> dict[int, Laps]:
