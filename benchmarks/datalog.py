@@ -25,7 +25,9 @@ from benchmarks.measure import Laps, Others, memory, reset_peak
 from benchmarks.plots import ANCHOR, Record, draw_bars, figure, plural
 
 NAME = "datalog"
-DESCRIPTION = "tc and sg in full on a graph, beside differential-dataflow; then epochs that take an edge out and put it back"
+DESCRIPTION = (
+    "tc and sg in full on a graph, beside differential-dataflow; then epochs that take an edge out and put it back"
+)
 
 RULES = {
     "tc": "tc(x, y) :- edge(x, y).  tc(x, z) :- tc(x, y), edge(y, z).",
