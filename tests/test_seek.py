@@ -63,7 +63,7 @@ def test_all_pairs_are_found_by_two_and_three_columns(first: int, few: int) -> N
     n = 20_000
     for columns in (2, 3):
         data = np.stack([random.integers(0, first, n), *(random.integers(0, 300, n) for _ in range(columns - 1))])
-        data = data[:, np.lexsort(data[::-1])]
+        data = np.ascontiguousarray(data[:, np.lexsort(data[::-1])])
         large = np.concatenate([data, np.zeros((1, n), np.int64), np.ones((1, n), np.int64)])
         hits = data[:, random.choice(n, few // 2 + 1)]
         near = hits + random.integers(-1, 2, hits.shape)

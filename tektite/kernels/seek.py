@@ -323,6 +323,11 @@ def seek_block(head, start, keys, many, kc, found):
             for j in range(many):
                 p = scan_word(at, by, rows, p, load(keys, j))
                 store(found, j, p)
+        elif start + 3 * many >= rows or read(at, by, start + 3 * many) >= load(keys, many - 1):
+            # The next key is about the next row: a comparison or two find it.
+            for j in range(many):
+                p = gallop(head, rows, p, keys, j, kc)
+                store(found, j, p)
         else:
             for j in range(many):
                 p = scan_key(head, rows, p, keys, j, kc)
