@@ -318,7 +318,7 @@ def passes_on(rule: ir.Rule, goal: Goal) -> bool:
             if sum(t == head for t in rule.terms) > 1:
                 return False
     # A head that computes its column does not say which value it was computed from.
-    given = [v for term, mark in zip(rule.terms, marks, strict=True) if mark == "b" and isinstance(v := term, ir.Variable)]
+    given = [t for t, mark in zip(rule.terms, marks, strict=True) if mark == "b" and isinstance(t, ir.Variable)]
     return all(is_bound(term, bound_by(others, given)) for term in further)
 
 
