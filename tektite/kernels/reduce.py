@@ -98,9 +98,9 @@ def push_todo(todo, n, keys, j, kc, nt, list_, many):
 
 @inner
 def all_shown(table, n_history, n_past, begin, end, many, rounds, only, least, results):
-    """Whether every row of a block's keys is shown and not later than `only`, and their sums fit; if so, whether each key
-    was there (by the output, sources n_history..n_past) and is there now (by the input) is written to `results`, as for
-    `write_block`.
+    """Whether two sums say all of a block's keys: every row is shown and not later than `only`, the sums fit, and the
+    output's differences add up to once or not at all for each key. If so, whether each key was there (by the output,
+    sources n_history..n_past) and is there now (by the input) is written to `results`, as for `write_block`.
     """
     for j in range(2 * BLOCK):
         store(results, j, 0)
@@ -124,7 +124,9 @@ def all_shown(table, n_history, n_past, begin, end, many, rounds, only, least, r
                 total += diff
             store(results, side + j, total)
     for j in range(many):
-        store(results, j, 1 if load(results, j) >= 1 else 0)
+        # Differences at times that are not ordered add up at this one before it corrects them: to 2, or to -1.
+        if load(results, j) & ~1 != 0:
+            return False
         store(results, BLOCK + j, 1 if load(results, BLOCK + j) >= least else 0)
     return True
 
