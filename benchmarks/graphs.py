@@ -6,6 +6,9 @@ Nodes of trees and grids are numbered so that edges lead from lower to higher nu
 
 from __future__ import annotations
 
+from typing import Any
+
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -94,36 +97,72 @@ def same_generation_graph(name: str, most: int = 50_000_000) -> str:
 
 
 def closure_size(edges: Edges) -> int:
-    """How many pairs of nodes a path leads between, by rows of bits."""
-    nodes = int(edges.max()) + 1
-    reached = np.zeros((nodes, (nodes + 7) // 8), np.uint8)
-    order = np.lexsort((edges[:, 1], edges[:, 0]))
-    sources, targets = edges[order, 0], edges[order, 1]
-    starts = np.searchsorted(sources, np.arange(nodes + 1))
-    changed = True
-    while changed:
-        changed = False
-        for node in range(nodes - 1, -1, -1):
-            near = targets[starts[node] : starts[node + 1]]
-            if len(near) == 0:
-                continue
-            row = np.bitwise_or.reduce(reached[near], axis=0)
-            np.bitwise_or.at(row, near >> 3, (1 << (near & 7)).astype(np.uint8))
-            if (row & ~reached[node]).any():
-                reached[node] |= row
-                changed = True
-    return int(np.unpackbits(reached).sum())
+    """How many pairs of nodes a path leads between: a search from every node."""
+    starts, targets = _adjacency(edges)
+    return int(_reached_pairs(starts, targets))
 
 
 def same_generation_size(edges: Edges) -> int:
-    """How many pairs of nodes are of the same generation, by products of matrices: for graphs of a few thousand nodes."""
-    nodes = int(edges.max()) + 1
-    matrix = np.zeros((nodes, nodes), np.float32)
-    matrix[edges[:, 0], edges[:, 1]] = 1
-    found = (matrix.T @ matrix) > 0
-    np.fill_diagonal(found, False)
-    while True:
-        further = found | ((matrix.T @ found.astype(np.float32) @ matrix) > 0)
-        if (further == found).all():
-            return int(found.sum())
-        found = further
+    """How many pairs of nodes are of the same generation: a search among the pairs, each marked in a table of bits."""
+    starts, targets = _adjacency(edges)
+    return int(_same_generation_pairs(starts, targets))
+
+
+def _adjacency(edges: Edges) -> tuple[Edges, Edges]:
+    """Where each node's targets begin, and the targets of all nodes."""
+    order = np.lexsort((edges[:, 1], edges[:, 0]))
+    starts = np.searchsorted(edges[order, 0], np.arange(int(edges.max()) + 2))
+    return starts.astype(np.int64), np.ascontiguousarray(edges[order, 1])
+
+
+@numba.njit
+def _reached_pairs(starts: Any, targets: Any) -> int:
+    nodes = len(starts) - 1
+    seen = np.full(nodes, -1, np.int64)
+    stack = np.empty(nodes, np.int64)
+    pairs = 0
+    for source in range(nodes):
+        stack[0] = source
+        height = 1
+        while height > 0:
+            height -= 1
+            node = stack[height]
+            for e in range(starts[node], starts[node + 1]):
+                target = targets[e]
+                if seen[target] != source:
+                    seen[target] = source
+                    pairs += 1
+                    stack[height] = target
+                    height += 1
+    return pairs
+
+
+@numba.njit
+def _same_generation_pairs(starts: Any, targets: Any) -> int:
+    nodes = len(starts) - 1
+    seen = np.zeros((nodes * nodes + 63) // 64, np.uint64)
+    stack = np.empty(1 << 20, np.int64)
+    height = 0
+    pairs = 0
+    for root in range(nodes):
+        stack[0] = -root - 1  # the first rule: different children of one node
+        height = 1
+        while height > 0:
+            height -= 1
+            first = stack[height] < 0
+            a = root if first else stack[height] // nodes
+            b = root if first else stack[height] % nodes
+            for i in range(starts[a], starts[a + 1]):
+                for k in range(starts[b], starts[b + 1]):
+                    pair = targets[i] * nodes + targets[k]
+                    if first and i == k:
+                        continue
+                    bit = np.uint64(1) << np.uint64(pair & 63)
+                    if seen[pair >> 6] & bit == 0:
+                        seen[pair >> 6] |= bit
+                        pairs += 1
+                        if height == len(stack):
+                            stack = np.concatenate((stack, np.empty_like(stack)))
+                        stack[height] = pair
+                        height += 1
+    return pairs

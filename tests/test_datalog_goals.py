@@ -231,3 +231,11 @@ def test_query_whose_changes_are_followed_stays_as_it_is() -> None:
     engine.advance()
     assert query.explain().startswith("query 1: derived for its arguments")
     assert {change.row[0] for change in changes} == {149}
+
+
+def test_goal_on_a_column_that_the_head_computes() -> None:
+    with tk.Engine() as engine:
+        engine.datalog("n(0). n(x + 1) :- n(x), x < 20.")
+        for strategy in ("auto", "goal", "full"):
+            assert engine.query("n(7)", strategy=strategy).rows() == [(7,)]
+            assert engine.query("n(30)", strategy=strategy).rows() == []

@@ -53,3 +53,28 @@ def test_words_at_both_ends_are_found() -> None:
         np.array([small.at]), np.array([large.at]), 1, 1, 1, 1, 1, 1, np.array([0]), 0, 10, 0, state
     )  # fmt: skip
     assert head[0] == 2 and list(buf[:2]) == [0, 4_999_000]
+
+
+@pytest.mark.parametrize("first", [1, 5, 40, 700, 20_000])
+@pytest.mark.parametrize("few", [1, 17, 2000, 9000])
+def test_all_pairs_are_found_by_two_and_three_columns(first: int, few: int) -> None:
+    """`first` is how many words the first column has: groups from thousands of rows down to one."""
+    random = np.random.default_rng(first + few)
+    n = 20_000
+    for columns in (2, 3):
+        data = np.stack([random.integers(0, first, n), *(random.integers(0, 300, n) for _ in range(columns - 1))])
+        data = np.ascontiguousarray(data[:, np.lexsort(data[::-1])])
+        large = np.concatenate([data, np.zeros((1, n), np.int64), np.ones((1, n), np.int64)])
+        hits = data[:, random.choice(n, few // 2 + 1)]
+        near = hits + random.integers(-1, 2, hits.shape)
+        keys = np.unique(np.concatenate([hits, near], axis=1), axis=1)
+        small = np.concatenate([keys, np.zeros((1, keys.shape[1]), np.int64), np.ones((1, keys.shape[1]), np.int64)])
+        small = np.ascontiguousarray(small)
+        a, b = head_of_array(small, small.shape[1]), head_of_array(large, n)
+        state = np.zeros(JOIN_STATE, np.int64)
+        _, head = join(
+            np.array([a[1]]), np.array([b[1]]), columns, columns, columns, 1, 1, 1, np.array([0]), 0, 10**7, 0, state
+        )  # fmt: skip
+        found, counts = np.unique(data, axis=1, return_counts=True)
+        there = dict(zip(map(tuple, found.T.tolist()), counts.tolist(), strict=True))
+        assert head[0] == sum(there.get(tuple(key), 0) for key in keys.T.tolist())

@@ -22,8 +22,8 @@ from tektite.trace.spine import Version
 
 PIECE = 1 << 15
 """Rows of one piece of output: its columns stay in the L2 cache while filters and projections behind the join run."""
-PIECES_PER_RUN = 64
-"""Pieces made before the dataflow may be suspended: some tens of milliseconds."""
+PIECES_PER_RUN = 16
+"""Pieces made before the dataflow may be suspended: some ten milliseconds, and some 20 MiB a shard that are not delivered yet."""
 
 NULLS_MATCH = 1
 

@@ -317,7 +317,9 @@ def passes_on(rule: ir.Rule, goal: Goal) -> bool:
                 return False
             if sum(t == head for t in rule.terms) > 1:
                 return False
-    return all(is_bound(term, bound_by(others, asked_for)) for term in further)
+    # A head that computes its column does not say which value it was computed from.
+    given = [t for t, mark in zip(rule.terms, marks, strict=True) if mark == "b" and isinstance(t, ir.Variable)]
+    return all(is_bound(term, bound_by(others, given)) for term in further)
 
 
 def named_in(literal: ir.Literal) -> list[str]:

@@ -36,10 +36,10 @@ from tektite.kernels.emit import (
 )
 from tektite.kernels.epochs import fresh_epochs, key_epochs, later_work, one_epoch, scan_history
 from tektite.kernels.limbs import DIGITS
-from tektite.kernels.memory import load, store
+from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of, empty_words
 from tektite.kernels.records import columns_room, room, sort_records
-from tektite.kernels.rows import count, new_head, set_constant, set_stored, value
+from tektite.kernels.rows import address, count, new_head, set_constant, set_stored, step_of, value
 from tektite.kernels.seek import BLOCK
 from tektite.kernels.sources import (
     head_of,
@@ -54,6 +54,7 @@ from tektite.kernels.sources import (
     times_of,
 )
 from tektite.kernels.values import output_value, top_value, walk
+from tektite.kernels.wide import sum_overflows
 
 # The operators. LINEAR takes five words for each output column (see aggregate.py); FIRST and LAST take k;
 # AT_LEAST takes the least multiplicity from which on the key itself is shown, once.
@@ -93,6 +94,41 @@ def push_todo(todo, n, keys, j, kc, nt, list_, many):
             todo[n * width + kc + c] = list_[q * nt + c]
         n += 1
     return todo, n
+
+
+@inner
+def all_shown(table, n_history, n_past, begin, end, many, rounds, only, least, results):
+    """Whether two sums say all of a block's keys: every row is shown and not later than `only`, the sums fit, and the
+    output's differences add up to once or not at all for each key. If so, whether each key was there (by the output,
+    sources n_history..n_past) and is there now (by the input) is written to `results`, as for `write_block`.
+    """
+    for j in range(2 * BLOCK):
+        store(results, j, 0)
+    for s in range(n_past):
+        head = head_of(table, s)
+        time_at = time_of(table, s)
+        diff_at = time_at + times_of(table, s)
+        at = address(head, diff_at)
+        by = step_of(head, diff_at)
+        side = BLOCK if s < n_history else 0
+        tested = test_of(table, s) != 0
+        times = times_of(table, s)
+        for j in range(many):
+            total = load(results, side + j)
+            for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
+                if tested and (not shown(head, time_at, times, i, rounds) or value(head, time_at, i) > only):
+                    return False
+                diff = read(at, by, i)
+                if sum_overflows(total, diff):
+                    return False
+                total += diff
+            store(results, side + j, total)
+    for j in range(many):
+        # Differences at times that are not ordered add up at this one before it corrects them: to 2, or to -1.
+        if load(results, j) & ~1 != 0:
+            return False
+        store(results, BLOCK + j, 1 if load(results, BLOCK + j) >= least else 0)
+    return True
 
 
 @kernel(
@@ -189,6 +225,12 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
             break
         seek_sources(table, n_past, keys, many, kc, begin, end)
         bad = -1
+        if from_output != 0 and single and op == AT_LEAST:
+            # The common case in loops: every row of the block's keys is shown, so that two sums say all.
+            if all_shown(table, n_history, n_past, begin, end, many, rounds, only, least, results):
+                buf, capacity = columns_room(buf, capacity, width, rows, many)
+                rows, plus = write_block(results, n_own > 0, many, keys, kc, vo, buf, capacity, rows, plus)
+                continue
         if summed:
             for w in range(many * slots):
                 acc[w] = 0
