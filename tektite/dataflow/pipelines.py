@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tektite.dataflow.actions import Action, Branch, Item, Lookup, Taken, Versions
+from tektite.dataflow.actions import Action, Branch, Intersect, Item, Lookup, Taken, Versions
 from tektite.dataflow.arrange import Arranged, Reader, consolidate
 from tektite.dataflow.graph import Moment, Node, Outbox, Scope, Step, enter
 from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
@@ -73,6 +73,14 @@ class Source:
         return enter(chunk, self.trace.times, self.lift) if self.lift and chunk.n else chunk
 
 
+def actions_from(source: Source) -> Iterator[Action]:
+    """A source and the actions behind it."""
+    action: Action | None = source
+    while action is not None:
+        yield action
+        action = action.branch.target
+
+
 class Pipelines(Node):
     """All pipelines of a conjunction. `negated` relations come first; nothing to find in those does not end a pipeline."""
 
@@ -84,6 +92,11 @@ class Pipelines(Node):
         self.readers: list[Reader] = []
         self.sources: list[Source] = []
         self.stacks: list[list[Item]] = [[] for _ in range(shards)]
+        self._sent: list[list[Item]] = [[] for _ in range(shards)]
+        self.ranks: Sequence[int] | None = None
+        """The order in which the relations count as changed, where it is not for this process to choose: it has one shard of
+        several, and all have to agree. Rows whose keys are in another shard are then put on that one's stack.
+        """
 
     def reader_of(self, arranged: Arranged) -> int:
         """The number of this node's one reader of an arrangement."""
@@ -97,22 +110,31 @@ class Pipelines(Node):
         """A look-up in an arrangement (see `Lookup`)."""
         return Lookup(self.reader_of(arranged), arranged, self.shards, source, relation, key, data)
 
+    @property
+    def reads_all_shards(self) -> bool:
+        """Whether an action reads several shards at once, so that it can run only where all of them are."""
+        return self.shards > 1 and any(isinstance(action, Intersect) for s in self.sources for action in actions_from(s))
+
     def clear(self) -> None:
-        for stack in self.stacks:
+        for stack in (*self.stacks, *self._sent):
             stack.clear()
 
     def run(self, moment: Moment) -> None:
         if any(reader.handle.waiting() for reader in self.readers):
             self._begin()
-        self._balance()
+        if self.ranks is None:
+            self._balance()
         self.each_shard(self._work, sum(item.rows * item.action.weight for stack in self.stacks for item in stack))
+        for sent in self._sent:
+            for item in sent:
+                self.stacks[item.shard].append(item)
+            sent.clear()
         if any(self.stacks):
             self.scope.schedule(self.position, moment)
 
     def _begin(self) -> None:
         """Take everything that waits, and put the changes of every source on the stacks."""
-        taken = [[reader.take(shard) for shard in range(self.shards)] for reader in self.readers]
-        versions = Versions(taken, self._ranks(taken))
+        versions = self.take()
         for source in self.sources:
             if not all(self._found(versions, lookup) for lookup in source.needed):
                 continue
@@ -120,6 +142,11 @@ class Pipelines(Node):
                 delta = versions.taken[source.reader][shard][1]
                 if delta:
                     self.stacks[shard].append(source.begin(delta, versions, shard))
+
+    def take(self) -> Versions:
+        """What all readers see now."""
+        taken = [[reader.take(shard) for shard in range(self.shards)] for reader in self.readers]
+        return Versions(taken, self._ranks(taken) if self.ranks is None else self.ranks)
 
     def _ranks(self, taken: list[list[Taken]]) -> Sequence[int]:
         """The order in which the relations count as changed. Any is right; where all of them begin with nothing, the one
@@ -135,7 +162,7 @@ class Pipelines(Node):
 
     def _found(self, versions: Versions, lookup: Lookup) -> bool:
         """Whether an arrangement that must have a match has any row."""
-        if lookup.relation < self.negated:
+        if lookup.relation < self.negated or self.ranks is not None:
             return True
         return any(len(versions.table(lookup, shard).table) for shard in range(self.shards))
 
@@ -157,7 +184,7 @@ class Pipelines(Node):
             if done:
                 stack.pop()
             pieces += 1
-            self._follow(item, chunk, stack, outbox)
+            self._follow(item, chunk, worker, outbox)
 
     def _prepare(self, stack: list[Item], item: Item) -> None:
         """Sort the rows of the topmost item, together with those below it that wait for the same action at the same shard."""
@@ -176,7 +203,7 @@ class Pipelines(Node):
         item.chunks = [built]
         item.table = np.array([built.at], np.int64)
 
-    def _follow(self, item: Item, chunk: Chunk, stack: list[Item], outbox: Outbox) -> None:
+    def _follow(self, item: Item, chunk: Chunk, worker: int, outbox: Outbox) -> None:
         """Lead what became of an item's rows to the next action, or out of the node."""
         if not chunk.n:
             return
@@ -193,7 +220,8 @@ class Pipelines(Node):
             waiting = Item(target, [part], item.versions, shard)
             if target.lookup.sorted:
                 waiting.table = np.array([part.at], np.int64)
-            stack.append(waiting)
+            here = self.ranks is None or shard == worker
+            (self.stacks[worker] if here else self._sent[worker]).append(waiting)
 
     def _by_shard(self, lookup: Lookup, chunk: Chunk, shard: int) -> Iterator[tuple[int, Chunk]]:
         """Rows by the shard in which a look-up finds their keys."""
