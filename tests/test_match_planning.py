@@ -83,13 +83,16 @@ def parsed(world: World, text: str) -> list[Any]:
         ("delta", "e:ab e:7b", {}, ["fetch e(7, b) by (src, dst)"]),
         ("delta", "e:ab one:bv e:vc", {}, ["fetch one(b, v) by (id)", "fetch e(v, c) by (src)"]),
         ("delta", "e:ab u:c", {}, ["fetch u(c) by ()"]),
-        ("hector", "e:ab e:bc e:cd", {}, ["fetch e(b, c) by (src)", "fetch e(c, d) by (src)"]),
+        ("hector", "e:ab e:bc e:cd", {}, [
+            "extend to c by the fewest candidates of e(b, c) by (src) and all of e(c, d)",
+            "fetch e(c, d) by (src)",
+        ]),
         ("hector", "e:ab e:bc e:ac u:c", {}, [
-            "extend to c by the fewest candidates of e(b, c) by (src) and e(a, c) by (src), check by u(c)",
+            "extend to c by the fewest candidates of e(b, c) by (src), e(a, c) by (src) and all of u(c)",
         ]),
         ("hector", "e:ab w:bcd e:cd", {}, [
-            "fetch w(b, c, d) by (x)",
-            "fetch e(c, d) by (src, dst)",
+            "extend to c by the fewest candidates of w(b, c, d) by (x) and all of e(c, d)",
+            "extend to d by the fewest candidates of w(b, c, d) by (x, y) and e(c, d) by (src)",
         ]),
         ("hector", "e:ab w:bcd w:acd", {}, [
             "extend to c by the fewest candidates of w(b, c, d) by (x) and w(a, c, d) by (x)",
@@ -98,6 +101,12 @@ def parsed(world: World, text: str) -> list[Any]:
         ("hector", "e:ab w:bcd w:acd", {"order": ["a", "b", "d", "c"]}, [
             "extend to d by the fewest candidates of w(b, c, d) by (x) and w(a, c, d) by (x)",
             "extend to c by the fewest candidates of w(b, c, d) by (x, z) and w(a, c, d) by (x, z)",
+        ]),
+        ("hector", "e:ab w:bc7 w:ac7", {}, [
+            "extend to c by the fewest candidates of w(b, c, 7) by (x, z) and w(a, c, 7) by (x, z)",
+        ]),
+        ("hector", "e:ab w:bcc w:acc", {}, [
+            "extend to c by the fewest candidates of w(b, c, c) by (x) and w(a, c, c) by (x)",
         ]),
         ("hector", "e:ab one:av one:bv", {}, ["fetch one(a, v) by (id)", "fetch one(b, v) by (id, value)"]),
     ],

@@ -1,12 +1,14 @@
-"""What happens to rows on their way through a pipeline: look-ups, subtraction, counting and proposing candidates, intersection.
+"""What happens to rows on their way through a pipeline: look-ups, subtraction, intersection.
 
 Every action reads one version of an arrangement, the one that its place in the pipeline says, and keeps nothing. What it makes of
-its rows comes in pieces of bounded size.
+its rows comes in pieces of bounded size. It reads whichever shard has a key: all shards are in this process's memory, and
+versions do not change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,9 +17,8 @@ from tektite.dataflow.arrange import Arranged, consolidate
 from tektite.dataflow.graph import Node, Step
 from tektite.dataflow.join import PIECE, STATE
 from tektite.errors import IncorrectError
-from tektite.kernels.extend import count_candidates, nominate, propose
-from tektite.kernels.intersect import find_ranges, intersect, numbered_keys
-from tektite.kernels.intersect_two import intersect_two
+from tektite.kernels.candidates import find_candidates, numbered_keys
+from tektite.kernels.intersect import intersect
 from tektite.kernels.join import join as join_kernel
 from tektite.kernels.route import scale
 from tektite.trace.batch import Batch
@@ -28,10 +29,8 @@ from tektite.words import Words
 EMPTY: Words = np.zeros(3, np.int64)
 """The head of no rows."""
 
-Found = tuple[Words, Words, Words, Chunk | None]
-"""What extenders look like, their batches, where in these the rows with each row's key are, and, if there are two extenders and
-both count, the numbers of the rows in the order of the second one's key.
-"""
+Found = tuple[Words, list[Words]]
+"""What the extenders of an item look like, and the memory that this points to."""
 
 Taken = tuple[Version, tuple[Batch, ...], Version]
 
@@ -48,14 +47,22 @@ class Versions:
         old, _, new = self.taken[lookup.reader][shard]
         return new if self.ranks[lookup.relation] < self.ranks[lookup.source] else old
 
+    def everywhere(self, lookup: Lookup) -> tuple[Words, Words]:
+        """The batches of all shards that a lookup reads, and where those of each shard begin."""
+        tables = [self.table(lookup, shard).table for shard in range(len(self.taken[lookup.reader]))]
+        return np.concatenate(tables), np.cumsum([0, *map(len, tables)], dtype=np.int64)
+
 
 class Item:
-    """Rows that wait for an action. Once `table` is there they are sorted, and `state` says how far the action has come."""
+    """Rows that wait for an action, with the shard in which it finds their keys. Once `table` is there they are sorted, and
+    `state` says how far the action has come.
+    """
 
-    __slots__ = ("action", "chunks", "found", "rows", "state", "table", "versions")
+    __slots__ = ("action", "chunks", "found", "rows", "shard", "state", "table", "versions")
 
-    def __init__(self, action: Action, chunks: list[Chunk], versions: Versions) -> None:
+    def __init__(self, action: Action, chunks: list[Chunk], versions: Versions, shard: int) -> None:
         self.action = action
+        self.shard = shard
         self.chunks = chunks
         self.rows = sum(chunk.n for chunk in chunks)
         self.versions = versions
@@ -68,8 +75,8 @@ class Lookup:
     """How an action in the pipeline of relation `source` reads an arrangement: the first `key` data columns of its rows are
     those of the arrangement.
 
-    Rows have `data` columns. Where they are `settled` they come in at the right shard; where they are `sorted`, they come
-    from a source whose batches are sorted by the key.
+    Rows have `data` columns. Where they are `settled`, those that come in together have their keys in one shard, that of the
+    action before; where they are `sorted`, they come from a source whose batches are sorted by the key.
     """
 
     def __init__(
@@ -94,19 +101,24 @@ class Branch:
         self.target = target
 
 
+NOWHERE = Branch((), None)
+"""Where rows go until an action is connected to the next one."""
+
+
 class Action(Protocol):
-    """One place in a pipeline that rows stop at."""
+    """One place in a pipeline that rows stop at. A row takes about `weight` times as long as a row that is looked up."""
 
     lookup: Lookup
-    branches: list[Branch]
+    branch: Branch
+    weight: int
 
-    def work(self, node: Node, shard: int, item: Item) -> tuple[Chunk, bool]:
+    def work(self, node: Node, item: Item) -> tuple[Chunk, bool]:
         """The next piece of what becomes of an item's rows, and whether it was the last."""
 
 
-def joined(node: Node, lookup: Lookup, shard: int, item: Item, spec: Words) -> Chunk:
+def joined(node: Node, lookup: Lookup, item: Item, spec: Words) -> Chunk:
     """The next piece of the join of an item's rows with the arrangement that a look-up reads."""
-    trace, table = lookup.trace, item.versions.table(lookup, shard).table
+    trace, table = lookup.trace, item.versions.table(lookup, item.shard).table
     if not len(table):
         item.state[0] = 1
         return Chunk(EMPTY, None)
@@ -124,29 +136,33 @@ class Fetch:
     arrangement counted on from `lookup.data`.
     """
 
+    weight = 1
+
     def __init__(self, lookup: Lookup, spec: Sequence[int]) -> None:
         self.lookup = lookup
         self.spec = np.array(spec, np.int64)
-        self.branches: list[Branch] = []
+        self.branch = NOWHERE
 
-    def work(self, node: Node, shard: int, item: Item) -> tuple[Chunk, bool]:
-        chunk = joined(node, self.lookup, shard, item, self.spec)
+    def work(self, node: Node, item: Item) -> tuple[Chunk, bool]:
+        chunk = joined(node, self.lookup, item, self.spec)
         return chunk, bool(item.state[0])
 
 
 class Subtract:
     """The rows whose key the arrangement, which holds every row once, does not have."""
 
+    weight = 1
+
     def __init__(self, lookup: Lookup) -> None:
         self.lookup = lookup
         self.spec = np.arange(lookup.data, dtype=np.int64)
-        self.branches: list[Branch] = []
+        self.branch = NOWHERE
 
-    def work(self, node: Node, shard: int, item: Item) -> tuple[Chunk, bool]:
+    def work(self, node: Node, item: Item) -> tuple[Chunk, bool]:
         found = list(item.chunks)
         last = self.lookup.data + node.times
         while not item.state[0]:
-            chunk = joined(node, self.lookup, shard, item, self.spec)
+            chunk = joined(node, self.lookup, item, self.spec)
             if chunk.n:
                 buf, head = scale(chunk.at, last, -1)
                 found.append(Chunk(head, (chunk.keep, buf)))
@@ -155,81 +171,59 @@ class Subtract:
         return consolidate(found, (self.lookup.data, node.times, 1), node.flow.low), True
 
 
-class Count:
-    """The rows that have candidates in the arrangement. A number notes, in the last two data columns, the least number of
-    candidates so far and whose they are; without one, rows are only checked.
-    """
+@dataclass(frozen=True)
+class Extender:
+    """An arrangement that talks about the variable that rows are extended by."""
 
-    def __init__(self, lookup: Lookup, number: int = -1) -> None:
-        self.lookup = lookup
-        self.number = number
-        self.branches: list[Branch] = []
-
-    def work(self, node: Node, shard: int, item: Item) -> tuple[Chunk, bool]:
-        (prefix,) = item.chunks
-        table = item.versions.table(self.lookup, shard).table
-        counts = count_candidates(prefix.at, table, self.lookup.key)
-        buf, head = nominate(prefix.at, counts, self.lookup.data, self.number)
-        return Chunk(head, buf), True
-
-
-class Propose:
-    """Each row with every different word that follows its key in the arrangement, as one more data column."""
-
-    def __init__(self, lookup: Lookup) -> None:
-        self.lookup = lookup
-        self.branches: list[Branch] = []
-
-    def work(self, node: Node, shard: int, item: Item) -> tuple[Chunk, bool]:
-        (prefix,) = item.chunks
-        table = item.versions.table(self.lookup, shard).table
-        buf, head = propose(prefix.at, table, self.lookup.key, self.lookup.data, PIECE, item.state)
-        return Chunk(head, buf), bool(item.state[0] == prefix.n)
+    lookup: Lookup
+    columns: Words
+    """The columns of its key among those of the rows."""
+    equal: int
+    """How many columns behind the key have to be the word."""
+    complete: bool
+    """Whether its times and diffs count."""
+    optional: bool
+    """Whether it need not check what others propose, because a later step will."""
 
 
 class Intersect:
-    """Each row with every word that all of some arrangements allow, as one more data column. Each look-up comes with the
-    columns of its key among those of the rows, and whether the arrangement's times and diffs count. All keys are in one shard.
+    """Each row with every word that all of some arrangements allow, as one more data column. Each look-up comes with what its
+    extender needs to know (see `Extender`). Keys are found in whichever shard has them, so rows need not be moved.
     """
 
-    def __init__(self, extenders: Sequence[tuple[Lookup, Sequence[int], bool]], spec: Sequence[int]) -> None:
-        self.lookup = extenders[0][0]
-        self.extenders = [(lookup, np.array(columns, np.int64), complete) for lookup, columns, complete in extenders]
-        self.spec = np.array(spec, np.int64)
-        self.branches: list[Branch] = []
+    weight = 16
 
-    def work(self, node: Node, shard: int, item: Item) -> tuple[Chunk, bool]:
+    def __init__(self, extenders: Sequence[Extender], spec: Sequence[int]) -> None:
+        self.lookup = extenders[0].lookup
+        self.lookup.settled = True
+        self.extenders = extenders
+        self.spec = np.array(spec, np.int64)
+        self.branch = NOWHERE
+
+    def work(self, node: Node, item: Item) -> tuple[Chunk, bool]:
         (prefix,) = item.chunks
         if item.found is None:
-            item.found = self._find(prefix, item.versions, shard)
-        extenders, batches, ranges, ordered = item.found
-        shape = (prefix.at, self.lookup.data, node.times, extenders, batches, ranges)
-        if ordered is not None:
-            key = len(self.extenders[1][1])
-            buf, head = intersect_two(*shape, ordered.at, key, self.spec, node.flow.low, PIECE, item.state)
-        else:
-            buf, head = intersect(*shape, self.spec, node.flow.low, PIECE, item.state)
+            item.found = self._find(prefix, item.versions)
+        shape = (prefix.at, self.lookup.data, node.times, item.found[0])
+        buf, head = intersect(*shape, self.spec, node.flow.low, PIECE, item.state)
         if head[0] < 0:
             raise IncorrectError(f"{node.name}: a product of multiplicities does not fit into 64 bits")
-        return Chunk(head, buf), bool(item.state[0] == (prefix.n if ordered is None else 2 * prefix.n))
+        return Chunk(head, buf), bool(item.state[0] == prefix.n * len(self.extenders))
 
-    def _find(self, prefix: Chunk, versions: Versions, shard: int) -> Found:
+    def _find(self, prefix: Chunk, versions: Versions) -> Found:
         """Where in each batch of each arrangement the rows with a row's key are."""
-        ordered = None
-        tables = [versions.table(lookup, shard).table for lookup, _, _ in self.extenders]
-        batches = np.concatenate(tables)
-        ranges = np.empty(2 * len(batches) * prefix.n, np.int64)
         shapes: list[int] = []
-        first = 0
-        for number, ((lookup, columns, complete), table) in enumerate(zip(self.extenders, tables, strict=True)):
-            rows, kc = prefix, len(columns)
+        keep: list[Words] = []
+        for number, extender in enumerate(self.extenders):
+            lookup, kc = extender.lookup, len(extender.columns)
+            rows = prefix
             if number and kc:
-                buf, head = numbered_keys(prefix.at, columns)
+                buf, head = numbered_keys(prefix.at, extender.columns)
                 rows = consolidate([Chunk(head, buf)], (kc + 1, 1, 1), 0)
-                ordered = rows
-            find_ranges(rows.at, kc, table, first, number, ranges, len(batches))
-            shapes += [first, len(table), kc, lookup.trace.data, lookup.trace.times, int(complete)]
-            first += len(table)
-        if len(tables) > 2 or not all(complete for _, _, complete in self.extenders):
-            ordered = None
-        return np.array(shapes, np.int64), batches, ranges, ordered
+            table, first_of = versions.everywhere(lookup)
+            slots = int(np.diff(first_of).max()) if kc else len(table)
+            found = find_candidates(rows.at, kc, number, table, first_of, len(lookup.route), slots)
+            keep.append(found)
+            shapes += [int(found.ctypes.data), slots, kc, extender.equal, lookup.trace.data, lookup.trace.times]
+            shapes += [int(extender.complete), int(extender.optional)]
+        return np.array(shapes, np.int64), keep

@@ -4,17 +4,18 @@ Old and new are separated by version, as in a join of two: Δ(ABC) = ΔA·B_old�
 meeting at their least upper bound. All versions are taken together when the node runs and kept until the last row that began with
 them has come out, so the sum telescopes in any partial order, with many epochs in one sweep, and with traces that run ahead.
 
-Rows on their way wait in a stack per shard, the ones that have come furthest on top, in pieces of bounded size: memory does not
-follow the number of intermediate rows. Between two actions, rows go to the shard where the next one finds their key.
+Rows on their way wait in a stack per worker, the ones that have come furthest on top, in pieces of bounded size: memory does not
+follow the number of intermediate rows. They stay with the worker that has them, wherever the next action finds their keys: it
+reads the versions of other shards as its own, because they do not change and are in the same memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tektite.dataflow.actions import Action, Branch, Item, Lookup, Taken, Versions
+from tektite.dataflow.actions import Action, Branch, Intersect, Item, Lookup, Taken, Versions
 from tektite.dataflow.arrange import Arranged, Reader, consolidate
 from tektite.dataflow.graph import Moment, Node, Outbox, Scope, Step, enter
 from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
@@ -41,22 +42,23 @@ class Source:
         self.lift = node.scope.depth - arranged.scope.depth
         self.relation = relation
         self.steps = tuple(steps)
-        self.branches = [Branch((), target)]
+        self.weight = 1
+        self.branch = Branch((), target)
         self.lookup = needed[0]
         self.needed = list(needed)
 
-    def begin(self, delta: tuple[Batch, ...], versions: Versions) -> Item:
+    def begin(self, delta: tuple[Batch, ...], versions: Versions, shard: int) -> Item:
         """The changes of one shard as an item. What is sorted already and need not be filtered is not cut into slices."""
         chunks = [Chunk(batch.head, batch.keep) for batch in delta]
-        target = self.branches[0].target
+        target = self.branch.target
         whole = target is not None and target.lookup.sorted and all(isinstance(step, SelectStep) for step in self.steps)
-        item = Item(self, chunks, versions)
+        item = Item(self, chunks, versions, shard)
         if whole and target is not None:
-            item = Item(target, [self._through(chunk) for chunk in chunks], versions)
+            item = Item(target, [self._through(chunk) for chunk in chunks], versions, shard)
         item.table = np.array([chunk.at for chunk in item.chunks], np.int64)
         return item
 
-    def work(self, node: Node, shard: int, item: Item) -> tuple[Chunk, bool]:
+    def work(self, node: Node, item: Item) -> tuple[Chunk, bool]:
         number, start = item.state[:2].tolist()
         chunk = item.chunks[number]
         stop = min(start + SLICE, chunk.n)
@@ -71,6 +73,14 @@ class Source:
         return enter(chunk, self.trace.times, self.lift) if self.lift and chunk.n else chunk
 
 
+def actions_from(source: Source) -> Iterator[Action]:
+    """A source and the actions behind it."""
+    action: Action | None = source
+    while action is not None:
+        yield action
+        action = action.branch.target
+
+
 class Pipelines(Node):
     """All pipelines of a conjunction. `negated` relations come first; nothing to find in those does not end a pipeline."""
 
@@ -82,10 +92,10 @@ class Pipelines(Node):
         self.readers: list[Reader] = []
         self.sources: list[Source] = []
         self.stacks: list[list[Item]] = [[] for _ in range(shards)]
-        self._sent: list[list[tuple[int, Item]]] = [[] for _ in range(shards)]
+        self._sent: list[list[Item]] = [[] for _ in range(shards)]
         self.ranks: Sequence[int] | None = None
         """The order in which the relations count as changed, where it is not for this process to choose: it has one shard of
-        several, and all have to agree.
+        several, and all have to agree. Rows whose keys are in another shard are then put on that one's stack.
         """
 
     def reader_of(self, arranged: Arranged) -> int:
@@ -100,19 +110,24 @@ class Pipelines(Node):
         """A look-up in an arrangement (see `Lookup`)."""
         return Lookup(self.reader_of(arranged), arranged, self.shards, source, relation, key, data)
 
+    @property
+    def reads_all_shards(self) -> bool:
+        """Whether an action reads several shards at once, so that it can run only where all of them are."""
+        return self.shards > 1 and any(isinstance(action, Intersect) for s in self.sources for action in actions_from(s))
+
     def clear(self) -> None:
-        for stack in self.stacks:
+        for stack in (*self.stacks, *self._sent):
             stack.clear()
-        for sent in self._sent:
-            sent.clear()
 
     def run(self, moment: Moment) -> None:
         if any(reader.handle.waiting() for reader in self.readers):
             self._begin()
-        self.each_shard(self._work, sum(item.rows for stack in self.stacks for item in stack))
+        if self.ranks is None:
+            self._balance()
+        self.each_shard(self._work, sum(item.rows * item.action.weight for stack in self.stacks for item in stack))
         for sent in self._sent:
-            for shard, item in sent:
-                self.stacks[shard].append(item)
+            for item in sent:
+                self.stacks[item.shard].append(item)
             sent.clear()
         if any(self.stacks):
             self.scope.schedule(self.position, moment)
@@ -126,7 +141,7 @@ class Pipelines(Node):
             for shard in range(self.shards):
                 delta = versions.taken[source.reader][shard][1]
                 if delta:
-                    self.stacks[shard].append(source.begin(delta, versions))
+                    self.stacks[shard].append(source.begin(delta, versions, shard))
 
     def take(self) -> Versions:
         """What all readers see now."""
@@ -151,60 +166,71 @@ class Pipelines(Node):
             return True
         return any(len(versions.table(lookup, shard).table) for shard in range(self.shards))
 
-    def _send(self, target: Action, chunk: Chunk, versions: Versions, shard: int) -> None:
-        """Put rows where their next action finds their key."""
-        lookup = target.lookup
-        if lookup.settled:
-            item = Item(target, [chunk], versions)
-            if lookup.sorted:
-                item.table = np.array([chunk.at], np.int64)
-            self.stacks[shard].append(item)
-            return
-        buf, head, offsets = route(chunk.at, lookup.route, self.shards)
-        routed = Chunk(head, (chunk.keep, buf))
-        for to in range(self.shards):
-            start, stop = int(offsets[to]), int(offsets[to + 1])
-            if stop > start:
-                self._sent[shard].append((to, Item(target, [routed.slice(start, stop)], versions)))
+    def _balance(self) -> None:
+        """Give a worker that has nothing to do what another one would come to last."""
+        for stack in self.stacks:
+            fullest = max(self.stacks, key=len)
+            if not stack and len(fullest) > 1:
+                stack.append(fullest.pop(0))
 
-    def _work(self, shard: int, outbox: Outbox) -> None:
-        stack = self.stacks[shard]
+    def _work(self, worker: int, outbox: Outbox) -> None:
+        stack = self.stacks[worker]
         pieces = 0
         while stack and pieces < PIECES_PER_RUN:
             item = stack[-1]
             if item.table is None:
                 self._prepare(stack, item)
-            chunk, done = item.action.work(self, shard, item)
+            chunk, done = item.action.work(self, item)
             if done:
                 stack.pop()
             pieces += 1
-            for branch in item.action.branches:
-                self._follow(branch, chunk, item.versions, shard, outbox)
+            self._follow(item, chunk, worker, outbox)
 
     def _prepare(self, stack: list[Item], item: Item) -> None:
-        """Sort the rows of the topmost item, together with those below it that wait for the same action."""
+        """Sort the rows of the topmost item, together with those below it that wait for the same action at the same shard."""
         chunks = item.chunks
         below = len(stack) - 2
         while below >= 0 and item.rows < PIECE:
             other = stack[below]
             if other.action is not item.action or other.versions is not item.versions or other.table is not None:
                 break
-            chunks = [*other.chunks, *chunks]
-            item.rows += other.rows
+            if other.shard == item.shard:
+                chunks = [*other.chunks, *chunks]
+                item.rows += other.rows
+                del stack[below]
             below -= 1
-        del stack[below + 1 : -1]
         built = consolidate(chunks, (item.action.lookup.data, self.times, 1), self.flow.low)
         item.chunks = [built]
         item.table = np.array([built.at], np.int64)
 
-    def _follow(self, branch: Branch, chunk: Chunk, versions: Versions, shard: int, outbox: Outbox) -> None:
+    def _follow(self, item: Item, chunk: Chunk, worker: int, outbox: Outbox) -> None:
+        """Lead what became of an item's rows to the next action, or out of the node."""
         if not chunk.n:
             return
+        branch = item.action.branch
         for step in branch.steps:
             chunk = step(chunk, self.times)
             if not chunk.n:
                 return
-        if branch.target is None:
-            emit_by_moment(self.port, shard, chunk, self.data, self.times, outbox)
-        else:
-            self._send(branch.target, chunk, versions, shard)
+        target = branch.target
+        if target is None:
+            emit_by_moment(self.port, item.shard, chunk, self.data, self.times, outbox)
+            return
+        for shard, part in self._by_shard(target.lookup, chunk, item.shard):
+            waiting = Item(target, [part], item.versions, shard)
+            if target.lookup.sorted:
+                waiting.table = np.array([part.at], np.int64)
+            here = self.ranks is None or shard == worker
+            (self.stacks[worker] if here else self._sent[worker]).append(waiting)
+
+    def _by_shard(self, lookup: Lookup, chunk: Chunk, shard: int) -> Iterator[tuple[int, Chunk]]:
+        """Rows by the shard in which a look-up finds their keys."""
+        if lookup.settled:
+            yield shard, chunk
+            return
+        buf, head, offsets = route(chunk.at, lookup.route, self.shards)
+        routed = Chunk(head, (chunk.keep, buf))
+        for other in range(self.shards):
+            start, stop = int(offsets[other]), int(offsets[other + 1])
+            if stop > start:
+                yield other, routed.slice(start, stop)

@@ -1,9 +1,11 @@
 """Extending rows by one variable that several arrangements talk about, all in one go: worst-case optimal intersection.
 
-For each row of `prefix`, each arrangement (an *extender*) has a range of rows in each of its batches: those with the row's
-key. Behind the key lies the word to extend by. The extender with the fewest rows in its ranges lists its words in order, batch
-by batch; in the others they are sought by galloping. So a row costs the least number of candidates that any extender has, times
-logarithms and batches. Two extenders that are both complete have a kernel of their own (`intersect_two`).
+For each row of `prefix`, each arrangement (an *extender*) has candidates: the rows with the row's key, behind which lies the word
+to extend by. The extender with the fewest lists its words, and they are looked up among those of the others. So a row costs the
+least number of candidates that any extender has, times logarithms and batches.
+
+Rows with the same key in their largest extender come one after the other: its words are put into a filter of bits once for all of
+them where that pays, and most words that it does not have go no further than one bit. The others are sought by galloping.
 
 An extender that is *complete* gives the times and diffs of its rows: times meet at their least upper bound, diffs multiply,
 once for every combination of rows that have the word. One that is not only has to hold the word somewhere. NULL is no word.
@@ -13,98 +15,142 @@ from __future__ import annotations
 
 import numpy as np
 
+from tektite.kernels.candidates import number_of, size_of, span_of
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.memory import load, store
+from tektite.kernels.memory import load, load4, read, store
 from tektite.kernels.pages import address_of
 from tektite.kernels.rows import address, count, new_head, set_constant, set_stored, step_of, value
-from tektite.kernels.seek import BLOCK, NULL, gallop_word, gather_block, group_end, has_null, seek_block
+from tektite.kernels.seek import NULL, gallop_word
 from tektite.kernels.wide import product_overflows
 
-# What `extenders` says of each: number of its first batch among all, number of batches, columns of its key (behind which the word
-# lies), data columns, time columns, whether it is complete.
-EXTENDER = 6
+# What `extenders` says of each: address of what `find_candidates` found, slots, columns of its key, columns behind it that must
+# be the word, data columns, time columns, whether it is complete, whether it may be passed over where it does not propose.
+EXTENDER = 8
+# Fewer words than this are never put into a filter: a search among them touches one or two cache lines.
+FEW = 16
+# A word is put into a filter in about a sixteenth of the time that a search takes.
+PAYS = 16
+# Bits of a filter for each word, at least: one in sixteen words, at most, passes it without being there.
+BITS = 16
+# Candidates that are sifted at once: their row numbers stay in the first-level cache.
+SIFTED = 512
 
 
-@kernel("Tuple((int64[::1], int64[::1]))(int64, int64[::1])")
-def numbered_keys(prefix, spec):
-    """The columns of `prefix` that `spec` lists and the number of the row behind them, at time 0 with diff 1."""
-    rows = count(prefix)
-    columns = len(spec)
-    head = new_head(rows, columns + 3)
-    buf = np.empty((columns + 1) * rows, np.int64)
-    out = address_of(buf)
-    for c in range(columns):
-        if step_of(prefix, spec[c]) == 0:
-            set_constant(head, c, load(address(prefix, spec[c]), 0))
-        else:
-            for i in range(rows):
-                store(out, i, value(prefix, spec[c], i))
-            set_stored(head, c, out)
-            out += 8 * rows
-    for i in range(rows):
-        store(out, i, i)
-    set_stored(head, columns, out)
-    set_constant(head, columns + 2, 1)
-    return buf, head
+@inner
+def _candidates(extenders, rows, row, e):
+    """How many candidates an extender has for a row."""
+    found = extenders[EXTENDER * e]
+    return size_of(found, rows, number_of(found, rows, row))
 
 
-@kernel("void(int64, int64, int64[::1], int64, int64, int64[::1], int64)")
-def find_ranges(sorted_keys, kc, table, first, numbered, ranges, total):
-    """Write for each row its range in each batch of `table`: from ranges[2 * (row * total + first + batch)] up to the word
-    behind. Rows are sorted by their first `kc` columns; where `numbered` is not 0, the column behind says which row each is.
-    """
-    rows = count(sorted_keys)
-    batches = len(table)
-    if kc == 0:
-        for row in range(rows):
-            for b in range(batches):
-                ranges[2 * (row * total + first + b)] = 0
-                ranges[2 * (row * total + first + b) + 1] = count(table[b])
-        return
-    work = np.empty((kc + 2) * BLOCK + 1, np.int64)
-    keys = address_of(work)
-    firsts = keys + 8 * BLOCK * kc
-    places = firsts + 8 * (BLOCK + 1)
-    starts = np.zeros(batches, np.int64)
-    row = np.int64(0)
-    while row < rows:
-        many = gather_block(sorted_keys, row, kc, keys, firsts)
-        if many == 0:
+@inner
+def _fewest_and_largest(extenders, rows, row):
+    """The extender with the fewest candidates for a row, how many these are, and the keyed extender with the most."""
+    proposer = 0
+    fewest = _candidates(extenders, rows, row, 0)
+    largest = 0
+    most = np.int64(-1)
+    for e in range(len(extenders) // EXTENDER):
+        size = _candidates(extenders, rows, row, e)
+        if size < fewest:
+            proposer = e
+            fewest = size
+        if size >= most and extenders[EXTENDER * e + 2] > 0:
+            largest = e
+            most = size
+    return proposer, fewest, largest
+
+
+@inner
+def _pays(extenders, rows, e, place, size):
+    """Whether the rows from `place` on, in the order of extender e's keys, that have the same key look up enough words."""
+    found = extenders[EXTENDER * e]
+    key = number_of(found, rows, load(found, place))
+    words = 0
+    for ahead in range(place, rows):
+        row = load(found, ahead)
+        if number_of(found, rows, row) != key:
             break
-        for b in range(batches):
-            batch = table[b]
-            batch_rows = count(batch)
-            seek_block(batch, starts[b], keys, many, kc, places)
-            starts[b] = load(places, many - 1)
-            for j in range(many):
-                start = load(places, j)
-                end = start
-                if not has_null(keys, j, kc):
-                    end = group_end(batch, batch_rows, start, keys, j, kc)
-                for i in range(load(firsts, j), load(firsts, j + 1)):
-                    number = i if numbered == 0 else value(sorted_keys, kc, i)
-                    ranges[2 * (number * total + first + b)] = start
-                    ranges[2 * (number * total + first + b) + 1] = end
-        row = load(firsts, many)
-    work[0] = 0  # keeps the scratch alive up to here
+        _, fewest, largest = _fewest_and_largest(extenders, rows, row)
+        if largest == e:
+            words += fewest
+            if PAYS * words >= size:
+                return True
+    return False
 
 
 @inner
-def _gallop(batch, column, start, end, word):
-    """The first row from `start` on, before `end`, whose word is not below `word`; `end` if there is none."""
-    return gallop_word(address(batch, column), step_of(batch, column), end, start, word)
+def _bit(word, shift):
+    """The number of a word's bit in a filter of 2 ** (64 - shift) bits."""
+    return np.int64((np.uint64(word) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift))
 
 
 @inner
-def _run_end(batch, column, start, end, word):
-    """The end of the rows from `start` on that have `word`."""
+def _passes(bits, shift, word):
+    """1 if a filter has the bit of a word, else 0."""
+    bit = _bit(word, shift)
+    return (load(bits, bit >> 6) >> (bit & 63)) & 1
+
+
+@inner
+def _fill(bits, shift, extenders, rows, e, key):
+    """Set the bits of all words that an extender has for a key, and no others."""
+    for w in range(1 << max(58 - shift, 0)):
+        store(bits, w, 0)
+    found = extenders[EXTENDER * e]
+    slots = extenders[EXTENDER * e + 1]
+    for b in range(slots):
+        span = span_of(found, rows, slots, key, b)
+        start = load(span, 1)
+        end = load(span, 2)
+        if start >= end:
+            continue
+        batch = load(span, 0)
+        at = address(batch, extenders[EXTENDER * e + 2])
+        by = step_of(batch, extenders[EXTENDER * e + 2])
+        for i in range(start, end):
+            bit = _bit(read(at, by, i), shift)
+            store(bits, bit >> 6, load(bits, bit >> 6) | (np.int64(1) << (bit & 63)))
+
+
+@inner
+def _sift(at, by, start, end, bits, shift, kept):
+    """Write the numbers of the rows whose words pass a filter to `kept`; returns how many."""
+    many = 0
+    if by == 4:
+        for i in range(start, end):
+            store(kept, many, i)
+            many += _passes(bits, shift, load4(at, i))
+    else:
+        for i in range(start, end):
+            store(kept, many, i)
+            many += _passes(bits, shift, read(at, by, i))
+    return many
+
+
+@inner
+def _after(at, by, start, end, word):
+    """The end of the rows from `start` on, before `end`, that have `word`."""
     i = start
     near = min(end, start + 8)
-    while i < near and value(batch, column, i) == word:
+    while i < near and read(at, by, i) == word:
         i += 1
-    if i < near or i >= end or word == 9223372036854775807:
-        return i if i < near or i >= end else end
-    return _gallop(batch, column, i, end, word + 1)
+    if i < near or i >= end:
+        return i
+    if word == 9223372036854775807:
+        return end
+    return gallop_word(at, by, end, i, word + 1)
+
+
+@inner
+def _narrowed(batch, column, equal, start, end, word):
+    """Of rows start..end, which have `word` in `column`, those that have it in all of `equal` columns from there on."""
+    for c in range(column + 1, column + equal):
+        at = address(batch, c)
+        by = step_of(batch, c)
+        start = gallop_word(at, by, end, start, word)
+        end = _after(at, by, start, end, word)
+    return start, end
 
 
 @inner
@@ -117,7 +163,7 @@ def larger_array(array):
 
 
 @inner
-def extended_rows(prefix, spec, nt, sources, words, stamps, used, wrong):
+def _extended_rows(prefix, spec, nt, sources, words, stamps, used, wrong):
     """Rows number `sources` of `prefix`, of which there are `used`: the columns that `spec` lists, the words, and from `stamps`
     the `nt` times and the diff of each. The number of rows is -1 if something is wrong.
     """
@@ -158,20 +204,20 @@ def extended_rows(prefix, spec, nt, sources, words, stamps, used, wrong):
     return buf, head
 
 
-@kernel(
-    "Tuple((int64[::1], int64[::1]))(int64, int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], int64, int64,"
-    " int64[::1])"
-)
-def intersect(prefix, nd, nt, extenders, batches, ranges, spec, lo, limit, state):
+@kernel("Tuple((int64[::1], int64[::1]))(int64, int64, int64, int64[::1], int64[::1], int64, int64, int64[::1])")
+def intersect(prefix, nd, nt, extenders, spec, lo, limit, state):
     """Rows of `prefix` (nd data, nt time columns, a diff) with every word that all extenders allow: the data columns that
-    `spec` lists, the word, times and diff. It stops behind the row with which it has `limit` rows; state[0] is the row to go on
-    at, 0 at first and the number of rows at the end. The number of rows is -1 if a product of diffs does not fit a word.
+    `spec` lists, the word, times and diff. It stops behind the row with which it has `limit` rows. state[0] says where to go
+    on: 0 at first, the number of rows times the number of extenders at the end. The number of rows is -1 if a product of diffs
+    does not fit a word.
     """
     rows = count(prefix)
     many = len(extenders) // EXTENDER
-    total = len(batches)
-    cursors = np.empty(total, np.int64)
-    ends = np.empty(total, np.int64)
+    # The slots of extender e, among those of all, are first_slot[e]..first_slot[e + 1].
+    first_slot = np.zeros(many + 1, np.int64)
+    for e in range(many):
+        first_slot[e + 1] = first_slot[e] + extenders[EXTENDER * e + 1]
+    cursors = np.empty(first_slot[many], np.int64)
     # The rows that have the present word: of extender e those listed in run[first_run[e]:first_run[e + 1]], pairs of batch, row.
     run = np.empty(64, np.int64)
     first_run = np.zeros(many + 1, np.int64)
@@ -181,119 +227,196 @@ def intersect(prefix, nd, nt, extenders, batches, ranges, spec, lo, limit, state
     stamps = np.empty(1024 * (nt + 1), np.int64)  # times and diff, row by row
     used = 0
     wrong = False
-    row = state[0]
-    while row < rows and used < limit:
-        at = 2 * row * total
-        proposer = -1
-        fewest = np.int64(0)
-        for e in range(many):
-            candidates = 0
-            for b in range(extenders[EXTENDER * e], extenders[EXTENDER * e] + extenders[EXTENDER * e + 1]):
-                candidates += ranges[at + 2 * b + 1] - ranges[at + 2 * b]
-            if proposer < 0 or candidates < fewest:
-                proposer = e
-                fewest = candidates
-        if fewest == 0:
-            row += 1
+    sifted = np.empty(SIFTED + 1, np.int64)
+    kept = address_of(sifted)
+    filter_words = np.empty(64, np.int64)
+    bits = address_of(filter_words)
+    shift = 63
+    filtered_key = np.int64(-1)  # of the extender whose turn it is
+    place = state[0]
+    while place < many * rows and used < limit:
+        # A row belongs to the turn of its largest extender.
+        owner = place // rows
+        if extenders[EXTENDER * owner + 2] == 0 and many > 1:
+            place = (owner + 1) * rows
             continue
+        here = place - owner * rows
+        place += 1
+        if here == 0:
+            filtered_key = -1
+        row = load(extenders[EXTENDER * owner], here)
+        proposer, fewest, largest = _fewest_and_largest(extenders, rows, row)
+        if fewest == 0 or largest != owner:
+            continue
+        key = number_of(extenders[EXTENDER * owner], rows, row)
+        size = size_of(extenders[EXTENDER * owner], rows, key)
+        filtered = owner != proposer and key == filtered_key
+        if not filtered and owner != proposer and size >= FEW and _pays(extenders, rows, owner, here, size):
+            shift = 63
+            while (np.int64(1) << (64 - shift)) < BITS * size:
+                shift -= 1
+            if (np.int64(1) << max(58 - shift, 0)) > len(filter_words):
+                filter_words = np.empty(np.int64(1) << (58 - shift), np.int64)
+                bits = address_of(filter_words)
+            _fill(bits, shift, extenders, rows, owner, key)
+            filtered_key = key
+            filtered = True
         own = EXTENDER * proposer
-        own_first = extenders[own]
+        own_found = extenders[own]
+        own_slots = extenders[own + 1]
         own_column = extenders[own + 2]
-        for p in range(own_first, own_first + extenders[own + 1]):
-            batch = batches[p]
-            i = ranges[at + 2 * p]
-            end = ranges[at + 2 * p + 1]
+        own_equal = extenders[own + 3]
+        own_key = number_of(own_found, rows, row)
+        for p in range(own_slots):
+            span = span_of(own_found, rows, own_slots, own_key, p)
+            i = load(span, 1)
+            end = load(span, 2)
             if i >= end:
                 continue
-            for b in range(total):
-                cursors[b] = ranges[at + 2 * b]
-                ends[b] = ranges[at + 2 * b + 1]
+            batch = load(span, 0)
+            at = address(batch, own_column)
+            by = step_of(batch, own_column)
+            for e in range(many):
+                found = extenders[EXTENDER * e]
+                slots = extenders[EXTENDER * e + 1]
+                other_key = number_of(found, rows, row)
+                for b in range(slots):
+                    cursors[first_slot[e] + b] = load(span_of(found, rows, slots, other_key, b), 1)
             while i < end:
-                word = value(batch, own_column, i)
-                after = _run_end(batch, own_column, i, end, word)
-                agreed = word != NULL
-                if agreed and extenders[own + 5] == 0:
-                    # A word that an earlier batch has was proposed there.
-                    for b in range(own_first, p):
-                        cursors[b] = _gallop(batches[b], own_column, cursors[b], ends[b], word)
-                        if cursors[b] < ends[b] and value(batches[b], own_column, cursors[b]) == word:
-                            agreed = False
-                filled = 0
-                for e in range(many):
-                    if not agreed:
-                        break
-                    first_run[e] = filled
-                    x = EXTENDER * e
-                    if e == proposer:
-                        if extenders[x + 5] != 0:
-                            while 2 * (filled + after - i) > len(run):
-                                run = larger_array(run)
-                            for r in range(i, after):
-                                run[2 * filled] = p
-                                run[2 * filled + 1] = r
+                # The next candidates: rows whose words pass, of an extender that is not complete one for each word.
+                taken = 0
+                if extenders[own + 6] == 0:
+                    while i < end and taken < SIFTED:
+                        word = read(at, by, i)
+                        if not filtered or _passes(bits, shift, word) != 0:
+                            store(kept, taken, i)
+                            taken += 1
+                        i = _after(at, by, i, end, word)
+                elif filtered:
+                    stop = min(end, i + SIFTED)
+                    taken = _sift(at, by, i, stop, bits, shift, kept)
+                    i = stop
+                else:
+                    stop = min(end, i + SIFTED)
+                    while i < stop:
+                        store(kept, taken, i)
+                        taken += 1
+                        i += 1
+                for k in range(taken):
+                    candidate = load(kept, k)
+                    word = read(at, by, candidate)
+                    agreed = word != NULL
+                    if agreed and extenders[own + 6] == 0:
+                        if own_equal > 1:
+                            upto = _after(at, by, candidate, end, word)
+                            low, high = _narrowed(batch, own_column, own_equal, candidate, upto, word)
+                            agreed = low < high
+                        # A word that an earlier batch has was proposed there.
+                        for b in range(p):
+                            earlier = span_of(own_found, rows, own_slots, own_key, b)
+                            stop = load(earlier, 2)
+                            start = cursors[first_slot[proposer] + b]
+                            if not agreed or start >= stop:
+                                continue
+                            other = load(earlier, 0)
+                            other_at = address(other, own_column)
+                            other_by = step_of(other, own_column)
+                            start = gallop_word(other_at, other_by, stop, start, word)
+                            cursors[first_slot[proposer] + b] = start
+                            if own_equal > 1:
+                                upto = _after(other_at, other_by, start, stop, word)
+                                start, stop = _narrowed(other, own_column, own_equal, start, upto, word)
+                            if start < stop and read(other_at, other_by, start) == word:
+                                agreed = False
+                    elif agreed:
+                        for c in range(own_column + 1, own_column + own_equal):
+                            agreed &= value(batch, c, candidate) == word
+                    filled = 0
+                    for e in range(many):
+                        if not agreed:
+                            break
+                        first_run[e] = filled
+                        x = EXTENDER * e
+                        if e == proposer:
+                            if extenders[x + 6] != 0:
+                                if 2 * filled + 2 > len(run):
+                                    run = larger_array(run)
+                                run[2 * filled] = batch
+                                run[2 * filled + 1] = candidate
                                 filled += 1
-                        continue
-                    column = extenders[x + 2]
-                    there = False
-                    for b in range(extenders[x], extenders[x] + extenders[x + 1]):
-                        place = cursors[b]
-                        limit_b = ends[b]
-                        if place >= limit_b:
                             continue
-                        place = _gallop(batches[b], column, place, limit_b, word)
-                        cursors[b] = place
-                        while place < limit_b and value(batches[b], column, place) == word:
-                            there = True
-                            if extenders[x + 5] == 0:
-                                break
-                            if 2 * filled + 2 > len(run):
-                                run = larger_array(run)
-                            run[2 * filled] = b
-                            run[2 * filled + 1] = place
-                            filled += 1
-                            place += 1
-                    agreed = there
-                if not agreed:
-                    i = after
-                    continue
-                first_run[many] = filled
-                for e in range(many):
-                    turn[e] = first_run[e]
-                going = True
-                while going:
-                    if used == len(sources):
-                        sources = larger_array(sources)
-                        words = larger_array(words)
-                        stamps = larger_array(stamps)
-                    sources[used] = row
-                    words[used] = word
-                    o = used * (nt + 1)
-                    for t in range(nt):
-                        stamps[o + t] = value(prefix, nd + t, row)
-                    stamps[o] = max(stamps[o], lo)
-                    diff = value(prefix, nd + nt, row)
+                        if extenders[x + 7] != 0:
+                            continue
+                        found = extenders[x]
+                        slots = extenders[x + 1]
+                        column = extenders[x + 2]
+                        other_key = number_of(found, rows, row)
+                        there = False
+                        for b in range(slots):
+                            span = span_of(found, rows, slots, other_key, b)
+                            start = cursors[first_slot[e] + b]
+                            stop = load(span, 2)
+                            if start >= stop:
+                                continue
+                            other = load(span, 0)
+                            other_at = address(other, column)
+                            other_by = step_of(other, column)
+                            start = gallop_word(other_at, other_by, stop, start, word)
+                            cursors[first_slot[e] + b] = start
+                            if extenders[x + 3] > 1:
+                                upto = _after(other_at, other_by, start, stop, word)
+                                start, stop = _narrowed(other, column, extenders[x + 3], start, upto, word)
+                            while start < stop and read(other_at, other_by, start) == word:
+                                there = True
+                                if extenders[x + 6] == 0:
+                                    break
+                                if 2 * filled + 2 > len(run):
+                                    run = larger_array(run)
+                                run[2 * filled] = other
+                                run[2 * filled + 1] = start
+                                filled += 1
+                                start += 1
+                        agreed = there
+                    if not agreed:
+                        continue
+                    first_run[many] = filled
                     for e in range(many):
-                        if first_run[e + 1] > first_run[e]:
-                            x = EXTENDER * e
-                            found = batches[run[2 * turn[e]]]
-                            r = run[2 * turn[e] + 1]
-                            for t in range(extenders[x + 4]):
-                                stamps[o + t] = max(stamps[o + t], value(found, extenders[x + 3] + t, r))
-                            factor = value(found, extenders[x + 3] + extenders[x + 4], r)
-                            wrong |= product_overflows(diff, factor)
-                            diff *= factor
-                    stamps[o + nt] = diff
-                    used += 1
-                    # The next combination of rows, one from each complete extender.
-                    going = False
-                    for e in range(many):
-                        if first_run[e + 1] > first_run[e]:
-                            turn[e] += 1
-                            if turn[e] < first_run[e + 1]:
-                                going = True
-                                break
-                            turn[e] = first_run[e]
-                i = after
-        row += 1
-    state[0] = row
-    return extended_rows(prefix, spec, nt, sources, words, stamps, used, wrong)
+                        turn[e] = first_run[e]
+                    going = True
+                    while going:
+                        if used == len(sources):
+                            sources = larger_array(sources)
+                            words = larger_array(words)
+                            stamps = larger_array(stamps)
+                        sources[used] = row
+                        words[used] = word
+                        o = used * (nt + 1)
+                        for t in range(nt):
+                            stamps[o + t] = value(prefix, nd + t, row)
+                        stamps[o] = max(stamps[o], lo)
+                        diff = value(prefix, nd + nt, row)
+                        for e in range(many):
+                            if first_run[e + 1] > first_run[e]:
+                                x = EXTENDER * e
+                                other = run[2 * turn[e]]
+                                r = run[2 * turn[e] + 1]
+                                for t in range(extenders[x + 5]):
+                                    stamps[o + t] = max(stamps[o + t], value(other, extenders[x + 4] + t, r))
+                                factor = value(other, extenders[x + 4] + extenders[x + 5], r)
+                                wrong |= product_overflows(diff, factor)
+                                diff *= factor
+                        stamps[o + nt] = diff
+                        used += 1
+                        # The next combination of rows, one from each complete extender.
+                        going = False
+                        for e in range(many):
+                            if first_run[e + 1] > first_run[e]:
+                                turn[e] += 1
+                                if turn[e] < first_run[e + 1]:
+                                    going = True
+                                    break
+                                turn[e] = first_run[e]
+    filter_words[0] = 0  # keeps the scratch alive up to here
+    sifted[0] = 0
+    state[0] = place
+    return _extended_rows(prefix, spec, nt, sources, words, stamps, used, wrong)

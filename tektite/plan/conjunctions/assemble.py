@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tektite.dataflow import actions
 from tektite.dataflow.graph import Step as GraphStep
 from tektite.dataflow.linear import NegateStep, ProgramStep, SelectStep
@@ -40,26 +42,17 @@ Layout = tuple[Term, ...]
 Entry = tuple[actions.Action | None, Layout]
 """What comes next, and the columns it wants; at the end of a pipeline nothing, and the columns of the result."""
 
-FEWEST, WHOSE = "fewest candidates", "whose candidates"
-"""Columns that rows carry while candidates are counted."""
-UNKNOWN = 1 << 62
-
 
 def accesses(pipelines: Sequence[Pipeline]) -> list[Access]:
-    """Every arrangement that the pipelines read, each once."""
+    """Every arrangement that the pipelines read, each once; those by more columns first, because they serve others."""
     found: dict[Access, None] = {}
     for step in (step for pipeline in pipelines for step in pipeline.steps):
         match step.action:
             case Fetch(access) | Subtract(access):
                 found[access] = None
-            case Extend(_, proposers, checkers, _):
-                found |= dict.fromkeys((*proposers, *(checked(access) for access in checkers)))
-    return list(found)
-
-
-def checked(access: Access) -> Access:
-    """An access by all of its columns."""
-    return Access(access.relation, access.columns, len(access.columns))
+            case Extend(_, extenders, _):
+                found |= dict.fromkeys(extenders)
+    return sorted(found, key=lambda access: -len(access.columns))
 
 
 class Assembly:
@@ -76,7 +69,8 @@ class Assembly:
         self.arranged: dict[Access, Arranged] = {}
         for access in accesses(plans):
             operator = relations[access.relation].operator
-            self.arranged[access] = renderer.arranged(operator, access.columns, None, access.key)
+            # What is read without a key is read in all shards, whatever columns decide them.
+            self.arranged[access] = renderer.arranged(operator, access.columns, None, access.key or len(access.columns))
             renderer.pass_in(self.arranged[access].scope, scope)
         negated = len(match.without)
         self.node = Pipelines(scope, renderer.shards, len(match.schema.names), len(relations), negated, "match")
@@ -93,24 +87,34 @@ class Assembly:
 
     def _pipeline(self, plan: Pipeline) -> None:
         self.source = plan.source
-        self.incoming: dict[actions.Action, list[Layout | None]] = {}
         self.keys: dict[actions.Action, Layout] = {}
         self.lookups: list[actions.Lookup] = []
         entry: Entry = (None, self.match.schema.names)
         for step in reversed(plan.steps):
             entry = self._step(step, entry)
+        target = entry[0]
         arranged = self._choose_source(plan.source, entry)
         steps = self._first_steps(plan, arranged, entry)
-        self.node.sources.append(Source(self.node, arranged, plan.source, steps, entry[0], self.lookups))
-        for action, places in self.incoming.items():
-            action.lookup.settled |= all(placed == self._place(action) for placed in places)
-        target = entry[0]
-        if (
-            isinstance(target, actions.Fetch | actions.Subtract)
-            and target.lookup.settled
-            and len(self.incoming[target]) == 1
-        ):
+        self.node.sources.append(Source(self.node, arranged, plan.source, steps, target, self.lookups))
+        self._settle(target, self._order(plan.source, arranged, arranged.sharded_by))
+        if isinstance(target, actions.Fetch | actions.Subtract) and target.lookup.settled:
             target.lookup.sorted = self._order(plan.source, arranged, target.lookup.key) == self.keys[target]
+
+    def _settle(self, action: actions.Action | None, placed: Layout | None) -> None:
+        """Follow rows through the actions to see where they are in the shard that an action reads already. `placed` is what
+        decides the shard of the rows at first.
+        """
+        while action is not None:
+            if not isinstance(action, actions.Intersect):
+                place = self.keys[action][: len(action.lookup.route)]
+                action.lookup.settled |= placed == place
+                placed = place
+            action = action.branch.target
+        names = self.match.schema.names
+        if placed is not None and all(term in names for term in placed):
+            self.results.add(tuple(names.index(term) for term in placed if isinstance(term, str)))
+        else:
+            self.results.add(None)
 
     def _first_steps(self, plan: Pipeline, arranged: Arranged, entry: Entry) -> list[GraphStep]:
         """From the changes of a relation to the layout that comes first: only rows that fulfil their own conditions."""
@@ -127,8 +131,6 @@ class Assembly:
         steps = self._steps(names, types, predicates, wanted)
         if plan.source < len(self.match.without):
             steps.append(NegateStep())
-        order = self._order(plan.source, arranged, arranged.sharded_by)
-        self._arrive(entry, order)
         return steps
 
     def _choose_source(self, relation: int, entry: Entry) -> Arranged:
@@ -144,40 +146,24 @@ class Assembly:
         known = tuple(term for term in terms if term is not None)
         return known if len(known) == len(terms) else None
 
-    def _place(self, action: actions.Action) -> Layout:
-        """What decides the shard of the rows that an action reads."""
-        return self.keys[action][: len(action.lookup.route)]
-
-    def _arrive(self, entry: Entry, placed: Layout | None) -> None:
-        """Note by which columns rows are placed that come to an action, or out of the pipeline."""
-        action, layout = entry
-        if action is not None:
-            self.incoming.setdefault(action, []).append(placed)
-        elif placed is not None and all(term in layout for term in placed):
-            self.results.add(tuple(layout.index(term) for term in placed))
-        else:
-            self.results.add(None)
-
     # ------------------------------------------------------------------ steps
 
     def _step(self, step: Step, after: Entry) -> Entry:
         match step.action:
             case Fetch(access):
-                return self._fetch(access, self.arranged[access], step.where, after)
+                return self._fetch(access, step.where, after)
             case Subtract(access):
                 return self._subtract(access, step.where, after)
             case Extend():
                 return self._extend(step.action, step.where, after)
 
-    def _lookup(
-        self, access: Access, arranged: Arranged, wanted: Sequence[Term], noted: Sequence[str] = ()
-    ) -> tuple[actions.Lookup, Layout]:
-        """A look-up, and the layout of the rows it is for: its key, then the variables that are wanted, then what is noted."""
+    def _lookup(self, access: Access, wanted: Sequence[Term]) -> tuple[actions.Lookup, Layout]:
+        """A look-up, and the layout of the rows it is for: its key, then the variables that are wanted."""
         terms = (self.terms[access.relation][column] for column in access.columns[: access.key])
         key = tuple(term for term in terms if term is not None)
         rest = tuple(v for v in dict.fromkeys(wanted) if v not in key)
-        layout: Layout = (*key, *rest, *noted)
-        lookup = self.node.lookup(arranged, self.source, access.relation, access.key, len(layout))
+        layout: Layout = (*key, *rest)
+        lookup = self.node.lookup(self.arranged[access], self.source, access.relation, access.key, len(layout))
         self.lookups.append(lookup)
         return lookup, layout
 
@@ -190,12 +176,10 @@ class Assembly:
         types: dict[str, Type] | None = None,
     ) -> None:  # fmt: skip
         """Lead what an action produces to what comes next. `types` are those of produced columns that are no variables."""
-        known = self.match.types | {FEWEST: Int, WHOSE: Int} | (types or {})
-        steps = self._steps(produced, known, where, after[1])
-        action.branches.append(actions.Branch(steps, after[0]))
-        self._arrive(after, self._place(action))
+        steps = self._steps(produced, self.match.types | (types or {}), where, after[1])
+        action.branch = actions.Branch(steps, after[0])
 
-    def _fetch(self, access: Access, arranged: Arranged, where: Sequence[Expr], after: Entry) -> Entry:
+    def _fetch(self, access: Access, where: Sequence[Expr], after: Entry) -> Entry:
         clause = self.relations[access.relation]
         new = {
             v: columns
@@ -203,7 +187,7 @@ class Assembly:
             if not any(c in access.columns[: access.key] for c in columns)
         }
         wanted = variables_of(after[1], where)
-        lookup, layout = self._lookup(access, arranged, [v for v in wanted if v not in new])
+        lookup, layout = self._lookup(access, [v for v in wanted if v not in new])
         places = {v: columns[0] for v, columns in new.items()}
         tested = {c: col(v) for v, columns in new.items() for c in columns[1:]}
         tested |= {c: literal for c, literal in clause.constants.items() if c not in access.columns[: access.key]}
@@ -212,7 +196,7 @@ class Assembly:
         produced = list(dict.fromkeys([*wanted, *compared, *columns]))
         places |= columns
         spec = [
-            lookup.data + arranged.columns.index(places[name]) if name in places else layout.index(name)
+            lookup.data + self.arranged[access].columns.index(places[name]) if name in places else layout.index(name)
             for name in produced
         ]
         action = actions.Fetch(lookup, spec)
@@ -223,83 +207,35 @@ class Assembly:
         return entry
 
     def _subtract(self, access: Access, where: Sequence[Expr], after: Entry) -> Entry:
-        lookup, layout = self._lookup(access, self.arranged[access], variables_of(after[1], where))
+        lookup, layout = self._lookup(access, variables_of(after[1], where))
         action = actions.Subtract(lookup)
         entry = self._entry(action, layout)
         self._connect(action, layout, where, after)
         return entry
 
     def _extend(self, extend: Extend, where: Sequence[Expr], after: Entry) -> Entry:
-        """Count in every arrangement that may propose, split rows by the one with the fewest, propose, check by the others."""
-        if self.node.shards == 1 and all(
-            len(self.relations[access.relation].variables[extend.variable]) == 1
-            for access in (*extend.proposers, *extend.checkers)
-        ):
-            return self._intersect(extend, where, after)
-        entries = [self._proposal(extend, access, where, after) for access in extend.proposers]
-        if len(entries) == 1:
-            return entries[0]
-        carried = list(dict.fromkeys(v for _, layout in entries for v in variables_of(layout, ())))
-        following: Entry | None = None
-        for number in reversed(range(len(entries))):
-            access = extend.proposers[number]
-            lookup, layout = self._lookup(access, self.arranged[access], carried, (FEWEST, WHOSE))
-            action = actions.Count(lookup, number)
-            entry = self._entry(action, layout)
-            if following is not None:
-                self._connect(action, layout, (), following)
-            else:
-                for other, target in enumerate(entries):
-                    self._connect(action, layout, [col(WHOSE) == other], target)
-            following = entry
-        assert following is not None
-        return following[0], (*following[1][:-2], Constant(UNKNOWN), Constant(0))
-
-    def _intersect(self, extend: Extend, where: Sequence[Expr], after: Entry) -> Entry:
-        """All arrangements at once, because all are in this shard."""
-        wanted = [v for v in variables_of(after[1], where) if v != extend.variable]
-        everyone = [(access, self.arranged[access]) for access in extend.proposers]
-        everyone += [(access, self.arranged[checked(access)]) for access in extend.checkers]
+        """All arrangements that talk about the variable at once."""
+        variable = extend.variable
+        wanted = [v for v in variables_of(after[1], where) if v != variable]
         keys = [
             tuple(self.terms[access.relation][column] for column in access.columns[: access.key])
-            for access, _ in everyone
+            for access in extend.extenders
         ]
         carried = [*(term for key in keys for term in key if term is not None), *wanted]
-        _, layout = self._lookup(*everyone[0], carried)
-        extenders = []
-        for (access, arranged), key in zip(everyone, keys, strict=True):
-            lookup = self.node.lookup(arranged, self.source, access.relation, access.key, len(layout))
-            columns = [layout.index(term) for term in key if term is not None]
-            extenders.append((lookup, columns, access.relation in extend.completed))
-            self.lookups.append(lookup)
+        first, layout = self._lookup(extend.extenders[0], carried)
+        extenders: list[actions.Extender] = []
+        for access, key in zip(extend.extenders, keys, strict=True):
+            lookup = first
+            if extenders:
+                lookup = self.node.lookup(self.arranged[access], self.source, access.relation, access.key, first.data)
+                self.lookups.append(lookup)
+            columns = np.array([layout.index(term) for term in key if term is not None], np.int64)
+            equal = len(self.relations[access.relation].variables[variable])
+            completed = access.relation in extend.completed
+            extenders.append(actions.Extender(lookup, columns, equal, completed, not (access.key or completed)))
         action = actions.Intersect(extenders, [layout.index(v) for v in wanted])
         entry = self._entry(action, layout)
-        self._connect(action, [*wanted, extend.variable], where, after)
-        return entry
-
-    def _proposal(self, extend: Extend, proposer: Access, where: Sequence[Expr], after: Entry) -> Entry:
-        """One arrangement proposes; all others check."""
-        for access in reversed((*extend.proposers, *extend.checkers)):
-            if access != proposer:
-                arranged = self.arranged.get(access) or self.arranged[checked(access)]
-                after = self._check(checked(access), arranged, access.relation in extend.completed, after)
-        arranged = self.arranged[proposer]
-        if proposer.relation in extend.completed:
-            return self._fetch(proposer, arranged, where, after)
-        wanted = [v for v in variables_of(after[1], where) if v != extend.variable]
-        lookup, layout = self._lookup(proposer, arranged, wanted)
-        action = actions.Propose(lookup)
-        entry = self._entry(action, layout)
-        self._connect(action, [*layout, extend.variable], where, after)
-        return entry
-
-    def _check(self, access: Access, arranged: Arranged, completed: bool, after: Entry) -> Entry:
-        if completed:
-            return self._fetch(access, arranged, (), after)
-        lookup, layout = self._lookup(access, arranged, variables_of(after[1], ()))
-        action = actions.Count(lookup)
-        entry = self._entry(action, layout)
-        self._connect(action, layout, (), after)
+        self._connect(action, [*wanted, variable], where, after)
         return entry
 
     # ------------------------------------------------------------------ linear steps

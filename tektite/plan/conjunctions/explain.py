@@ -14,16 +14,31 @@ def explain_binary(match: Match, order: Sequence[int]) -> list[str]:
     return [f"  join {', '.join(clauses)}", *_where(match.where)]
 
 
-def explain_pipelines(match: Match, relations: Sequence[Clause], pipelines: Sequence[Pipeline]) -> list[str]:
-    """A block for each pipeline, a line for each step."""
+def explain_pipelines(
+    match: Match, relations: Sequence[Clause], pipelines: Sequence[Pipeline], hector: bool
+) -> list[str]:
+    """A block for each pipeline, a line for each step; the order in which variables are bound where that was decided."""
     lines = []
     for pipeline in pipelines:
         negated = "not " if pipeline.source < len(match.without) else ""
-        lines.append(f"  changes of {negated}{relations[pipeline.source]}")
+        order = f", variables in the order {', '.join(_variables(pipeline, relations))}" if hector else ""
+        lines.append(f"  changes of {negated}{relations[pipeline.source]}{order}")
         lines += _where(pipeline.where, "    ")
         for step in pipeline.steps:
             lines += _step(step, relations)
     return lines
+
+
+def _variables(pipeline: Pipeline, relations: Sequence[Clause]) -> list[str]:
+    """The variables of a conjunction as a pipeline binds them."""
+    found = dict.fromkeys(relations[pipeline.source].variables)
+    for step in pipeline.steps:
+        match step.action:
+            case Fetch(access):
+                found |= dict.fromkeys(relations[access.relation].variables)
+            case Extend(variable):
+                found[variable] = None
+    return list(found)
 
 
 def _step(step: Step, relations: Sequence[Clause]) -> list[str]:
@@ -32,11 +47,11 @@ def _step(step: Step, relations: Sequence[Clause]) -> list[str]:
             lines = [f"    fetch {_by(access, relations)}"]
         case Subtract(access):
             lines = [f"    without {_by(access, relations)}"]
-        case Extend(variable, proposers, checkers, _):
-            by = [f"{_by(access, relations)}" for access in proposers]
-            checked = [f"check by {relations[access.relation]}" for access in checkers]
-            how = f"by the fewest candidates of {' and '.join(by)}" if len(by) > 1 else f"by {by[0]}"
-            lines = [f"    extend to {variable} {', '.join([how, *checked])}"]
+        case Extend(variable, extenders, _):
+            by = [
+                _by(access, relations) if access.key else f"all of {relations[access.relation]}" for access in extenders
+            ]
+            lines = [f"    extend to {variable} by the fewest candidates of {', '.join(by[:-1])} and {by[-1]}"]
     return [*lines, *_where(step.where, "    ")]
 
 

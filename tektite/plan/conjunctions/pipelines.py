@@ -51,13 +51,12 @@ class Subtract:
 
 @dataclass(frozen=True)
 class Extend:
-    """Each row with every value of one variable that all of these relations allow: of the proposers the one with the
-    fewest values for this row lists them. The key of `checkers`, and of proposers when they check, includes the variable.
+    """Each row with every value of one variable that all of these relations allow: the one with the fewest values for this row
+    lists them. Behind the key of each lies the variable.
     """
 
     variable: str
-    proposers: tuple[Access, ...]
-    checkers: tuple[Access, ...]
+    extenders: tuple[Access, ...]
     completed: frozenset[int]
     """Relations whose last variable this is, so that their multiplicities count from here on."""
 
@@ -180,27 +179,35 @@ class _Planner:
             self._fetch(relation)
             return
         talking = [at for at in self.left if variable in self.relations[at].variables]
-        extenders = {
-            at: self._access(at, self.relations[at].variables[variable])
-            for at in talking
-            if self._may_extend(at, variable)
-        }
-        proposers = [at for at, access in extenders.items() if access.key]
-        completed = frozenset(at for at in extenders if self._unbound(at) == {variable})
-        checkers = [at for at in extenders if at not in proposers and at in completed]
-        if len(proposers) == 1 and not checkers:
-            self._fetch(proposers[0])
+        completed = frozenset(at for at in talking if self._unbound(at) == {variable})
+        extenders = {at: access for at in talking if (access := self._extension(at, variable)) is not None}
+        completed &= extenders.keys()
+        keyed = [at for at, access in extenders.items() if access.key]
+        others = [at for at in extenders if at not in keyed and (at in completed or self._is_small(at))]
+        if len(keyed) == 1 and not others:
+            self._fetch(keyed[0])
             return
-        proposed, checked = (tuple(extenders[at] for at in some) for some in (proposers, checkers))
         self.left = [at for at in self.left if at not in completed]
-        self._add(Extend(variable, proposed, checked, completed), [variable])
+        self._add(Extend(variable, tuple(extenders[at] for at in (*keyed, *others)), completed), [variable])
         self._subtract()
 
-    def _may_extend(self, relation: int, variable: str) -> bool:
-        """Whether a relation can propose and check values: not if its constants would have to be filtered."""
+    def _extension(self, relation: int, variable: str) -> Access | None:
+        """How to read a relation's values of a variable: by what is bound, and by its constants. None if it knows nothing but
+        constants and has no arrangement by them: a later step will read it by the variable.
+        """
         clause = self.relations[relation]
-        columns = (*self._bound_columns(relation), *clause.constants)
-        return not clause.constants or self._order_of(relation, columns, clause.variables[variable]) is not None
+        bound, behind = self._bound_columns(relation), clause.variables[variable]
+        columns = (*bound, *clause.constants)
+        found = self._order_of(relation, columns, behind)
+        if found is None and clause.constants and not bound:
+            return None
+        return Access(relation, (*columns, *behind) if found is None else found, len(columns))
+
+    def _is_small(self, relation: int) -> bool:
+        """Whether a relation that knows nothing bound may propose all its values of a variable, in case it is smaller than what
+        the others have for one row. It has two columns, so that the arrangement is one that a later step needs as well.
+        """
+        return len(self.relations[relation].terms) == 2
 
     def _unbound(self, relation: int) -> set[str]:
         return set(self.relations[relation].variables) - self.bound
@@ -210,7 +217,7 @@ class _Planner:
         where an order was given, in that order. None if no relation that is left knows a bound column.
         """
         known = [at for at in self.left if self._bound_columns(at)]
-        reachable = [v for at in known for v in self._unbound(at) if self._may_extend(at, v)]
+        reachable = [v for at in known for v in self._unbound(at)]
         candidates = [v for v in self.variables if v in reachable]
         if not candidates or self.named:
             return candidates[0] if candidates else None

@@ -32,6 +32,7 @@ def render_match(renderer: Renderer, match: Match) -> Stream:
     def has(relation: int, lead: tuple[int, ...], key: int) -> bool:
         return renderer.has_arrangement(relations[relation].operator, lead, key)
 
-    pipelines = pipelines_of(seen, relations, has, choice.strategy == "hector")
-    renderer.decisions.append(lambda: explain_pipelines(seen, relations, pipelines))
+    hector = choice.strategy == "hector"
+    pipelines = pipelines_of(seen, relations, has, hector)
+    renderer.decisions.append(lambda: explain_pipelines(seen, relations, pipelines, hector))
     return Assembly(renderer, seen, relations, pipelines).stream()

@@ -14,7 +14,7 @@ from tektite.dataflow.actions import Action
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Node, Scope
 from tektite.dataflow.output import Inspect
-from tektite.dataflow.pipelines import Pipelines
+from tektite.dataflow.pipelines import Pipelines, actions_from
 from tektite.trace.trace import Trace
 
 
@@ -72,11 +72,12 @@ class Stages:
 
 def outermost(graph: Graph) -> Stages:
     """The stages of the nodes that no loop has to run before: those of the outermost scopes that nothing comes to out of a
-    loop. What shows changes to a function of the driver's runs in the driver.
+    loop. What shows changes to a function of the driver's runs in the driver, and so does a conjunction that reads several
+    shards at once.
     """
     stages = Stages()
     after = followers(graph)
-    waiting = {number for number, node in enumerate(graph.nodes) if node.scope.depth}
+    waiting = {number for number, node in enumerate(graph.nodes) if node.scope.depth or reads_all_shards(node)}
     found = list(waiting)
     while found:
         new = {target for target, _ in after[found.pop()]} - waiting
@@ -95,6 +96,11 @@ def outermost(graph: Graph) -> Stages:
     return stages
 
 
+def reads_all_shards(node: Node) -> bool:
+    """Whether a node can run only where all shards are."""
+    return isinstance(node, Pipelines) and node.reads_all_shards
+
+
 def followers(graph: Graph) -> list[list[tuple[int, int]]]:
     """For each node those that get something from it, and by how many exchanges: along an edge, or out of its trace."""
     readers: dict[int, list[int]] = {}
@@ -110,30 +116,12 @@ def followers(graph: Graph) -> list[list[tuple[int, int]]]:
 
 def actions_of(node: Pipelines) -> list[Action]:
     """The actions of a conjunction in an order that follows from how it is made."""
-    found: list[Action] = []
-
-    def visit(action: Action) -> None:
-        if not any(action is known for known in found):
-            found.append(action)
-            for branch in action.branches:
-                if branch.target is not None:
-                    visit(branch.target)
-
-    for source in node.sources:
-        visit(source)
-    return found
+    return [action for source in node.sources for action in actions_from(source)]
 
 
 def hops(node: Node) -> int:
     """The exchanges that rows make inside a node."""
     if not isinstance(node, Pipelines):
         return 0
-    known: dict[int, int] = {}
-
-    def ahead(action: Action) -> int:
-        if id(action) not in known:
-            targets = [branch.target for branch in action.branches if branch.target is not None]
-            known[id(action)] = max((ahead(t) + (not t.lookup.settled) for t in targets), default=0)
-        return known[id(action)]
-
-    return max((ahead(source) for source in node.sources), default=0)
+    ways = [list(actions_from(source))[1:] for source in node.sources]
+    return max((sum(not action.lookup.settled for action in way) for way in ways), default=0)

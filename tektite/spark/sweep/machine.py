@@ -211,7 +211,7 @@ class Machine:
         if isinstance(node, Pipelines):
             if row.node not in self._versions:
                 self._versions[row.node] = node.take()
-            item = Item(actions_of(node)[row.action], [chunk], self._versions[row.node])
+            item = Item(actions_of(node)[row.action], [chunk], self._versions[row.node], self.shard)
             node.stacks[self.shard].append(item)
         else:
             buffer_of(node).add(self.shard, chunk, row.moment)
