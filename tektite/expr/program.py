@@ -134,7 +134,9 @@ def compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, d
             remembered.move_to_end(key)
             return Program(*parts, dictionary, outputs, predicate)
     made = _compile(outputs, predicate, columns, dictionary)
-    if all(memo is None for memo in made.parts[3]):  # a memo grows with the texts it has seen: it lives with the queries that use it
+    if all(
+        memo is None for memo in made.parts[3]
+    ):  # a memo grows with the texts it has seen: it lives with the queries that use it
         with _compiled_lock:
             remembered[key] = made.parts
             if len(remembered) > REMEMBERED:
