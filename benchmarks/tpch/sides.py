@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 import tektite as tk
 from benchmarks.tpch.data import RELATIONS
@@ -161,6 +162,7 @@ def serve(pipe: Connection, scale: float, kind: str, history: bool, batch: int, 
     warm_up()
     side = Side(scale, kind, history, batch, whole)
     gc.collect()
+    pa.default_memory_pool().release_unused()
     memory.give_back()
     start_bytes = resident()
     pipe.send([{name: words.shape[1] for name, words in part.items()} for part in side.batches])
