@@ -57,6 +57,11 @@ def accesses(pipelines: Sequence[Pipeline]) -> list[Access]:
     return list(found)
 
 
+def begins(access: Access, other: Access) -> bool:
+    """Whether the columns of an access begin with those that another one looks its relation up by."""
+    return access.relation == other.relation and access.columns[: len(other.columns)] == other.columns
+
+
 def checked(access: Access) -> Access:
     """An access by all of its columns."""
     return Access(access.relation, access.columns, len(access.columns))
@@ -74,9 +79,14 @@ class Assembly:
         self.terms = [tuple(Constant(self._word(t)) if isinstance(t, Expr) else t for t in r.terms) for r in relations]
         scope = renderer.scope(match)
         self.arranged: dict[Access, Arranged] = {}
-        for access in accesses(plans):
+        wanted = accesses(plans)
+        # The longest first: an arrangement by more columns, sharded by fewer, serves look-ups by fewer too.
+        for access in sorted(wanted, key=lambda access: -len(access.columns)):
             operator = relations[access.relation].operator
-            self.arranged[access] = renderer.arranged(operator, access.columns, None, access.key)
+            key = access.key
+            if not renderer.has_arrangement(operator, access.columns, key):
+                key = min(other.key for other in wanted if other.key and begins(access, other)) if key else key
+            self.arranged[access] = renderer.arranged(operator, access.columns, None, key)
             renderer.pass_in(self.arranged[access].scope, scope)
         negated = len(match.without)
         self.node = Pipelines(scope, renderer.shards, len(match.schema.names), len(relations), negated, "match")
