@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
+from typing import Protocol
 
 import numpy as np
 import sqlglot
@@ -21,14 +22,20 @@ from tektite.schema import Schema
 Batch = dict[str, Words]
 
 
-class Encoded:
-    """The relations at a scale factor as words, columns x rows; an engine's dictionary holds the texts."""
+class Described(Protocol):
+    """Whatever knows the columns of relations."""
 
-    def __init__(self, engine: tk.Engine, scale: float) -> None:
+    schemas: dict[str, Schema]
+
+
+class Encoded:
+    """Relations at a scale factor as words, columns x rows; an engine's dictionary holds the texts."""
+
+    def __init__(self, engine: tk.Engine, scale: float, relations: Iterable[str] = RELATIONS) -> None:
         self.scale = scale
         self.schemas: dict[str, Schema] = {}
         self.words: dict[str, Words] = {}
-        for name, table in load(scale).items():
+        for name, table in load(scale, relations).items():
             self.schemas[name] = Schema(table.schema)
             self.words[name] = self.schemas[name].encode(table, engine.dictionary)
 
@@ -55,7 +62,7 @@ class Relations:
     def __init__(
         self,
         engine: tk.Engine,
-        encoded: Encoded,
+        encoded: Described,
         relations: Collection[str] = RELATIONS,
         streams: Collection[str] = (),
         suffix: str = "",

@@ -30,7 +30,7 @@ from tektite.words import NULL
 FEW, MANY = 1 << 10, 1 << 20  # missing arguments that a run can report: at first, and when there were too many
 
 Failure = {
-    ops.ADD: "overflow", ops.SUB: "overflow", ops.MUL: "overflow",
+    ops.ADD: "overflow", ops.SUB: "overflow", ops.MUL: "overflow", ops.MUL_FLOOR: "overflow",
     ops.FLOAT_TO_INT: "value out of range", ops.ADD_MONTHS: "date out of range",
     ops.BIT_AND: "result out of range", ops.BIT_OR: "result out of range", ops.BIT_XOR: "result out of range",
     ops.SHIFT_LEFT: "overflow, or a negative shift", ops.SHIFT_RIGHT: "negative shift",
@@ -42,7 +42,8 @@ class Program:
     """A compiled map and filter. `types` are the types of its outputs."""
 
     def __init__(self, words: Words, types: tuple[Type, ...], steps: list[Step], memos: list[Memo | None],
-                 keep: list[Any], dictionary: Dictionary, outputs: Sequence[Expr], predicate: Expr | None) -> None:  # fmt: skip
+                 keep: list[Any], dictionary: Dictionary, outputs: Sequence[Expr], predicate: Expr | None,
+                 columns: Columns) -> None:  # fmt: skip
         self.types = types
         self.parts: Parts = (words, types, steps, memos, keep)  # what is kept are cells and sets that words point to
         self._words = words
@@ -51,6 +52,11 @@ class Program:
         self._dictionary = dictionary
         self._outputs = outputs
         self._predicate = predicate
+        self._columns = columns
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process compiles it anew: its words hold addresses of this one."""
+        return compile, (tuple(self._outputs), self._predicate, dict(self._columns), self._dictionary)
 
     def __repr__(self) -> str:
         return f"<Program {self}>"
@@ -100,7 +106,7 @@ class Program:
             found = repr(self._dictionary.lookup(np.array([right], np.int64))[0].as_py())
         else:
             found = " and ".join(show_word(word, arg.type) for word, arg in zip((left, right), step.args, strict=False))
-        kind = f" of {step.type}" if step.op in (ops.ADD, ops.SUB, ops.MUL, ops.FLOAT_TO_INT) else ""
+        kind = f" of {step.type}" if step.op in (ops.ADD, ops.SUB, ops.MUL, ops.MUL_FLOOR, ops.FLOAT_TO_INT) else ""
         kind = f": {step.type}" if step.op == ops.CHECK_PARSED else kind
         return IncorrectError(f"{step.source}: {Failure[step.op]}{kind} in row {row}, found {found}")
 
@@ -132,11 +138,10 @@ def compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, d
         parts = remembered.get(key)
         if parts is not None:
             remembered.move_to_end(key)
-            return Program(*parts, dictionary, outputs, predicate)
+            return Program(*parts, dictionary, outputs, predicate, columns)
     made = _compile(outputs, predicate, columns, dictionary)
-    if all(
-        memo is None for memo in made.parts[3]
-    ):  # a memo grows with the texts it has seen: it lives with the queries that use it
+    # A memo grows with the texts it has seen: it lives with the queries that use it.
+    if all(memo is None for memo in made.parts[3]):
         with _compiled_lock:
             remembered[key] = made.parts
             if len(remembered) > REMEMBERED:
@@ -153,7 +158,7 @@ def _compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, 
             raise IncorrectError(f"the filter {predicate} is of type {test.type}, not bool")
     assembler = Assembler(dictionary)
     parts = assembler.assemble(list(map(assembler.fold, typed)), test and assembler.fold(test))
-    return Program(*parts, dictionary, outputs, predicate)
+    return Program(*parts, dictionary, outputs, predicate, columns)
 
 
 class Assembler:
@@ -347,7 +352,7 @@ class Assembler:
 
 def evaluate_constant(step: Step, dictionary: Dictionary) -> int:
     """The word of a step over constants alone: its program, run over one row without columns."""
-    program = Program(*Assembler(dictionary).assemble([step], None), dictionary, (), None)
+    program = Program(*Assembler(dictionary).assemble([step], None), dictionary, (), None, {})
     _, head = program.run(ONE_ROW.ctypes.data, 0, 0, 0, NULL, ONE_ROW)
     return int(head[5])
 

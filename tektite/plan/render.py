@@ -311,10 +311,15 @@ class Renderer:
         left, left_columns, left_filter = look_through(operator.left)
         right, right_columns, right_filter = look_through(operator.right)
         key = len(operator.left_key)
-        arranged_left = self.arranged(left, tuple(left_columns[c] for c in operator.left_key), None)
-        arranged_right = self.arranged(
-            right, tuple(right_columns[c] for c in operator.right_key), arranged_left.sharded_by, key
-        )
+        left_lead = tuple(left_columns[c] for c in operator.left_key)
+        right_lead = tuple(right_columns[c] for c in operator.right_key)
+        if self.has_arrangement(right, right_lead, key) and not self.has_arrangement(left, left_lead, key):
+            # The side that has to be arranged anew is sharded as the other one is.
+            arranged_right = self.arranged(right, right_lead, None)
+            arranged_left = self.arranged(left, left_lead, arranged_right.sharded_by, key)
+        else:
+            arranged_left = self.arranged(left, left_lead, None)
+            arranged_right = self.arranged(right, right_lead, arranged_left.sharded_by, key)
         self.pass_in(arranged_left.scope, scope)
         self.pass_in(arranged_right.scope, scope)
         columns = (left_columns, right_columns)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import itertools
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from tektite.errors import ConflictError, FaultError, NotFoundError, TektiteErro
 from tektite.expr import Expr, col, lit
 from tektite.inputs import Input
 from tektite.schema import Schema
-from tektite.sql import checks, copying, parse, prepared, showing, tables, writing
+from tektite.sql import copying, parse, prepared, showing, tables, writing
 from tektite.sql.bound import nothing
 from tektite.sql.explain import explain
 from tektite.sql.logical import Node, Project, Scan, outer_columns
@@ -61,14 +60,11 @@ class Session:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.definitions: dict[str, Definition] = {}
-        self.tables: dict[str, tables.Table] = {}
         self.indexes: dict[str, tables.Index] = {}
         self.prepared: dict[str, prepared.Prepared] = {}
         self.reads: dict[str, set[str]] = {}
         """What each materialised view was defined over, by name."""
         self.transaction = False
-        self.written: dict[str, Counter[tuple[Any, ...]]] = {}
-        """By table, the keys that the open transaction has added and taken away."""
         self.clock: Callable[[], datetime.datetime] = utc_now
         self._unit: Input | None = None
         self._now: Input | None = None
@@ -281,14 +277,19 @@ class Session:
 
     def write(self, table: Input, new: pa.Table | None, old: pa.Table | None) -> None:
         """Take rows from a table and add others, and close an epoch unless a transaction is open."""
-        checks.check(self, table, new, old)
+        if table.is_stream and old is not None and old.num_rows:
+            raise ConflictError(f"table {table.name!r} is a stream: rows cannot be changed or deleted")
+        waiting = table.waiting()
         try:
             if old is not None and old.num_rows:
                 table.remove(old)
             if new is not None and new.num_rows:
                 table.insert(new)
+            if self.transaction:
+                table.prepare(table.low + 1)  # what breaks the table's declaration is refused here, not at COMMIT
             self.commit()
         except TektiteError:
+            table.rollback(waiting)
             if not self.transaction:
                 self.forget()
             raise
@@ -297,11 +298,9 @@ class Session:
         """Close an epoch, unless a transaction is open."""
         if not self.transaction:
             self.engine.advance()
-            self.written.clear()
 
     def forget(self) -> None:
         """Undo everything that waits for its epoch to close."""
-        self.written.clear()
         for table in self.engine._inputs.values():
             table.rollback()
 
@@ -323,9 +322,6 @@ class Session:
 
     def key_of(self, found: Input | View) -> tuple[str, ...]:
         """The columns that tell the rows of a table or view apart, as it was declared or as its definition says."""
-        declared = self.tables.get(found.name)
-        if declared is not None and declared.key:
-            return declared.key
         return tuple(found.schema.names[column] for column in found.unique or ())
 
     def readable(self, name: str) -> Input | View | Definition | None:
