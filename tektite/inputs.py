@@ -94,7 +94,8 @@ class Input(Collection):
         keyed = lead if declared.unique or self.semantics == "upsert" else ()
         self.required = (*keyed, *(schema.index(column) for column in declared.required))
         self.columns = declared.order
-        self.sharded_by = declared.sharded_by
+        # Queries need few columns of a stream and exchange those; its rows stay where they come in.
+        self.sharded_by = 0 if self.is_stream else declared.sharded_by
         self.trace = Trace(width, 1, 1, engine.workers, engine.merging)
         self.hold = None if self.is_stream else Hold(self.trace, last_closed(self))
         self._order = np.array(self.columns, np.int64)
@@ -369,8 +370,13 @@ class Input(Collection):
         return self.key_columns if self.semantics == "upsert" else self.columns
 
     def _by_shard(self, chunks: list[Chunk]) -> list[list[Chunk]]:
-        """The rows of each shard; every worker routes its share of each chunk."""
+        """The rows of each shard; every worker routes its share of each chunk. A stream's shares stay as they are."""
         shards = self.trace.shards
+        if self.is_stream:
+            return [
+                [chunk.slice(chunk.n * shard // shards, chunk.n * (shard + 1) // shards) for chunk in chunks]
+                for shard in range(shards)
+            ]
         key = np.arange(self.sharded_by, dtype=np.int64)
         parts: list[list[list[Chunk]]] = [[[] for _ in range(shards)] for _ in range(shards)]
 

@@ -187,6 +187,20 @@ CASES: dict[str, tuple[str, tuple[str, ...], str]] = {
               read items
         """,
     ),
+    "join_unique: a table that is asked for by its key is joined with the different keys": (
+        "SELECT id FROM customers AS c WHERE town = 'York' AND EXISTS (SELECT * FROM orders AS o WHERE o.customer = c.id)",
+        ("decorrelate", "push_predicates", "join_unique"),
+        """
+        select id
+          select id, town, limits
+            inner join on customer == id
+              filter town == 'York'
+                read customers
+              distinct
+                select customer
+                  read orders
+        """,
+    ),
     "flatten_joins: tables stand whole, filters become conjuncts": (
         "SELECT o.id FROM orders AS o JOIN customers AS c ON o.customer = c.id WHERE o.total > 5",
         ("push_predicates", "flatten_joins"),

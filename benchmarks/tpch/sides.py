@@ -6,26 +6,32 @@ they hold so far when it arrives, and keeps its own indexes of them, as in a sys
 *Lean* is not in the paper: as not shared, but a query keeps of the relations only the rows and columns that it needs.
 Each side is an engine in a process of its own; all see the same data and the same queries.
 
-One record of each relation is loaded in turn until orders is used up: after that lineitem alone would go on, which no side
-keeps.
+One record of each relation is loaded in turn until orders is used up; after that lineitem alone goes on, if the whole of it
+is asked for.
+
+The history that a query reads when it arrives is in files that all processes map, as it was loaded: it is nobody's memory.
 """
 
 from __future__ import annotations
 
+import gc
+import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
+import pyarrow as pa
 
 import tektite as tk
 from benchmarks.tpch.data import RELATIONS
-from benchmarks.tpch.maintained import Batch, Encoded, Relations
-from benchmarks.tpch.queries import query
+from benchmarks.tpch.maintained import Encoded, Relations
+from benchmarks.tpch.queries import QUERIES, query
+from benchmarks.workloads import Words
+from tektite.runtime import memory
 
 SHARED, NOT_SHARED, LEAN = SIDES = ("shared", "not shared", "lean")
 
@@ -42,28 +48,30 @@ INDEXES = {
 @dataclass(frozen=True)
 class Turn:
     """What a side reports of one request: seconds, processor seconds, its memory afterwards, and a query's answer where
-    there is one.
+    there is one. `indexed` is what arrangements take, `grown` by how much the process has grown since it had texts only.
     """
 
     seconds: float
     cpu: float
     indexed: int
-    resident: int
+    grown: int
     answer: tuple[tuple[Any, ...], ...] = ()
 
 
 class Side:
     """One of the two engines. `history` keeps all of lineitem; without it a query sees lineitem from its arrival on."""
 
-    def __init__(self, scale: float, kind: str, history: bool, batch: int) -> None:
+    def __init__(self, scale: float, kind: str, history: bool, batch: int, whole: bool = False) -> None:
         self.engine = tk.Engine()
-        self.encoded = Encoded(self.engine, scale)
+        encoded = self.encoded = Encoded(self.engine, scale)
         self.scale = scale
         self.kind = kind
         self.streams = () if history else ("lineitem",)
-        orders = self.encoded.words["orders"].shape[1]
-        rows = sum(min(self.encoded.rows([name]), orders) for name in RELATIONS)
-        self.batches = list(self.encoded.batches(RELATIONS, max(round(rows / batch), 1), most=orders))
+        most = encoded.words["lineitem" if whole else "orders"].shape[1]
+        rows = sum(min(encoded.rows([name]), most) for name in RELATIONS)
+        parts = encoded.batches(RELATIONS, max(round(rows / batch), 1), most)
+        self.batches = [{name: mapped(words) for name, words in part.items()} for part in parts]
+        encoded.words.clear()
         self.loaded = 0
         self.shared = None
         self.own: dict[int, Relations] = {}
@@ -94,21 +102,13 @@ class Side:
             # A stream has no past: its reader must be there first.
             if self.kind == LEAN:
                 view = relations.install(asked)
-            relations.insert(self.so_far(relations.inputs))
+            for batch in self.batches[: self.loaded]:
+                relations.insert({name: words for name, words in batch.items() if name not in self.streams})
             self.engine.advance()
             if self.kind == NOT_SHARED:
                 view = relations.install(asked)
         self.engine.finish(view)
         view.snapshot()
-
-    def so_far(self, relations: Sequence[str] | dict[str, Any]) -> Batch:
-        """What has been loaded of some relations, streams left out."""
-        found = {}
-        for name in relations:
-            if name not in self.streams:
-                rows = sum(batch[name].shape[1] for batch in self.batches[: self.loaded] if name in batch)
-                found[name] = np.ascontiguousarray(self.encoded.words[name][:, :rows])
-        return found
 
     def retire(self, number: int) -> None:
         """Drop a query, and what only it used."""
@@ -127,11 +127,45 @@ class Side:
         return tuple(self.engine.view(asked.name + suffix).rows())
 
 
-def serve(pipe: Connection, scale: float, kind: str, history: bool, batch: int) -> None:
+def mapped(words: Words) -> Words:
+    """The same words in a file that has no name and goes with the last who maps it."""
+    with tempfile.TemporaryFile() as file:
+        np.ascontiguousarray(words).tofile(file)
+        return np.memmap(file, np.int64, "r", shape=words.shape)
+
+
+def resident() -> int:
+    """The bytes of memory that are the process's own: files that it maps are left out."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon:"))
+
+
+def warm_up() -> None:
+    """Load the compiled kernels and what else Python loads when it is first used, in an engine that nobody sees."""
+    with tk.Engine() as engine:
+        encoded = Encoded(engine, 0.001)
+        relations = Relations(engine, encoded)
+        for number in QUERIES:
+            relations.install(query(number, 0.001))
+        for batch in encoded.batches(RELATIONS, 3):
+            relations.insert(batch)
+            engine.advance()
+            engine.settle()
+        for number in QUERIES:
+            engine.view(query(number).name).snapshot()
+            relations.forget(query(number, 0.001))
+        relations.drop()
+
+
+def serve(pipe: Connection, scale: float, kind: str, history: bool, batch: int, whole: bool) -> None:
     """Do what the other end asks for, until it closes."""
-    side = Side(scale, kind, history, batch)
-    process = psutil.Process()
-    pipe.send(len(side.batches))
+    warm_up()
+    side = Side(scale, kind, history, batch, whole)
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    memory.give_back()
+    start_bytes = resident()
+    pipe.send([{name: words.shape[1] for name, words in part.items()} for part in side.batches])
     while True:
         try:
             verb, *arguments = pipe.recv()
@@ -140,22 +174,22 @@ def serve(pipe: Connection, scale: float, kind: str, history: bool, batch: int) 
         cpu, start = time.process_time(), time.perf_counter()
         found = getattr(side, verb)(*arguments)
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-        pipe.send(Turn(seconds, cpu, side.engine.bytes, process.memory_info().rss, found or ()))
+        pipe.send(Turn(seconds, cpu, side.engine.bytes, max(resident() - start_bytes, 0), found or ()))
 
 
 class Remote:
     """A side in its process."""
 
-    def __init__(self, scale: float, kind: str, history: bool, batch: int) -> None:
+    def __init__(self, scale: float, kind: str, history: bool, batch: int, whole: bool) -> None:
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, scale, kind, history, batch), daemon=True)
+        self._process = context.Process(target=serve, args=(theirs, scale, kind, history, batch, whole), daemon=True)
         self._process.start()
         theirs.close()
 
-    def ready(self) -> int:
-        """Wait until it has its data; how many parts that is."""
-        parts: int = self._pipe.recv()
+    def ready(self) -> list[dict[str, int]]:
+        """Wait until it has its data; how many rows of each relation every part of it has."""
+        parts: list[dict[str, int]] = self._pipe.recv()
         return parts
 
     def do(self, verb: str, *arguments: Any) -> Turn:

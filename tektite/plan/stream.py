@@ -50,7 +50,7 @@ def together(scope: Scope, streams: Sequence[Stream]) -> Stream:
 def in_order(node: Node, arranged: Arranged) -> Stream:
     """What a node emits in the order of an arrangement's columns, in the order of the collection's."""
     columns = arranged.columns
-    placed = columns[: arranged.sharded_by]
+    placed = columns[: arranged.sharded_by] or None
     stream = Stream(node.scope, [(node.port, (), 0)], placed)
     if columns == tuple(range(len(columns))):
         return stream

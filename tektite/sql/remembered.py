@@ -2,7 +2,8 @@
 
 Dashboards and analysts send the same texts again and again. A remembered plan is used as long as every name in the query means
 the same table, view or definition; so it answers as a plan made afresh would. It is also made afresh when another would be
-better: when a table has an index more or less, or has doubled or halved since. Of what was dropped, nothing is remembered.
+better: when a table can be looked up by other columns than before, or is of another size, by the order of magnitude. Of what was
+dropped, nothing is remembered.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ TEXTS, PLANS = 512, 256
 """How many are remembered: a dashboard's worth of statements, at some 100 kB for the plan of a large one."""
 LONGEST = 1 << 14
 """The characters of a text up to which it is remembered: longer ones carry data, and do not come again."""
-SMALL = 1024
-"""Rows up to which tables count as equally large."""
+MAGNITUDE = 4
+"""Binary digits by which a table's size must grow for plans to be made again: sizes are compared with each other, and an order of
+joins that is best now is seldom much worse when one table has ten times the rows.
+"""
 
 
 @dataclass
@@ -110,8 +113,9 @@ class Remembered:
     def _meaning(self, name: str) -> tuple[Any, ...]:
         found = self._session.readable(name)
         if isinstance(found, Input | View):
-            size = max(found.trace.rows, SMALL).bit_length()
-            return name, id(found), self._session.key_of(found), size, self._session.engine.orders_of(found)
+            size = found.trace.rows.bit_length() // MAGNITUDE
+            indexed = frozenset(columns[:1] for columns in self._session.engine.orders_of(found))
+            return name, id(found), self._session.key_of(found), size, indexed
         if found is None:
             return (name,)
         return name, id(found.tree), tuple(found.aliases)

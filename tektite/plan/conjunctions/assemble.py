@@ -55,6 +55,11 @@ def accesses(pipelines: Sequence[Pipeline]) -> list[Access]:
     return sorted(found, key=lambda access: -len(access.columns))
 
 
+def begins(access: Access, other: Access) -> bool:
+    """Whether the columns of an access begin with those that another one looks its relation up by."""
+    return access.relation == other.relation and access.columns[: len(other.columns)] == other.columns
+
+
 class Assembly:
     """Assembles the pipelines of one conjunction."""
 
@@ -67,10 +72,15 @@ class Assembly:
         self.terms = [tuple(Constant(self._word(t)) if isinstance(t, Expr) else t for t in r.terms) for r in relations]
         scope = renderer.scope(match)
         self.arranged: dict[Access, Arranged] = {}
-        for access in accesses(plans):
+        wanted = accesses(plans)
+        for access in wanted:
             operator = relations[access.relation].operator
             # What is read without a key is read in all shards, whatever columns decide them.
-            self.arranged[access] = renderer.arranged(operator, access.columns, None, access.key or len(access.columns))
+            key = access.key or len(access.columns)
+            if access.key and not renderer.has_arrangement(operator, access.columns, key):
+                # Sharded by fewer columns, it serves look-ups by fewer too.
+                key = min(other.key for other in wanted if other.key and begins(access, other))
+            self.arranged[access] = renderer.arranged(operator, access.columns, None, key)
             renderer.pass_in(self.arranged[access].scope, scope)
         negated = len(match.without)
         self.node = Pipelines(scope, renderer.shards, len(match.schema.names), len(relations), negated, "match")

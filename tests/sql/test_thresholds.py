@@ -1,0 +1,83 @@
+"""TPC-H's queries 11 and 22 compare with a threshold that moves with the data: only values between its old and its new place are
+looked at, however many there are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tektite as tk
+from benchmarks.tpch import query, schema
+from tektite.dataflow import between
+from tektite.kernels.between import emit_segments
+
+MANY = 20_000
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows each step of a range filter has produced."""
+    found: list[int] = []
+
+    def counting(*arguments: Any) -> Any:
+        buf, head = emit_segments(*arguments)
+        found.append(int(head[0]))
+        return buf, head
+
+    monkeypatch.setattr(between, "emit_segments", counting)
+    return found
+
+
+@pytest.fixture
+def engine() -> tk.Engine:
+    engine = tk.Engine()
+    engine.sql(schema())
+    engine.table("nation").insert([(7, "GERMANY", 1, "")])
+    return engine
+
+
+def test_query_11_touches_only_parts_between_the_old_and_the_new_threshold(
+    engine: tk.Engine, written: list[int]
+) -> None:
+    text = query(11, 1.0).select.replace("0.0001000000", "0.00005")
+    view = engine.sql(f"CREATE MATERIALIZED VIEW q11 AS {text}").view
+    engine.table("supplier").insert([(1, "", "", 7, "", 0, "")])
+    # part p is worth p, and half of the parts are above the threshold
+    engine.table("partsupp").insert([(p, 1, 1, p, "") for p in range(1, MANY)])
+    engine.advance()
+    total = MANY * (MANY - 1) // 2
+    assert len(view.rows()) == sum(p > total * 0.00005 for p in range(1, MANY))
+    written.clear()
+    for extra in range(3):  # each part more moves the threshold by one
+        engine.table("partsupp").insert([(MANY + extra, 1, 1, MANY, "")])
+        engine.advance()
+        total += MANY
+        assert len(view.rows()) == sum(p > total * 0.00005 for p in range(1, MANY)) + extra + 1
+    assert 0 < sum(written) <= 3 * 5
+
+
+def test_query_22_touches_only_customers_between_the_old_and_the_new_average(
+    engine: tk.Engine, written: list[int]
+) -> None:
+    view = engine.sql(f"CREATE MATERIALIZED VIEW q22 AS {query(22, 1.0).select}").view
+
+    def customer(key: int, balance: float) -> tuple[Any, ...]:
+        return key, "", "", 7, "13-000", balance, "", ""
+
+    engine.table("customer").insert([customer(c, c) for c in range(1, MANY)])
+    engine.advance()
+    balances = list(range(1, MANY))
+
+    def expected() -> int:
+        return sum(balance > sum(balances) / len(balances) for balance in balances)
+
+    assert view.rows()[0][1] == expected()
+    written.clear()
+    for extra in range(3):  # a balance that moves the average by about two
+        engine.table("customer").insert([customer(MANY + extra, 5 * MANY // 2)])
+        engine.advance()
+        balances.append(5 * MANY // 2)
+        assert view.rows()[0][1] == expected()
+    assert 0 < sum(written) <= 3 * 5
