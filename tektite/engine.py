@@ -25,7 +25,7 @@ from tektite.kernels.ready import ensure_compiled
 from tektite.plan.render import Renderer
 from tektite.publishing import Publication
 from tektite.runtime import memory
-from tektite.runtime.coordinator import Coordinator
+from tektite.runtime.coordinator import Coordinator, Elsewhere
 from tektite.runtime.threads import Threads
 from tektite.schema import Schema
 from tektite.storage.description import InputDescription
@@ -133,6 +133,7 @@ class Engine:
         unique: bool = False,
         required: Sequence[str] = (),
         append: bool = False,
+        shard: str | Sequence[str] = (),
         **columns: Type,
     ) -> Input:
         """A new input.
@@ -141,6 +142,8 @@ class Engine:
         one with the same `key`. `key` also says by which columns the input's own arrangement is ordered. With `unique` no
         two rows may have the same key: closing an epoch that would make two is refused (of a stream, which keeps nothing to
         compare with, it is believed). The columns in `required` may not be NULL. With `append` rows are never removed.
+        With several workers the key decides which of them has a row; `shard` names the columns at its head that are to do so
+        alone, such as the order of a line item, so that queries which join by them find rows where they need them.
         A `stream` keeps no history: a view sees its rows from the view's installation on. Closing an epoch of a bag looks
         every removed row up, to refuse the removal of one that is not there; `checked=False` trusts the caller instead, for
         unique keys too.
@@ -149,10 +152,12 @@ class Engine:
         recovered = session is not None and name in session.unclaimed
         if not recovered:
             self._check_name(name)
-        if any(isinstance(option, Type) for option in (key, semantics, stream, checked, unique, required, append)):
+        if any(
+            isinstance(option, Type) for option in (key, semantics, stream, checked, unique, required, append, shard)
+        ):
             raise IncorrectError(
-                f"input {name!r}: key, semantics, stream, checked, unique, required and append are options; pass columns of "
-                "these names in a dict"
+                f"input {name!r}: key, semantics, stream, checked, unique, required, append and shard are options; pass "
+                "columns of these names in a dict"
             )
         if semantics not in SEMANTICS:
             raise IncorrectError(f"input {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
@@ -161,6 +166,12 @@ class Engine:
         found = schema if isinstance(schema, Schema) else Schema(schema if schema is not None else columns)
         keys = [found.names[found.index(k)] for k in ([key] if isinstance(key, str) else key)]
         needed = [found.names[found.index(column)] for column in required if column not in keys]
+        shard = (shard,) if isinstance(shard, str) else tuple(shard)
+        if shard != tuple(keys[: len(shard)]):
+            raise IncorrectError(
+                f"input {name!r}: the columns that decide a row's shard are the first ones of its key, "
+                f"({', '.join(keys)}), not ({', '.join(map(str, shard))})"
+            )
         if (semantics == "upsert" or unique) and not keys:
             what = "upsert semantics needs a key" if semantics == "upsert" else "unique is said of a key"
             raise IncorrectError(f"input {name!r}: {what}, such as key=['id']")
@@ -168,7 +179,7 @@ class Engine:
             reason = "a stream keeps no history" if stream else "append-only rows are never replaced"
             raise IncorrectError(f"input {name!r}: {reason}, so it cannot have {semantics} semantics")
         declared = InputDescription(
-            found, tuple(keys), semantics, stream, checked, False, unique, tuple(needed), append
+            found, tuple(keys), semantics, stream, checked, False, unique, tuple(needed), append, shard
         )  # fmt: skip
         if session is not None and recovered:
             if session.claim(name, declared):
@@ -294,6 +305,10 @@ class Engine:
         """Bring one view up to date with the epochs that are closed."""
         self._coordinator.finish(view.flow)
         self._tidying.chance()
+
+    def run_elsewhere(self, elsewhere: Elsewhere) -> None:
+        """Let sweeps that are too large for this process run elsewhere."""
+        self._coordinator.elsewhere = elsewhere
 
     def is_current(self, view: View) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""
@@ -511,10 +526,14 @@ class Engine:
             found.append(
                 ArrangementInfo(
                     entry.name, entry.column_names, trace.rows, trace.batches, trace.bytes, since, entry.source.low,
-                    tuple(reader.name for reader in entry.readers),
+                    tuple(sorted(reader.name for reader in entry.readers)),
                 )
             )  # fmt: skip
         return found
+
+    def orders_of(self, of: Input | View) -> list[tuple[int, ...]]:
+        """The orders of columns in which an input or view is arranged for everybody."""
+        return [entry.columns for entry in self._catalog.entries if entry.collection == of.operator.fingerprint]
 
     @guarded
     def is_arranged(self, collection: Collection, by: str | Sequence[str] = ()) -> bool:
@@ -553,6 +572,8 @@ class Engine:
                 self._coordinator.remove(flow)
             self._views.clear()
             self._executor.close()
+            if self._coordinator.elsewhere is not None:
+                self._coordinator.elsewhere.close()
         if self._session is not None:
             self._session.close()
 

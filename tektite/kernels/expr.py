@@ -40,7 +40,7 @@ from tektite.kernels.expr_steps import (
 )
 from tektite.kernels.memo import add_missing, find
 from tektite.kernels.memory import load, read, store
-from tektite.kernels.pages import address_of
+from tektite.kernels.pages import address_of, empty_words
 from tektite.kernels.rows import address, copy_words, count, new_head, set_constant, set_stored, step_of
 from tektite.words import NULL
 
@@ -427,7 +427,7 @@ def run_program(source, nd, nt, nf, lo, most, words):
     if failed < 0 and passed > 0:
         clamp = has_earlier(source, nd, lo)
         size = place_columns(source, nd, nt, nf, lo, program, constant, passed, clamp, head)
-    buf = np.empty(size, np.int64)
+    buf = empty_words(size)
     for j in range(columns):
         if head[4 + 3 * j] == -1:
             set_stored(head, j, address_of(buf) + 8 * head[3 + 3 * j])

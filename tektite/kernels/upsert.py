@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.memory import load, store
+from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of
-from tektite.kernels.rows import count, new_head, set_stored, value
+from tektite.kernels.rows import address, count, new_head, set_stored, step_of, value
 from tektite.kernels.seek import compare_key, compare_rows, seek_block
 
 
@@ -109,6 +109,13 @@ def first_negative(batch, data, table):
     so that the searches overlap their cache misses.
     """
     n = count(batch)
+    diffs = address(batch, data + 1)
+    by = step_of(batch, data + 1)
+    removes = False
+    for i in range(n):
+        removes |= read(diffs, by, i) < 0
+    if not removes:
+        return -1
     frame = np.empty(256 * (data + 4) + len(table), np.int64)
     keys = address_of(frame)
     found = keys + 8 * 256 * data

@@ -22,12 +22,13 @@ from tektite.expr import Expr, col, lit
 from tektite.inputs import Input
 from tektite.schema import Schema
 from tektite.sql import copying, parse, prepared, showing, tables, writing
-from tektite.sql.bound import Bound, nothing
+from tektite.sql.bound import nothing
 from tektite.sql.explain import explain
 from tektite.sql.logical import Node, Project, Scan, outer_columns
 from tektite.sql.lower import Lowering
 from tektite.sql.order import ordered
 from tektite.sql.query import Binder
+from tektite.sql.remembered import Planned, Remembered
 from tektite.sql.result import Result
 from tektite.sql.rules import rewrite
 from tektite.sql.rules.fold_constants import folded as folded_constant
@@ -53,15 +54,6 @@ class Definition:
     reads: set[str] = field(default_factory=set)
 
 
-@dataclass
-class Planned:
-    """A query on its way to the engine: its plan, what it reads, its visible columns and its order."""
-
-    plan: Node
-    bound: Bound
-    reads: set[str]
-
-
 class Session:
     """SQL's view of one engine."""
 
@@ -78,13 +70,14 @@ class Session:
         self._now: Input | None = None
         self._told: datetime.datetime | None = None
         self._numbers = 0
+        self.remembered = Remembered(self)
 
     # ------------------------------------------------------------------ statements
 
     def run(self, text: str, parameters: Mapping[str, Any]) -> Result:
         """Run all statements of a text; the last one's result."""
         result = Result("")
-        for statement in parse.parse(text):
+        for statement in self.remembered.statements(text):
             result = self.statement(statement, parameters)
         return result
 
@@ -140,7 +133,12 @@ class Session:
     # ------------------------------------------------------------------ queries
 
     def bind(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
-        """A query, bound and rewritten."""
+        """A query, bound and rewritten; or as it was the last time, if all that it depends on is as it was."""
+        if parameters:
+            return self._bind(source, tree, parameters)
+        return self.remembered.plan(tree, lambda: self._bind(source, tree, parameters))
+
+    def _bind(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
         reads = Reads(self)
         binder = Binder(source, reads, parameters)
         try:
@@ -149,18 +147,21 @@ class Session:
                 plan = rewrite(bound.plan, binder.names)
         except RecursionError:
             raise source.error("the query is nested too deeply", None, UnsupportedError) from None
-        return Planned(plan, bound, reads.names)
+        return Planned(plan, bound, reads.names, reads.asked)
 
     def collection(self, planned: Planned, hidden: bool = False) -> Collection:
         """A query as a collection, its columns under their visible names; with those that only order it, if asked."""
-        found = self.lowered(planned.plan)
         outputs = list(zip(unique_titles(planned.bound.titles), planned.bound.names, strict=True))
         if hidden:
             outputs += [(o.column, o.column) for o in planned.bound.order if o.column not in planned.bound.names]
-        names = [title for title, _ in outputs]
-        if names == list(found.schema.names):
-            return found
-        return found._project([(title, col(name)) for title, name in outputs], None)
+        names = tuple(title for title, _ in outputs)
+        found = planned.collections.get(names)
+        if found is None:
+            found = self.lowered(planned.plan)
+            if names != found.schema.names:
+                found = found._project([(title, col(name)) for title, name in outputs], None)
+            planned.collections[names] = found
+        return found
 
     def select(
         self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any], wanted: Sequence[types.Type] | None = None
@@ -339,9 +340,11 @@ class Reads:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.names: set[str] = set()
+        self.asked: set[str] = set()
 
     def relation(self, name: str, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
         found = self.session.readable(name)
+        self.asked.add(name)
         if found is None or name.startswith(HIDDEN):
             message = f"there is no table or view {name!r}: {nearest(name, self.session.known())}"
             raise binder.source.error(message, node, NotFoundError)

@@ -276,5 +276,6 @@ def drop_one(session: Session, source: Source, kind: str, node: exp.Expr, lenien
     if isinstance(found, Definition):
         del session.definitions[name]
         return
+    session.remembered.forget(name)
     session.engine.drop(name)
     session.reads.pop(name, None)

@@ -38,6 +38,8 @@ class InputDescription:
     >>> description = InputDescription(Schema(id=Int, name=String), ("id",), "upsert")
     >>> print(description)
     Schema(id=int, name=string), key (id), upsert
+    >>> InputDescription(Schema(a=Int, b=Int), ("a", "b"), shard=("a",)).sharded_by
+    1
     >>> InputDescription.from_json(description.to_json()) == description
     True
     """
@@ -51,6 +53,8 @@ class InputDescription:
     unique: bool = False
     required: tuple[str, ...] = ()
     append: bool = False
+    shard: tuple[str, ...] = ()
+    """The columns at the head of the key that decide a row's shard; none means all of it."""
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -61,12 +65,12 @@ class InputDescription:
     @property
     def sharded_by(self) -> int:
         """How many leading columns decide a row's shard."""
-        return min(len(self.key) or 1, len(self.schema.names))
+        return len(self.shard) or min(len(self.key) or 1, len(self.schema.names))
 
     @property
     def rules(self) -> tuple[Any, ...]:
         """What is declared of its rows beside their columns."""
-        return self.key, self.semantics, self.stream, self.unique, self.required, self.append
+        return self.key, self.semantics, self.stream, self.unique, self.required, self.append, self.sharded_by
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -90,6 +94,7 @@ class InputDescription:
             "unique": self.unique,
             "required": list(self.required),
             "append": self.append,
+            "shard": list(self.shard),
         }
 
     @staticmethod
@@ -99,10 +104,12 @@ class InputDescription:
         return InputDescription(
             schema, tuple(plain["key"]), plain["semantics"], plain["stream"], plain["checked"], plain["closed"],
             plain.get("unique", False), tuple(plain.get("required", ())), plain.get("append", False),
+            tuple(plain.get("shard", ())),
         )  # fmt: skip
 
     def __str__(self) -> str:
         key = f", {'unique ' if self.unique else ''}key ({', '.join(self.key)})" if self.key else ""
+        key += f", shard ({', '.join(self.shard)})" if self.shard else ""
         required = f", not NULL ({', '.join(self.required)})" if self.required else ""
         return f"{self.schema!r}{key}{required}, {self.kind}"
 
