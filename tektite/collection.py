@@ -6,15 +6,17 @@ checks columns and types at once, so that a mistake is reported where it is made
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 from tektite import types
 from tektite.aggregates import Aggregate
+from tektite.dataflow.reduce import Groups, Made
 from tektite.errors import ConflictError, IncorrectError
 from tektite.expr import Expr, col, key, lift, lit, rank
 from tektite.expr import type_of as expression_type
+from tektite.groupwise import TopRows
 from tektite.plan import operators as plan
 from tektite.schema import Schema
 
@@ -359,17 +361,8 @@ class Collection:
             raise IncorrectError(f"column {column!r} is constant in a group by {keys}")
         values = self._with_float_keys(self._columns(by)).select(*keys, column).filter(col(column).is_not_null())
         if self.schema.types[self.schema.index(column)] == types.String:
-            return values._text_extreme(len(keys), last)
+            return values.top(1, column, keys, last)
         return self._new(plan.First(values.schema, values.operator, len(keys), 1, last))
-
-    def _text_extreme(self, keys: int, last: bool) -> Collection:
-        pick = max if last else min
-
-        def extreme(key: tuple[Any, ...], rows: list[tuple[tuple[Any, ...], int]]) -> list[tuple[Any, ...]]:
-            return [pick(row for row, _ in rows)]
-
-        names = self.schema.names
-        return self.reduce(extreme, by=names[:keys], **{names[keys]: types.String})
 
     def top(self, k: int, order_by: Columns, by: Columns = (), descending: bool | Sequence[bool] = False) -> Collection:
         """The first `k` rows of each group in an order; NULLs come last.
@@ -395,20 +388,13 @@ class Collection:
         return first.select(*self.schema.names)
 
     def _top_by_text(self, k: int, ordering: list[str], keys: list[str], downs: list[bool]) -> Collection:
-        """Text ids do not sort like text, so that groups ordered by text are sorted in Python."""
-        rest = [name for name in self.schema.names if name not in keys]
-        order = [(rest.index(name), down) for name, down in zip(ordering, downs, strict=True) if name in rest]
-
-        def first(key: tuple[Any, ...], rows: list[tuple[tuple[Any, ...], int]]) -> list[tuple[Any, ...]]:
-            ordered = [(row, count) for row, count in rows if count > 0]
-            for place, down in reversed(order):
-                present = [found for found in ordered if found[0][place] is not None]
-                absent = [found for found in ordered if found[0][place] is None]
-                ordered = sorted(present, key=itemgetter_of(place), reverse=down) + absent
-            return [row for row, count in ordered for _ in range(count)][:k]
-
-        columns = {name: self.schema.types[self.schema.index(name)] for name in rest}
-        return self.reduce(first, by=keys, **columns).select(*self.schema.names)
+        """Text ids do not sort like text: a group that is ordered by text is sorted anew when it changes."""
+        kinds = dict(zip(self.schema.names, self.schema.types, strict=True))
+        columns = {name: kind for name, kind in kinds.items() if name not in keys}
+        given = [*keys, *columns]
+        order = tuple((given.index(name), down, False) for name, down in zip(ordering, downs, strict=True))
+        first = TopRows(k, order, tuple(kinds[name] for name in given), len(keys))
+        return self._reduce_groups(first, keys, **columns).select(*self.schema.names)
 
     def reduce(self, function: Callable[..., Any], by: Columns = (), **columns: types.Type) -> Collection:
         """What a pure Python function makes of each group: `function(key, rows)`.
@@ -416,12 +402,21 @@ class Collection:
         `rows` is a list of (row without the key columns, multiplicity); the function returns a list of tuples for the
         columns given. The result has the key columns and these.
         """
+        return self._reduce(by, columns, function, together=False)
+
+    def _reduce_groups(self, function: Callable[[Groups], Made], by: Columns, **columns: types.Type) -> Collection:
+        """What a function of `tektite.groupwise` makes of all groups at once. It sees the key columns first."""
+        return self._reduce(by, columns, function, together=True)
+
+    def _reduce(
+        self, by: Columns, columns: Mapping[str, types.Type], function: Callable[..., Any], together: bool
+    ) -> Collection:
         keys = self._columns(by)
         names = [self.schema.names[c] for c in keys]
         rest = [name for name in self.schema.names if name not in names]
         source = self._with_float_keys(keys).select(*names, *rest)
-        schema = Schema({n: self.schema.types[c] for n, c in zip(names, keys, strict=True)} | columns)
-        return self._new(plan.Reduce(schema, source.operator, len(keys), function))
+        schema = Schema({n: self.schema.types[c] for n, c in zip(names, keys, strict=True)} | dict(columns))
+        return self._new(plan.Reduce(schema, source.operator, len(keys), function, together))
 
     def explain(self) -> str:
         """How the collection would be kept up to date: the strategy and order of each match, and for every arrangement that would
@@ -475,11 +470,6 @@ def same_order(one: types.Type, other: types.Type) -> bool:
     if isinstance(one, types.DecimalType) and isinstance(other, types.DecimalType):
         return one.scale == other.scale
     return one == other
-
-
-def itemgetter_of(place: int) -> Callable[[tuple[tuple[Any, ...], int]], Any]:
-    """The sort key of a counted row: one of its columns."""
-    return lambda found: found[0][place]
 
 
 class Grouped:

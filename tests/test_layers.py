@@ -26,7 +26,7 @@ LAYERS = (
     ("dataflow",),
     ("runtime",),
     ("plan",),
-    ("collection", "aggregates", "matching"),
+    ("collection", "groupwise", "aggregates", "matching"),
     ("catalog",),
     ("inputs", "constraints", "pending", "views", "adopting", "publishing", "engine"),
     ("sql",),

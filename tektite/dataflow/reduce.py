@@ -34,6 +34,22 @@ NOTHING: Words = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
+class Groups:
+    """The rows of many groups, one group behind the other: the number of each row's group, its key and value columns as
+    words, and its multiplicity, which is positive.
+    """
+
+    numbers: Words
+    columns: Words
+    counts: Words
+    dictionary: Dictionary
+
+
+Made = tuple[Words, Words, Words]
+"""What is made of groups: for each resulting row the number of its group, its value columns, its multiplicity."""
+
+
+@dataclass(frozen=True)
 class Operation:
     """A built-in reduction: the kernel's code, its parameters, and the value columns it produces."""
 
@@ -206,12 +222,16 @@ class FunctionReduce(ReduceNode):
         if todo_head[0]:
             self.put_off(shard, Chunk(todo_head, todo_buf))
         requests = Chunk(request_head, request_buf)
-        wants = self._ask(Chunk(head, buf).to_array(), requests.to_array())
+        numbers, words, counts = self._ask(Chunk(head, buf).to_array(), requests.to_array())
+        columns = np.ascontiguousarray(np.vstack([numbers, words, np.zeros_like(numbers), counts]))
+        width = self.values + 1
+        built = consolidate([Chunk.of_array(columns)], (width, 1, 1), 0)
+        wants = built.select(column_spec([*range(width), width + 1]))
         buf, head = settle(requests.at, wants.at, past.table, self.shape, at, flow.low, flow.high)
         return Chunk(head, buf)
 
-    def _ask(self, groups: Words, requests: Words) -> Chunk:
-        """Evaluate the function on every group that is not empty: rows of (request, result, multiplicity), sorted."""
+    def _ask(self, groups: Words, requests: Words) -> Made:
+        """Evaluate the function on every group that is not empty. The requests are the groups' keys and times."""
         keys = self.key_schema.decode_rows(np.ascontiguousarray(requests[: self.key]), self.dictionary)
         rows = self.value_schema.decode_rows(np.ascontiguousarray(groups[1:-1]), self.dictionary)
         counted = list(zip(rows, groups[-1].tolist(), strict=True))
@@ -227,12 +247,7 @@ class FunctionReduce(ReduceNode):
             words = self.result_schema.encode(results, self.dictionary)
         except IncorrectError as error:
             raise FaultError(f"what {function_name(self.function)} returned: {error}", self.flow.name) from error
-        count = len(askers)
-        columns = np.vstack([np.array(askers, np.int64).reshape(1, count), words, np.zeros((1, count), np.int64),
-                             np.ones((1, count), np.int64)])  # fmt: skip
-        width = self.values + 1
-        built = consolidate([Chunk.of_array(columns)], (width, 1, 1), 0)
-        return built.select(column_spec([*range(width), width + 1]))
+        return np.array(askers, np.int64), words, np.ones(len(askers), np.int64)
 
     def _call(self, key: tuple[Any, ...], rows: list[tuple[tuple[Any, ...], int]]) -> list[tuple[Any, ...]]:
         try:
@@ -241,3 +256,15 @@ class FunctionReduce(ReduceNode):
             raise FaultError(
                 f"{function_name(self.function)} raised {error!r} for key {key}", self.flow.name
             ) from error
+
+
+class GroupsReduce(FunctionReduce):
+    """A reduction by a function of many groups at once, over their words."""
+
+    def _ask(self, groups: Words, requests: Words) -> Made:
+        there = groups[:, groups[-1] > 0]
+        if not there.shape[1]:
+            return NOTHING, np.empty((self.values, 0), np.int64), NOTHING
+        columns = np.vstack([requests[: self.key, there[0]], there[1:-1]])
+        found: Made = self.function(Groups(there[0], columns, there[-1], self.dictionary))
+        return found

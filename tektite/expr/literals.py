@@ -65,7 +65,7 @@ def _decimal_type(value: decimal.Decimal) -> DecimalType:
 
 
 def literal_value(value: Any, type: Type) -> Any:
-    """The value as `type` holds it: texts are parsed, ints become floats or decimals where `type` says so."""
+    """The value as `type` holds it: texts are parsed, numbers become floats or decimals where `type` says so."""
     if value is None:
         return None
     found = literal_type(value)
@@ -85,7 +85,7 @@ def literal_value(value: Any, type: Type) -> Any:
             return literal_value(parse(value, type), type)
         except ValueError:
             raise IncorrectError(f"literal {value!r} does not say a {type}") from None
-    if found == Int and type == Float:
+    if found.kind in ("int", "decimal") and type == Float:
         return float(value)
     if found.kind in ("int", "decimal") and isinstance(type, DecimalType):
         exact = decimal.Decimal(value)

@@ -393,11 +393,12 @@ class First(Operator):
 
 @dataclass(eq=False, frozen=True)
 class Reduce(Operator):
-    """What a pure Python function makes of each key's rows."""
+    """What a pure Python function makes of each key's rows; of many keys' rows at once, if `together`."""
 
     input: Operator
     key: int
     function: Callable[..., Any]
+    together: bool = False
 
     @property
     def inputs(self) -> tuple[Operator, ...]:

@@ -398,8 +398,9 @@ class Renderer:
                 # the function gets rows with their columns in order
                 width = len(operator.input.schema.names)
                 source = self.arranged(operator.input, tuple(range(width)), None, operator.key)
-                return reduce.FunctionReduce(source, self.shards, operator.key, operator.function, operator.input.schema,
-                                             operator.schema, self.dictionary, "reduce")  # fmt: skip
+                make = reduce.GroupsReduce if operator.together else reduce.FunctionReduce
+                return make(source, self.shards, operator.key, operator.function, operator.input.schema, operator.schema,
+                            self.dictionary, "reduce")  # fmt: skip
         raise UnsupportedError(f"cannot render {type(operator).__name__}")
 
     def _whole_row(self, operator: plan.Operator, width: int) -> Arranged:

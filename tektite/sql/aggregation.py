@@ -65,13 +65,7 @@ def extreme(values: Collection, keys: list[str], name: str, last: bool) -> Colle
     """The least or greatest value of each group; NULL for a group that has no other."""
     kind = values.schema.types[values.schema.index(name)]
     if kind == types.String:
-        pick = max if last else min
-
-        def chosen(key: tuple[object, ...], rows: list[tuple[tuple[str | None, ...], int]]) -> list[tuple[str | None]]:
-            present = [row[0] for row, count in rows if count > 0 and row[0] is not None]
-            return [(pick(present) if present else None,)]
-
-        return values.reduce(chosen, by=keys, **{name: types.String})
+        return values.top(1, name, keys, last)
     # NULL comes behind every value, whichever end is asked for
     absent = col(name).is_not_null() if last else col(name).is_null()
     found = values._with_float_keys(values._columns(keys))

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.collection import Collection, Loop, LoopVariable
-from tektite.errors import IncorrectError
 from tektite.expr import Expr, col, greatest, least, lit
+from tektite.groupwise import AtMostOne
 from tektite.schema import Schema
-from tektite.sql import windows
 from tektite.sql.aggregation import aggregate
 from tektite.sql.blocks import matched
+from tektite.sql.frames import Windows
 from tektite.sql.joins import bounded, join
 from tektite.sql.logical import (
     Aggregate,
@@ -146,16 +146,9 @@ def renamed(collection: Collection, names: tuple[str, ...]) -> Collection:
 def once(collection: Collection, by: tuple[str, ...]) -> Collection:
     """The same rows; a second one in a group fails the query."""
     names = collection.schema.names
-    rest = [name for name in names if name not in by]
-
-    def only(key: tuple[Any, ...], rows: list[tuple[tuple[Any, ...], int]]) -> list[tuple[Any, ...]]:
-        if sum(count for _, count in rows) > 1:
-            raise IncorrectError("a subquery that is used as a value gives more than one row")
-        return [row for row, count in rows if count > 0]
-
-    only.__qualname__ = "that tests a subquery used as a value"
-    columns = {name: collection.schema.types[collection.schema.index(name)] for name in rest}
-    return collection.reduce(only, by=by, **columns).select(*names)
+    kinds = dict(zip(names, collection.schema.types, strict=True))
+    columns = {name: kinds[name] for name in names if name not in by}
+    return collection._reduce_groups(AtMostOne(len(by)), by, **columns).select(*names)
 
 
 def repeated(collection: Collection, count: str) -> Collection:
@@ -225,21 +218,10 @@ def windowed(collection: Collection, node: Window) -> Collection:
         chosen = [(name, call) for name, call in waiting if call.by == by]
         waiting = [(name, call) for name, call in waiting if call.by != by]
         keys = list(dict.fromkeys(by))
-        names = found.schema.names
-        rest = [name for name in names if name not in keys]
-        found = partitioned(found, keys, rest, chosen).select(*names, *(name for name, _ in chosen))
+        kinds = dict(zip(found.schema.names, found.schema.types, strict=True))
+        rest = {name: kind for name, kind in kinds.items() if name not in keys}
+        given = {name: kinds[name] for name in (*keys, *rest)}
+        function = Windows.over(given, len(keys), [call for _, call in chosen])
+        columns = rest | {name: call.type for name, call in chosen}
+        found = found._reduce_groups(function, keys, **columns).select(*kinds, *(name for name, _ in chosen))
     return found.select(*node.columns)
-
-
-def partitioned(collection: Collection, keys: list[str], rest: list[str], chosen: list[Any]) -> Collection:
-    places = {name: at for at, name in enumerate([*keys, *rest])}
-    width = len(keys)
-    calls = [(call, places) for _, call in chosen]
-
-    def compute(key: tuple[Any, ...], rows: list[tuple[tuple[Any, ...], int]]) -> list[tuple[Any, ...]]:
-        whole = [((*key, *row), count) for row, count in rows]
-        return [row[width:] for row in windows.compute(calls, whole)]
-
-    kinds = dict(zip(collection.schema.names, collection.schema.types, strict=True))
-    columns = {name: kinds[name] for name in rest} | {name: call.type for name, call in chosen}
-    return collection.reduce(compute, by=keys, **columns)

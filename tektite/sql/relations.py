@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tektite import types
-from tektite.errors import NotFoundError
+from tektite.errors import NotFoundError, TektiteError
 from tektite.expr import Expr, coalesce, col
+from tektite.expr.literals import literal_value
 from tektite.sql import recursion
 from tektite.sql.clause import Clause
 from tektite.sql.known import check_arguments
@@ -173,7 +174,10 @@ def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: Scope | None, n
             pairs = zip(titles, values, wanted, strict=True)
             rows.append(Project(unit, tuple((binder.name(t, w), constant(value.cast(w))) for t, value, w in pairs)))
         return Bound(Union(tuple(rows), names), list(names), titles)
-    constants = tuple(tuple(value.params[1] for value in row) for row in parts)
+    try:
+        constants = tuple(tuple(map(literal_value, (v.params[1] for v in row), wanted)) for row in parts)
+    except TektiteError as error:
+        raise binder.source.error(str(error), node) from None
     return Bound(Values(names, tuple(wanted), constants), list(names), titles)
 
 

@@ -1,13 +1,9 @@
-"""Window functions: binding them, and computing them for one partition."""
+"""Binding window functions. `tektite.sql.frames` computes them."""
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
-from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -15,7 +11,7 @@ from sqlglot import exp
 from tektite import types
 from tektite.expr import Expr
 from tektite.sql.known import check_arguments
-from tektite.sql.logical import Node, Ordering, Project, Window, WindowCall, columns_of
+from tektite.sql.logical import Node, Project, Window, WindowCall, columns_of
 from tektite.types import Type
 
 if TYPE_CHECKING:
@@ -181,111 +177,3 @@ def apply(binder: Binder, plan: Node, clause: Clause, over: Callable[[Expr], Exp
         calls.append((found.name, call))
     given = Project(plan, (*columns_of(plan), *more)) if more else plan
     return Window(given, tuple(calls))
-
-
-# ---------------------------------------------------------------------- computing
-
-Row = tuple[Any, ...]
-
-
-def compute(calls: Sequence[tuple[WindowCall, dict[str, int]]], rows: list[tuple[Row, int]]) -> list[Row]:
-    """A partition's rows, each with the results of all calls behind it. The places say where in a row columns are."""
-    plain = [row for row, count in rows for _ in range(count)]
-    plain.sort(key=cmp_to_key(compare_rows))
-    results: list[list[Any]] = [[] for _ in plain]
-    for call, places in calls:
-        order = sorted_places(plain, call.order, places)
-        column = partition(call, places, [plain[at] for at in order])
-        for at, value in zip(order, column, strict=True):
-            results[at].append(value)
-    return [(*row, *more) for row, more in zip(plain, results, strict=True)]
-
-
-def compare_rows(one: Row, other: Row) -> int:
-    """Any fixed order of rows, so that ties are broken the same way each time."""
-    for a, b in zip(one, other, strict=True):
-        if a is None or b is None:
-            if (a is None) != (b is None):
-                return 1 if a is None else -1
-        elif a != b and not (a != a and b != b):
-            return -1 if a < b or b != b else 1
-    return 0
-
-
-def sorted_places(rows: list[Row], order: Sequence[Ordering], places: dict[str, int]) -> list[int]:
-    """The numbers of the rows in an order."""
-    found = list(range(len(rows)))
-    for ordering in reversed(order):
-        at = places[ordering.column]
-        absent = [i for i in found if rows[i][at] is None]
-        present = [i for i in found if rows[i][at] is not None]
-        # NaN is greater than every other number
-        present.sort(key=lambda i: (rows[i][at] != rows[i][at], rows[i][at]), reverse=ordering.descending)
-        found = absent + present if ordering.nulls_first else present + absent
-    return found
-
-
-def partition(call: WindowCall, places: dict[str, int], rows: list[Row]) -> list[Any]:
-    """The results of one call for the rows of a partition, which are in its order."""
-    total = len(rows)
-    keys = [tuple(repr(row[places[o.column]]) for o in call.order) for row in rows]
-    groups: list[int] = []  # where each group of peers begins
-    for at, key in enumerate(keys):
-        if at == 0 or key != keys[at - 1]:
-            groups.append(at)
-    group_of = [bisect_right(groups, at) - 1 for at in range(total)]
-    first = [groups[g] for g in group_of]
-    last = [groups[g + 1] if g + 1 < len(groups) else total for g in group_of]
-    match call.kind:
-        case "row_number":
-            return list(range(1, total + 1))
-        case "rank":
-            return [at + 1 for at in first]
-        case "dense_rank":
-            return [g + 1 for g in group_of]
-        case "percent_rank":
-            return [at / (total - 1) if total > 1 else 0.0 for at in first]
-        case "cume_dist":
-            return [at / total for at in last]
-    values = [row[places[call.arguments[0]]] for row in rows] if call.arguments else [1] * total
-    if call.kind in ("lag", "lead"):
-        offset, default = call.constants
-        by = offset if call.kind == "lead" else -offset
-        return [values[at + by] if 0 <= at + by < total else default for at in range(total)]
-    kind, start, end = call.frame
-    results: list[Any] = []
-    known: dict[tuple[int, int], Any] = {}
-    for at in range(total):
-        if kind == "rows":
-            low = 0 if start is None else max(0, at + start)
-            high = total if end is None else min(total, at + end + 1)
-        else:
-            low = 0 if start is None else first[at]
-            high = total if end is None else last[at]
-        low = min(low, total)
-        span = (low, max(low, high))
-        if span not in known:
-            known[span] = reduced(call.kind, values[span[0] : span[1]], call.type)
-        results.append(known[span])
-    return results
-
-
-def reduced(kind: str, values: list[Any], type: Type) -> Any:
-    """An aggregate of the values in a frame."""
-    if kind == "first_value":
-        return values[0] if values else None
-    if kind == "last_value":
-        return values[-1] if values else None
-    present = [value for value in values if value is not None]
-    if kind == "count":
-        return len(present)
-    if not present:
-        return None
-    if kind in ("min", "max"):
-        present.sort(key=lambda value: (value != value, value))
-        return present[0 if kind == "min" else -1]
-    if isinstance(present[0], float):
-        whole = math.fsum(present) if all(map(math.isfinite, present)) else sum(present)
-        return whole if kind == "sum" else whole / len(present)
-    exact = sum(present, Decimal(0) if isinstance(present[0], Decimal) else 0)
-    return exact if kind == "sum" else float(Decimal(exact) / len(present))

@@ -150,14 +150,19 @@ class Run:
 
     def insert(self, name: str, rows: pa.Table) -> None:
         if rows.num_rows:
-            self.engine.table(name).insert(rows)
+            self.change_rows(name, rows, 1)
             self.oracle.insert(name, rows)
+
+    def change_rows(self, name: str, rows: pa.Table, diff: int) -> None:
+        """Let the engine have rows (1), or take them away from it (-1)."""
+        table = self.engine.table(name)
+        (table.insert if diff > 0 else table.remove)(rows)
 
     def remove(self, name: str, condition: str) -> pa.Table:
         """Delete the rows for which a condition is true; which these were."""
         rows = self.oracle.table(f"SELECT * FROM {name} WHERE {condition}")
         if rows.num_rows:
-            self.engine.table(name).remove(rows)
+            self.change_rows(name, rows, -1)
             self.oracle.execute(f"DELETE FROM {name} WHERE {condition}")
         return rows
 

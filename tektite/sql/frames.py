@@ -1,0 +1,168 @@
+"""Computing window functions: for all partitions that changed at once, over arrays of words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tektite import types
+from tektite.dataflow.reduce import Groups, Made
+from tektite.errors import IncorrectError
+from tektite.expr.literals import MAX_INT, literal_value, literal_word
+from tektite.expr.steps import limit_of
+from tektite.groupwise import Order, ranks, sorted_rows, sorting, starts_of
+from tektite.kernels import frames as kernel
+from tektite.sql.logical import WindowCall
+from tektite.types import DecimalType, Type
+from tektite.words import NULL, Words, encode
+
+
+@dataclass(frozen=True)
+class Call:
+    """A window function over columns by number."""
+
+    kind: str
+    arguments: tuple[int, ...]
+    order: tuple[Order, ...]
+    frame: tuple[str, int | None, int | None]
+    type: Type
+    constants: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The rows of each partition, each as often as it is there, with the results of some calls behind its columns."""
+
+    types: tuple[Type, ...]
+    key: int
+    calls: tuple[Call, ...]
+
+    @staticmethod
+    def over(columns: Mapping[str, Type], key: int, calls: Sequence[WindowCall]) -> Windows:
+        """The calls over columns of these names, of which the first are those that partitions are made by."""
+        places = {name: at for at, name in enumerate(columns)}
+        found = []
+        for call in calls:
+            order = tuple((places[o.column], o.descending, o.nulls_first) for o in call.order)
+            arguments = tuple(places[argument] for argument in call.arguments)
+            found.append(Call(call.kind, arguments, order, call.frame, call.type, call.constants))
+        return Windows(tuple(columns.values()), key, tuple(found))
+
+    def __call__(self, groups: Groups) -> Made:
+        every = np.repeat(np.arange(len(groups.counts)), groups.counts)
+        rows = Groups(groups.numbers[every], groups.columns[:, every], np.ones_like(every), groups.dictionary)
+        results = [self.result(call, rows) for call in self.calls]
+        return rows.numbers, np.vstack([rows.columns[self.key :], *results]), rows.counts
+
+    def result(self, call: Call, rows: Groups) -> Words:
+        """A call's result for every row."""
+        by = sorting(rows, call.order, self.types)
+        order = sorted_rows(rows, by)
+        partitions = Partitions(rows.numbers[order], [words[order] for words in by])
+        given = rows.columns[call.arguments[0]][order] if call.arguments else np.zeros(len(order), np.int64)
+        kind = self.types[call.arguments[0]] if call.arguments else types.Int
+        found = np.empty(len(order), np.int64)
+        found[order] = value_of(call, partitions, given, kind, rows)
+        return found
+
+
+class Partitions:
+    """Rows in order, partition by partition: where each row's partition and its peers begin and end."""
+
+    def __init__(self, numbers: Words, by: Sequence[Words]) -> None:
+        self.at = np.arange(len(numbers))
+        self.start = starts_of(numbers)
+        self.stop = stops_of(self.start)
+        differs = np.zeros(len(numbers), bool)
+        differs[self.start] = True
+        for words in by:
+            differs[1:] |= words[1:] != words[:-1]
+        self.peer: Words = np.cumsum(differs)
+        self.first = starts_of(self.peer)
+        self.last = stops_of(self.first)
+
+    def frame(self, kind: str, start: int | None, end: int | None) -> tuple[Words, Words]:
+        """The first row of each row's frame, and the row behind its last."""
+        if kind == "rows":
+            low = self.start if start is None else np.clip(self.at + start, self.start, self.stop)
+            high = self.stop if end is None else np.clip(self.at + end + 1, self.start, self.stop)
+        else:
+            low = self.start if start is None else self.first
+            high = self.stop if end is None else self.last
+        return low, np.maximum(low, high)
+
+
+def stops_of(starts: Words) -> Words:
+    """Behind the last row of each row's run, given where the run begins."""
+    begins = np.unique(starts)
+    return np.repeat(np.append(begins[1:], len(starts)), np.diff(np.append(begins, len(starts))))
+
+
+def value_of(call: Call, partitions: Partitions, given: Words, kind: Type, rows: Groups) -> Words:
+    """What a call gives for rows in its order; `given` is its argument."""
+    at, start, stop = partitions.at, partitions.start, partitions.stop
+    match call.kind:
+        case "row_number":
+            return at - start + 1
+        case "rank":
+            return partitions.first - start + 1
+        case "dense_rank":
+            return partitions.peer - partitions.peer[start] + 1
+        case "percent_rank":
+            return floats((partitions.first - start) / np.maximum(stop - start - 1, 1))
+        case "cume_dist":
+            return floats((partitions.last - start) / (stop - start))
+        case "lag" | "lead":
+            offset, default = call.constants
+            place = at + (offset if call.kind == "lead" else -offset)
+            inside = (place >= start) & (place < stop)
+            otherwise = constant(default, kind, rows)
+            return np.where(inside, given[np.where(inside, place, at)], otherwise)
+    low, high = partitions.frame(*call.frame)
+    if call.kind in ("first_value", "last_value"):
+        place = low if call.kind == "first_value" else high - 1
+        return np.where(high > low, given[np.where(high > low, place, at)], NULL)
+    if call.kind in ("min", "max"):
+        return extremes(call, low, high, given, kind, rows)
+    return totals(call, low, high, given, kind)
+
+
+def floats(values: Any) -> Words:
+    return encode(pa.array(values, pa.float64()), types.Float)
+
+
+def constant(value: Any, kind: Type, rows: Groups) -> int:
+    """The word of a constant."""
+    if value is None:
+        return NULL
+    if kind == types.String:
+        return int(rows.dictionary.add(pa.array([value]))[0])
+    return int(literal_word(literal_value(value, kind), kind))
+
+
+def extremes(call: Call, low: Words, high: Words, given: Words, kind: Type, rows: Groups) -> Words:
+    """The least or greatest value of each frame."""
+    best = np.empty_like(given)
+    placed = np.ascontiguousarray(ranks(given, kind, rows.dictionary))
+    kernel.frame_extremes(placed, low, high, kernel.MIN if call.kind == "min" else kernel.MAX, best)
+    return np.where(best < 0, NULL, given[best])
+
+
+def totals(call: Call, low: Words, high: Words, given: Words, kind: Type) -> Words:
+    """The count, sum or average of each frame."""
+    of_floats = kind == types.Float
+    code = {
+        "count": kernel.COUNT,
+        "sum": kernel.SUM_FLOAT if of_floats else kernel.SUM,
+        "avg": kernel.AVG_FLOAT if of_floats else kernel.AVG,
+    }[call.kind]
+    limit = limit_of(call.type) if isinstance(call.type, DecimalType) else MAX_INT
+    divisor = 10**kind.scale if isinstance(kind, DecimalType) else 1
+    found = np.empty_like(given)
+    if kernel.frame_totals(np.ascontiguousarray(given), low, high, code, limit, divisor, found) >= 0:
+        raise IncorrectError(f"a sum over a window does not fit {call.type}")
+    return found
