@@ -51,6 +51,18 @@ class Buffer:
                 kept, raw = built.n, 0
             self._raw[moment, shard] = (kept, raw)
 
+    def put(self, shard: int, chunk: Chunk, moment: Moment) -> None:
+        """Keep a chunk that others have consolidated as far as that pays."""
+        self._waiting.setdefault(moment, [[] for _ in range(self.shards)])[shard].append(chunk)
+
+    def waiting(self, moment: Moment) -> list[list[Chunk]]:
+        """What waits at a moment, per shard."""
+        return self._waiting.get(moment, [])
+
+    def moments(self) -> list[Moment]:
+        """The moments at which something waits."""
+        return sorted(self._waiting)
+
     def take(self, moment: Moment) -> list[list[Chunk]] | None:
         """Everything that waits at a moment, per shard."""
         if self._raw:
