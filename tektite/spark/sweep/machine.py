@@ -128,7 +128,7 @@ class Machine:
         self._waiting: list[Waiting] = []
         self._failures: list[tuple[int, str, str]] = []
         self._versions: dict[int, Versions] = {}
-        self._aside: dict[tuple[int, int, int], list[Chunk]] = {}
+        self._aside: dict[int, dict[tuple[int, int], list[Chunk]]] = {}
         self._number = stage // parcel.stages.levels
         for number, trace in enumerate(self.graph.traces):
             self._record(number, trace)
@@ -231,10 +231,13 @@ class Machine:
             try:
                 self._run_flow(flow)
             except Exception as error:
-                found = explained(error, flow.name)
-                text = Exception.__str__(found)
-                self._failures.append((number, type(found).__name__, text))
-                self.failed.add(number)
+                self._fail(number, error)
+
+    def _fail(self, number: int, error: Exception) -> None:
+        """A dataflow has failed in this shard; the others go on."""
+        found = explained(error, self.graph.flows[number].name)
+        self._failures.append((number, type(found).__name__, Exception.__str__(found)))
+        self.failed.add(number)
 
     def _run_flow(self, flow: Dataflow) -> None:
         number = self.graph.number
@@ -260,7 +263,7 @@ class Machine:
             if shard != self.shard:
                 for item in stack:
                     place = next(at for at, action in enumerate(actions_of(node)) if action is item.action)
-                    self._aside.setdefault((number, place, shard), []).extend(item.chunks)
+                    self._aside.setdefault(number, {}).setdefault((place, shard), []).extend(item.chunks)
                 stack.clear()
 
     # ------------------------------------------------------------------ after
@@ -268,27 +271,31 @@ class Machine:
     def _sent(self) -> Iterator[tuple[int, Row]]:
         """What waits at nodes that this stage does not run, with the number of rows."""
         for number, node in enumerate(self.graph.nodes):
-            if self.graph.number[id(node.flow)] in self.failed:
-                continue
-            if isinstance(buffer := getattr(node, "buffer", None), Buffer):
-                for moment in buffer.moments():
-                    for shard, chunks in enumerate(buffer.waiting(moment)):
-                        if chunks:
-                            chunk = consolidate(chunks, buffer.shape, node.flow.low)
-                            yield from self._addressed(number, BUFFER, moment, shard, 0, chunk, buffer.shape)
-            if isinstance(node, ReduceNode):
-                shape = (node.key, node.times, 0)
-                for moment, todo in sorted(node.todo[self.shard].items()):
-                    for place, chunk in enumerate(todo):
-                        yield from self._addressed(number, PUT_OFF, moment, self.shard, place, chunk, shape)
-        for (number, place, shard), chunks in sorted(self._aside.items(), key=lambda found: found[0]):
-            node = self.graph.nodes[number]
-            if self.graph.number[id(node.flow)] not in self.failed:
-                assert isinstance(node, Pipelines)
+            flow = self.graph.number[id(node.flow)]
+            if flow not in self.failed:
+                try:
+                    yield from self._sent_by(number, node)
+                except TektiteError as error:  # a sum that does not fit
+                    self._fail(flow, error)
+
+    def _sent_by(self, number: int, node: Node) -> Iterator[tuple[int, Row]]:
+        low = node.flow.low
+        if isinstance(buffer := getattr(node, "buffer", None), Buffer):
+            for moment in buffer.moments():
+                for shard, chunks in enumerate(buffer.waiting(moment)):
+                    if chunks:
+                        chunk = consolidate(chunks, buffer.shape, low)
+                        yield from self._addressed(number, BUFFER, moment, shard, 0, chunk, buffer.shape)
+        if isinstance(node, ReduceNode):
+            shape = (node.key, node.times, 0)
+            for moment, todo in sorted(node.todo[self.shard].items()):
+                for place, chunk in enumerate(todo):
+                    yield from self._addressed(number, PUT_OFF, moment, self.shard, place, chunk, shape)
+        if isinstance(node, Pipelines):
+            moment = self.stages.at(self.stage)[0]
+            for (place, shard), chunks in sorted(self._aside.get(number, {}).items(), key=lambda found: found[0]):
                 shape = (actions_of(node)[place].lookup.data, node.times, 1)
-                chunk = consolidate(chunks, shape, node.flow.low)
-                moment = self.stages.at(self.stage)[0]
-                yield from self._addressed(number, place, moment, shard, 0, chunk, shape)
+                yield from self._addressed(number, place, moment, shard, 0, consolidate(chunks, shape, low), shape)
 
     def _addressed(
         self, number: int, kind: int, moment: Moment, shard: int, place: int, chunk: Chunk, shape: Shape
