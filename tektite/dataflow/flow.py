@@ -18,7 +18,7 @@ from tektite.times import Frontier
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tektite.dataflow.arrange import Reader
+    from tektite.dataflow.arrange import Buffer, Reader
     from tektite.trace.trace import Handle, Hold, Trace
 
 
@@ -88,6 +88,8 @@ class Dataflow:
         self.imports: list[Reader] = []
         self.handles: list[Handle] = []
         self.traces: list[Trace] = []
+        self.full_buffers: list[Buffer] = []
+        """Buffers of its nodes that took in so much that it is worth consolidating them."""
         self.holds: list[Hold] = []
         self.on_swept: list[Callable[[], None]] = []
         self.on_failed: list[Callable[[], None]] = []
@@ -226,6 +228,7 @@ class Dataflow:
             hold.drop()
         self.holds.clear()
         self.traces.clear()
+        self.full_buffers.clear()
         self.root.clear()
 
 

@@ -260,12 +260,15 @@ class Node:
         if self.shards == 1:
             alone: Outbox = []
             work(0, alone)
-            for target, shard, chunk, moment in alone:
-                target.receive(shard, chunk, moment)
-            return
-        for outbox in self.flow.executor.map(work, self.shards, rows):
+            outboxes = [alone]
+        else:
+            outboxes = self.flow.executor.map(work, self.shards, rows)
+        for outbox in outboxes:
             for target, shard, chunk, moment in outbox:
                 target.receive(shard, chunk, moment)
+        full = self.flow.full_buffers
+        while full:
+            full.pop().consolidate()
 
 
 def run_agenda(root: Scope, deadline: float) -> bool:

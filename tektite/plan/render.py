@@ -7,7 +7,7 @@ inputs and views, from a reduce's own output, or one that this dataflow already 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -77,8 +77,9 @@ class Renderer:
         self._streams: dict[plan.Operator, Stream] = {}
         self._nodes: dict[plan.Operator, reduce.ReduceNode] = {}
         self._arranged: list[tuple[plan.Operator, Arranged]] = []
-        self.uses: list[Use] = []
-        self.decisions: list[str] = []
+        # Texts for `explain` alone, so they are made when it asks.
+        self.uses: list[Callable[[], Use]] = []
+        self.decisions: list[Callable[[], list[str]]] = []
 
     # ------------------------------------------------------------------ scopes
 
@@ -271,8 +272,11 @@ class Renderer:
         return False
 
     def _note_use(self, operator: plan.Operator, lead: tuple[int, ...], origin: str) -> None:
-        names = operator.schema.names
-        self.uses.append(Use(plan.describe(operator), tuple(names[column] for column in lead), origin))
+        def use() -> Use:
+            names = operator.schema.names
+            return Use(plan.describe(operator), tuple(names[column] for column in lead), origin)
+
+        self.uses.append(use)
 
     def _shard_columns(self, operator: plan.Operator, lead: Columns, key: int) -> int:
         """By how many leading columns to shard: by those that rows are placed by already, if the key begins with them."""
@@ -307,10 +311,15 @@ class Renderer:
         left, left_columns, left_filter = look_through(operator.left)
         right, right_columns, right_filter = look_through(operator.right)
         key = len(operator.left_key)
-        arranged_left = self.arranged(left, tuple(left_columns[c] for c in operator.left_key), None)
-        arranged_right = self.arranged(
-            right, tuple(right_columns[c] for c in operator.right_key), arranged_left.sharded_by, key
-        )
+        left_lead = tuple(left_columns[c] for c in operator.left_key)
+        right_lead = tuple(right_columns[c] for c in operator.right_key)
+        if self.has_arrangement(right, right_lead, key) and not self.has_arrangement(left, left_lead, key):
+            # The side that has to be arranged anew is sharded as the other one is.
+            arranged_right = self.arranged(right, right_lead, None)
+            arranged_left = self.arranged(left, left_lead, arranged_right.sharded_by, key)
+        else:
+            arranged_left = self.arranged(left, left_lead, None)
+            arranged_right = self.arranged(right, right_lead, arranged_left.sharded_by, key)
         self.pass_in(arranged_left.scope, scope)
         self.pass_in(arranged_right.scope, scope)
         columns = (left_columns, right_columns)

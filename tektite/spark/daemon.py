@@ -5,6 +5,8 @@ Spark starts it as `python -m tektite.spark.daemon MODULE` where a session says 
 
 from __future__ import annotations
 
+import gc
+import importlib
 import sys
 
 
@@ -14,6 +16,7 @@ def load(module: str) -> None:
     import tektite.spark.stored
     import tektite.spark.sweep.job  # noqa: F401
 
+    importlib.import_module(module)
     if module == "pyspark.worker":
         from tektite.kernels.ready import ensure_compiled
 
@@ -24,4 +27,6 @@ if __name__ == "__main__":
     from pyspark import daemon
 
     load(sys.argv[1])
+    # A worker collects garbage after each of its tasks: a tenth of a second for what is loaded here and never becomes any.
+    gc.freeze()
     daemon.manager()

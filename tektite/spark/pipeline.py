@@ -49,6 +49,7 @@ class InputPlan:
     semantics: str = "bag"
     stream: bool = False
     checked: bool = True
+    shard: tuple[str, ...] = ()
     load: Source | None = None
     follow: Source | None = None
 
@@ -184,7 +185,9 @@ class _Reader:
         return tuple(listed)
 
     def input(self, plain: Any, where: str) -> InputPlan:
-        found = self.mapping(plain, where, ("columns", "key", "semantics", "stream", "checked", "load", "follow"))
+        found = self.mapping(
+            plain, where, ("columns", "key", "shard", "semantics", "stream", "checked", "load", "follow")
+        )
         types = found.get("columns")
         if not isinstance(types, dict) or not types:
             raise self.wrong(where, "an input has columns, such as columns: {id: int, name: string}")
@@ -195,6 +198,7 @@ class _Reader:
         return InputPlan(
             schema, self.names(found.get("key", []), f"{where}.key"), str(found.get("semantics", "bag")),
             bool(found.get("stream", False)), bool(found.get("checked", True)),
+            self.names(found.get("shard", []), f"{where}.shard"),
             None if found.get("load") is None else self.source(found["load"], f"{where}.load", False),
             None if found.get("follow") is None else self.source(found["follow"], f"{where}.follow", True),
         )  # fmt: skip

@@ -143,8 +143,9 @@ def progress_line(engine: Any, followings: list[Following]) -> str:
 
 def _input(engine: Any, name: str, plan: InputPlan) -> Any:
     return engine.input(
-        name, plan.schema, key=plan.key, semantics=plan.semantics, stream=plan.stream, checked=plan.checked
-    )
+        name, plan.schema, key=plan.key, semantics=plan.semantics, stream=plan.stream, checked=plan.checked,
+        shard=plan.shard,
+    )  # fmt: skip
 
 
 def _load(spark: SparkSession, target: Any, source: Source, say: Say) -> int:

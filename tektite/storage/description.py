@@ -32,11 +32,14 @@ def type_from_text(text: str) -> Type:
 
 @dataclass(frozen=True)
 class InputDescription:
-    """An input as it was declared.
+    """An input as it was declared. With `unique` no two rows have the same key; the columns in `required` hold no NULL; with
+    `append` rows stay once they are there.
 
     >>> description = InputDescription(Schema(id=Int, name=String), ("id",), "upsert")
     >>> print(description)
     Schema(id=int, name=string), key (id), upsert
+    >>> InputDescription(Schema(a=Int, b=Int), ("a", "b"), shard=("a",)).sharded_by
+    1
     >>> InputDescription.from_json(description.to_json()) == description
     True
     """
@@ -47,6 +50,11 @@ class InputDescription:
     stream: bool = False
     checked: bool = True
     closed: bool = False
+    unique: bool = False
+    required: tuple[str, ...] = ()
+    append: bool = False
+    shard: tuple[str, ...] = ()
+    """The columns at the head of the key that decide a row's shard; none means all of it."""
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -57,7 +65,12 @@ class InputDescription:
     @property
     def sharded_by(self) -> int:
         """How many leading columns decide a row's shard."""
-        return min(len(self.key) or 1, len(self.schema.names))
+        return len(self.shard) or min(len(self.key) or 1, len(self.schema.names))
+
+    @property
+    def rules(self) -> tuple[Any, ...]:
+        """What is declared of its rows beside their columns."""
+        return self.key, self.semantics, self.stream, self.unique, self.required, self.append, self.sharded_by
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -66,12 +79,7 @@ class InputDescription:
 
     def same_as(self, other: InputDescription) -> bool:
         """Whether the stored rows of one are the rows of the other."""
-        return (self.schema, self.key, self.semantics, self.stream) == (
-            other.schema,
-            other.key,
-            other.semantics,
-            other.stream,
-        )
+        return self.schema == other.schema and self.rules == other.rules
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for a manifest."""
@@ -83,6 +91,10 @@ class InputDescription:
             "stream": self.stream,
             "checked": self.checked,
             "closed": self.closed,
+            "unique": self.unique,
+            "required": list(self.required),
+            "append": self.append,
+            "shard": list(self.shard),
         }
 
     @staticmethod
@@ -90,12 +102,21 @@ class InputDescription:
         """The input that `to_json` described."""
         schema = Schema({name: type_from_text(text) for name, text in plain["columns"]})
         return InputDescription(
-            schema, tuple(plain["key"]), plain["semantics"], plain["stream"], plain["checked"], plain["closed"]
-        )
+            schema, tuple(plain["key"]), plain["semantics"], plain["stream"], plain["checked"], plain["closed"],
+            plain.get("unique", False), tuple(plain.get("required", ())), plain.get("append", False),
+            tuple(plain.get("shard", ())),
+        )  # fmt: skip
 
     def __str__(self) -> str:
-        key = f", key ({', '.join(self.key)})" if self.key else ""
-        return f"{self.schema!r}{key}, {'stream' if self.stream else self.semantics}"
+        key = f", {'unique ' if self.unique else ''}key ({', '.join(self.key)})" if self.key else ""
+        key += f", shard ({', '.join(self.shard)})" if self.shard else ""
+        required = f", not NULL ({', '.join(self.required)})" if self.required else ""
+        return f"{self.schema!r}{key}{required}, {self.kind}"
+
+    @property
+    def kind(self) -> str:
+        """Its semantics in a word, as SQL calls it."""
+        return "stream" if self.stream else "append" if self.append else self.semantics
 
 
 @dataclass(frozen=True)

@@ -291,7 +291,7 @@ class _Pickler(cloudpickle.CloudPickler):
                 pins = [[self._reference(batch) for batch in pin.batches] for pin in thing.pins]
             return _handle, (_Context(), thing.trace, thing.hold is not None, queues, pins)
         if isinstance(thing, Buffer):
-            return Buffer, (thing.shards, *thing.shape)
+            return Outgoing, (thing.flow, thing.shards, *thing.shape)
         return super().reducer_override(thing)  # type: ignore[no-untyped-call]
 
 
@@ -321,6 +321,16 @@ class Alone:
         outbox: Outbox = []
         work(self.shard, outbox)
         return [outbox]
+
+
+class Outgoing(Buffer):
+    """A buffer in a task, which consolidates what it will send to other shards too."""
+
+    def consolidate(self) -> None:
+        full = sorted(self._full)
+        self._full.clear()
+        for moment, shard in full:
+            self.consolidate_at(moment, shard)
 
 
 class _Context:
@@ -363,7 +373,8 @@ class Unpacked:
             "Node": nodes, "Scope": scopes, "Dataflow": flows, "Trace": traces,
             "Context": [self], "Dictionary": [self.texts],
         }  # fmt: skip
-        for things, states in zip((nodes, scopes, flows), reading.load(), strict=True):
+        everything: tuple[list[Any], ...] = (nodes, scopes, flows)
+        for things, states in zip(everything, reading.load(), strict=True):
             for thing, state in zip(things, states, strict=True):
                 thing.__dict__.update(state)
         self.graph = Graph(flows, scopes, nodes, traces)
