@@ -17,6 +17,7 @@ from tektite.catalog import Catalog, Entry, Scribe, fingerprint
 from tektite.collection import Collection
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Outbox
+from tektite.dataflow.journal import Sweep
 from tektite.dictionary import Dictionary, Mark
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.guard import guarded
@@ -309,6 +310,29 @@ class Engine:
     def run_elsewhere(self, elsewhere: Elsewhere) -> None:
         """Let sweeps that are too large for this process run elsewhere."""
         self._coordinator.elsewhere = elsewhere
+        self._coordinator.watch().why = elsewhere.why
+
+    @property
+    def progress(self) -> list[Sweep]:
+        """The last sweeps: which views and shared arrangements were brought up to which epoch, of how many rows, where that ran
+        and why, and how long it took. An engine without Spark takes them down from the first call on.
+        """
+        return list(self._coordinator.watch().sweeps)
+
+    def on_sweep(self, listener: Callable[[Sweep], None]) -> None:
+        """Call a function with each sweep when it has ended.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> engine.on_sweep(lambda sweep: print(sweep.name, sweep.low, sweep.high, sweep.rows, sweep.where))
+        >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        >>> degrees = engine.install("degrees", edges.count(by="src"))
+        >>> edges.insert([(1, 2), (1, 3), (2, 3)])
+        >>> engine.advance()
+        degrees 0 1 3 driver
+        1
+        """
+        self._coordinator.watch().listeners.append(listener)
 
     def is_current(self, view: View) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""

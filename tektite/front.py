@@ -153,7 +153,8 @@ class Engine(engine.Engine):
             from tektite.spark.sweep.executor import Sweeps
             from tektite.spark.sweep.job import Jobs
 
-            self.run_elsewhere(Sweeps(Jobs(self.spark), self.session, self.dictionary, self.workers, job_rows))
+            jobs = Jobs(self.spark)
+            self.run_elsewhere(Sweeps(jobs, self.session, self.dictionary, self.workers, job_rows, jobs.cancel))
 
     def advance(self, to: int | None = None, *, positions: Mapping[str, Mapping[str, Any] | None] | None = None) -> int:
         with self.lock:

@@ -7,12 +7,14 @@ in this process, `spark` as jobs of a Spark session.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from pyspark import cloudpickle
 from stages import in_stages
 
 import tektite as tk
@@ -33,5 +35,23 @@ def running_on(executor: str, folder: Path, spark: Any = None) -> Iterator[None]
             return made(workers, spark=spark, job_rows=0, **options)
         return in_stages(made(workers, **options))
 
-    with patch.object(tk, "Engine", make):
+    with patch.object(tk, "Engine", make), sent_by_value():
         yield
+
+
+@contextmanager
+def sent_by_value() -> Iterator[None]:
+    """Workers cannot import the modules of tests: send their functions whole."""
+    here = Path(__file__).parent
+    ours = [
+        module
+        for module in list(sys.modules.values())
+        if (file := getattr(module, "__file__", None)) and here in Path(file).parents
+    ]
+    for module in ours:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in ours:
+            cloudpickle.unregister_pickle_by_value(module)

@@ -169,6 +169,18 @@ def test_every_view_equals_brute_force_at_every_epoch(seed: int, operators: int,
         run_at_random(w, rng)
 
 
+EXAMPLES = {"threads": 10, "stages": 30, "spark": 4}
+"""Programs on each executor; a sweep that is a Spark job takes some tenths of a second."""
+
+
+@pytest.mark.slow
+def test_every_view_equals_brute_force_on_every_executor(executor: str) -> None:
+    for seed in range(EXAMPLES[executor]):
+        rng = random.Random(~seed)
+        with world(seed, rng.randint(1, 6), rng.randint(1, 5), workers=rng.choice([1, 2, 3])) as w:
+            run_at_random(w, rng)
+
+
 def changes_of(seed: int, operators: int, epochs: int, stops: list[int], **options: object) -> list[dict[object, int]]:
     """All changes of the program's last collections, consolidated, when the epochs are closed at these stops."""
     with world(seed, operators, epochs, **options) as w:

@@ -64,12 +64,28 @@ class Buffer:
         def work(shard: int, _: Outbox) -> None:
             for moment, place in full:
                 if place == shard:
-                    waiting = self._waiting[moment]
-                    built = consolidate(waiting[shard], self.shape, self.flow.low)
-                    waiting[shard] = [built]
-                    self._raw[moment, shard] = (built.n, 0)
+                    self.consolidate_at(moment, shard)
 
         self.flow.executor.map(work, self.shards, CONSOLIDATE_AT)
+
+    def consolidate_at(self, moment: Moment, shard: int) -> None:
+        """Consolidate what waits at a moment for a shard."""
+        waiting = self._waiting[moment]
+        built = consolidate(waiting[shard], self.shape, self.flow.low)
+        waiting[shard] = [built]
+        self._raw[moment, shard] = (built.n, 0)
+
+    def put(self, shard: int, chunk: Chunk, moment: Moment) -> None:
+        """Keep a chunk that others have consolidated as far as that pays."""
+        self._waiting.setdefault(moment, [[] for _ in range(self.shards)])[shard].append(chunk)
+
+    def waiting(self, moment: Moment) -> list[list[Chunk]]:
+        """What waits at a moment, per shard."""
+        return self._waiting.get(moment, [])
+
+    def moments(self) -> list[Moment]:
+        """The moments at which something waits."""
+        return sorted(self._waiting)
 
     def take(self, moment: Moment) -> list[list[Chunk]] | None:
         """Everything that waits at a moment, per shard."""

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from tektite.dataflow.graph import Outbox, Scope, run_agenda
+from tektite.dataflow.journal import Journal, Sweep
 from tektite.errors import FaultError, TektiteError
 from tektite.times import Frontier
 
@@ -97,6 +98,8 @@ class Dataflow:
         self.high = 0
         self.running = False
         self.away: Away | None = None
+        self.journal: Journal | None = None
+        self.sweep: Sweep | None = None
         self.closed = False
         self.rounds = 0
         self.failure: TektiteError | None = None
@@ -134,7 +137,7 @@ class Dataflow:
             while self.failure is None:
                 resumed = self.running
                 sent = self.away is not None
-                if not resumed and not self._begin():
+                if not resumed and not self.begin():
                     break
                 if not self._go_on(deadline):
                     return False
@@ -169,8 +172,18 @@ class Dataflow:
         self.away = away
         self.high = high
         self.running = True
+        self._note()
 
-    def _begin(self) -> bool:
+    def queued(self) -> int:
+        """How many changes of its sources wait for it."""
+        return sum([batch.n for reader in self.imports for queue in reader.handle.queues for batch in queue])
+
+    def _note(self) -> None:
+        """Take down that a sweep has begun."""
+        if self.journal is not None and self.sweep is None:
+            self.sweep = Sweep(self.name, self.low, self.high, self.queued())
+
+    def begin(self) -> bool:
         """Start a sweep, if there is anything to sweep."""
         high = self.available()
         for source in self.sources:
@@ -181,6 +194,7 @@ class Dataflow:
             return False
         self.high = high
         self.running = True
+        self._note()
         for reader in self.imports:
             reader.wake()
         return True
@@ -190,6 +204,9 @@ class Dataflow:
         self.low = self.high
         self.closed = all(source.closed for source in self.sources)
         self.root.rest()
+        if self.sweep is not None and self.journal is not None:
+            sweep, self.sweep = self.sweep, None
+            self.journal.ended(sweep)
         for callback in self.on_swept:
             callback()
 
@@ -197,13 +214,13 @@ class Dataflow:
         """Stop for good, letting go of everything held; the error is what users of the result will see."""
         self.failure = explained(error, self.name)
         self.running = False
-        self.away = None
         self.drop()
         for callback in self.on_failed:
             callback()
 
     def drop(self) -> None:
         """Release every handle, every hold and all that waits."""
+        self.away = None
         for handle in self.handles:
             handle.drop()
         self.handles.clear()

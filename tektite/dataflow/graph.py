@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
 from tektite.errors import FaultError
@@ -97,6 +97,25 @@ class Scope:
             heappop(moments)
             del self._agenda[moment]
         return None
+
+    def upcoming(self, outer: Moment) -> tuple[Node, Moment] | None:
+        """The node that would run next under the parent's moment `outer`, here or in a scope inside."""
+        for moment in sorted(self._agenda):
+            if moment[:-1] == outer:
+                for position in sorted(self._agenda[moment]):
+                    member = self.body[position]
+                    found = (member, moment) if isinstance(member, Node) else member.upcoming(moment)
+                    if found is not None:
+                        return found
+        return None
+
+    def strike(self, positions: set[int], moments: Sequence[Moment]) -> None:
+        """Take nodes that others have run off the agenda of some moments."""
+        for moment in moments:
+            waiting = self._agenda.get(moment)
+            if waiting:
+                waiting[:] = [position for position in waiting if position not in positions]
+                heapify(waiting)
 
     def _begin(self, moment: Moment) -> None:
         self.moment = moment

@@ -12,10 +12,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tektite.dataflow.flow import Dataflow
+from tektite.dataflow.journal import Journal
 
 
 class Elsewhere(Protocol):
-    """Where large sweeps run that are not for this process."""
+    """Where large sweeps run that are not for this process. `why` says why others do not."""
+
+    why: str
 
     def begin(self, flows: Sequence[Dataflow]) -> None:
         """Start what is large enough of the sweeps that these dataflows, sources before readers, can begin or go on with."""
@@ -31,10 +34,20 @@ class Coordinator:
         self.turn = turn
         self.flows: list[Dataflow] = []
         self.elsewhere: Elsewhere | None = None
+        self.journal: Journal | None = None
 
     def add(self, flow: Dataflow) -> None:
         """A new dataflow; what it reads has been added before."""
+        flow.journal = self.journal
         self.flows.append(flow)
+
+    def watch(self) -> Journal:
+        """Take down every sweep from here on."""
+        if self.journal is None:
+            self.journal = Journal()
+            for flow in self.flows:
+                flow.journal = self.journal
+        return self.journal
 
     def remove(self, flow: Dataflow) -> None:
         """Drop a dataflow and everything it holds."""

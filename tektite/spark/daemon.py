@@ -13,7 +13,8 @@ import sys
 def load(module: str) -> None:
     """Load what workers of a module need; those that run tasks need the compiled kernels too."""
     import tektite.spark.bulk
-    import tektite.spark.stored  # noqa: F401
+    import tektite.spark.stored
+    import tektite.spark.sweep.job  # noqa: F401
 
     importlib.import_module(module)
     if module == "pyspark.worker":

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import random
 import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark import cloudpickle
+from executors import sent_by_value
 from pyspark.sql import SparkSession
 from stages import in_stages, run_stages, staged
 
@@ -21,13 +23,9 @@ from tektite.spark.sweep.parcel import Parcel
 
 
 @pytest.fixture(scope="module", autouse=True)
-def shipped_functions() -> Any:
-    """Workers cannot import the modules of tests: their functions travel by value."""
-    import sys
-
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    yield
-    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+def shipped_functions() -> Iterator[None]:
+    with sent_by_value():
+        yield
 
 
 def shop(engine: tk.Engine) -> tuple[tk.Input, tk.Input]:
@@ -78,17 +76,9 @@ def test_large_sweep_is_one_job_and_a_small_one_none(spark: SparkSession, tmp_pa
 
 
 def watched(engine: tk.Engine) -> list[str]:
-    """The groups of the jobs that an engine starts from here on."""
-    sweeps = engine._coordinator.elsewhere
-    assert isinstance(sweeps, Sweeps)
+    """The groups of the jobs that an engine runs from here on, each as often as a sweep has used it."""
     groups: list[str] = []
-    run = sweeps.run
-
-    def noted(parcel: Parcel, group: str, description: str) -> list[Report]:
-        groups.append(group)
-        return run(parcel, group, description)
-
-    sweeps.run = noted
+    engine.on_sweep(lambda sweep: groups.extend(sweep.jobs))
     return groups
 
 
@@ -103,7 +93,8 @@ def test_queries_that_have_much_to_do_share_one_job(spark: SparkSession, tmp_pat
         lines.insert([(i % 60, f"part {i % 11}", i) for i in range(300)])
         engine.advance()
         engine.settle()
-        assert len(groups) == 1
+        assert len(set(groups)) == 1
+        assert len(groups) > 2
         assert sorted(first.rows()) == [(c, p, 2 * total) for c, p, total in expected()]
         assert sum(n for _, n in by_part.rows()) == 600
         largest: dict[str, int] = {}
@@ -167,6 +158,23 @@ def test_function_that_raises_fails_its_view_alone(spark: SparkSession, tmp_path
         assert sorted(good.rows()) == expected()
 
 
+def test_function_that_cannot_be_sent_runs_in_the_driver(tmp_path: Path) -> None:
+    lock = threading.Lock()
+
+    def guarded(batch: pa.Table) -> pa.Table:
+        with lock:
+            return batch.select(["price"])
+
+    with staged(tmp_path, workers=2) as engine:
+        orders, lines = shop(engine)
+        prices = engine.install("prices", lines.map_batches(guarded, price=tk.Int).distinct())
+        total = engine.install("revenue", revenue(orders, lines))
+        assert sorted(prices.rows()) == [(i,) for i in range(300)]
+        assert sorted(total.rows()) == expected()
+        where = {sweep.name: sweep.where for sweep in engine.progress}
+        assert where["prices"] == "driver" and where["revenue"] == "jobs"
+
+
 def dies_once(marker: str) -> Any:
     def function(batch: pa.Table) -> pa.Table:
         if not os.path.exists(marker):
@@ -212,6 +220,48 @@ def test_job_that_fails_is_run_again_and_in_the_end_fails_its_view_alone(tmp_pat
         lines.insert([(2, "part 1", 0)])
         engine.advance()
         assert sorted(view.rows()) == expected()
+
+
+def test_progress_says_where_each_sweep_ran_and_why(spark: SparkSession, tmp_path: Path) -> None:
+    with tk.Engine(spark=spark, storage=tmp_path, shards=2, job_rows=100) as engine:
+        orders, lines = shop(engine)
+        engine.install("revenue", revenue(orders, lines)).rows()
+        lines.insert([(0, "part 1", 1000)])
+        engine.advance()
+        large, small = [sweep for sweep in engine.progress if sweep.name == "revenue"]
+        assert (large.where, large.low, large.high, large.rows) == ("jobs", 0, 1, 360)
+        assert large.stages > 1 and large.sent > 0 and large.written > 0
+        assert "at least 100 rows" in large.why
+        assert (small.where, small.low, small.high, small.rows) == ("driver", 1, 2, 1)
+        assert "fewer than 100 rows" in small.why
+        assert small.seconds > 0
+
+
+def test_jobs_say_what_they_are_for(spark: SparkSession, tmp_path: Path) -> None:
+    described: list[tuple[str, str]] = []
+    with tk.Engine(spark=spark, storage=tmp_path, shards=2, job_rows=0) as engine:
+        sweeps = engine._coordinator.elsewhere
+        assert isinstance(sweeps, Sweeps)
+        run = sweeps.run
+
+        def noted(parcel: Parcel, group: str, description: str) -> list[Report]:
+            described.append((group, description))
+            return run(parcel, group, description)
+
+        sweeps.run = noted
+        edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        edges.insert([(i, i + 1) for i in range(6)])
+        engine.advance()
+        reach = edges.distinct().iterate(
+            lambda r: r.join(edges, on=("dst", "src")).select("src", dst="dst_right").concat(edges).distinct(),
+            name="paths",
+        )
+        assert len(engine.install("reach", reach).rows()) == 21
+    groups = [group for group, _ in described]
+    assert all(jobs_of(spark, group) == 1 for group in groups)
+    texts = [text for _, text in described]
+    assert any(text.startswith("tektite: epoch 0, sweep in ") and "views reach" in text for text in texts)
+    assert any("rounds 1 to 2 of loop 'paths'" in text for text in texts)
 
 
 def test_texts_that_tasks_make_are_known_to_later_stages_and_to_the_driver(tmp_path: Path) -> None:

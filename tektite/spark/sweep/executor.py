@@ -16,12 +16,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 
+from tektite.dataflow.arrange import Buffer
+from tektite.dataflow.between import RangeFilter
 from tektite.dataflow.flow import Dataflow
+from tektite.dataflow.graph import Moment, Scope
+from tektite.dataflow.join import Join
 from tektite.dataflow.pipelines import Pipelines
+from tektite.dataflow.reduce import ReduceNode
 from tektite.dictionary import Dictionary
 from tektite.errors import FaultError, TektiteError
-from tektite.spark.sweep.graph import Graph, Stages, outermost
-from tektite.spark.sweep.machine import Report, buffer_of, raised, replay
+from tektite.spark.sweep.graph import Graph, Stages, enclosing, stages_of
+from tektite.spark.sweep.machine import Report, put, raised, replay
 from tektite.spark.sweep.parcel import Parcel, Yard, pack
 from tektite.spark.sweep.texts import Library
 from tektite.storage.batchfile import FOLDER, Opened, Texts, write_file
@@ -32,6 +37,9 @@ from tektite.trace.chunk import Chunk
 Runner = Callable[[Parcel, str, str], list[Report]]
 """Runs the tasks of a job, which has a group and a description, and hands over what they report."""
 
+MOST_ROUNDS = 8
+"""Rounds of a loop in one job: more would run in vain, once the loop has come to rest, than they save jobs."""
+
 ATTEMPTS = 3
 """Jobs that may fail under a sweep before its dataflow does: each has tried every task several times."""
 
@@ -39,16 +47,29 @@ ATTEMPTS = 3
 class Sweeps:
     """Runs the large sweeps of an engine as jobs."""
 
-    def __init__(self, run: Runner, session: Session, dictionary: Dictionary, shards: int, rows: int) -> None:
+    def __init__(
+        self,
+        run: Runner,
+        session: Session,
+        dictionary: Dictionary,
+        shards: int,
+        rows: int,
+        cancel: Callable[[str], None] = lambda group: None,
+    ) -> None:
+        """`rows` is how many have to wait for a part of a sweep to become a job; `cancel` ends the job of a group."""
         self.run = run
+        self.cancel = cancel
         self.session = session
         self.dictionary = dictionary
         self.shards = shards
         self.rows = rows
+        self.why = f"fewer than {rows} rows waited for it"
         self.yard = Yard(session.keeper.store)
         self.yard.clear()
         self.failures: weakref.WeakKeyDictionary[Dataflow, int] = weakref.WeakKeyDictionary()
+        self.unsendable: weakref.WeakKeyDictionary[Dataflow, str] = weakref.WeakKeyDictionary()
         self._running: weakref.WeakSet[Part] = weakref.WeakSet()
+        self._unrolled: weakref.WeakKeyDictionary[Dataflow, tuple[Moment, int]] = weakref.WeakKeyDictionary()
 
     def begin(self, flows: Sequence[Dataflow]) -> None:
         """Start a job for those dataflows that have much to do, and for those that read them."""
@@ -56,18 +77,31 @@ class Sweeps:
         chosen: list[Dataflow] = []
         suspects: list[tuple[Dataflow, int]] = []
         for flow in flows:
-            if flow.failure is not None or flow.running or any(source.failure for source in flow.sources):
+            if flow.failure is not None or flow.away is not None or any(source.failure for source in flow.sources):
+                continue
+            if flow in self.unsendable:
+                if flow.sweep is not None:
+                    flow.sweep.why = self.unsendable[flow]
+                continue
+            if flow.running:
+                flow.away = self.following(flow)
                 continue
             high = flow.available(ahead)
             reads_chosen = any(source.flow in ahead for source in flow.sources)
-            if high <= flow.low or not (reads_chosen or waiting_rows(flow) >= max(self.rows, 1)):
+            if high <= flow.low or not (reads_chosen or flow.queued() >= max(self.rows, 1)):
                 continue
             if self.failures.get(flow):
                 if not reads_chosen:
                     suspects.append((flow, high))
                 continue
+            graph = Graph.of([flow])
+            found = len(stages_of(graph, [flow.root], [()]).first)
+            if not found:  # all of it is in loops
+                if flow.begin():
+                    flow.away = self.following(flow)
+                continue
             chosen.append(flow)
-            if complete(flow):
+            if found == len(graph.nodes):
                 ahead[flow] = high
         if chosen:
             self._start(chosen, [flow.available(ahead) for flow in chosen])
@@ -75,23 +109,61 @@ class Sweeps:
             self._start([flow], [high])
 
     def _start(self, flows: list[Dataflow], highs: list[int]) -> None:
-        before = [(flow.high, flow.running) for flow in flows]
+        """Begin sweeps with what no loop has to run before."""
         for flow, high in zip(flows, highs, strict=True):
             flow.high, flow.running = high, True
+            self._unrolled.pop(flow, None)
         try:
-            part = Part(self, flows)
-        except BaseException:
-            for flow, (high, running) in zip(flows, before, strict=True):
-                flow.high, flow.running = high, running
-            raise
-        if not part.stages.count:
-            for flow, (high, running) in zip(flows, before, strict=True):
-                flow.high, flow.running = high, running
+            part = Part(self, flows, [flow.root for flow in flows], [()], fresh=True)
+        except Exception:  # a function that cannot be pickled, a full disk: the driver needs neither
+            self._find_unsendable(flows)
+            for flow in flows:
+                flow.high, flow.running = flow.low, False
             return
         self._running.add(part)
         for flow, high in zip(flows, highs, strict=True):
             flow.leave(part, high)
         part.start()
+
+    def following(self, flow: Dataflow) -> Part | None:
+        """The next part of a sweep that has begun, as a job, if it is large enough: what waits at a moment of a scope. In a loop
+        that has no other inside, it is several rounds: first one, then two, four, eight.
+        """
+        found = flow.root.upcoming(())
+        if found is None or not at_rest(flow):
+            return None
+        node, moment = found
+        scope, position, rounds = node.scope, node.position, 1
+        if not any(isinstance(member, Scope) for member in scope.body):
+            position = 0
+            if moment:
+                place, most = self._unrolled.get(flow, (moment[:-1], 1))
+                rounds = min(most if place == moment[:-1] else 1, scope.limit - moment[-1] + 1)
+        if rounds < 1:
+            return None
+        moments = [(*moment[:-1], moment[-1] + number) if moment else () for number in range(rounds)]
+        graph = Graph.of([flow])
+        if waiting_rows(graph, stages_of(graph, [scope], moments, position)) < max(self.rows, 1):
+            self._unrolled.pop(flow, None)
+            return None
+        self._unrolled[flow] = (moment[:-1], min(2 * rounds, MOST_ROUNDS))
+        try:
+            part = Part(self, [flow], [scope], moments, position)
+        except OSError:  # a full disk: the driver goes on in memory
+            return None
+        self._running.add(part)
+        part.start()
+        return part
+
+    def _find_unsendable(self, flows: list[Dataflow]) -> None:
+        """Note of dataflows that cannot be sent to tasks why not: they stay in the driver."""
+        for flow in flows:
+            try:
+                Part(self, [flow], [flow.root], [()])
+            except OSError:
+                continue
+            except Exception as error:
+                self.unsendable[flow] = f"it cannot be sent to tasks: {type(error).__name__}: {error}"
 
     def library(self) -> Library:
         """Where all texts are that the dictionary has: in files of the manifest, and what is not there yet in one more."""
@@ -113,43 +185,75 @@ class Sweeps:
                 self.yard.tidy()
 
     def close(self) -> None:
-        """Wait for the jobs that run, and delete what they have written."""
+        """End the jobs that run, and delete what they have written."""
         for part in list(self._running):
-            part.done(float("inf"))
+            if not part.done(0):
+                self.cancel(part.group)
+                part.done(float("inf"))
         with suppress(OSError):
             self.yard.clear()
 
 
-def complete(flow: Dataflow) -> bool:
-    """Whether a job can run all nodes of a dataflow."""
-    graph = Graph.of([flow])
-    return len(outermost(graph).first) == len(graph.nodes)
+def waiting_rows(graph: Graph, stages: Stages) -> int:
+    """How many rows wait for the nodes of some stages at the first moment."""
+    rows = 0
+    moment = stages.moments[0] if stages.moments else ()
+    for number in stages.first:
+        node = graph.nodes[number]
+        rows += sum(batch.n for reader in node.reads for queue in reader.handle.queues for batch in queue)
+        if isinstance(buffer := getattr(node, "buffer", None), Buffer):
+            rows += sum(chunk.n for chunks in buffer.waiting(moment) for chunk in chunks)
+        if isinstance(node, ReduceNode):
+            rows += sum(chunk.n for todo in node.todo for chunk in todo.get(moment, ()))
+    return rows
 
 
-def waiting_rows(flow: Dataflow) -> int:
-    """How many rows a sweep would begin with."""
-    return sum(batch.n for reader in flow.imports for queue in reader.handle.queues for batch in queue)
+def at_rest(flow: Dataflow) -> bool:
+    """Whether no node has stopped in the middle of its work."""
+    for node in Graph.of([flow]).nodes:
+        halves = (
+            node.tasks if isinstance(node, Join | RangeFilter) else node.stacks if isinstance(node, Pipelines) else ()
+        )
+        if any(halves):
+            return False
+    return True
 
 
 class Part:
-    """The part of some dataflows' sweeps that one job runs."""
+    """The part of some dataflows' sweeps that one job runs: some moments of a scope of each."""
 
-    def __init__(self, sweeps: Sweeps, flows: list[Dataflow]) -> None:
+    def __init__(
+        self,
+        sweeps: Sweeps,
+        flows: list[Dataflow],
+        scopes: list[Scope],
+        moments: list[Moment],
+        position: int = 0,
+        fresh: bool = False,
+    ) -> None:
+        """`fresh` sweeps begin with this part."""
         self.sweeps = sweeps
+        self.fresh = fresh
         self.graph = Graph.of(flows)
-        self.stages: Stages = outermost(self.graph)
-        if not self.stages.count:
-            return
+        self.stages: Stages = stages_of(self.graph, scopes, moments, position)
         self.epoch = max(flow.high for flow in flows) - 1
-        content, reads_texts, self._keep = pack(self.graph, ranks(self.graph), sweeps.yard, self.epoch)
+        packed = pack(self.graph, self.stages, ranks(self.graph), sweeps.yard, self.epoch)
+        content, reads_texts, pending, self._keep = packed
         library = sweeps.library() if reads_texts else Library()
         token = uuid.uuid4().hex[:8]
-        self.parcel = Parcel(sweeps.yard.store, token, sweeps.shards, self.epoch, content, self.stages, library)
+        self.parcel = Parcel(
+            sweeps.yard.store, token, sweeps.shards, self.epoch, content, self.stages, tuple(pending), library
+        )
         self.names = [flow.name for flow in flows]
         low = min(flow.low for flow in flows)
         epochs = f"epoch {low}" if low == self.epoch else f"epochs {low} to {self.epoch}"
         self.group = f"tektite sweep {token}"
-        self.description = f"tektite: {epochs}, sweep in {self.stages.count} stages, views {', '.join(self.names)}"
+        what = f"sweep in {self.stages.count} stages"
+        if moments[0]:
+            what = (
+                f"rounds {moments[0][-1]} to {moments[-1][-1]} of loop {scopes[0].name!r} in {self.stages.count} stages"
+            )
+        self.description = f"tektite: {epochs}, {what}, views {', '.join(self.names)}"
         self._future: Future[list[Report]] = Future()
         self._files: dict[str, Opened] = {}
 
@@ -164,9 +268,9 @@ class Part:
             self._future.set_exception(error)
 
     def ended(self, flow: Dataflow, deadline: float) -> bool:
-        """Whether the job has ended, and what the dataflow may read has been brought to where the job left it."""
+        """Whether the job has ended, and what the dataflow reads has been brought to where the job left it."""
         return self.done(deadline) and not any(
-            other.away is self for other in self.graph.flows[: self.graph.number[id(flow)]]
+            source.flow is not None and source.flow.away is self for source in flow.sources
         )
 
     def done(self, deadline: float) -> bool:
@@ -186,6 +290,7 @@ class Part:
             if source.failure is not None:
                 raise FaultError(f"it reads {source.name!r}, which failed: {source.failure}", flow.name)
         reports = self._future.result()
+        self._note(flow, reports)
         number = self.graph.number[id(flow)]
         for report in reports:
             for failed, kind, text in report.failures:
@@ -194,6 +299,7 @@ class Part:
         dictionary = self.sweeps.dictionary
         if not self._files:  # all of them: they go when nothing of them is used, and other dataflows will use them
             self._files = {r.file.name: self.sweeps.yard.open(r.file) for r in reports if r.file is not None}
+        self._strike(flow)
         for report in reports:
             file = None if report.file is None else self._files[report.file.name]
             if file is not None and report.texts is not None:
@@ -205,14 +311,47 @@ class Part:
                     assert file is not None
                     batch = file.batch(waiting.section)
                     chunk = Chunk(batch.head, batch.keep)
-                    buffer_of(node).add(waiting.shard, chunk, waiting.moment)
-                    node.scope.schedule(node.position, waiting.moment)
+                    put(node, waiting.kind, waiting.shard, waiting.moment, chunk)
+        self._wake(flow)
+        self.sweeps.failures.pop(flow, None)
+
+    def _note(self, flow: Dataflow, reports: list[Report]) -> None:
+        """Take down what the job did; what dataflows share counts as the first one's."""
+        sweep = flow.sweep
+        if sweep is not None:
+            sweep.jobs.append(self.group)
+            sweep.stages += self.stages.count
+            sweep.why = f"at least {self.sweeps.rows} rows waited for it, or for what it reads"
+            if flow is self.graph.flows[0]:
+                sweep.sent += sum(report.rows for report in reports)
+                sweep.written += sum(report.file.length for report in reports if report.file is not None)
+
+    def _strike(self, flow: Dataflow) -> None:
+        """Forget what waited here for what the job has run."""
+        scope = self.graph.scopes[self.stages.scopes[self.graph.number[id(flow)]]]
+        ran = [self.graph.nodes[number] for number in self.stages.first if self.graph.nodes[number].flow is flow]
+        for node in ran:
+            for moment in self.stages.moments:
+                if isinstance(buffer := getattr(node, "buffer", None), Buffer):
+                    buffer.take(moment)
+                if isinstance(node, ReduceNode):
+                    for todo in node.todo:
+                        todo.pop(moment, None)
+        scope.strike({node.position for node in ran}, self.stages.moments)
+        if scope.depth:
+            flow.rounds += len(self.stages.moments)
+
+    def _wake(self, flow: Dataflow) -> None:
+        """Put on the agenda what has something to read."""
+        scope = self.graph.scopes[self.stages.scopes[self.graph.number[id(flow)]]]
+        if scope.depth:
+            scope.moment = self.stages.moments[-1]
         for node in self.graph.nodes:
             if node.flow is flow:
                 for reader in node.reads:
-                    if reader.trace.times == 1:
-                        reader.wake()
-        self.sweeps.failures.pop(flow, None)
+                    of = [*enclosing(node)][reader.lift]
+                    if of is scope:
+                        reader.wake(scope.moment)
 
     def _failed(self, flow: Dataflow, error: BaseException) -> None:
         """The job was given up: the sweep begins anew, in a job of its own, unless that has been tried often enough."""
@@ -223,12 +362,13 @@ class Part:
             raise FaultError(
                 f"{count} Spark jobs for its sweep failed, the last with: {reason(error)}", flow.name
             ) from error
-        flow.running = False
-        flow.high = flow.low
+        if self.fresh:
+            flow.running = False
+            flow.high = flow.low
 
     def following(self, flow: Dataflow) -> Part | None:
-        """What comes next runs in the driver."""
-        return None
+        """What comes next."""
+        return self.sweeps.following(flow)
 
 
 def reason(error: BaseException) -> str:

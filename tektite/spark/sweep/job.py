@@ -32,6 +32,10 @@ class Jobs:
         with described(self.spark, group, description):
             return run(self.spark, parcel)
 
+    def cancel(self, group: str) -> None:
+        """End the job of a group."""
+        self.spark.sparkContext.cancelJobGroup(group)
+
 
 def run(spark: SparkSession, parcel: Parcel) -> list[Report]:
     """Run a job; the reports, by stage and shard."""

@@ -21,12 +21,13 @@ from tektite.dataflow.arrange import Buffer, consolidate
 from tektite.dataflow.flow import Dataflow, explained
 from tektite.dataflow.graph import Moment, Node
 from tektite.dataflow.pipelines import Pipelines
+from tektite.dataflow.reduce import ReduceNode
 from tektite.errors import FaultError, TektiteError
 from tektite.spark.sweep.files import opened
 from tektite.spark.sweep.graph import Graph, actions_of
-from tektite.spark.sweep.parcel import Parcel, Unpacked
+from tektite.spark.sweep.parcel import BUFFER, PUT_OFF, Parcel, Unpacked
 from tektite.spark.sweep.rows import Row, packed, unpacked
-from tektite.storage.batchfile import FileInfo, Opened, Rows, Texts, write_file
+from tektite.storage.batchfile import FileInfo, Opened, Rows, Shape, Texts, write_file
 from tektite.storage.options import SWEEPS
 from tektite.times import Frontier
 from tektite.trace.batch import Batch
@@ -35,15 +36,14 @@ from tektite.trace.trace import Trace
 
 REPORT, TEXTS = -1, -2
 """Control rows, in place of a node: what a task has done, and where it has put texts."""
-BUFFER = -1
-"""Where the rows of a payload go that are for no action of a conjunction: into a node's buffer."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Rows for a node that runs in no stage of the job."""
+    """Rows for a node that runs in no stage of the job that would be theirs."""
 
     node: int
+    kind: int
     moment: Moment
     shard: int
     section: int
@@ -72,7 +72,7 @@ class Report:
                 "shard": self.shard,
                 "file": None if self.file is None else self.file.to_json(),
                 "log": self.log,
-                "waiting": [[w.node, w.moment, w.shard, w.section] for w in self.waiting],
+                "waiting": [[w.node, w.kind, w.moment, w.shard, w.section] for w in self.waiting],
                 "failures": self.failures,
                 "rows": self.rows,
             },
@@ -84,7 +84,7 @@ class Report:
         """What `to_json` wrote."""
         plain = json.loads(text)
         file = None if plain["file"] is None else FileInfo.from_json(plain["file"])
-        waiting = [Waiting(node, tuple(moment), shard, section) for node, moment, shard, section in plain["waiting"]]
+        waiting = [Waiting(node, kind, tuple(moment), *place) for node, kind, moment, *place in plain["waiting"]]
         return Report(
             plain["stage"], plain["shard"], file, [tuple(entry) for entry in plain["log"]], waiting,
             [(flow, kind, text) for flow, kind, text in plain["failures"]], plain["rows"],
@@ -128,7 +128,8 @@ class Machine:
         self._waiting: list[Waiting] = []
         self._failures: list[tuple[int, str, str]] = []
         self._versions: dict[int, Versions] = {}
-        self._aside: dict[tuple[int, int, int], list[Chunk]] = {}
+        self._aside: dict[int, dict[tuple[int, int], list[Chunk]]] = {}
+        self._number = stage // parcel.stages.levels
         for number, trace in enumerate(self.graph.traces):
             self._record(number, trace)
 
@@ -156,9 +157,13 @@ class Machine:
         for row in ordered:
             if row.control is not None:
                 self._note_texts(row.control) if row.node == TEXTS else self._catch_up(Report.from_json(row.control))
+        for pending in self.parcel.pending:
+            if pending.shard == self.shard and self.stages.due(pending.node, pending.moment, -1) == self.stage:
+                batch = opened(self.parcel.store, *pending.place[:3]).batch(pending.place[3])
+                self._deliver(pending.node, pending.kind, pending.moment, Chunk(batch.head, batch.keep))
         for row in ordered:
             if row.payload is not None and row.due <= self.stage:
-                self._deliver(row, unpacked(row.payload))
+                self._deliver(row.node, row.action, row.moment, unpacked(row.payload))
         self._noting = True
         self._run_nodes()
         sent = list(self._sent())
@@ -198,24 +203,24 @@ class Machine:
             if report.texts is not None:
                 self.texts.note((SWEEPS, report.file.name, report.file.length, report.texts))
         self.failed |= {flow for flow, _, _ in report.failures}
+        this_moment = report.stage // self.stages.levels == self._number
         for entry in report.log:
             node = self.graph.nodes[entry[1]] if entry[0] == "ran" else None
-            if isinstance(node, Pipelines) and self.stages.active(entry[1], self.stage):
-                if entry[1] not in self._versions:
-                    self._versions[entry[1]] = node.take()
+            if isinstance(node, Pipelines) and this_moment and entry[1] not in self._versions:
+                self._versions[entry[1]] = node.take()
             else:
                 replay(self.graph, Report(report.stage, report.shard, log=[entry]), file)
 
-    def _deliver(self, row: Row, chunk: Chunk) -> None:
-        node = self.graph.nodes[row.node]
+    def _deliver(self, number: int, kind: int, moment: Moment, chunk: Chunk) -> None:
+        """Put rows where they wait for their node."""
+        node = self.graph.nodes[number]
         if isinstance(node, Pipelines):
-            if row.node not in self._versions:
-                self._versions[row.node] = node.take()
-            item = Item(actions_of(node)[row.action], [chunk], self._versions[row.node], self.shard)
-            node.stacks[self.shard].append(item)
+            if number not in self._versions:
+                self._versions[number] = node.take()
+            node.stacks[self.shard].append(Item(actions_of(node)[kind], [chunk], self._versions[number], self.shard))
+            node.scope.schedule(node.position, moment)
         else:
-            buffer_of(node).add(self.shard, chunk, row.moment)
-        node.scope.schedule(node.position, row.moment)
+            put(node, kind, self.shard, moment, chunk)
 
     # ------------------------------------------------------------------ the stage
 
@@ -226,19 +231,26 @@ class Machine:
             try:
                 self._run_flow(flow)
             except Exception as error:
-                found = explained(error, flow.name)
-                text = Exception.__str__(found)
-                self._failures.append((number, type(found).__name__, text))
-                self.failed.add(number)
+                self._fail(number, error)
+
+    def _fail(self, number: int, error: Exception) -> None:
+        """A dataflow has failed in this shard; the others go on."""
+        found = explained(error, self.graph.flows[number].name)
+        self._failures.append((number, type(found).__name__, Exception.__str__(found)))
+        self.failed.add(number)
 
     def _run_flow(self, flow: Dataflow) -> None:
         number = self.graph.number
+        scope = self.graph.scopes[self.stages.scopes[number[id(flow)]]]
+        moment, level = self.stages.at(self.stage)
         for node in self.graph.nodes:
-            if node.flow is flow and self.stages.first.get(number[id(node)]) == self.stage:
-                for reader in node.reads:
-                    reader.wake()
-        while (found := flow.root.next(())) is not None:
-            member, moment = found
+            begins = node.flow is flow and self.stages.first.get(number[id(node)]) == level
+            if begins and any(reader.handle.waiting() for reader in node.reads):
+                scope.schedule(node.position, moment)
+        while (found := scope.next(moment[:-1])) is not None:
+            member, at = found
+            if at != moment:
+                break  # what later rounds have to do waits for their stages
             if isinstance(member, Node) and self.stages.active(number[id(member)], self.stage):
                 self._log.append(("ran", number[id(member)]))
                 member.run(moment)
@@ -251,7 +263,7 @@ class Machine:
             if shard != self.shard:
                 for item in stack:
                     place = next(at for at, action in enumerate(actions_of(node)) if action is item.action)
-                    self._aside.setdefault((number, place, shard), []).extend(item.chunks)
+                    self._aside.setdefault(number, {}).setdefault((place, shard), []).extend(item.chunks)
                 stack.clear()
 
     # ------------------------------------------------------------------ after
@@ -259,41 +271,57 @@ class Machine:
     def _sent(self) -> Iterator[tuple[int, Row]]:
         """What waits at nodes that this stage does not run, with the number of rows."""
         for number, node in enumerate(self.graph.nodes):
-            if self.graph.number[id(node.flow)] in self.failed:
-                continue
-            if isinstance(buffer := getattr(node, "buffer", None), Buffer):
-                for moment, shards in sorted(buffer._waiting.items()):
-                    for shard, chunks in enumerate(shards):
-                        if chunks:
-                            chunk = consolidate(chunks, buffer.shape, node.flow.low)
-                            yield from self._addressed(number, BUFFER, moment, shard, chunk, buffer.shape)
-        for (number, place, shard), chunks in sorted(self._aside.items(), key=lambda found: found[0]):
-            node = self.graph.nodes[number]
-            if self.graph.number[id(node.flow)] not in self.failed:
-                assert isinstance(node, Pipelines)
+            flow = self.graph.number[id(node.flow)]
+            if flow not in self.failed:
+                try:
+                    yield from self._sent_by(number, node)
+                except TektiteError as error:  # a sum that does not fit
+                    self._fail(flow, error)
+
+    def _sent_by(self, number: int, node: Node) -> Iterator[tuple[int, Row]]:
+        low = node.flow.low
+        if isinstance(buffer := getattr(node, "buffer", None), Buffer):
+            for moment in buffer.moments():
+                for shard, chunks in enumerate(buffer.waiting(moment)):
+                    if chunks:
+                        chunk = consolidate(chunks, buffer.shape, low)
+                        yield from self._addressed(number, BUFFER, moment, shard, 0, chunk, buffer.shape)
+        if isinstance(node, ReduceNode):
+            shape = (node.key, node.times, 0)
+            for moment, todo in sorted(node.todo[self.shard].items()):
+                for place, chunk in enumerate(todo):
+                    yield from self._addressed(number, PUT_OFF, moment, self.shard, place, chunk, shape)
+        if isinstance(node, Pipelines):
+            moment = self.stages.at(self.stage)[0]
+            for (place, shard), chunks in sorted(self._aside.get(number, {}).items(), key=lambda found: found[0]):
                 shape = (actions_of(node)[place].lookup.data, node.times, 1)
-                yield from self._addressed(number, place, (), shard, consolidate(chunks, shape, node.flow.low), shape)
+                yield from self._addressed(number, place, moment, shard, 0, consolidate(chunks, shape, low), shape)
 
     def _addressed(
-        self, number: int, action: int, moment: Moment, shard: int, chunk: Chunk, shape: tuple[int, int, int]
+        self, number: int, kind: int, moment: Moment, shard: int, place: int, chunk: Chunk, shape: Shape
     ) -> Iterator[tuple[int, Row]]:
         if not chunk.n:
             return
-        if number not in self.stages.first:
-            self._waiting.append(Waiting(number, moment, shard, len(self._sections)))
+        due = self.stages.due(number, moment, self.stage)
+        if due is None:
+            self._waiting.append(Waiting(number, kind, moment, shard, len(self._sections)))
             self._sections.append(Rows(f"node {number}", shard, shape, Batch(chunk.head, chunk.keep, (), (), ())))
             return
-        due = max(self.stages.first[number], self.stage + 1)
-        assert due <= self.stages.last[number], f"rows for {self.graph.nodes[number].name} come after its last stage"
-        for place, payload in enumerate(packed(chunk)):
-            row = Row(shard, due, number, action, moment, self.stage, self.shard, place, payload, None)
-            yield chunk.n if not place else 0, row
+        for part, payload in enumerate(packed(chunk)):
+            at = (place << 16) + part
+            row = Row(shard, due, number, kind, moment, self.stage, self.shard, at, payload, None)
+            yield chunk.n if not part else 0, row
 
 
-def buffer_of(node: Node) -> Buffer:
-    """Where rows wait that come to a node."""
-    buffer: Buffer = node.buffer  # type: ignore[attr-defined]
-    return buffer
+def put(node: Node, kind: int, shard: int, moment: Moment, chunk: Chunk) -> None:
+    """Let rows wait at a node that is no conjunction."""
+    if kind == PUT_OFF:
+        assert isinstance(node, ReduceNode)
+        node.todo[shard].setdefault(moment, []).append(chunk)
+    else:
+        buffer: Buffer = node.buffer  # type: ignore[attr-defined]
+        buffer.put(shard, chunk, moment)
+    node.scope.schedule(node.position, moment)
 
 
 def raised(kind: str, text: str, view: str) -> TektiteError:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import pickle
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from pyspark import cloudpickle
 
 from tektite.dataflow.arrange import Buffer
 from tektite.dataflow.flow import Dataflow
-from tektite.dataflow.graph import Node, Outbox, Scope
+from tektite.dataflow.graph import Moment, Node, Outbox, Scope
 from tektite.dataflow.output import Inspect
 from tektite.dataflow.pipelines import Pipelines
 from tektite.dataflow.reduce import ReduceNode
@@ -28,19 +28,33 @@ from tektite.dictionary import Dictionary
 from tektite.spark.sweep.files import opened
 from tektite.spark.sweep.graph import Graph, Stages
 from tektite.spark.sweep.texts import Library, Shelf
-from tektite.storage.batchfile import FOLDER, FileInfo, Mapped, Opened, Rows, write_file
+from tektite.storage.batchfile import FOLDER, FileInfo, Mapped, Opened, Rows, Shape, write_file
 from tektite.storage.files import Files
 from tektite.storage.options import SWEEPS
 from tektite.storage.store import Store
 from tektite.times import Frontier
 from tektite.trace.batch import Batch
+from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version
 from tektite.trace.trace import EMPTY, Handle, Hold, Trace
 
 Place = tuple[str, str, int, int]
 """Where a batch lies: the folder, the name and the length of its file, and the section."""
+BUFFER, PUT_OFF = -1, -2
+"""What rows wait for that are for no action of a conjunction: a node's buffer, or the keys it has put off."""
 Reference = tuple[Place, Frontier, Frontier, Frontier]
 """A batch by its place, with its frontiers as its reader knows them."""
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Rows that wait for a node when the job begins."""
+
+    node: int
+    kind: int
+    moment: Moment
+    shard: int
+    place: Place
 
 
 @dataclass(frozen=True)
@@ -54,6 +68,7 @@ class Parcel:
     epoch: int
     content: bytes
     stages: Stages
+    pending: tuple[Pending, ...]
     library: Library
 
 
@@ -83,8 +98,8 @@ class Yard:
         """Delete everything."""
         self.store.delete([f"{SWEEPS}/{name}" for name in self.store.sizes(SWEEPS)])
 
-    def place(self, batch: Batch) -> Place | None:
-        """Where a batch lies, if it does in a file that is there still."""
+    def place(self, batch: Batch | Chunk) -> Place | None:
+        """Where rows lie, if they do in a file that is there still."""
         keep = batch.keep
         if isinstance(keep, Mapped) and keep.head is batch.head:
             folder = SWEEPS if keep.opened.name in self._live else FOLDER
@@ -95,10 +110,10 @@ class Yard:
             return SWEEPS, known[1].info.name, known[1].info.length, known[2]
         return None
 
-    def write(self, epoch: int, shard: int, batches: Sequence[tuple[Batch, tuple[int, int, int]]]) -> None:
-        """Put batches into one file."""
+    def write(self, epoch: int, shard: int, batches: Sequence[tuple[Batch | Chunk, Shape]]) -> None:
+        """Put rows into one file."""
         info = write_file(
-            self.store, epoch, "ship", shard, [Rows("", shard, shape, batch) for batch, shape in batches], SWEEPS
+            self.store, epoch, "ship", shard, [Rows("", shard, shape, whole(found)) for found, shape in batches], SWEEPS
         )
         written = self._live.get(info.name)
         if not isinstance(written, _Written):
@@ -118,6 +133,11 @@ class Yard:
     def _there(self, folder: str, name: str) -> bool:
         local = self.store.local(f"{folder}/{name}")
         return local.exists() if local is not None else name in self.store.sizes(folder)
+
+
+def whole(rows: Batch | Chunk) -> Batch:
+    """Rows as a batch, to be written."""
+    return rows if isinstance(rows, Batch) else Batch(rows.head, rows.keep, (), (), ())
 
 
 class _Written:
@@ -140,24 +160,39 @@ class Contents:
 # ------------------------------------------------------------------ packing
 
 
-def pack(graph: Graph, ranks: dict[int, Sequence[int]], yard: Yard, epoch: int) -> tuple[bytes, bool, list[Batch]]:
-    """The dataflows as bytes, whether they need the dictionary, and the batches that have to live until the job has ended."""
-    traces = [_versions(trace) for trace in graph.traces]
-    handles = [reader.handle for node in graph.nodes for reader in node.reads]
-    used = [(shard, batch, trace) for trace, versions in zip(graph.traces, traces, strict=True)
-            for shard, version in enumerate(versions or ()) for batch in version]  # fmt: skip
-    for handle in handles:
+def pack(
+    graph: Graph, stages: Stages, ranks: dict[int, Sequence[int]], yard: Yard, epoch: int
+) -> tuple[bytes, bool, list[Pending], list[Batch | Chunk]]:
+    """The dataflows as bytes, whether they need the dictionary, what waits for their nodes, and what has to live until the job
+    has ended. Of traces and handles, what the nodes of the stages read is packed.
+    """
+    active = [graph.nodes[number] for number in stages.first]
+    handles = {id(reader.handle): reader.handle for node in active for reader in node.reads}
+    read = {id(handle.trace) for handle in handles.values()}
+    read |= {id(node.mints) for node in active if isinstance(node, ReduceNode) and node.own_history}
+    versions = [_versions(trace) if id(trace) in read else None for trace in graph.traces]
+    used: list[tuple[int, Batch | Chunk, Shape]] = []
+    for trace, found in zip(graph.traces, versions, strict=True):
+        shape = (trace.data, trace.times, trace.diffs)
+        used += [(shard, batch, shape) for shard, version in enumerate(found or ()) for batch in version]
+    for handle in handles.values():
+        shape = (handle.trace.data, handle.trace.times, handle.trace.diffs)
         for shard in range(handle.trace.shards):
-            used += [(shard, batch, handle.trace) for batch in (*handle.queues[shard], *handle.pins[shard].batches)]
+            used += [(shard, batch, shape) for batch in (*handle.queues[shard], *handle.pins[shard].batches)]
+    waiting = list(_waiting(graph, stages))
+    used += [(shard, chunk, shape) for _, _, _, shard, chunk, shape in waiting]
     _write_missing(used, yard, epoch)
 
+    def place(what: Batch | Chunk) -> Place:
+        found = yard.place(what)
+        assert found is not None
+        return found
+
     def reference(batch: Batch) -> Reference:
-        place = yard.place(batch)
-        assert place is not None
-        return place, batch.lower, batch.upper, batch.since
+        return place(batch), batch.lower, batch.upper, batch.since
 
     file = io.BytesIO()
-    pickler = _Pickler(file, graph, reference)
+    pickler = _Pickler(file, graph, handles, reference)
     dump: Callable[[object], None] = pickler.dump
     dump(
         Contents(
@@ -166,14 +201,15 @@ def pack(graph: Graph, ranks: dict[int, Sequence[int]], yard: Yard, epoch: int) 
             len(graph.flows),
             [
                 (trace.data, trace.times, trace.diffs, trace.shards, trace.effort, trace._uppers,
-                 None if versions is None else [[reference(batch) for batch in version] for version in versions])
-                for trace, versions in zip(graph.traces, traces, strict=True)
+                 None if found is None else [[reference(batch) for batch in version] for version in found])
+                for trace, found in zip(graph.traces, versions, strict=True)
             ],
         )
     )  # fmt: skip
     states = [_node(node, ranks.get(number)) for number, node in enumerate(graph.nodes)]
     dump((states, list(map(_scope, graph.scopes)), list(map(_flow, graph.flows))))
-    return file.getvalue(), pickler.reads_texts, [batch for _, batch, _ in used]
+    pending = [Pending(node, kind, moment, shard, place(chunk)) for node, kind, moment, shard, chunk, _ in waiting]
+    return file.getvalue(), pickler.reads_texts, pending, [what for _, what, _ in used]
 
 
 def _versions(trace: Trace) -> list[list[Batch]] | None:
@@ -182,13 +218,25 @@ def _versions(trace: Trace) -> list[list[Batch]] | None:
     return [[batch for batch in trace.version(shard).batches if batch.n] for shard in range(trace.shards)]
 
 
-def _write_missing(used: list[tuple[int, Batch, Trace]], yard: Yard, epoch: int) -> None:
-    """Have every batch lie in a file."""
-    missing: dict[int, dict[int, tuple[Batch, tuple[int, int, int]]]] = {}
-    for shard, batch, trace in used:
-        if yard.place(batch) is None:
-            shape = (trace.data, trace.times, trace.diffs)
-            missing.setdefault(shard, {})[id(batch.head)] = (batch, shape)
+def _waiting(graph: Graph, stages: Stages) -> Iterator[tuple[int, int, Moment, int, Chunk, Shape]]:
+    """What waits for the nodes of the stages: node, kind, moment, shard, rows and their shape."""
+    for number in stages.first:
+        node = graph.nodes[number]
+        buffer = getattr(node, "buffer", None)
+        for moment in stages.moments:
+            for shard, chunks in enumerate(buffer.waiting(moment) if isinstance(buffer, Buffer) else ()):
+                yield from ((number, BUFFER, moment, shard, chunk, node.buffer.shape) for chunk in chunks if chunk.n)  # type: ignore[attr-defined]
+            for shard, todo in enumerate(node.todo if isinstance(node, ReduceNode) else ()):
+                shape = (node.key, node.times, 0)  # type: ignore[attr-defined]
+                yield from ((number, PUT_OFF, moment, shard, chunk, shape) for chunk in todo.get(moment, ()) if chunk.n)
+
+
+def _write_missing(used: list[tuple[int, Batch | Chunk, Shape]], yard: Yard, epoch: int) -> None:
+    """Have everything lie in a file."""
+    missing: dict[int, dict[int, tuple[Batch | Chunk, Shape]]] = {}
+    for shard, what, shape in used:
+        if yard.place(what) is None:
+            missing.setdefault(shard, {})[id(what.head)] = (what, shape)
     for shard, batches in missing.items():
         yard.write(epoch, shard, list(batches.values()))
 
@@ -209,16 +257,19 @@ def _node(node: Node, ranks: Sequence[int] | None) -> dict[str, Any]:
     elif isinstance(node, Pipelines):
         state["ranks"] = ranks
     elif isinstance(node, ReduceNode):
-        state["todo"] = [{} for _ in range(node.shards)]
+        state |= {"todo": [{} for _ in range(node.shards)], "_put_off_to": [set() for _ in range(node.shards)]}
     return state
 
 
 class _Pickler(cloudpickle.CloudPickler):
     """Nodes, scopes, dataflows and traces go by their numbers, so that no chain of nodes is followed; handles as references."""
 
-    def __init__(self, file: io.BytesIO, graph: Graph, reference: Callable[[Batch], Reference]) -> None:
+    def __init__(
+        self, file: io.BytesIO, graph: Graph, handles: dict[int, Handle], reference: Callable[[Batch], Reference]
+    ) -> None:
         super().__init__(file)  # type: ignore[no-untyped-call]
         self._graph = graph
+        self._handles = handles
         self._reference = reference
         self.reads_texts = False
 
@@ -233,11 +284,14 @@ class _Pickler(cloudpickle.CloudPickler):
 
     def reducer_override(self, thing: Any) -> Any:
         if isinstance(thing, Handle):
-            queues = [[self._reference(batch) for batch in queue] for queue in thing.queues]
-            pins = [[self._reference(batch) for batch in pin.batches] for pin in thing.pins]
+            queues: list[list[Reference]] = [[] for _ in thing.queues]
+            pins: list[list[Reference]] = [[] for _ in thing.pins]
+            if id(thing) in self._handles:
+                queues = [[self._reference(batch) for batch in queue] for queue in thing.queues]
+                pins = [[self._reference(batch) for batch in pin.batches] for pin in thing.pins]
             return _handle, (_Context(), thing.trace, thing.hold is not None, queues, pins)
         if isinstance(thing, Buffer):
-            return Buffer, (thing.flow, thing.shards, *thing.shape)
+            return Outgoing, (thing.flow, thing.shards, *thing.shape)
         return super().reducer_override(thing)  # type: ignore[no-untyped-call]
 
 
@@ -267,6 +321,16 @@ class Alone:
         outbox: Outbox = []
         work(self.shard, outbox)
         return [outbox]
+
+
+class Outgoing(Buffer):
+    """A buffer in a task, which consolidates what it will send to other shards too."""
+
+    def consolidate(self) -> None:
+        full = sorted(self._full)
+        self._full.clear()
+        for moment, shard in full:
+            self.consolidate_at(moment, shard)
 
 
 class _Context:
