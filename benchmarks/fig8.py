@@ -12,7 +12,7 @@ import tektite as tk
 from benchmarks.datalog import RULES
 from benchmarks.graphs import Edges, graph, same_generation_graph
 from benchmarks.maintained import WrongAnswer
-from benchmarks.measure import Laps, Others, ccdf, memory
+from benchmarks.measure import Laps, Others, ccdf, memory, percentile
 from benchmarks.plots import Record, draw_bars, figure
 from benchmarks.workloads import r
 
@@ -43,11 +43,17 @@ def run(
             answers = sum(answered)
             yield (
                 {"graph": name, "goal": goal, "phase": "goals", "facts": answers, "how": how}
-                | laps.figures() | memory() | others.figures() | {"ccdf": ccdf(laps.seconds)}
+                | laps.figures() | {"cpu_max_us": max(laps.cpu) * 1e6} | memory() | others.figures()
+                | {"ccdf": ccdf(laps.seconds)}
             )  # fmt: skip
-            others, laps = Others(), Laps()
-            counts = full(edges, goal, draws, workers, laps)
-            yield {"graph": name, "goal": goal, "phase": "full"} | laps.total() | memory() | others.figures()
+            others, whole = Others(), Laps()
+            counts = full(edges, goal, draws, workers, whole)
+            record = {"graph": name, "goal": goal, "phase": "full"} | whole.total() | memory() | others.figures()
+            yield record | {
+                "median_share": percentile(sorted(laps.seconds), 0.5) / record["seconds"],
+                "max_share": max(laps.seconds) / record["seconds"],
+                "cpu_max_share": max(laps.cpu) / record["cpu_seconds"],
+            }
             if check and counts != answered:
                 raise WrongAnswer(f"{goal} on {name}: {answers} answers instead of {sum(counts)}")
 
@@ -105,7 +111,8 @@ def plot(records: list[Record], path: Path) -> None:
         found = {f"{r['goal']}\n{r['graph']}": r[key] / scale for r in records if r["phase"] == phase}
         return [found.get(name) for name in names]
 
-    with figure(path, 1, "Figure 8: goals with one argument, beside full evaluation") as (axes,):
+    size = (max(7.6, 1.2 * len(names)), 4.8)
+    with figure(path, 1, "Figure 8: goals with one argument, beside full evaluation", size) as (axes,):
         series = {
             "median": values("goals", "p50_us", 1e6),
             "maximum": values("goals", "max_us", 1e6),
