@@ -76,6 +76,7 @@ class Remembered:
         self._session = session
         self._statements: OrderedDict[str, list[parse.Statement]] = OrderedDict()
         self._characters = 0
+        self._running: parse.Statement | None = None
         self._plans: OrderedDict[int, Known] = OrderedDict()
 
     def statements(self, text: str) -> Iterator[parse.Statement]:
@@ -83,11 +84,10 @@ class Remembered:
         known = self._statements.get(text)
         if known is not None:
             self._statements.move_to_end(text)
-            yield from known
-            return
         found = []
-        for statement in parse.parse(text):
+        for statement in parse.parse(text) if known is None else known:
             found.append(statement)
+            self._running = statement
             yield statement
         if text in self._statements or any(map(carries_data, found)):
             return
@@ -99,6 +99,9 @@ class Remembered:
 
     def plan(self, tree: exp.Expr, make: Callable[[], Planned]) -> Planned:
         """The plan of a query's tree: one that was made for it and stands still, or a new one."""
+        running = self._running
+        if running is None or carries_data(running) or tree.root() is not getattr(running, "tree", None):
+            return make()  # of rows to be written, or made up on the way: it will not come again
         known = self._plans.get(id(tree))
         if known is not None and known.ground == self._ground(known.planned.asked):
             self._plans.move_to_end(id(tree))

@@ -108,6 +108,7 @@ def test_what_is_remembered_is_bounded(engine: tk.Engine, monkeypatch: pytest.Mo
 
 
 def test_rows_that_a_text_brings_are_not_remembered(engine: tk.Engine) -> None:
-    before = list(sql.session(engine).remembered._statements)
+    remembered = sql.session(engine).remembered
+    before = list(remembered._statements), list(remembered._plans)
     engine.sql("INSERT INTO sales VALUES ('Hull', 1); UPDATE sales SET total = 2 WHERE town = 'Hull'")
-    assert list(sql.session(engine).remembered._statements) == before
+    assert (list(remembered._statements), list(remembered._plans)) == before
