@@ -320,6 +320,21 @@ CASES: dict[str, tuple[str, tuple[str, ...], str]] = {
               read items
         """,
     ),
+    "order_joins: filters below relations count as those above": (
+        "SELECT count(*) FROM orders AS o, customers AS c, items AS i WHERE i.line = o.id AND i.part = c.id AND c.town = 'x'",
+        ("push_predicates", "flatten_joins", "prune_columns", "order_joins"),
+        """
+        aggregate count = count(*)
+          join of 3, in the order items, customers, orders
+            where town == 'x'
+            where line == id
+            where part == id#2
+            read orders
+            read customers
+            select line, part
+              read items
+        """,
+    ),
     "share_subplans: what is the same is computed once": (
         "WITH g AS (SELECT customer, sum(total) AS s FROM orders GROUP BY customer) "
         "SELECT a.customer FROM g AS a, g AS b WHERE a.s > b.s",

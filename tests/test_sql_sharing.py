@@ -84,3 +84,13 @@ def test_explain_makes_nothing(engine: tk.Engine) -> None:
     assert "in the order lineitem, orders, customer, supplier, nation" in plan
     assert "made for this query" in plan
     assert arrangements(engine) == before
+
+
+def test_stream_is_indexed_once_where_filters_leave_little_of_it(engine: tk.Engine) -> None:
+    engine.sql("CREATE TABLE events (order_key int, supplier int, price int) WITH (semantics = 'stream')")
+    query = """
+        SELECT sum(price) FROM events, orders, supplier WHERE order_key = o_orderkey AND supplier = s_suppkey{}
+    """
+    filtered = str(engine.sql(f"EXPLAIN {query.format(' AND s_nationkey = 1 AND o_custkey = 2')}"))
+    assert "strategy binary" in filtered and filtered.count("project(events)") + filtered.count("(events) by") <= 4
+    assert "strategy delta" in str(engine.sql(f"EXPLAIN {query.format('')}"))

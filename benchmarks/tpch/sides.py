@@ -35,6 +35,9 @@ from tektite.runtime import memory
 
 SHARED, NOT_SHARED, LEAN = SIDES = ("shared", "not shared", "lean")
 
+SMALL = 0.01
+"""A scale factor for warming up: below it the generator makes partsupp with keys that are there twice."""
+
 # The foreign keys that queries follow from the other side.
 INDEXES = {
     "nation": ("n_regionkey",),
@@ -143,17 +146,17 @@ def resident() -> int:
 def warm_up() -> None:
     """Load the compiled kernels and what else Python loads when it is first used, in an engine that nobody sees."""
     with tk.Engine() as engine:
-        encoded = Encoded(engine, 0.001)
+        encoded = Encoded(engine, SMALL)
         relations = Relations(engine, encoded)
         for number in QUERIES:
-            relations.install(query(number, 0.001))
+            relations.install(query(number, SMALL))
         for batch in encoded.batches(RELATIONS, 3):
             relations.insert(batch)
             engine.advance()
             engine.settle()
         for number in QUERIES:
             engine.view(query(number).name).snapshot()
-            relations.forget(query(number, 0.001))
+            relations.forget(query(number, SMALL))
         relations.drop()
 
 

@@ -25,10 +25,10 @@ from tektite.views import View
 if TYPE_CHECKING:
     from tektite.sql.session import Session
 
-TEXTS, PLANS = 512, 256
-"""How many are remembered: a dashboard's worth of statements, at some 100 kB for the plan of a large one."""
-LONGEST = 1 << 14
-"""The characters of a text up to which it is remembered: longer ones carry data, and do not come again."""
+PLANS = 256
+"""How many plans are remembered: a dashboard's worth, at some 100 kB for a large one."""
+CHARACTERS = 1 << 18
+"""How long the remembered texts are together: their trees take about a hundred times that."""
 MAGNITUDE = 4
 """Binary digits by which a table's size must grow for plans to be made again: sizes are compared with each other, and an order of
 joins that is best now is seldom much worse when one table has ten times the rows.
@@ -64,12 +64,19 @@ class Known:
     ground: tuple[Any, ...]
 
 
+def carries_data(statement: parse.Statement) -> bool:
+    """Whether a statement's text holds rows, and so will not come again."""
+    return isinstance(statement, parse.Plain) and isinstance(statement.tree, exp.Insert | exp.Update | exp.Delete)
+
+
 class Remembered:
     """What a session remembers of statements, those used longest ago forgotten first."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._statements: OrderedDict[str, list[parse.Statement]] = OrderedDict()
+        self._characters = 0
+        self._running: parse.Statement | None = None
         self._plans: OrderedDict[int, Known] = OrderedDict()
 
     def statements(self, text: str) -> Iterator[parse.Statement]:
@@ -77,19 +84,24 @@ class Remembered:
         known = self._statements.get(text)
         if known is not None:
             self._statements.move_to_end(text)
-            yield from known
-            return
         found = []
-        for statement in parse.parse(text):
+        for statement in parse.parse(text) if known is None else known:
             found.append(statement)
+            self._running = statement
             yield statement
-        if len(text) <= LONGEST:
-            self._statements[text] = found
-            if len(self._statements) > TEXTS:
-                self._statements.popitem(last=False)
+        if text in self._statements or any(map(carries_data, found)):
+            return
+        self._statements[text] = found
+        self._characters += len(text)
+        while self._characters > CHARACTERS:
+            oldest, _ = self._statements.popitem(last=False)
+            self._characters -= len(oldest)
 
     def plan(self, tree: exp.Expr, make: Callable[[], Planned]) -> Planned:
         """The plan of a query's tree: one that was made for it and stands still, or a new one."""
+        running = self._running
+        if running is None or carries_data(running) or tree.root() is not getattr(running, "tree", None):
+            return make()  # of rows to be written, or made up on the way: it will not come again
         known = self._plans.get(id(tree))
         if known is not None and known.ground == self._ground(known.planned.asked):
             self._plans.move_to_end(id(tree))

@@ -98,9 +98,17 @@ def test_statements_before_a_mistake_are_run_each_time(engine: tk.Engine) -> Non
 
 
 def test_what_is_remembered_is_bounded(engine: tk.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tektite.sql.remembered.TEXTS", 4)
+    monkeypatch.setattr("tektite.sql.remembered.CHARACTERS", 150)
     monkeypatch.setattr("tektite.sql.remembered.PLANS", 4)
-    for number in range(20):
+    for number in range(10, 30):
         assert engine.sql(f"SELECT {number} + count(*) FROM sales").rows() == [(number + 2,)]
     remembered = sql.session(engine).remembered
-    assert len(remembered._statements) == 4 and len(remembered._plans) == 4
+    assert 0 < sum(map(len, remembered._statements)) == remembered._characters <= 150
+    assert len(remembered._plans) == 4
+
+
+def test_rows_that_a_text_brings_are_not_remembered(engine: tk.Engine) -> None:
+    remembered = sql.session(engine).remembered
+    before = list(remembered._statements), list(remembered._plans)
+    engine.sql("INSERT INTO sales VALUES ('Hull', 1); UPDATE sales SET total = 2 WHERE town = 'Hull'")
+    assert (list(remembered._statements), list(remembered._plans)) == before

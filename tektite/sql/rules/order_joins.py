@@ -2,8 +2,8 @@
 
 Changes come from a table without history, or from where keys lead to most others, or from the largest. Each further relation
 is one that shares columns with those before it; one whose key is then known comes first, since it adds no rows, and among
-these the one that leaves the fewest. Where keys lead through the whole block, it is kept up to date by delta pipelines; else
-the engine chooses.
+these the one that leaves the fewest. Where keys lead through the whole block, it is kept up to date by delta pipelines, or
+joined one at a time if filters leave so little of a stream that this keeps less; else the engine chooses.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from tektite.expr import Expr
 from tektite.inputs import Input
 from tektite.sql.estimates import estimate, passing
 from tektite.sql.logical import Aggregate, Block, Distinct, Filter, Names, Node, Project, Scan
+from tektite.sql.predicates import conjuncts
 from tektite.sql.walking import transform
 
 
@@ -35,14 +36,16 @@ def ordered(node: Block) -> Block:
         # where keys lead everywhere is where the facts are, even while there are none
         found.append((is_stream(relation), by_keys, sizes[start], -start, order))
     _, by_keys, _, _, order = max(found)
-    return replace(node, order=order, strategy="delta" if by_keys == len(order) - 1 else "auto")
+    strategy = "delta" if by_keys == len(order) - 1 else "auto"
+    if strategy == "delta" and is_stream(node.relations[order[0]]) and narrows(node, order):
+        strategy = "binary"
+    return replace(node, order=order, strategy=strategy)
 
 
 def followed(node: Block, start: int, sizes: list[float]) -> tuple[tuple[int, ...], int]:
     """The order that begins with a relation, and how many of its steps follow a key."""
     relations = node.relations
-    own = [[p for p in node.conjuncts if p.columns() and set(p.columns()) <= set(r.columns)] for r in relations]
-    shares = [passing(parts) for parts in own]
+    shares = [share_of(relation, node.conjuncts) for relation in relations]
     order = [start]
     by_keys = 0
     waiting = [at for at in range(len(relations)) if at != start]
@@ -58,6 +61,40 @@ def followed(node: Block, start: int, sizes: list[float]) -> tuple[tuple[int, ..
         order.append(best)
         waiting.remove(best)
     return tuple(order), by_keys
+
+
+def narrows(node: Block, order: tuple[int, ...]) -> bool:
+    """Whether joining one at a time keeps fewer rows than delta pipelines. These index the stream that the order begins with by
+    every key that leads to it from another relation; joins index it once, and then what passed the filters so far.
+    Where more than a relation's key is known, it stays with the pipelines: a join would need an index by all of that.
+    """
+    start = node.relations[order[0]]
+    known = set(start.columns)
+    ways: set[frozenset[str]] = set()
+    share = kept = 1.0
+    links = tuple(p for p in node.conjuncts if p.op == "eq" and all(side.columns() for side in p.args))
+    linked = [pair for part in links for pair in (part.args, part.args[::-1])]
+    for at in order[1:]:
+        relation = node.relations[at]
+        if determined(relation, links, known) != set(key_of(relation)):
+            return False
+        way = {n for a, b in linked if set(b.columns()) <= set(relation.columns) for n in a.columns()}
+        ways.add(frozenset(way & set(start.columns)))
+        share *= share_of(relation, node.conjuncts)
+        kept += share if at != order[-1] else 0.0
+        known |= set(relation.columns)
+    ways.discard(frozenset())
+    return kept < len([way for way in ways if not any(way < other for other in ways)])
+
+
+def share_of(node: Node, parts: tuple[Expr, ...]) -> float:
+    """Which share of a relation's rows passes its filters: those of the block, and those below it."""
+    share = passing([p for p in parts if p.columns() and set(p.columns()) <= set(node.columns)])
+    while isinstance(node, Filter | Project):
+        if isinstance(node, Filter):
+            share *= passing(conjuncts(node.predicate))
+        node = node.input
+    return share
 
 
 def is_stream(node: Node) -> bool:
