@@ -93,7 +93,7 @@ def test_place_is_in_the_line_that_is_wrong(engine: tk.Engine) -> None:
 
 
 def test_subquery_with_two_rows_where_one_is_needed_fails_the_query(engine: tk.Engine) -> None:
-    with pytest.raises(tk.FaultError, match="gives more than one row"):
+    with pytest.raises(tk.IncorrectError, match="gives more than one row"):
         engine.sql("SELECT (SELECT a FROM t)")
 
 

@@ -332,3 +332,34 @@ def test_mutual_recursion_is_the_least_solution() -> None:
     assert view is not None and len(view.rows()) == 10
     engine.sql("DELETE FROM next WHERE a = 4")
     assert sorted(view.rows()) == [("even", 0), ("even", 2), ("even", 4), ("odd", 1), ("odd", 3)]
+
+
+def test_a_recursive_name_may_begin_with_what_others_say() -> None:
+    engine = tk.Engine()
+    engine.sql("CREATE TABLE step (a int, b int); INSERT INTO step VALUES (0, 1), (1, 2), (2, 3), (3, 4), (4, 0)")
+    view = engine.sql(
+        """CREATE MATERIALIZED VIEW ways AS WITH RECURSIVE
+               even(v) AS (SELECT 0 UNION SELECT s.b FROM odd JOIN step AS s ON odd.w = s.a),
+               odd(w) AS (SELECT s.b FROM even JOIN step AS s ON even.v = s.a)
+           SELECT v, 'even' AS way FROM even UNION ALL SELECT w, 'odd' FROM odd"""
+    ).view
+    assert view is not None
+
+    def reached(steps: set[tuple[int, int]]) -> list[tuple[int, str]]:
+        found = {(0, "even")}
+        while True:
+            more = {(b, "odd" if way == "even" else "even") for n, way in found for a, b in steps if a == n}
+            if more <= found:
+                return sorted(found)
+            found |= more
+
+    steps = {(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)}
+    assert sorted(view.rows()) == reached(steps)
+    for change, pair in (("DELETE", (2, 3)), ("INSERT", (2, 2)), ("DELETE", (0, 1)), ("INSERT", (0, 4))):
+        if change == "DELETE":
+            engine.sql(f"DELETE FROM step WHERE a = {pair[0]} AND b = {pair[1]}")
+            steps.discard(pair)
+        else:
+            engine.sql(f"INSERT INTO step VALUES {pair}")
+            steps.add(pair)
+        assert sorted(view.rows()) == reached(steps)

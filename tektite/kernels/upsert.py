@@ -102,6 +102,32 @@ def resolve(ops, keys, values, table):
     return buf, head
 
 
+@inner
+def count_held(table, starts, block, many, keys, data, found, held):
+    """Write to `held` how many rows the batches of a table hold with each of `many` ascending keys. Batches whose keys all lie
+    before or behind those of the block are passed over. No row before `starts` of a batch may be one of them; that
+    is moved on to where the last key was found.
+    """
+    for j in range(many):
+        store(held, j, 0)
+    for b in range(len(table)):
+        head = table[b]
+        size = count(head)
+        if (
+            size == 0
+            or compare_key(head, 0, block, many - 1, keys) > 0
+            or compare_key(head, size - 1, block, 0, keys) < 0
+        ):
+            continue
+        seek_block(head, load(starts, b), block, many, keys, found)
+        for j in range(many):
+            k = load(found, j)
+            while k < size and compare_key(head, k, block, j, keys) == 0:
+                store(held, j, load(held, j) + value(head, data + 1, k))
+                k += 1
+        store(starts, b, load(found, many - 1))
+
+
 @kernel("int64(int64, int64, int64[::1])")
 def first_negative(batch, data, table):
     """A row of a sorted batch (epochs ascending within equal data) whose multiplicity, together with what `table`
@@ -145,21 +171,11 @@ def first_negative(batch, data, table):
                     store(keys, c * 256 + many, value(batch, c, i))
                 store(rows, many, at)
                 store(least, many, lowest)
-                store(held, many, 0)
                 many += 1
             i = j
         if many == 0:
             continue
-        for b in range(len(table)):
-            head = table[b]
-            size = count(head)
-            seek_block(head, load(starts, b), keys, many, data, found)
-            for j in range(many):
-                k = load(found, j)
-                while k < size and compare_key(head, k, keys, j, data) == 0:
-                    store(held, j, load(held, j) + value(head, data + 1, k))
-                    k += 1
-            store(starts, b, load(found, many - 1))
+        count_held(table, starts, keys, many, data, data, found, held)
         for j in range(many):
             if bad < 0 and load(held, j) + load(least, j) < 0:
                 bad = load(rows, j)
@@ -189,9 +205,8 @@ def highest_total(batch, start, stop, data):
 @kernel("int64(int64, int64, int64, int64[::1])")
 def first_repeated(batch, keys, data, table):
     """A row of a sorted batch whose first `keys` columns another row has at the same time, together with what `table` holds,
-    in which no two rows have the same; -1 if there is none. Keys that the batch adds no row to are not looked up. Batches of
-    the table whose keys all lie before or behind those of a block are passed over, so that nothing is searched for while
-    rows come in the order of their keys.
+    in which no two rows have the same; -1 if there is none. Keys that the batch adds no row to are not looked up, and while
+    rows come in the order of their keys nothing is searched for.
     """
     n = count(batch)
     frame = np.empty(256 * (keys + 3) + len(table), np.int64)
@@ -217,27 +232,11 @@ def first_repeated(batch, keys, data, table):
                 for c in range(keys):
                     store(block, c * 256 + many, value(batch, c, i))
                 store(rows, many, i)
-                store(held, many, 0)
                 many += 1
             i = j
         if many == 0 or bad >= 0:
             continue
-        for b in range(len(table)):
-            head = table[b]
-            size = count(head)
-            if (
-                size == 0
-                or compare_key(head, 0, block, many - 1, keys) > 0
-                or compare_key(head, size - 1, block, 0, keys) < 0
-            ):
-                continue
-            seek_block(head, load(starts, b), block, many, keys, found)
-            for j in range(many):
-                k = load(found, j)
-                while k < size and compare_key(head, k, block, j, keys) == 0:
-                    store(held, j, load(held, j) + value(head, data + 1, k))
-                    k += 1
-            store(starts, b, load(found, many - 1))
+        count_held(table, starts, block, many, keys, data, found, held)
         for j in range(many):
             if bad < 0 and load(held, j) > 0:
                 bad = load(rows, j)

@@ -151,6 +151,8 @@ class Grouping:
         if isinstance(node, exp.Filter):
             condition = Clause.predicate(self.inner, node.expression.this)
             tree = node.this
+        if isinstance(tree, exp.IgnoreNulls) and isinstance(tree.this, exp.AnyValue):
+            tree = tree.this  # which is how ANY_VALUE is read
         check_arguments(self.binder.source, tree)
         if type(tree) in SPREADS:
             return self.spread(tree, condition)

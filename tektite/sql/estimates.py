@@ -19,6 +19,8 @@ SELECTIVITY = {"eq": 0.05, "isin": 0.1, "like": 0.1, "ilike": 0.1, "startswith":
 def rows_of(node: Scan) -> float:
     """The rows that a table or view holds."""
     found = node.collection
+    if node.single:
+        return 1.0
     return float(max(found.trace.rows, 1)) if isinstance(found, Input | View) else 1000.0
 
 

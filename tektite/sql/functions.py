@@ -101,6 +101,11 @@ def ceiling(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
     return value if scalars.type(value, node) == types.Int else -floor(scalars, node, -value)
 
 
+def truncated_number(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
+    """TRUNC: the whole number next to it on the way to zero."""
+    return when(value < 0, ceiling(scalars, node, value)).otherwise(floor(scalars, node, value))
+
+
 # ---------------------------------------------------------------------- dates
 
 FIELDS = {
@@ -155,7 +160,23 @@ def difference(scalars: Scalars, node: exp.DateDiff) -> Expr:
     return (moments[0] - moments[1]) // micros
 
 
+def last_day(value: Expr) -> Expr:
+    """The last day of a date's month."""
+    return value.cast(types.Date).truncate("month").add_months(1) - 1
+
+
 # ---------------------------------------------------------------------- text
+
+
+def joined_by(separator: Expr, parts: list[Expr]) -> Expr:
+    """CONCAT_WS: the texts that are not NULL, with a separator between them."""
+    pieces = []
+    before: Expr = lit(False)
+    for part in parts:
+        text = part.cast(types.String)
+        pieces.append(coalesce(concat(when(before, separator).otherwise(""), text), ""))
+        before = before | part.is_not_null()
+    return when(separator.is_not_null(), concat(*pieces)).otherwise(None)
 
 
 def trimmed(scalars: Scalars, node: exp.Trim) -> Expr:
@@ -218,6 +239,7 @@ SIMPLE: dict[type[exp.Expr], tuple[tuple[str, ...], Builder]] = {
     exp.Hour: (("this",), Expr.hour),
     exp.Minute: (("this",), Expr.minute),
     exp.Second: (("this",), Expr.second),
+    exp.LastDay: (("this",), last_day),
 }
 BITS: dict[type[exp.Expr], Builder] = {
     exp.BitwiseAnd: Expr.bit_and,
@@ -231,6 +253,7 @@ TYPED: dict[type[exp.Expr], tuple[tuple[str, ...], Callable[..., Expr]]] = {
     exp.Round: (("this", "decimals"), rounded),
     exp.Floor: (("this",), floor),
     exp.Ceil: (("this",), ceiling),
+    exp.Trunc: (("this",), truncated_number),
 }
 VARIADIC: dict[type[exp.Expr], Builder] = {exp.Coalesce: coalesce, exp.Greatest: greatest, exp.Least: least}
 BY_NAME: dict[str, tuple[int, Builder]] = {
@@ -271,9 +294,14 @@ def build(scalars: Scalars, node: exp.Func) -> Expr | None:
         return scalars.bind(value).ln() / base.ln()
     if isinstance(node, exp.DateDiff):
         return difference(scalars, node)
+    if isinstance(node, exp.ConcatWs):
+        separator, *parts = map(scalars.bind, node.expressions)
+        return joined_by(separator, parts)
     if isinstance(node, exp.Concat):  # NULL counts as nothing here, unlike with ||
         parts = [scalars.bind(part) for part in node.expressions]
         return concat(*(coalesce(part.cast(types.String), "") for part in parts))
+    if isinstance(node, exp.DateAdd) and isinstance(node.expression, exp.Interval):
+        return scalars.bind(exp.Add(this=node.this, expression=node.expression))
     if isinstance(node, exp.Anonymous):
         name = node.name.lower()
         if name == "now":

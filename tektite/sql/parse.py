@@ -156,6 +156,8 @@ class Reader:
             # sqlglot counts to the end of the token
             place = begin + column - len(found.get("highlight") or "")
         message = (found.get("description") or "invalid statement").rstrip(".")
+        if message.startswith("Required keyword"):  # of a class of sqlglot's
+            message = "something is missing"
         shown = f" near {found['highlight']!r}" if found.get("highlight") else ""
         return self.source.error(f"syntax error: {message}{shown}", place)
 

@@ -249,6 +249,8 @@ class Binder:
 
     def _count(self, node: exp.Expr, what: str) -> int:
         value = Clause(self, Scope(), what).bind(node)
+        if value.columns():
+            raise self.unsupported(f"a parameter of a prepared statement in {what}", node)
         if value.op != "lit" or type(value.params[1]) is not int or value.params[1] < 0:
             raise self.source.error(f"{what} takes a whole number that is not negative", node)
         return int(value.params[1])

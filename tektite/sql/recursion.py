@@ -1,7 +1,8 @@
 """WITH RECURSIVE: relations defined by themselves and each other, as least solutions.
 
 A recursive query is a union of parts. Those that mention none of the names being defined say what is there to begin
-with; the others say what follows. With UNION rows count once; with UNION ALL each derivation counts, as in SQL, which is why
+with; the others say what follows. A name may have none of the former: what it begins with comes from the others, which say its
+types. With UNION, and without any, rows count once; with UNION ALL each derivation counts, as in SQL, which is why
 a part may then mention only one of the names, once.
 """
 
@@ -29,6 +30,7 @@ from tektite.sql.scope import Scope, folded
 from tektite.sql.walking import walk
 
 if TYPE_CHECKING:
+    from tektite.sql.bound import Bound
     from tektite.sql.query import Binder
 
 
@@ -106,18 +108,17 @@ def components(edges: dict[str, set[str]]) -> list[list[str]]:
 def solve(binder: Binder, ctes: dict[str, exp.CTE], scope: Scope | None) -> None:
     """Bind a group of names that are defined by themselves and each other."""
     members = [split(binder, name, cte, ctes) for name, cte in ctes.items()]
-    references: dict[str, Reference] = {}
-    waiting = list(members)
-    while waiting:
-        ready = next((m for m in waiting if m.base), None)
-        if ready is None:
-            waiting_names = ", ".join(m.name for m in waiting)
-            raise binder.unsupported(
-                f"a recursive definition without a part to begin with ({waiting_names})", waiting[0].cte
-            )
-        waiting.remove(ready)
-        references[ready.name] = begin(binder, ready, scope)
+    references = {member.name: begin(binder, member, scope) for member in members if member.base}
     binder.ctes |= references
+    waiting = [member for member in members if not member.base]
+    while waiting:
+        known = ((m, step) for m in waiting for step in m.steps if mentioned(step, ctes) <= references.keys())
+        member, step = next(known, (None, None))
+        if member is None or step is None:
+            names = ", ".join(m.name for m in waiting)
+            raise binder.unsupported(f"a recursive definition without a part to begin with ({names})", waiting[0].cte)
+        waiting.remove(member)
+        references[member.name] = binder.ctes[member.name] = reference_to(binder, member, [binder.query(step, scope)])
     definitions = tuple(define(binder, member, references, scope) for member in members)
     fixpoint = Fixpoint(tuple(references[m.name].variable for m in members), definitions)
     for reference in references.values():
@@ -147,11 +148,15 @@ def split(binder: Binder, name: str, cte: exp.CTE, group: dict[str, exp.CTE]) ->
 
 def begin(binder: Binder, member: Member, scope: Scope | None) -> Reference:
     """Bind the parts to begin with; they say the columns and types."""
-    bounds = [binder.query(part, scope) for part in member.base]
+    return reference_to(binder, member, [binder.query(part, scope) for part in member.base])
+
+
+def reference_to(binder: Binder, member: Member, bounds: list[Bound]) -> Reference:
+    """A name with the columns and types of some of its parts; those to begin with are bound by that."""
     parts = binder.unify([bound.visible() for bound in bounds], member.cte)
     aliases = [folded(c) for c in member.cte.args["alias"].columns]
     titles = binder.aliased(bounds[0].titles, aliases, member.cte)
-    member.bound = parts
+    member.bound = parts if member.base else []
     return Reference(Variable(member.name, tuple(parts[0].columns.values())), titles)
 
 
@@ -161,7 +166,7 @@ def define(binder: Binder, member: Member, references: dict[str, Reference], sco
     parts = list(member.bound)
     for step in member.steps:
         plan = binder.query(step, scope).visible()
-        (_, unified) = binder.unify([parts[0], plan], step)
+        unified = binder.unify([*parts[:1], plan], step)[-1]
         if tuple(unified.columns.values()) != variable.types:
             found = ", ".join(map(str, plan.columns.values()))
             wanted = ", ".join(map(str, variable.types))

@@ -449,6 +449,7 @@ RULES: dict[type[exp.Expr], Callable[..., Any]] = {
     exp.Select: Scalars.subquery,
     exp.Column: Scalars.column,
     exp.Filter: Scalars.aggregate,
+    exp.IgnoreNulls: Scalars.aggregate,
     exp.Window: Scalars.window,
     exp.Placeholder: Scalars.parameter,
     exp.Parameter: Scalars.parameter,
