@@ -2,6 +2,7 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH ?=
+SF ?= 0.1
 DEMO ?=
 CASES ?= 1000
 KILLS ?= 50
@@ -19,12 +20,13 @@ help:  ## show this list
 	@echo
 	@echo "  PYTHON=python3.12        the interpreter to build .venv with (3.11 or later)"
 	@echo "  PYTEST_ARGS='-m \"not slow\"'   more arguments for pytest, for make test"
+	@echo "  SF=0.1                   TPC-H scale factor of make demo"
 	@echo "  CASES=1000               how many storages make soak works on, three kills each"
 	@echo "  KILLS=50                 how often make soak kills a Spark driver"
 	@echo "  BENCH='count join'       which benchmarks to run, and their options; all of them if empty"
 
-demo: $(STAMP)  ## run the demonstration; DEMO holds its options, such as --help
-	$(RUN) -m examples.demo $(DEMO)
+demo: $(STAMP)  ## TPC-H on Spark, with sharing and without; DEMO holds options, such as --help
+	$(RUN) -m examples.demo --scale $(SF) $(DEMO)
 
 test: lint  ## lint, then run all tests and the examples in the documentation
 	$(RUN) -m tektite.kernels.warm

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tektite.errors import IncorrectError
@@ -64,12 +65,7 @@ def widen(engine: Engine, session: Session, stored: Input, declared: InputDescri
     """The input with more columns in place of the one that was found: rows that are there have NULL in them."""
     engine.forget(stored, "input")
     before = stored.describe()
-    keys = [declared.schema.index(name) for name in declared.key]
-    made = engine.input_type(
-        engine, stored.name, declared.schema, keys, declared.semantics, declared.stream, declared.checked, stored.low,
-        len(declared.shard),
-    )  # fmt: skip
-    made.closed = stored.closed
+    made = engine.input_type(engine, stored.name, replace(declared, closed=stored.closed), stored.low)
     width, more = len(before.schema), len(declared.schema) - len(before.schema)
     for shard in range(engine.workers):
         batches = [widened(batch, width, more) for batch in stored.trace.version(shard).batches]

@@ -101,8 +101,8 @@ class Catalog:
             renderer.stream(operator)
         finally:
             flow.drop()
-        lines = [*renderer.decisions]
-        uses = list(dict.fromkeys(renderer.uses))
+        lines = [line for decision in renderer.decisions for line in decision()]
+        uses = list(dict.fromkeys(use() for use in renderer.uses))
         if uses:
             lines.append("arrangements")
             lines += [f"  {use.collection} by ({', '.join(use.columns)}): {use.origin}" for use in uses]

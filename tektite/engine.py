@@ -25,7 +25,7 @@ from tektite.kernels.ready import ensure_compiled
 from tektite.plan.render import Renderer
 from tektite.publishing import Publication
 from tektite.runtime import memory
-from tektite.runtime.coordinator import Coordinator
+from tektite.runtime.coordinator import Coordinator, Elsewhere
 from tektite.runtime.threads import Threads
 from tektite.schema import Schema
 from tektite.storage.description import InputDescription
@@ -130,55 +130,64 @@ class Engine:
         semantics: str = "bag",
         stream: bool = False,
         checked: bool = True,
+        unique: bool = False,
+        required: Sequence[str] = (),
+        append: bool = False,
         shard: str | Sequence[str] = (),
         **columns: Type,
     ) -> Input:
         """A new input.
 
         With `semantics="bag"` rows have multiplicities; with "set" a row is there or not; with "upsert" a row replaces the
-        one with the same `key`. `key` also says by which columns the input's own arrangement is ordered. With several
-        workers it decides which of them has a row; `shard` names the columns at its head that are to do so alone, such as
-        the order of a line item, so that queries which join by them find rows where they need them.
+        one with the same `key`. `key` also says by which columns the input's own arrangement is ordered. With `unique` no
+        two rows may have the same key: closing an epoch that would make two is refused (of a stream, which keeps nothing to
+        compare with, it is believed). The columns in `required` may not be NULL. With `append` rows are never removed.
+        With several workers the key decides which of them has a row; `shard` names the columns at its head that are to do so
+        alone, such as the order of a line item, so that queries which join by them find rows where they need them.
         A `stream` keeps no history: a view sees its rows from the view's installation on. Closing an epoch of a bag looks
-        every removed row up, to refuse the removal of one that is not there; `checked=False` trusts the caller instead.
+        every removed row up, to refuse the removal of one that is not there; `checked=False` trusts the caller instead, for
+        unique keys too.
         """
         session = self._session
         recovered = session is not None and name in session.unclaimed
         if not recovered:
             self._check_name(name)
-        if any(isinstance(option, Type) for option in (key, semantics, stream, checked, shard)):
+        if any(
+            isinstance(option, Type) for option in (key, semantics, stream, checked, unique, required, append, shard)
+        ):
             raise IncorrectError(
-                f"input {name!r}: key, semantics, stream, checked and shard are options; pass columns of these names in a "
-                "dict"
+                f"input {name!r}: key, semantics, stream, checked, unique, required, append and shard are options; pass "
+                "columns of these names in a dict"
             )
         if semantics not in SEMANTICS:
             raise IncorrectError(f"input {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
         if (schema is None) == (not columns):
             raise IncorrectError(f"input {name!r} needs columns, such as src=tk.Int, or a schema")
         found = schema if isinstance(schema, Schema) else Schema(schema if schema is not None else columns)
-        keys = [found.index(k) for k in ([key] if isinstance(key, str) else key)]
+        keys = [found.names[found.index(k)] for k in ([key] if isinstance(key, str) else key)]
+        needed = [found.names[found.index(column)] for column in required if column not in keys]
         shard = (shard,) if isinstance(shard, str) else tuple(shard)
-        head = tuple(found.names[k] for k in keys[: len(shard)])
-        if shard != head:
+        if shard != tuple(keys[: len(shard)]):
             raise IncorrectError(
                 f"input {name!r}: the columns that decide a row's shard are the first ones of its key, "
-                f"({', '.join(found.names[k] for k in keys)}), not ({', '.join(map(str, shard))})"
+                f"({', '.join(keys)}), not ({', '.join(map(str, shard))})"
             )
-        if semantics == "upsert" and not keys:
-            raise IncorrectError(f"input {name!r}: upsert semantics needs a key, such as key=['id']")
-        if stream and semantics != "bag":
-            raise IncorrectError(f"input {name!r}: a stream keeps no history, so it cannot have {semantics} semantics")
+        if (semantics == "upsert" or unique) and not keys:
+            what = "upsert semantics needs a key" if semantics == "upsert" else "unique is said of a key"
+            raise IncorrectError(f"input {name!r}: {what}, such as key=['id']")
+        if (stream or append) and semantics != "bag":
+            reason = "a stream keeps no history" if stream else "append-only rows are never replaced"
+            raise IncorrectError(f"input {name!r}: {reason}, so it cannot have {semantics} semantics")
+        declared = InputDescription(
+            found, tuple(keys), semantics, stream, checked, False, unique, tuple(needed), append, shard
+        )  # fmt: skip
         if session is not None and recovered:
-            key_names = tuple(found.names[k] for k in keys)
-            declared = InputDescription(found, key_names, semantics, stream, checked, shard=shard)
             if session.claim(name, declared):
                 return widen(self, session, self._inputs[name], declared)
             stored = self._inputs[name]
             stored.is_checked = checked and not stream
             return stored
-        made = self.add_input(
-            self.input_type(self, name, found, keys, semantics, stream, checked, self._epoch, len(shard))
-        )
+        made = self.add_input(self.input_type(self, name, declared, self._epoch))
         if session is not None:
             description = made.describe().to_json()
             session.append(Closed(self._epoch, arrangements={name: description}, lows={name: made.low}))
@@ -186,8 +195,7 @@ class Engine:
 
     def transient_input(self, name: str, schema: Schema, key: Sequence[str] = (), semantics: str = "bag") -> Input:
         """An input that a language needs for itself: no storage keeps it."""
-        keys = [schema.index(column) for column in key]
-        made = self.add_input(Input(self, name, schema, keys, semantics, False, True, self._epoch))
+        made = self.add_input(Input(self, name, InputDescription(schema, tuple(key), semantics), self._epoch))
         made.is_stored = False
         return made
 
@@ -298,6 +306,10 @@ class Engine:
         self._coordinator.finish(view.flow)
         self._tidying.chance()
 
+    def run_elsewhere(self, elsewhere: Elsewhere) -> None:
+        """Let sweeps that are too large for this process run elsewhere."""
+        self._coordinator.elsewhere = elsewhere
+
     def is_current(self, view: View) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""
         return self._coordinator.current(view.flow)
@@ -344,13 +356,7 @@ class Engine:
         """Begin with what was found in the storage."""
         self._epoch = session.epoch
         for stored in session.inputs:
-            described = stored.description
-            keys = [described.schema.index(name) for name in described.key]
-            made = self.input_type(
-                self, stored.name, described.schema, keys, described.semantics, described.stream, described.checked,
-                stored.low, len(described.shard),
-            )  # fmt: skip
-            made.closed = described.closed
+            made = self.input_type(self, stored.name, stored.description, stored.low)
             for shard, batches in enumerate(stored.shards):
                 made.trace.restore(shard, batches, ((stored.low,),))
             self.add_input(made)
@@ -520,10 +526,14 @@ class Engine:
             found.append(
                 ArrangementInfo(
                     entry.name, entry.column_names, trace.rows, trace.batches, trace.bytes, since, entry.source.low,
-                    tuple(reader.name for reader in entry.readers),
+                    tuple(sorted(reader.name for reader in entry.readers)),
                 )
             )  # fmt: skip
         return found
+
+    def orders_of(self, of: Input | View) -> list[tuple[int, ...]]:
+        """The orders of columns in which an input or view is arranged for everybody."""
+        return [entry.columns for entry in self._catalog.entries if entry.collection == of.operator.fingerprint]
 
     @guarded
     def is_arranged(self, collection: Collection, by: str | Sequence[str] = ()) -> bool:
@@ -562,6 +572,8 @@ class Engine:
                 self._coordinator.remove(flow)
             self._views.clear()
             self._executor.close()
+            if self._coordinator.elsewhere is not None:
+                self._coordinator.elsewhere.close()
         if self._session is not None:
             self._session.close()
 

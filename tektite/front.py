@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tektite.datalog.store import Store
     from tektite.schema import Schema
     from tektite.spark.follow import Following
+    from tektite.spark.progress import EpochProgress
     from tektite.sql import Result, Session
     from tektite.storage.options import Storage
 
@@ -72,6 +73,7 @@ class Input(inputs.Input):
         trigger: dict[str, Any] | None = None,
         lag: int = 0,
         reset: bool = False,
+        on_progress: Callable[[EpochProgress], None] | None = None,
     ) -> Following:
         """Turn each micro-batch of a Spark stream into an epoch, exactly once.
 
@@ -79,11 +81,14 @@ class Input(inputs.Input):
         Spark's `DataStreamWriter.trigger` takes, such as {"availableNow": True}. A micro-batch waits while views are more
         than `lag` epochs behind. The stream's checkpoint lies in the engine's storage, or in the folder `checkpoint`. A
         stream with another checkpoint than the one that this input has followed is refused, because it would begin
-        again and count rows twice; `reset=True` says that this is meant.
+        again and count rows twice; `reset=True` says that this is meant. `on_progress` is called behind every epoch, from the
+        stream's thread, with what the epoch held and took; the last of them are in `recent` of what is returned.
         """
         from tektite.spark.follow import follow
 
-        return follow(self, stream, diff, operation, order, position, extra, checkpoint, trigger, lag, reset)
+        return follow(
+            self, stream, diff, operation, order, position, extra, checkpoint, trigger, lag, reset, on_progress
+        )
 
 
 class View(views.View):
@@ -135,6 +140,7 @@ class Engine(engine.Engine):
         storage: str | Path | Storage | None = None,
         merging: str = "default",
         turn: float = 0.05,
+        job_rows: int = 100_000,
     ) -> None:
         self.spark: SparkSession | None = None
         if spark is not None:
@@ -143,6 +149,11 @@ class Engine(engine.Engine):
             self.spark = session(spark)
         self._sql: Session | None = None
         super().__init__(workers if shards is None else shards, storage=storage, merging=merging, turn=turn)
+        if self.spark is not None and self.session is not None:
+            from tektite.spark.sweep.executor import Sweeps
+            from tektite.spark.sweep.job import Jobs
+
+            self.run_elsewhere(Sweeps(Jobs(self.spark), self.session, self.dictionary, self.workers, job_rows))
 
     def advance(self, to: int | None = None, *, positions: Mapping[str, Mapping[str, Any] | None] | None = None) -> int:
         with self.lock:
@@ -165,6 +176,9 @@ class Engine(engine.Engine):
             semantics: str = "bag",
             stream: bool = False,
             checked: bool = True,
+            unique: bool = False,
+            required: Sequence[str] = (),
+            append: bool = False,
             shard: str | Sequence[str] = (),
             **columns: Type,
         ) -> Input: ...

@@ -7,13 +7,14 @@ base arrangement, however many epochs the batch covers. A call that fails change
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tektite.collection import Collection
+from tektite.constraints import check_adopted, check_batch, check_rows
 from tektite.dataflow.arrange import consolidate
 from tektite.dataflow.flow import last_closed
 from tektite.dataflow.graph import Outbox
@@ -22,7 +23,7 @@ from tektite.guard import guarded
 from tektite.kernels.build import build
 from tektite.kernels.route import route, split_epoch
 from tektite.kernels.rows import input_rows
-from tektite.kernels.upsert import first_negative, resolve
+from tektite.kernels.upsert import resolve
 from tektite.pending import Pending
 from tektite.plan import operators as plan
 from tektite.storage.batchfile import FileInfo, Rows
@@ -34,7 +35,6 @@ from tektite.words import Words
 
 if TYPE_CHECKING:
     from tektite.engine import Engine
-    from tektite.schema import Schema
 
 LARGEST_DIFF = 2**48
 SEMANTICS = ("bag", "set", "upsert")
@@ -78,35 +78,27 @@ class Input(Collection):
     failure: TektiteError | None = None
     flow = None
 
-    def __init__(
-        self,
-        engine: Engine,
-        name: str,
-        schema: Schema,
-        key: Sequence[int],
-        semantics: str,
-        stream: bool,
-        checked: bool,
-        epoch: int,
-        shard: int = 0,
-    ) -> None:
+    def __init__(self, engine: Engine, name: str, declared: InputDescription, epoch: int) -> None:
         self.name = name
-        self.semantics = semantics
-        self.is_stream = stream
-        self.is_checked = checked and not stream
+        self.declared = declared
+        self.semantics = declared.semantics
+        self.is_stream = declared.stream
+        self.is_checked = declared.checked and not declared.stream
         self.low = epoch
-        self.closed = False
+        self.closed = declared.closed
+        schema = declared.schema
         super().__init__(engine, plan.Read(schema, self))
         width = len(schema.names)
-        self.key_columns = tuple(range(width)) if semantics == "set" else tuple(key)
-        self.lead = lead = tuple(key)
-        self.columns = (*lead, *(c for c in range(width) if c not in lead))
-        self.shard = tuple(schema.names[c] for c in lead[:shard])
-        self.sharded_by = shard or min(len(lead) or 1, width)
+        self.lead = lead = tuple(schema.index(column) for column in declared.key)
+        self.key_columns = tuple(range(width)) if self.semantics == "set" else lead
+        keyed = lead if declared.unique or self.semantics == "upsert" else ()
+        self.required = (*keyed, *(schema.index(column) for column in declared.required))
+        self.columns = declared.order
+        self.sharded_by = declared.sharded_by
         self.trace = Trace(width, 1, 1, engine.workers, engine.merging)
-        self.hold = None if stream else Hold(self.trace, last_closed(self))
+        self.hold = None if self.is_stream else Hold(self.trace, last_closed(self))
         self._order = np.array(self.columns, np.int64)
-        self._pending = Pending((width + (0 if semantics == "bag" else 3), 1, 1))
+        self._pending = Pending((width + (0 if self.semantics == "bag" else 3), 1, 1))
         self._adopted: Adopted | None = None
         self._arrivals = 0
 
@@ -122,7 +114,9 @@ class Input(Collection):
 
     @property
     def unique(self) -> tuple[int, ...] | None:
-        """The columns that tell its rows apart, if its semantics says that some do."""
+        """The columns that tell its rows apart, if its declaration says that some do."""
+        if self.declared.unique:
+            return self.lead
         return None if self.semantics == "bag" else self.key_columns
 
     @property
@@ -190,6 +184,7 @@ class Input(Collection):
         rows = words.shape[1]
         if not rows:
             return
+        check_rows(self, words, 1 if diffs is None else diffs)
         if self.semantics != "bag":
             puts = np.ones(rows, np.int64) if diffs is None else (diffs > 0).astype(np.int64)
             self._keyed(words, np.full(rows, self.low) if times is None else times, puts)
@@ -219,6 +214,7 @@ class Input(Collection):
         rows = words.shape[1]
         if not rows:
             return
+        check_rows(self, words, diff)
         if self.semantics == "bag":
             self._bag(words, None, epoch, diff)
         else:
@@ -247,9 +243,6 @@ class Input(Collection):
         self._arrivals += rows
         keys = list(self.key_columns) if self.semantics == "upsert" else list(self.columns)
         values = [c for c in self.columns if c not in keys]
-        null_key = next((c for c in keys if self.semantics == "upsert" and (words[c] == -(2**63)).any()), None)
-        if null_key is not None:
-            raise IncorrectError(f"input {self.name!r}: key column {self.schema.names[null_key]!r} holds a NULL")
         zero = np.zeros(rows, np.int64)
         columns = [words[keys], [epochs, arrivals, puts], words[values], [zero, zero + 1]]
         stacked = np.ascontiguousarray(np.concatenate([np.asarray(c, np.int64).reshape(-1, rows) for c in columns]))
@@ -364,9 +357,12 @@ class Input(Collection):
             batches = [None if batch is None else batch.select(spec) for batch in batches]
             more = [(shard, batch.select(spec)) for shard, batch in adopted.more]
             self._adopted = Adopted(batches, more, [], self.low, high - 1)
-        for shard, batch in enumerate(batches):
+        more = [] if self._adopted is None else self._adopted.more
+        earlier: dict[int, tuple[Chunk, ...]] = {}
+        for shard, batch in [*enumerate(batches), *more]:
             if batch is not None:
-                self._check_removals(shard, batch)
+                check_adopted(self, shard, batch, earlier.get(shard, ()))
+                earlier[shard] = (*earlier.get(shard, ()), batch)
         return batches
 
     def _operation_keys(self) -> tuple[int, ...]:
@@ -396,26 +392,8 @@ class Input(Collection):
             # Nobody looks anything up in a stream, so its rows may pass in the order in which they came.
             return chunks[0]
         batch = consolidate(chunks, (len(self.columns), 1, 1), self.low)
-        self._check_removals(shard, batch)
+        check_batch(self, shard, batch)
         return batch
-
-    def _check_removals(self, shard: int, batch: Chunk) -> None:
-        """Refuse to remove from a bag what is not there."""
-        width = len(self.columns)
-        if self.semantics != "bag":
-            return
-        if self.is_checked and batch.n and not (batch.is_constant(width + 1) and batch.constant(width + 1) > 0):
-            row = first_negative(batch.at, width, self.trace.version(shard).table)
-            if row >= 0:
-                words = batch.slice(row, row + 1).to_array()
-                ordered = np.empty((width, 1), np.int64)
-                ordered[list(self.columns)] = words[:width]
-                found = self.schema.decode_rows(ordered, self.engine.dictionary)[0]
-                raise IncorrectError(
-                    f"input {self.name!r}: at time {int(words[width, 0])} row {found} would be there a negative number "
-                    "of times: it is removed more often than it was inserted. Nothing was closed; insert it, or "
-                    "rollback() to forget all pending updates"
-                )
 
     def _keyed_batch(self, shard: int, chunks: list[Chunk]) -> Chunk:
         keys = len(self._operation_keys())
@@ -424,7 +402,9 @@ class Input(Collection):
         buf, head = build(table, keys + 3 + values, 1, 1, 0)
         ops = Chunk(head, buf)
         buf, head = resolve(ops.at, keys, values, self.trace.version(shard).table)
-        return consolidate([Chunk(head, buf)], (keys + values, 1, 1), self.low)
+        batch = consolidate([Chunk(head, buf)], (keys + values, 1, 1), self.low)
+        check_batch(self, shard, batch)
+        return batch
 
     def commit(self, high: int, batches: Batches, later: list[tuple[Chunk, int]]) -> None:
         """Mint what `prepare` made and open epoch `high`."""
@@ -448,10 +428,7 @@ class Input(Collection):
 
     def describe(self) -> InputDescription:
         """How it was declared, for a manifest."""
-        key = tuple(self.schema.names[c] for c in self.lead)
-        return InputDescription(
-            self.schema, key, self.semantics, self.is_stream, self.is_checked, self.closed, self.shard
-        )
+        return replace(self.declared, checked=self.is_checked, closed=self.closed)
 
     def stored(self, batches: Batches, high: int) -> list[Rows]:
         """The batches that `prepare` made, as they go into a file. A stream's are not kept."""

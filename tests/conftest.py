@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,6 +14,40 @@ _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("ci", derandomize=True, **_PATIENT)
 settings.register_profile("nightly", max_examples=2000, print_blob=True, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One Spark session for all the tests of a process: starting Java takes seconds."""
+    import tektite.spark
+
+    folder = tmp_path_factory.mktemp("spark")
+    made = tektite.spark.session(
+        master="local[2,4]",
+        memory="1g",
+        config={
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.local.dir": str(folder / "local"),
+            "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
+        },
+    )
+    made.sparkContext.setLogLevel("OFF")
+    made.conf.set("spark.sql.shuffle.partitions", "2")
+    made.conf.set("spark.sql.session.timeZone", "America/New_York")  # no test may get its answers from UTC alone
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module", params=["threads", "stages", pytest.param("spark", marks=pytest.mark.spark)])
+def executor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Every engine of the test runs on each of the executors in turn."""
+    from executors import running_on
+
+    session = request.getfixturevalue("spark") if request.param == "spark" else None
+    with running_on(request.param, tmp_path_factory.mktemp("engines"), session):
+        yield request.param
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

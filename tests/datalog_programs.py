@@ -15,8 +15,10 @@ VALUES = range(5)
 class RandomProgram:
     """A program decided by a seed; `text` is its rules, `predicates` those it defines."""
 
-    def __init__(self, seed: int, layers: int = 3) -> None:
+    def __init__(self, seed: int, layers: int = 3, nested: bool = True) -> None:
+        """Without `nested` there are no aggregates over bodies of their own, which EDN cannot write."""
         self.rng = random.Random(seed)
+        self.nested = nested
         self.arity = dict(BASE)
         self.rules: list[str] = []
         self.predicates: list[str] = []
@@ -76,7 +78,7 @@ class RandomProgram:
             name = rng.choice(below)
             terms = [rng.choice([*variables, "_", "1"]) for _ in range(self.arity[name])]
             literals.append(f"!{name}({', '.join(terms)})")
-        if rng.random() < 0.2:
+        if self.nested and rng.random() < 0.2:
             name = rng.choice(below)
             terms = [rng.choice([*variables, "_", "w"]) for _ in range(self.arity[name])]
             terms[-1] = "w"

@@ -1,4 +1,4 @@
-"""The demonstration runs, its two sides agree, and the picture is written."""
+"""The demonstration runs on Spark, its two sides agree, and the picture is written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-TINY = ["--plain", "--nodes", "300", "--edges", "1500", "--queries", "9", "--rate", "20"]
+TINY = ["--plain", "--scale", "0.001", "--queries", "22"]
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def start(*options: str) -> subprocess.Popen[str]:
@@ -26,10 +28,11 @@ def is_picture(path: Path) -> bool:
 
 def test_sides_agree_and_the_picture_is_written(tmp_path: Path) -> None:
     picture = tmp_path / "new" / "demo.png"
-    process = start("--seconds", "1", "--out", str(picture))
+    process = start("--epochs", "6", "--out", str(picture))
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
-    assert re.search(r"[1-9]\d* answers compared: all the same on both sides", output), output
+    assert "Spark loads orders" in output and re.search(r"From a file of 1,00\d lineitems", output), output
+    assert "22 answers compared: all the same on both sides" in output, output
     assert f"Picture: {picture}" in output
     assert is_picture(picture)
 
@@ -37,7 +40,7 @@ def test_sides_agree_and_the_picture_is_written(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 def test_interruption_ends_with_the_summary_so_far(tmp_path: Path) -> None:
     picture = tmp_path / "demo.png"
-    process = start("--seconds", "600", "--out", str(picture))
+    process = start("--epochs", "600", "--out", str(picture))
     assert process.stdout is not None
     seen = []
     for line in process.stdout:

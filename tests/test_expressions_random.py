@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tektite.errors import IncorrectError
-from tektite.expr import Expr, coalesce, col, concat, greatest, least, lit, when
+from tektite.expr import Expr, at_scale, coalesce, col, concat, greatest, least, lit, when
 from tektite.types import Bool, Date, Decimal, Float, Int, String, Timestamp
 
 SCHEMA = {
@@ -217,3 +217,56 @@ def test_a_decimal_beyond_18_digits_is_an_overflow(pairs: list[tuple[int, int]],
             source.values(expr)
     else:
         assert source.values(expr) == exact
+
+
+@settings(max_examples=100, deadline=None)
+@given(values=st.lists(st.integers(-(2**62), 2**62)))
+def test_an_overflow_names_the_operands_though_later_steps_use_their_registers(values: list[int]) -> None:
+    source = Rows({"i": Int}, [(value,) for value in values], TextDictionary())
+    expr = (col("i") + 1) * 3 - 1 - col("i")
+    over = [value + 1 for value in values if abs((value + 1) * 3) > 2**63 - 1]
+    if over:
+        with pytest.raises(IncorrectError, match=rf"overflow of int in row \d+, found {over[0]} and 3"):
+            source.values(expr)
+    else:
+        assert source.values(expr) == [value * 2 + 2 for value in values]
+
+
+WIDE = st.one_of(st.integers(-(10**18) + 1, 10**18 - 1), st.integers(-(10**10), 10**10), st.integers(-9, 9))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    rows=st.lists(st.tuples(WIDE, WIDE, WIDE)),
+    scales=st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 18)),
+    op=st.sampled_from(["__lt__", "__le__", "__gt__", "__ge__"]),
+)
+def test_a_product_beyond_18_digits_compares_as_itself(
+    rows: list[tuple[int, int, int]], scales: tuple[int, int, int], op: str
+) -> None:
+    values = [tuple(decimal.Decimal(v).scaleb(-by) for v, by in zip(row, scales, strict=True)) for row in rows]
+    source = Rows(dict(zip("pqr", (Decimal(18, by) for by in scales), strict=True)), values, TextDictionary())
+    p, q, r = map(col, "pqr")
+    with decimal.localcontext(prec=80):
+        exact = [(p * q, r) for p, q, r in values]
+        step = decimal.Decimal(1).scaleb(-scales[2])
+        floors = [int(product // step - (product % step < 0)) for product, _ in exact]
+    beyond = scales[0] + scales[1] <= scales[2]  # nothing is rounded away: the product itself has to fit
+    over = [abs(row[0] * row[1]) if beyond else abs(floor) + 1 for row, floor in zip(rows, floors, strict=True)]
+    if any(size >= 10**18 for size in over):
+        return
+    assert source.values(getattr(p * q, op)(r)) == [getattr(a, op)(b) for a, b in exact]
+    assert source.values(getattr(r, op)(p * q)) == [getattr(b, op)(a) for a, b in exact]
+    if any(abs(floor) >= 10**18 for floor in floors):
+        return  # places that are gained saturate
+    places = [decimal.Decimal(floor).scaleb(-scales[2]) for floor in floors]
+    assert source.values(at_scale(p * q, scales[2], up=False)) == places
+    assert source.values(at_scale(-p * q, scales[2], up=True)) == [-place for place in places]
+
+
+@pytest.mark.parametrize("up", [False, True])
+def test_a_decimal_that_gains_places_saturates_where_it_would_overflow(up: bool) -> None:
+    values = [(decimal.Decimal(sign) * 10**17,) for sign in (1, -1)]
+    source = Rows({"p": Decimal(18, 0)}, values, TextDictionary())
+    high, low = source.values(at_scale(col("p"), 4, up))
+    assert high > 10**14 and low < -(10**14)

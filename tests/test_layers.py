@@ -28,7 +28,7 @@ LAYERS = (
     ("plan",),
     ("collection", "aggregates", "matching"),
     ("catalog",),
-    ("inputs", "pending", "views", "adopting", "publishing", "engine"),
+    ("inputs", "constraints", "pending", "views", "adopting", "publishing", "engine"),
     ("sql",),
     ("datalog",),
     ("spark",),

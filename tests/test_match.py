@@ -11,6 +11,8 @@ import pytest
 import tektite as tk
 from tektite.dataflow import actions
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 STRATEGIES = ("binary", "delta", "hector")
 each_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
 

@@ -20,6 +20,8 @@ import tektite as tk
 from tektite.dataflow import between
 from tektite.kernels.between import CURSORS, DONE, NEXT, OVERFLOWN, emit_segments, segments
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 NULL = -(2**63)
 OPS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,

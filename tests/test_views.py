@@ -7,6 +7,8 @@ import pytest
 
 import tektite as tk
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 
 def graph(**options: object) -> tuple[tk.Engine, tk.Input]:
     engine = tk.Engine(**options)  # type: ignore[arg-type]

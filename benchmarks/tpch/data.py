@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -60,10 +60,10 @@ def generator() -> str:
     return found
 
 
-def load(scale: float) -> dict[str, pa.Table]:
-    """The relations at a scale factor."""
+def load(scale: float, relations: Iterable[str] = RELATIONS) -> dict[str, pa.Table]:
+    """Relations at a scale factor, all of them if none are named."""
     place = folder(scale)
-    return {name: plain(parquet.read_table(place / f"{name}.parquet")) for name in RELATIONS}
+    return {name: plain(parquet.read_table(place / f"{name}.parquet")) for name in relations}
 
 
 def plain(table: pa.Table) -> pa.Table:

@@ -6,28 +6,36 @@ Several engines' worth of relations can live in one engine under different names
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import cache
+from typing import Protocol
 
 import numpy as np
 import sqlglot
 from sqlglot import exp
 
 import tektite as tk
-from benchmarks.tpch.data import KEYS, RELATIONS, load, round_robin
-from benchmarks.tpch.queries import Query
+from benchmarks.tpch.data import RELATIONS, load, round_robin
+from benchmarks.tpch.queries import Query, schema
 from benchmarks.workloads import Words
 from tektite.schema import Schema
 
 Batch = dict[str, Words]
 
 
-class Encoded:
-    """The relations at a scale factor as words, columns x rows; an engine's dictionary holds the texts."""
+class Described(Protocol):
+    """Whatever knows the columns of relations."""
 
-    def __init__(self, engine: tk.Engine, scale: float) -> None:
+    schemas: dict[str, Schema]
+
+
+class Encoded:
+    """Relations at a scale factor as words, columns x rows; an engine's dictionary holds the texts."""
+
+    def __init__(self, engine: tk.Engine, scale: float, relations: Iterable[str] = RELATIONS) -> None:
         self.scale = scale
         self.schemas: dict[str, Schema] = {}
         self.words: dict[str, Words] = {}
-        for name, table in load(scale).items():
+        for name, table in load(scale, relations).items():
             self.schemas[name] = Schema(table.schema)
             self.words[name] = self.schemas[name].encode(table, engine.dictionary)
 
@@ -54,19 +62,19 @@ class Relations:
     def __init__(
         self,
         engine: tk.Engine,
-        encoded: Encoded,
+        encoded: Described,
         relations: Collection[str] = RELATIONS,
         streams: Collection[str] = (),
         suffix: str = "",
     ) -> None:
         self.engine = engine
         self.suffix = suffix
-        self.inputs = {
-            name: engine.input(
-                name + suffix, encoded.schemas[name], key=KEYS[name], stream=name in streams, checked=False
-            )
-            for name in relations
-        }
+        self.inputs: dict[str, tk.Input] = {}
+        for name in relations:
+            engine.sql(declared(name, suffix, "stream" if name in streams else "bag"))
+            made = self.inputs[name] = engine.table(name + suffix)
+            if made.schema != encoded.schemas[name]:
+                raise ValueError(f"{name}: declared as {made.schema}, generated as {encoded.schemas[name]}")
 
     def insert(self, batch: Batch) -> None:
         """Add rows in the open epoch, those of relations that are not here left out."""
@@ -91,9 +99,22 @@ class Relations:
     def drop(self) -> None:
         """Drop the relations, once nothing reads them."""
         for made in self.inputs.values():
-            self.engine.drop(made.name)
+            self.engine.sql(f"DROP TABLE {made.name}")
 
 
+@cache
+def declared(name: str, suffix: str, semantics: str) -> str:
+    """The statement that creates a relation, as the standard declares it, with a suffix to its name.
+
+    >>> declared("region", "_7", "stream").split()[:3], declared("region", "_7", "stream").split()[-4:]
+    (['create', 'table', 'region_7'], ['with', '(semantics', '=', "'stream')"])
+    """
+    (found,) = (part for part in schema().split(";") if f"create table {name} (" in part)
+    text = found[found.index("create table") :].replace(f"create table {name} (", f"create table {name}{suffix} (")
+    return f"{text.rstrip()} with (semantics = '{semantics}')"
+
+
+@cache
 def renamed(text: str, suffix: str) -> str:
     """A statement over relations with a suffix to their names.
 

@@ -1,1 +1,1 @@
-"""The demonstration, `python -m examples.demo`: many queries over one changing graph, with sharing and without."""
+"""The demonstration, `python -m examples.demo`: TPC-H queries come and go on Spark, with sharing and without."""

@@ -14,8 +14,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from examples.demo.record import Measurements, Record, mebibytes, milliseconds, quantile, ratio
-from examples.demo.sides import NOT_SHARED, SHARED, SIDES
+from benchmarks.tpch.sides import NOT_SHARED, SHARED
+from examples.demo.record import Record, mebibytes, milliseconds, quantile, ratio
+from examples.demo.sides import SIDES
 
 STYLES = {SHARED: "bold cyan", NOT_SHARED: "bold dark_orange"}
 BARS = "▁▂▃▄▅▆▇█"
@@ -50,17 +51,20 @@ class Screen:
         line = Table.grid(expand=True, padding=(0, 1))
         line.add_column(ratio=1)
         line.add_column(justify="right")
-        line.add_row(
-            ProgressBar(what.epochs, record.epoch),
-            f"epoch {record.epoch:,} of {what.epochs:,}, {record.elapsed:.0f} s",
-        )
-        about = f"{what.nodes:,} nodes, {what.edges:,} edges; each epoch changes {what.changes} of them"
+        if record.total:
+            line.add_row(ProgressBar(record.total, record.done), f"{record.done} of {record.total} tasks")
+        else:
+            line.add_row(
+                ProgressBar(what.epochs, record.epoch),
+                f"epoch {record.epoch:,} of {what.epochs:,}, {record.elapsed:.0f} s",
+            )
+        about = f"TPC-H at scale factor {what.scale:g} on Spark; each epoch brings {what.changes:,} lineitems"
         legend = Text.assemble(
-            ("shared", STYLES[SHARED]), ": one index of the edges for all; ",
+            ("shared", STYLES[SHARED]), ": one index of a relation for all; ",
             ("not shared", STYLES[NOT_SHARED]), ": each query keeps its own", no_wrap=True,
         )  # fmt: skip
         body = Group(Text(about), legend, line, Text(record.state, style="dim"))
-        return Panel(body, title="Tektite: standing queries over a changing graph")
+        return Panel(body, title="Tektite: standing queries that share their indexes")
 
     def _queries(self, room: int) -> RenderableType:
         active = list(self.record.active.items())
@@ -86,6 +90,11 @@ class Screen:
             median = milliseconds(quantile(sides[side].latencies[-100:], 0.5)) if recent[side] else "-"
             parts.append(Text(f"{side}: median {median}", style=STYLES[side]))
             parts.append(Text(sparkline(recent[side], low, high), style=STYLES[side], no_wrap=True))
+        through = sides[SHARED].through[-100:]
+        if through:
+            parts.append(
+                Text(f"from file to durable epoch through Spark: {milliseconds(quantile(through, 0.5))}", "dim")
+            )
         latency = Panel(Group(*parts), title="latency of an epoch, log scale")
         most = max((max(found.indexed, default=0) for found in sides.values()), default=0) or 1
         memory = Table.grid(expand=True)
@@ -123,7 +132,7 @@ class Lines:
         record = self.record
         if record.state != self._state:
             self._state = record.state
-            self._print(record.state)
+            self._print(f"{record.elapsed:6.1f} s  {record.state}")
         while record.events:
             self._print(f"{record.elapsed:6.1f} s  {record.events.popleft()}")
         if record.epoch and time.monotonic() - self._last > self.EVERY:
@@ -172,7 +181,12 @@ def _row(table: Table, text: str, shared: list[float], apart: list[float], share
     table.add_row(text, *map(milliseconds, found), ratio(*found))
 
 
-def loading_note(sides: dict[str, Measurements]) -> str:
-    """What was done before the first query arrived, which no query's figure includes."""
-    load = milliseconds(sides[SHARED].load)
-    return f"The shared side loaded the graph in {load}, before any query; on the other, each query does."
+def notes(record: Record) -> str:
+    """What no query's figure includes: the load, the way through Spark, and Spark's own memory."""
+    found = record.sides[SHARED]
+    through = f"{milliseconds(quantile(found.through, 0.5))} (99%: {milliseconds(quantile(found.through, 0.99))})"
+    return (
+        f"Spark loaded and indexed the seven keyed relations in {found.load:.1f} s, before any query; on the other side, each "
+        f"query does. From a file of {record.settings.changes:,} lineitems to the durable epoch, through Spark: {through}. "
+        f"Spark's own processes took up to {mebibytes(max(found.spark, default=0))}."
+    )

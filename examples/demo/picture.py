@@ -10,8 +10,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from benchmarks.tpch.sides import NOT_SHARED, SHARED
 from examples.demo.record import MIB, Record
-from examples.demo.sides import NOT_SHARED, SHARED, SIDES
+from examples.demo.sides import SIDES
 
 COLORS = {SHARED: "#0072b2", NOT_SHARED: "#d55e00"}
 
@@ -26,8 +27,8 @@ def draw(record: Record, path: Path) -> None:
     draw_memory(memory, record)
     what = record.settings
     figure.suptitle(
-        f"Tektite: {len(record.sides[SHARED].installs)} queries arrive and leave over a graph of {what.nodes:,} nodes "
-        f"and {what.edges:,} edges; {record.epoch:,} epochs of {what.changes} changes"
+        f"Tektite on Spark: {len(record.sides[SHARED].installs)} TPC-H queries arrive and leave at scale factor "
+        f"{what.scale:g}, while lineitem streams in: {record.epoch:,} epochs of {what.changes:,} rows"
     )
     for axis in (install.xaxis, update.xaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -57,7 +58,11 @@ def draw_updates(axes: Any, record: Record) -> None:
         for values, text, style in ((found.latencies, "from arrival", "-"), (found.work, "work alone", ":")):
             shares = 1 - np.arange(len(values)) / max(len(values), 1)
             axes.step(np.sort(values) * 1000, shares, style, where="post", color=COLORS[side], label=f"{side}: {text}")
-    axes.set(xscale="log", yscale="log", title="Updates: until every query has taken in an epoch",
+    through = np.sort(record.sides[SHARED].through) * 1000
+    shares = 1 - np.arange(len(through)) / max(len(through), 1)
+    axes.step(through, shares, "--", where="post", color="gray", label="from file to durable epoch, through Spark")
+    least = 1 / (6 * max(len(through), 1))  # the legend goes below the lines
+    axes.set(xscale="log", yscale="log", ylim=(least, 1.1), title="Updates: until every query has taken in an epoch",
              xlabel="milliseconds", ylabel="share of epochs that took at least as long")  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """What a run has shown so far: every measurement of both sides, and whether their answers agree.
 
-An epoch's latency counts from when its changes arrive, at a steady rate, to when every query has taken them in. While
+An epoch's latency counts from when its rows arrive, at a steady rate, to when every query has taken them in. While
 a side installs a query, epochs wait. The sides take turns on one machine, so each has a clock of its own, which only
-its own work moves: latencies are what they were if it had been alone.
+its own work moves: latencies are what they were if it had been alone, and if the rows had come encoded.
 """
 
 from __future__ import annotations
@@ -15,23 +15,27 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from examples.demo.queries import Query
-from examples.demo.sides import SIDES, Turn
+from examples.demo.sides import SIDES, Note, Turn
 
 MIB = 1 << 20
 
 
 @dataclass
 class Measurements:
-    """One side's measurements: seconds of each installation; of each epoch, work and latency; memory as time went by."""
+    """One side's measurements: seconds of each installation; of each epoch, work, latency and the whole way through Spark;
+    memory as time went by.
+    """
 
     load: float = 0.0
     installs: list[float] = field(default_factory=list)
     work: list[float] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
+    through: list[float] = field(default_factory=list)
     clock: float = 0.0
     times: list[float] = field(default_factory=list)
     indexed: list[int] = field(default_factory=list)
     resident: list[int] = field(default_factory=list)
+    spark: list[int] = field(default_factory=list)
 
     def spend(self, arrival: float, seconds: float) -> float:
         """Move the clock by some work that could not begin before `arrival`; how long after that it was done.
@@ -48,12 +52,15 @@ class Measurements:
 class Settings:
     """What the run is about."""
 
-    nodes: int
-    edges: int
-    changes: int
+    scale: float
     rate: float
     epochs: int
-    queries: int
+    lineitems: int = 0
+
+    @property
+    def changes(self) -> int:
+        """How many lineitems come in an epoch."""
+        return self.lineitems // self.epochs
 
 
 class Record:
@@ -68,6 +75,7 @@ class Record:
         self.differing: list[str] = []
         self.events: deque[str] = deque(maxlen=50)
         self.state = "starting"
+        self.done = self.total = 0
         self._start = time.monotonic()
 
     @property
@@ -81,12 +89,17 @@ class Record:
         return time.monotonic() - self._start
 
     def begin(self, turns: dict[str, Turn]) -> None:
-        """The graph is loaded, and the stream begins."""
+        """The relations are loaded, and the stream begins."""
         self._start = time.monotonic()
+        self.done = self.total = 0
         self.state = "queries arrive and leave; Ctrl-C ends it with the summary so far"
         for side, turn in turns.items():
             self.sides[side].load = turn.seconds
         self.remember(turns)
+
+    def note(self, note: Note) -> None:
+        """A side says what it does before the stream begins."""
+        self.state, self.done, self.total = note.text, note.done, note.total
 
     def remember(self, turns: dict[str, Turn]) -> None:
         """Note the memory of both sides."""
@@ -95,6 +108,7 @@ class Record:
             found.times.append(self.elapsed)
             found.indexed.append(turn.indexed)
             found.resident.append(turn.resident)
+            found.spark.append(turn.spark)
 
     def installed(self, query: Query, turns: dict[str, Turn]) -> None:
         """A query has arrived."""
@@ -118,6 +132,7 @@ class Record:
         """An epoch has been closed and every query answered for it."""
         for side, turn in turns.items():
             self.sides[side].work.append(turn.seconds)
+            self.sides[side].through.append(turn.through)
             self.sides[side].latencies.append(self.sides[side].spend(self.arrival, turn.seconds))
         self.epoch += 1
         self.remember(turns)

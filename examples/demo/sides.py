@@ -1,50 +1,88 @@
-"""The two sides that are compared: each is one engine in its own process, with the same graph and the same queries.
+"""The two sides that are compared: each is one engine in its own process, with the same relations and the same queries.
 
-*Shared*: one input of edges; all queries read the arrangements that the engine keeps of it. *Not shared*: each query
-loads the edges when it arrives and arranges them for itself, as in a system where an index belongs to one query. Changes
-reach all of these queries through one stream, so that taking them in is done once on both sides: what differs
-is who keeps an index. A query that needs none, such as one that only counts, keeps none on either side.
+*Shared* runs on Spark: its tasks load the seven keyed relations into the storage, all queries read the arrangements that
+the engine keeps of them, and lineitem is followed as a stream of files. *Not shared*: a query loads the relations that it
+reads when it arrives, and indexes them for itself, as in a system where an index belongs to one query; it needs no Spark, since
+its rows lie in memory, encoded. Neither side keeps lineitem: a query sees it from its arrival on.
+
+An operation's seconds are the engine's own work, which both sides do alike: closing an epoch whose rows have been encoded, until
+every query has taken it in. What an epoch takes through Spark, from the file to the durable epoch, stands beside.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import signal
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Any
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import psutil
+from pyarrow import parquet
 
 import tektite as tk
-from examples.demo.graph import Graph, Words, as_columns
-from examples.demo.queries import KINDS, Query, install, schedule
+from benchmarks.tpch.data import RELATIONS, folder, plain
+from benchmarks.tpch.maintained import Encoded, Relations
+from benchmarks.tpch.queries import QUERIES
+from benchmarks.tpch.queries import query as text_of
+from benchmarks.tpch.sides import INDEXES, NOT_SHARED, SHARED
+from examples.demo.queries import Query
+from examples.demo.relations import KEYED, Described, part_name
 
-SHARED, NOT_SHARED = SIDES = ("shared", "not shared")
+if TYPE_CHECKING:
+    from tektite.spark.progress import EpochProgress
+
+SIDES = (SHARED, NOT_SHARED)
+
+REHEARSAL = 0.001
+"""The scale factor of the rows that queries are rehearsed with."""
+
+PATIENCE = 120.0
+"""Seconds that a file may take to come out of Spark as an epoch."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What a side reports when it has done what it was asked: seconds, memory afterwards, the digest of an answer."""
+    """What a side reports when it has done what it was asked: seconds of the engine, and through Spark; memory afterwards, of
+    the indexes, of the process and of Spark's; the digest of an answer.
+    """
 
     seconds: float
-    indexed: int
-    resident: int
+    through: float = 0.0
+    indexed: int = 0
+    resident: int = 0
+    spark: int = 0
     answer: str = ""
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a side says while it works: what it does, and how much of that is done."""
+
+    text: str
+    done: int = 0
+    total: int = 0
+
+
+Say = Callable[[Note], None]
 
 
 class Side:
     """What both sides do alike. An operation ends when every answer it concerns is complete."""
 
-    def __init__(self, graph: Graph, changes: int) -> None:
-        self.engine = tk.Engine()
-        self.graph = graph
-        self.changes = changes
+    def __init__(self, engine: tk.Engine, scale: float, parts: Path) -> None:
+        self.engine = engine
+        self.scale = scale
+        self.parts = parts
 
-    def load(self) -> None:
+    def load(self, say: Say) -> None:
         """Get ready for the first query."""
         raise NotImplementedError
 
@@ -52,152 +90,250 @@ class Side:
         """Install a query and read its first answer."""
         raise NotImplementedError
 
-    def nodes(self, query: Query) -> tk.Input:
-        """The nodes that a query asks about, as an input of its own."""
-        nodes = self.engine.input(f"nodes of {query.name}", node=tk.Int)
-        nodes.insert({"node": self.graph.pick(KINDS[query.kind].nodes, query.number)})
-        return nodes
-
     def drop(self, query: Query) -> None:
         """Drop a query, and what was made for it."""
-        self.engine.drop(query.name)
-        self.engine.drop(f"nodes of {query.name}")
+        raise NotImplementedError
 
-    def update(self, removed: Words, inserted: Words) -> None:
-        """Close an epoch with some changes and bring every query up to date."""
-        edges = self.engine.table("edges")
-        edges.remove(as_columns(removed))
-        edges.insert(as_columns(inserted))
-        self.engine.advance()
-        self.engine.settle()
+    def update(self, part: int) -> Turn:
+        """Take in the lineitems of an epoch and bring every query up to date."""
+        raise NotImplementedError
+
+    def view(self, query: Query) -> tk.View:
+        """The view of an installed query."""
+        raise NotImplementedError
 
     def answer(self, query: Query) -> str:
         """A digest of a query's present answer."""
-        table = self.engine.view(query.name).snapshot()
-        words = np.array([column.to_numpy() for column in table.columns], np.int64)
-        ordered = np.ascontiguousarray(words[:, np.lexsort(words)])
-        return f"{ordered.shape[1]} rows, {hashlib.sha256(ordered.tobytes()).hexdigest()}"
+        rows = sorted(map(repr, self.view(query).rows()))
+        return f"{len(rows)} rows, {hashlib.sha256(repr(rows).encode()).hexdigest()}"
+
+    def finished(self, view: tk.View) -> None:
+        """Wait for a query's first answer, and read it."""
+        self.engine.finish(view)
+        view.snapshot()
+
+    def close(self) -> None:
+        """End the engine."""
+        self.engine.close()
 
 
 class Shared(Side):
-    """All queries read one input's arrangements."""
+    """All queries read one engine's arrangements, which Spark's tasks have written."""
 
-    def load(self) -> None:
-        edges = self.engine.input("edges", src=tk.Int, dst=tk.Int)
-        edges.insert(as_columns(self.graph.edges))
-        self.engine.advance()
+    def __init__(self, scale: float, parts: Path, work: Path, say: Say) -> None:
+        import tektite.spark
+
+        say(Note("Spark starts"))
+        # Spark asks its sources about every 10 ms whether they have something new, which would be in the other side's way.
+        self.spark = tektite.spark.session(
+            name="tektite demo",
+            config={
+                "spark.ui.enabled": "false",
+                "spark.ui.showConsoleProgress": "false",
+                "spark.sql.streaming.pollingDelay": "50ms",
+                "spark.local.dir": str(work / "spark"),
+                "spark.sql.warehouse.dir": str(work / "warehouse"),
+            },
+        )
+        super().__init__(tk.Engine(spark=self.spark, storage=work / "store", shards=1), scale, parts)
+        self.arriving = work / "lineitem"
+        self.arriving.mkdir()
+        self.relations = Relations(self.engine, Described(scale), streams=("lineitem",))
+        self.done: SimpleQueue[EpochProgress] = SimpleQueue()
+
+    def load(self, say: Say) -> None:
+        for name in KEYED:
+            frame = self.spark.read.parquet(str(folder(self.scale) / f"{name}.parquet"))
+
+            def progress(done: int, total: int, name: str = name) -> None:
+                say(Note(f"Spark loads {name}", done, total))
+
+            progress(0, 1)
+            self.relations.inputs[name].load(frame, progress=progress)
+        say(Note("indexing the foreign keys"))
+        for name, columns in INDEXES.items():
+            for column in columns:
+                self.engine.sql(f"CREATE INDEX {name}_by_{column} ON {name} ({column})")
+        self.engine.settle()
+        found = self.spark.read.parquet(str(self.parts)).schema
+        stream = self.spark.readStream.schema(found).option("maxFilesPerTrigger", 1).parquet(str(self.arriving))
+        self.following = self.relations.inputs["lineitem"].follow(stream, extra="ignore", on_progress=self.done.put)
 
     def install(self, query: Query) -> None:
-        nodes = self.nodes(query)
-        self.engine.advance()
-        install(self.engine, query, self.engine.table("edges"), nodes).snapshot()
+        self.finished(self.relations.install(text_of(query.number, self.scale)))
+
+    def drop(self, query: Query) -> None:
+        self.relations.forget(text_of(query.number, self.scale))
+
+    def update(self, part: int) -> Turn:
+        start = time.perf_counter()
+        os.link(self.parts / part_name(part), self.arriving / part_name(part))
+        deadline = start + PATIENCE
+        while self.done.empty():
+            if not self.following.active or time.perf_counter() > deadline:
+                self.following.await_termination(0)
+                raise RuntimeError(f"the stream did not take {part_name(part)} in")
+            time.sleep(0.002)
+        found = self.done.get()
+        return Turn(found.update + found.views, time.perf_counter() - start)
+
+    def view(self, query: Query) -> tk.View:
+        return self.engine.view(text_of(query.number, self.scale).name)
+
+    def close(self) -> None:
+        super().close()
+        self.spark.stop()
 
 
 class NotShared(Side):
-    """Each query arranges the edges for itself: a stream keeps nothing that others could read."""
+    """Each query brings the relations it reads, and arranges them for itself."""
 
-    def load(self) -> None:
-        self.engine.input("edges", stream=True, src=tk.Int, dst=tk.Int)
+    def __init__(self, scale: float, parts: Path) -> None:
+        super().__init__(tk.Engine(), scale, parts)
+        self.own: dict[int, Relations] = {}
+
+    def load(self, say: Say) -> None:
+        say(Note("encoding the relations"))
+        self.encoded = Encoded(self.engine, self.scale, KEYED)
+        self.encoded.schemas["lineitem"] = Described(self.scale).schemas["lineitem"]
 
     def install(self, query: Query) -> None:
-        present = self.engine.input(f"edges for {query.name}", stream=True, src=tk.Int, dst=tk.Int)
-        view = install(self.engine, query, present.concat(self.engine.table("edges")), self.nodes(query))
-        present.insert(as_columns(self.graph.edges))
-        present.close()
+        asked = text_of(query.number, self.scale)
+        relations = Relations(
+            self.engine, self.encoded, asked.relations, streams=("lineitem",), suffix=f"_{query.number}"
+        )
+        self.own[query.number] = relations
+        relations.insert(self.encoded.words)
         self.engine.advance()
-        view.snapshot()
+        self.finished(relations.install(asked))
 
     def drop(self, query: Query) -> None:
-        super().drop(query)
-        self.engine.drop(f"edges for {query.name}")
+        relations = self.own.pop(query.number)
+        relations.forget(text_of(query.number, self.scale))
+        relations.drop()
+
+    def update(self, part: int) -> Turn:
+        schema = self.encoded.schemas["lineitem"]
+        table = plain(parquet.read_table(self.parts / part_name(part), columns=list(schema.names)))
+        words = schema.encode(table, self.engine.dictionary)
+        start = time.perf_counter()
+        for relations in self.own.values():
+            relations.insert({"lineitem": words})
+        self.engine.advance()
+        self.engine.settle()
+        return Turn(time.perf_counter() - start)
+
+    def view(self, query: Query) -> tk.View:
+        return self.engine.view(f"{text_of(query.number, self.scale).name}_{query.number}")
 
 
 class Remote:
     """A side in its own process: `ask` hands it an operation, `wait` returns its report."""
 
-    def __init__(self, side: str, nodes: int, edges: int, seed: int, changes: int) -> None:
+    def __init__(self, side: str, scale: float, parts: Path, work: Path) -> None:
         context = get_context("spawn")
         self._here, there = context.Pipe()
         self._process = context.Process(
-            target=serve, args=(there, side, nodes, edges, seed, changes), name=f"demo, {side}", daemon=True
+            target=serve, args=(there, side, scale, parts, work), name=f"demo, {side}", daemon=True
         )
         self._process.start()
         there.close()
 
-    def ask(self, operation: str, query: Query | None = None) -> None:
+    def ask(self, operation: str, argument: Query | int | None = None) -> None:
         """Begin an operation: load, install, update, drop or answer."""
-        self._here.send((operation, query))
+        self._here.send((operation, argument))
 
-    def wait(self) -> Turn:
+    def wait(self, on_note: Say) -> Turn:
         """The report of the operation that was begun."""
-        try:
-            report = self._here.recv()
-        except EOFError:
-            raise RuntimeError(f"the process of {self._process.name!r} ended") from None
-        if isinstance(report, Exception):
-            raise report
-        assert isinstance(report, Turn)
-        return report
+        while True:
+            try:
+                found = self._here.recv()
+            except EOFError:
+                raise RuntimeError(f"the process of {self._process.name!r} ended") from None
+            if isinstance(found, Note):
+                on_note(found)
+            elif isinstance(found, Turn):
+                return found
+            else:
+                raise RuntimeError(f"{self._process.name}: {found}")
 
-    def do(self, operation: str, query: Query | None = None) -> Turn:
+    def do(self, operation: str, argument: Query | int | None = None) -> Turn:
         """An operation from beginning to end."""
-        self.ask(operation, query)
-        return self.wait()
+        self.ask(operation, argument)
+        return self.wait(lambda _: None)
 
     def close(self) -> None:
         """End the process."""
         self._here.close()
-        self._process.join(5)
+        self._process.join(20)
         if self._process.is_alive():
             self._process.terminate()
             self._process.join()
 
 
-def serve(connection: Connection[Any, Any], name: str, nodes: int, edges: int, seed: int, changes: int) -> None:
+def serve(connection: Connection[Any, Any], name: str, scale: float, parts: Path, work: Path) -> None:
     """The process of one side: do what is asked until nobody asks any more. The parent decides what Ctrl-C means."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    kind = Shared if name == SHARED else NotShared
-    rehearse(kind)
-    side = kind(Graph(nodes, edges, seed), changes)
+    log = os.open(work / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 2)  # what Java says about itself would spoil the screen
     process = psutil.Process()
-    while True:
-        try:
-            operation, query = connection.recv()
-        except EOFError:
-            return
-        try:
-            seconds, answer = perform(side, operation, query)
-            connection.send(Turn(seconds, side.engine.bytes, process.memory_info().rss, answer))
-        except Exception as error:
-            connection.send(error)
+    side: Side | None = None
+    try:
+        rehearse()
+        side = Shared(scale, parts, work, connection.send) if name == SHARED else NotShared(scale, parts)
+        while True:
+            try:
+                operation, argument = connection.recv()
+            except EOFError:
+                return
+            turn = perform(side, operation, argument, connection.send)
+            memory = {"indexed": side.engine.bytes, "resident": process.memory_info().rss, "spark": below(process)}
+            connection.send(replace(turn, **memory))
+    except BrokenPipeError:  # the parent has gone
+        return
+    except Exception as error:
+        connection.send(f"{type(error).__name__}: {error}")
+    finally:
+        if side is not None:
+            side.close()
 
 
-def rehearse(kind: type[Side]) -> None:
-    """Run every kind of query on a tiny graph: loading compiled kernels into the process is to count for no query."""
-    side = kind(Graph(100, 400, 0), 4)
-    side.load()
-    for query in schedule(len(KINDS), 1):
-        side.install(query)
-        for _ in range(3):
-            side.update(*side.graph.change(4))
-        side.drop(query)
-    side.engine.close()
+def below(process: psutil.Process) -> int:
+    """The memory of the processes that a process has started, and they in turn; they come and go."""
+    found = 0
+    for child in process.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            found += child.memory_info().rss
+    return found
 
 
-def perform(side: Side, operation: str, query: Query | None) -> tuple[float, str]:
+def rehearse() -> None:
+    """Run every query on a few rows: loading compiled kernels into the process is to count for no query."""
+    with tk.Engine() as engine:
+        encoded = Encoded(engine, REHEARSAL)
+        relations = Relations(engine, encoded)
+        for number in QUERIES:
+            relations.install(text_of(number, REHEARSAL))
+        for batch in encoded.batches(RELATIONS, 3):
+            relations.insert(batch)
+            engine.advance()
+            engine.settle()
+
+
+def perform(side: Side, operation: str, argument: Query | int | None, say: Say) -> Turn:
     """Do one operation; the seconds it took, and the digest of an answer if it was asked for."""
-    if operation == "update":
-        removed, inserted = side.graph.change(side.changes)
     start = time.perf_counter()
-    match operation, query:
-        case "load", _:
-            side.load()
-        case "update", _:
-            side.update(removed, inserted)
+    match operation, argument:
+        case "load", None:
+            side.load(say)
+        case "update", int():
+            return side.update(argument)
         case "install", Query():
-            side.install(query)
+            side.install(argument)
         case "drop", Query():
-            side.drop(query)
+            side.drop(argument)
         case "answer", Query():
-            return 0.0, side.answer(query)
-    return time.perf_counter() - start, ""
+            return Turn(0.0, answer=side.answer(argument))
+        case _:
+            raise ValueError(f"no operation {operation!r} of {argument!r}")
+    return Turn(time.perf_counter() - start)

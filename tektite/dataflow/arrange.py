@@ -8,7 +8,7 @@ distinct updates and not the number offered.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from tektite.trace.spine import Version
 from tektite.trace.trace import Handle, Trace
 from tektite.words import Words
 
+if TYPE_CHECKING:
+    from tektite.dataflow.flow import Dataflow
+
 CONSOLIDATE_AT = 1 << 17
 """Rows that a buffer takes in before it first consolidates: two or three chunks of a join, well within the L2 cache."""
 
@@ -29,14 +32,16 @@ CONSOLIDATE_AT = 1 << 17
 class Buffer:
     """Updates of one shape that wait at a node, per moment and shard."""
 
-    def __init__(self, shards: int, data: int, times: int, diffs: int) -> None:
+    def __init__(self, flow: Dataflow, shards: int, data: int, times: int, diffs: int) -> None:
+        self.flow = flow
         self.shards = shards
         self.shape = (data, times, diffs)
         self._waiting: dict[Moment, list[list[Chunk]]] = {}
         self._raw: dict[tuple[Moment, int], tuple[int, int]] = {}
+        self._full: set[tuple[Moment, int]] = set()
 
-    def add(self, shard: int, chunk: Chunk, moment: Moment, low: int) -> None:
-        """Keep a chunk; consolidate when what came in since the last time outgrows what was kept then."""
+    def add(self, shard: int, chunk: Chunk, moment: Moment) -> None:
+        """Keep a chunk; have the buffer consolidated when what came in since the last time outgrows what was kept then."""
         waiting = self._waiting.get(moment)
         if waiting is None:
             waiting = self._waiting[moment] = [[] for _ in range(self.shards)]
@@ -45,11 +50,26 @@ class Buffer:
         if chunk.n > 4096 or len(chunks) > 64:
             kept, raw = self._raw.get((moment, shard), (0, 0))
             raw += chunk.n
-            if len(chunks) > 1 and raw > max(kept, CONSOLIDATE_AT):
-                built = consolidate(chunks, self.shape, low)
-                waiting[shard] = [built]
-                kept, raw = built.n, 0
             self._raw[moment, shard] = (kept, raw)
+            if len(chunks) > 1 and raw > max(kept, CONSOLIDATE_AT):
+                if not self._full:
+                    self.flow.full_buffers.append(self)
+                self._full.add((moment, shard))
+
+    def consolidate(self) -> None:
+        """Consolidate what is full, each shard's share by its own worker."""
+        full = sorted(self._full)
+        self._full.clear()
+
+        def work(shard: int, _: Outbox) -> None:
+            for moment, place in full:
+                if place == shard:
+                    waiting = self._waiting[moment]
+                    built = consolidate(waiting[shard], self.shape, self.flow.low)
+                    waiting[shard] = [built]
+                    self._raw[moment, shard] = (built.n, 0)
+
+        self.flow.executor.map(work, self.shards, CONSOLIDATE_AT)
 
     def take(self, moment: Moment) -> list[list[Chunk]] | None:
         """Everything that waits at a moment, per shard."""
@@ -62,6 +82,7 @@ class Buffer:
         """Forget everything."""
         self._waiting.clear()
         self._raw.clear()
+        self._full.clear()
 
 
 def consolidate(chunks: list[Chunk], shape: tuple[int, int, int], low: int) -> Chunk:
@@ -83,6 +104,7 @@ class Reader:
         self.lift = node.scope.depth - arranged.scope.depth
         scope = arranged.scope
         self.handle = Handle(arranged.trace, scope.frontier if reads_versions else None)
+        node.reads.append(self)
         node.flow.handles.append(self.handle)
         if self.imported:
             node.flow.imports.append(self)
@@ -179,13 +201,14 @@ class Arrange(Node):
         """
         super().__init__(scope, shards, name)
         width = len(columns) if data is None else data
-        self.trace = Trace(width, self.times, diffs, shards, self.flow.effort)
+        self.trace = self.mints = Trace(width, self.times, diffs, shards, self.flow.effort)
         self.flow.traces.append(self.trace)
         self.arranged = Arranged(self.trace, scope, columns, key, imported=False)
         self.prepare = prepare
         self.settled = settled or shards == 1
+        self.routes = not self.settled
         self.key = np.arange(key, dtype=np.int64)
-        self.buffer = Buffer(shards, width, self.times, diffs)
+        self.buffer = Buffer(self.flow, shards, width, self.times, diffs)
 
     def exchange(self, shard: int, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
         if self.prepare is not None:
@@ -196,7 +219,7 @@ class Arrange(Node):
             exchange_by(self, self.key, chunk, moment, outbox)
 
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
-        self.buffer.add(shard, chunk, moment, self.flow.low)
+        self.buffer.add(shard, chunk, moment)
         self.scope.schedule(self.position, moment)
 
     def clear(self) -> None:

@@ -15,9 +15,9 @@ from tektite.errors import FaultError, TektiteError
 from tektite.times import Frontier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from tektite.dataflow.arrange import Reader
+    from tektite.dataflow.arrange import Buffer, Reader
     from tektite.trace.trace import Handle, Hold, Trace
 
 
@@ -26,6 +26,19 @@ class Executor(Protocol):
 
     def map(self, work: Callable[[int, Outbox], None], shards: int, rows: int) -> list[Outbox]:
         """The outbox of each shard, in order; `rows` is how much there is to do, for choosing a way."""
+
+
+class Away(Protocol):
+    """A part of a sweep that others run: no node of the dataflow runs here until it has ended."""
+
+    def ended(self, flow: Dataflow, deadline: float) -> bool:
+        """Wait for its end until the deadline; whether it has come, and the dataflow's turn with it."""
+
+    def apply(self, flow: Dataflow) -> None:
+        """Bring a dataflow to the state that the part left it in, or raise what failed."""
+
+    def following(self, flow: Dataflow) -> Away | None:
+        """The next part of the dataflow's sweep, if that is not for this process either."""
 
 
 class Source(Protocol):
@@ -74,6 +87,8 @@ class Dataflow:
         self.imports: list[Reader] = []
         self.handles: list[Handle] = []
         self.traces: list[Trace] = []
+        self.full_buffers: list[Buffer] = []
+        """Buffers of its nodes that took in so much that it is worth consolidating them."""
         self.holds: list[Hold] = []
         self.on_swept: list[Callable[[], None]] = []
         self.on_failed: list[Callable[[], None]] = []
@@ -81,6 +96,7 @@ class Dataflow:
         self.low = 0
         self.high = 0
         self.running = False
+        self.away: Away | None = None
         self.closed = False
         self.rounds = 0
         self.failure: TektiteError | None = None
@@ -102,8 +118,13 @@ class Dataflow:
         self.first = max((max(source.low - 1, source.first) for source in self.sources), default=0)
         self.low = self.high = self.first
 
-    def available(self) -> int:
-        """The epoch up to which every source has been closed. A source that ended for good holds nobody up."""
+    def available(self, ahead: Mapping[Dataflow | None, int] | None = None) -> int:
+        """The epoch up to which every source has been closed. A source that ended for good holds nobody up. Some dataflows
+        may be `ahead`, about to be swept up to the epochs given.
+        """
+        if ahead:
+            lows = [(ahead.get(source.flow, source.low), source.closed) for source in self.sources]
+            return min([low for low, closed in lows if not closed] or [max(low for low, _ in lows)])
         going = [source.low for source in self.sources if not source.closed]
         return min(going) if going else max((source.low for source in self.sources), default=0)
 
@@ -112,14 +133,17 @@ class Dataflow:
         try:
             while self.failure is None:
                 resumed = self.running
+                sent = self.away is not None
                 if not resumed and not self._begin():
                     break
-                if not run_agenda(self.root, deadline):
+                if not self._go_on(deadline):
                     return False
                 self._end()
                 if not resumed:  # the sweep took everything there was
                     break
-                if time.perf_counter() > deadline:
+                if (
+                    sent or time.perf_counter() > deadline
+                ):  # whoever sent the last sweep away decides on the next one too
                     return self.failure is not None or self.available() <= self.low
         except BaseException as error:
             # Half a node's work may be done: after an interrupt, too, the dataflow cannot go on.
@@ -127,6 +151,24 @@ class Dataflow:
             if not isinstance(error, Exception):
                 raise
         return True
+
+    def _go_on(self, deadline: float) -> bool:
+        """Do what waits, or wait for those who do it; whether nothing is left to do."""
+        while self.away is not None:
+            if not self.away.ended(self, deadline):
+                return False
+            away, self.away = self.away, None
+            away.apply(self)
+            if not self.running:  # the part could not be run: the sweep has not begun
+                return False
+            self.away = away.following(self)
+        return run_agenda(self.root, deadline)
+
+    def leave(self, away: Away, high: int) -> None:
+        """Let others run a sweep up to `high`, or what comes next of the one that has begun."""
+        self.away = away
+        self.high = high
+        self.running = True
 
     def _begin(self) -> bool:
         """Start a sweep, if there is anything to sweep."""
@@ -153,14 +195,9 @@ class Dataflow:
 
     def fail(self, error: BaseException) -> None:
         """Stop for good, letting go of everything held; the error is what users of the result will see."""
-        if isinstance(error, FaultError):
-            self.failure = error
-        else:
-            named = type(error) if isinstance(error, TektiteError) else None
-            text = str(error) if named else f"{type(error).__name__}: {error}"
-            self.failure = named(f"view {self.name!r}: {text}") if named else FaultError(text, self.name)
-            self.failure.__cause__ = error
+        self.failure = explained(error, self.name)
         self.running = False
+        self.away = None
         self.drop()
         for callback in self.on_failed:
             callback()
@@ -174,4 +211,17 @@ class Dataflow:
             hold.drop()
         self.holds.clear()
         self.traces.clear()
+        self.full_buffers.clear()
         self.root.clear()
+
+
+def explained(error: BaseException, name: str) -> TektiteError:
+    """What users of a dataflow see of an error in it."""
+    if isinstance(error, FaultError):
+        return error
+    if isinstance(error, TektiteError):
+        found: TektiteError = type(error)(f"view {name!r}: {error}")
+    else:
+        found = FaultError(f"{type(error).__name__}: {error}", name)
+    found.__cause__ = error
+    return found

@@ -20,7 +20,9 @@ from tektite.trace.chunk import Chunk, column_spec
 from tektite.words import Words
 
 if TYPE_CHECKING:
+    from tektite.dataflow.arrange import Reader
     from tektite.dataflow.flow import Dataflow
+    from tektite.trace.trace import Trace
 
 Moment = tuple[int, ...]
 
@@ -195,7 +197,14 @@ _ENTER: dict[tuple[int, int], Words] = {}
 
 
 class Node:
-    """An operator. Its state is kept per shard; a shard's work touches no other shard's state."""
+    """An operator. Its state is kept per shard; a shard's work touches no other shard's state.
+
+    `reads` are its handles on arrangements, `mints` the trace that it alone adds to, if there is one. `routes` says whether
+    what comes in goes to the shard of its key.
+    """
+
+    mints: Trace | None = None
+    routes = False
 
     def __init__(self, scope: Scope, shards: int, name: str) -> None:
         self.scope = scope
@@ -203,6 +212,7 @@ class Node:
         self.shards = shards
         self.name = name
         self.port = Port()
+        self.reads: list[Reader] = []
         self.position = -1
         scope.add(self)
 
@@ -231,12 +241,15 @@ class Node:
         if self.shards == 1:
             alone: Outbox = []
             work(0, alone)
-            for target, shard, chunk, moment in alone:
-                target.receive(shard, chunk, moment)
-            return
-        for outbox in self.flow.executor.map(work, self.shards, rows):
+            outboxes = [alone]
+        else:
+            outboxes = self.flow.executor.map(work, self.shards, rows)
+        for outbox in outboxes:
             for target, shard, chunk, moment in outbox:
                 target.receive(shard, chunk, moment)
+        full = self.flow.full_buffers
+        while full:
+            full.pop().consolidate()
 
 
 def run_agenda(root: Scope, deadline: float) -> bool:

@@ -21,7 +21,8 @@ class Variable(Node):
     def __init__(self, scope: Scope, shards: int, data: int, name: str) -> None:
         super().__init__(scope, shards, name)
         self.data = data
-        self.buffer = Buffer(shards, data, self.times, 1)
+        self.routes = shards > 1
+        self.buffer = Buffer(self.flow, shards, data, self.times, 1)
         self.row = np.arange(data, dtype=np.int64)
 
     def exchange(self, shard: int, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
@@ -34,7 +35,7 @@ class Variable(Node):
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         buf, head = shift(chunk.at, self.data + self.times - 1, 1)
         following = (*moment[:-1], moment[-1] + 1)
-        self.buffer.add(shard, Chunk(head, (chunk.keep, buf)), following, self.flow.low)
+        self.buffer.add(shard, Chunk(head, (chunk.keep, buf)), following)
         self.scope.schedule(self.position, following)
 
     def clear(self) -> None:
@@ -50,12 +51,12 @@ class Leave(Node):
     def __init__(self, scope: Scope, shards: int, data: int, name: str) -> None:
         """`scope` is the outer one."""
         super().__init__(scope, shards, name)
-        self.buffer = Buffer(shards, data, self.times, 1)
+        self.buffer = Buffer(self.flow, shards, data, self.times, 1)
         self.without_round = column_spec([c for c in range(data + self.times + 2) if c != data + self.times])
 
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         outer = moment[:-1]
-        self.buffer.add(shard, chunk.select(self.without_round), outer, self.flow.low)
+        self.buffer.add(shard, chunk.select(self.without_round), outer)
         self.scope.schedule(self.position, outer)
 
     def clear(self) -> None:

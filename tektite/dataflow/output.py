@@ -30,10 +30,10 @@ class Inspect(Node):
         self.schema = schema
         self.function = function
         self.dictionary = dictionary
-        self.buffer = Buffer(1, len(schema.names), self.times, 1)
+        self.buffer = Buffer(self.flow, 1, len(schema.names), self.times, 1)
 
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
-        self.buffer.add(0, chunk, moment, self.flow.low)
+        self.buffer.add(0, chunk, moment)
         self.scope.schedule(self.position, moment)
 
     def clear(self) -> None:

@@ -83,6 +83,10 @@ class Pipelines(Node):
         self.sources: list[Source] = []
         self.stacks: list[list[Item]] = [[] for _ in range(shards)]
         self._sent: list[list[tuple[int, Item]]] = [[] for _ in range(shards)]
+        self.ranks: Sequence[int] | None = None
+        """The order in which the relations count as changed, where it is not for this process to choose: it has one shard of
+        several, and all have to agree.
+        """
 
     def reader_of(self, arranged: Arranged) -> int:
         """The number of this node's one reader of an arrangement."""
@@ -115,8 +119,7 @@ class Pipelines(Node):
 
     def _begin(self) -> None:
         """Take everything that waits, and put the changes of every source on the stacks."""
-        taken = [[reader.take(shard) for shard in range(self.shards)] for reader in self.readers]
-        versions = Versions(taken, self._ranks(taken))
+        versions = self.take()
         for source in self.sources:
             if not all(self._found(versions, lookup) for lookup in source.needed):
                 continue
@@ -124,6 +127,11 @@ class Pipelines(Node):
                 delta = versions.taken[source.reader][shard][1]
                 if delta:
                     self.stacks[shard].append(source.begin(delta, versions))
+
+    def take(self) -> Versions:
+        """What all readers see now."""
+        taken = [[reader.take(shard) for shard in range(self.shards)] for reader in self.readers]
+        return Versions(taken, self._ranks(taken) if self.ranks is None else self.ranks)
 
     def _ranks(self, taken: list[list[Taken]]) -> Sequence[int]:
         """The order in which the relations count as changed. Any is right; where all of them begin with nothing, the one
@@ -139,7 +147,7 @@ class Pipelines(Node):
 
     def _found(self, versions: Versions, lookup: Lookup) -> bool:
         """Whether an arrangement that must have a match has any row."""
-        if lookup.relation < self.negated:
+        if lookup.relation < self.negated or self.ranks is not None:
             return True
         return any(len(versions.table(lookup, shard).table) for shard in range(self.shards))
 

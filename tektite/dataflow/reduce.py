@@ -87,7 +87,7 @@ class ReduceNode(Node):
         self.key = key
         self.values = values
         self.reader = Reader(self, source)
-        trace = Trace(key + values, self.times, 1, shards, self.flow.effort)
+        trace = self.mints = Trace(key + values, self.times, 1, shards, self.flow.effort)
         self.flow.traces.append(trace)
         self.output = Arranged(trace, scope, columns, min(source.sharded_by, key), imported=False)
         self.own_history = own_history

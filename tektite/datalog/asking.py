@@ -46,7 +46,7 @@ class Plan:
         self.as_set = as_set
         arguments = [ir.Atom(parameter_predicate(title, p.name), p.variables, find.position) for p in find.parameters]
         rule = ir.Rule(title, find.terms, (*arguments, *find.body), find.position)
-        normal = normalise([rule])
+        normal = normalise([rule], counted=not as_set)
         self.root = [r for r in normal if r.predicate == title]
         self.helpers: dict[str, list[ir.Rule]] = {}
         for other in normal:

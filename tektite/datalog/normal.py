@@ -17,8 +17,9 @@ ALTERNATIVES = 4096
 """Rules that the alternatives of one rule may come to."""
 
 
-def normalise(rules: Iterable[ir.Rule]) -> list[ir.Rule]:
-    """The normal form of some rules. The same rules give the same names, in the same order.
+def normalise(rules: Iterable[ir.Rule], counted: bool = False) -> list[ir.Rule]:
+    """The normal form of some rules. The same rules give the same names, in the same order. Where it matters how often the
+    body holds, because the rules are `counted` or have an aggregate, what holds for two alternatives counts once.
 
     >>> from tektite.datalog.textbook import parse_program
     >>> print(*normalise(parse_program("p(x) :- (q(x + 1); r(x)), !(s(x, y), t(y)).").rules), sep="\\n")
@@ -28,7 +29,7 @@ def normalise(rules: Iterable[ir.Rule]) -> list[ir.Rule]:
     """
     work = Normaliser()
     for rule in rules:
-        work.add(rule)
+        work.add(rule, counted)
     return work.rules
 
 
@@ -46,9 +47,9 @@ class Normaliser:
     def fresh(self, rule: ir.Rule) -> ir.Variable:
         return ir.Variable(f"term {self._number(f'{rule.predicate} terms')}")
 
-    def add(self, rule: ir.Rule) -> None:
+    def add(self, rule: ir.Rule, counted: bool = False) -> None:
         """Take a rule in."""
-        if rule.aggregates:
+        if counted or rule.aggregates:
             rule = replace(rule, body=self._once(rule.body, rule))
         for body in self.alternatives(rule.body, rule):
             self.rules.append(self._conjunctive(replace(rule, body=body)))
@@ -75,7 +76,7 @@ class Normaliser:
         return [tuple(literal for part in parts for literal in part) for parts in product(*choices)]
 
     def _once(self, body: tuple[ir.Literal, ...], rule: ir.Rule) -> tuple[ir.Literal, ...]:
-        """A body to aggregate over, in which alternatives are a predicate: what holds for two reasons counts once."""
+        """A body whose bindings count, in which alternatives are a predicate: what holds for two reasons counts once."""
         found: list[ir.Literal] = []
         for literal in body:
             if isinstance(literal, ir.Disjunction) and len(literal.branches) > 1:

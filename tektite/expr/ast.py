@@ -527,3 +527,12 @@ def key(value: Expr) -> Expr:
 def rank(value: Expr, descending: bool = False) -> Expr:
     """An Int that orders as the value does, or the other way round. NULL stays NULL."""
     return Expr("rank", (value,), (descending,))
+
+
+def at_scale(value: Expr, scale: int, up: bool) -> Expr:
+    """The decimal of `scale` places next to a decimal: the least that is not below it, or the greatest that is not above.
+
+    A decimal of so many places compares with it as with the value itself. Neither the digits of a product that are
+    rounded away nor places that are gained can overflow.
+    """
+    return Expr("at_scale", (value,), (scale, up))

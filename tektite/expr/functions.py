@@ -234,6 +234,13 @@ def rank(resolver: Resolver, expr: Expr, value: Step) -> Step:
     return Step(ops.COPY, Int, (resolver.key(value),), 0, expr)
 
 
+def at_scale(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """A decimal with fewer or more places, for comparisons."""
+    if value.type.kind != "decimal":
+        raise resolver.wrong(expr, "only a decimal has places", value)
+    return resolver.at_scale(value, *expr.params)
+
+
 def hash(resolver: Resolver, expr: Expr, *values: Step) -> Step:
     """The hash of all values, one mixed in after the other."""
     state = word(0)

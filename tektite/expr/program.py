@@ -7,6 +7,9 @@ all that a run writes belongs to it, and memos take care of themselves.
 
 from __future__ import annotations
 
+import threading
+import weakref
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +30,7 @@ from tektite.words import NULL
 FEW, MANY = 1 << 10, 1 << 20  # missing arguments that a run can report: at first, and when there were too many
 
 Failure = {
-    ops.ADD: "overflow", ops.SUB: "overflow", ops.MUL: "overflow",
+    ops.ADD: "overflow", ops.SUB: "overflow", ops.MUL: "overflow", ops.MUL_FLOOR: "overflow",
     ops.FLOAT_TO_INT: "value out of range", ops.ADD_MONTHS: "date out of range",
     ops.BIT_AND: "result out of range", ops.BIT_OR: "result out of range", ops.BIT_XOR: "result out of range",
     ops.SHIFT_LEFT: "overflow, or a negative shift", ops.SHIFT_RIGHT: "negative shift",
@@ -39,17 +42,28 @@ class Program:
     """A compiled map and filter. `types` are the types of its outputs."""
 
     def __init__(self, words: Words, types: tuple[Type, ...], steps: list[Step], memos: list[Memo | None],
-                 keep: list[Any], dictionary: Dictionary, text: str) -> None:  # fmt: skip
+                 keep: list[Any], dictionary: Dictionary, outputs: Sequence[Expr], predicate: Expr | None,
+                 columns: Columns) -> None:  # fmt: skip
         self.types = types
+        self.parts: Parts = (words, types, steps, memos, keep)  # what is kept are cells and sets that words point to
         self._words = words
         self._steps = steps
         self._memos = memos
-        self._keep = keep  # cells and sets that the words point to
         self._dictionary = dictionary
-        self._text = text
+        self._outputs = outputs
+        self._predicate = predicate
+        self._columns = columns
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process compiles it anew: its words hold addresses of this one."""
+        return compile, (tuple(self._outputs), self._predicate, dict(self._columns), self._dictionary)
 
     def __repr__(self) -> str:
-        return f"<Program {self._text}>"
+        return f"<Program {self}>"
+
+    def __str__(self) -> str:
+        where = "" if self._predicate is None else f" where {self._predicate}"
+        return f"select {', '.join(map(str, self._outputs))}{where}"
 
     def run(self, source: int, nd: int, nt: int, nf: int, lo: int, keep: object = None) -> tuple[object, Words]:
         """The rows at head address `source`, filtered and mapped: (what keeps their memory alive, their head).
@@ -74,7 +88,7 @@ class Program:
                 rounds -= 1
             else:
                 most = min(most * FEW, MANY)
-        raise FaultError(f"{self._text}: texts stay unknown after they were evaluated")
+        raise FaultError(f"{self}: texts stay unknown after they were evaluated")
 
     def _learn(self, missing: Words) -> None:
         """Evaluate the text functions for what their memos lack."""
@@ -92,22 +106,59 @@ class Program:
             found = repr(self._dictionary.lookup(np.array([right], np.int64))[0].as_py())
         else:
             found = " and ".join(show_word(word, arg.type) for word, arg in zip((left, right), step.args, strict=False))
-        kind = f" of {step.type}" if step.op in (ops.ADD, ops.SUB, ops.MUL, ops.FLOAT_TO_INT) else ""
+        kind = f" of {step.type}" if step.op in (ops.ADD, ops.SUB, ops.MUL, ops.MUL_FLOOR, ops.FLOAT_TO_INT) else ""
         kind = f": {step.type}" if step.op == ops.CHECK_PARSED else kind
         return IncorrectError(f"{step.source}: {Failure[step.op]}{kind} in row {row}, found {found}")
 
 
+Parts = tuple[Words, tuple[Type, ...], list[Step], list[Memo | None], list[Any]]
+"""What a program is made of, but for the dictionary and the text."""
+
+_compiled: weakref.WeakKeyDictionary[Dictionary, OrderedDict[Any, Parts]]
+_compiled = weakref.WeakKeyDictionary()
+_compiled_lock = threading.Lock()
+REMEMBERED = 2048
+"""Programs to remember for each dictionary, at a few kB each: those of some hundred queries."""
+
+
 def compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, dictionary: Dictionary) -> Program:
-    """Compile a map (and a filter) over columns given as name -> (number, type)."""
+    """Compile a map (and a filter) over columns given as name -> (number, type).
+
+    A program that was compiled before is made of the same parts again: a dashboard's queries come and go.
+    """
+    tests = () if predicate is None else (predicate,)
+    used = dict.fromkeys(name for expression in (*outputs, *tests) for name in expression.columns())
+    key = (
+        tuple(output.fingerprint for output in outputs),
+        tuple(test.fingerprint for test in tests),
+        tuple((name, columns[name]) for name in used if name in columns),
+    )
+    with _compiled_lock:
+        remembered = _compiled.setdefault(dictionary, OrderedDict())
+        parts = remembered.get(key)
+        if parts is not None:
+            remembered.move_to_end(key)
+            return Program(*parts, dictionary, outputs, predicate, columns)
+    made = _compile(outputs, predicate, columns, dictionary)
+    # A memo grows with the texts it has seen: it lives with the queries that use it.
+    if all(memo is None for memo in made.parts[3]):
+        with _compiled_lock:
+            remembered[key] = made.parts
+            if len(remembered) > REMEMBERED:
+                remembered.popitem(last=False)
+    return made
+
+
+def _compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, dictionary: Dictionary) -> Program:
     typed = [resolve(output, columns) for output in outputs]
     test = None
     if predicate is not None:
         test = resolve(predicate, columns)
         if test.type != Bool and not (test.op == CONSTANT and test.extra == NULL):
             raise IncorrectError(f"the filter {predicate} is of type {test.type}, not bool")
-    text = f"select {', '.join(map(str, outputs))}" + (f" where {predicate}" if predicate is not None else "")
     assembler = Assembler(dictionary)
-    return assembler.assemble(list(map(assembler.fold, typed)), test and assembler.fold(test), text)
+    parts = assembler.assemble(list(map(assembler.fold, typed)), test and assembler.fold(test))
+    return Program(*parts, dictionary, outputs, predicate, columns)
 
 
 class Assembler:
@@ -230,8 +281,8 @@ class Assembler:
             self.memo_numbers[key] = len(self.memos) - 1
         return self.memo_numbers[key]
 
-    def assemble(self, outputs: list[Step], predicate: Step | None, text: str) -> Program:
-        """The program for these outputs of the rows where the predicate is true."""
+    def assemble(self, outputs: list[Step], predicate: Step | None) -> Parts:
+        """The parts of the program for these outputs of the rows where the predicate is true."""
         truth = -1
         if predicate is not None and (predicate.op != CONSTANT or predicate.extra != 1):
             truth = self.value(predicate, self.none)
@@ -251,7 +302,7 @@ class Assembler:
         words = self._layout(specs, truth, first)
         self.keep.extend(self.cells)
         types = tuple(output.type for output in outputs)
-        return Program(words, types, self.sources, self.memos, self.keep, self.dictionary, text)
+        return words, types, self.sources, self.memos, self.keep
 
     def _layout(self, specs: list[tuple[int, int]], truth: int, first: int) -> Words:
         """The program's words: registers assigned, sections one after the other."""
@@ -301,7 +352,7 @@ class Assembler:
 
 def evaluate_constant(step: Step, dictionary: Dictionary) -> int:
     """The word of a step over constants alone: its program, run over one row without columns."""
-    program = Assembler(dictionary).assemble([step], None, str(step.source))
+    program = Program(*Assembler(dictionary).assemble([step], None), dictionary, (), None, {})
     _, head = program.run(ONE_ROW.ctypes.data, 0, 0, 0, NULL, ONE_ROW)
     return int(head[5])
 

@@ -14,7 +14,7 @@ CONSTANT, INPUT = -1, -2  # steps that are leaves
 
 FALLIBLE = frozenset(
     {
-        ops.ADD, ops.SUB, ops.MUL, ops.FLOAT_TO_INT, ops.ADD_MONTHS, ops.CHECK_PARSED,
+        ops.ADD, ops.SUB, ops.MUL, ops.MUL_FLOOR, ops.FLOAT_TO_INT, ops.ADD_MONTHS, ops.CHECK_PARSED,
         ops.BIT_AND, ops.BIT_OR, ops.BIT_XOR, ops.SHIFT_LEFT, ops.SHIFT_RIGHT,
     }
 )  # fmt: skip

@@ -280,6 +280,11 @@ class Resolver:
             return Step(COMPARISONS[op], Bool, (word(0), order), 0, expr)
         if "decimal" in kinds and set(kinds) <= {"int", "decimal"}:
             scales = [t.scale if isinstance(t, DecimalType) else 0 for t in (left.type, right.type)]
+            if op in ("lt", "le"):  # a product is compared whole, though its word may not fit
+                if wide_product(left) and scales[0] > scales[1]:
+                    left, scales[0] = self.at_scale(left, scales[1], up=op == "le"), scales[1]
+                elif wide_product(right) and scales[1] > scales[0]:
+                    right, scales[1] = self.at_scale(right, scales[0], up=op == "lt"), scales[0]
             both = [self._saturated(s, max(scales) - scale) for s, scale in zip((left, right), scales, strict=True)]
             return Step(COMPARISONS[op], Bool, (both[0], both[1]), 0, expr)
         try:
@@ -289,6 +294,19 @@ class Resolver:
         if left.type == String and op in ("lt", "le"):
             return Step(COMPARISONS[op], Bool, (self._text_order(expr, left, right), word(0)), 0, expr)
         return Step(COMPARISONS[op], Bool, (self.key(left), self.key(right)), 0, expr)
+
+    def at_scale(self, step: Step, scale: int, up: bool) -> Step:
+        """The next decimal of `scale` places: see `tektite.expr.at_scale`. A product is taken in full."""
+        assert isinstance(step.type, DecimalType)
+        by = step.type.scale - scale
+        type = Decimal(MAX_DIGITS, scale)
+        if by <= 0:
+            return Step(ops.COPY, type, (self._saturated(step, -by),), 0, step.source)
+        one, other = step.args if wide_product(step) else (step, word(1))
+        if up:  # the ceiling is the negative's floor, negated
+            one = Step(ops.SUB, one.type, (word(0), one), MAX_INT, step.source)
+        floor = Step(ops.MUL_FLOOR, type, (one, other), 10**by, step.source)
+        return Step(ops.SUB, type, (word(0), floor), MAX_INT, step.source) if up else floor
 
     def _saturated(self, step: Step, by: int) -> Step:
         """The word times 10**by, for a comparison alone: what overflows is greater than any decimal."""
@@ -374,6 +392,17 @@ class Resolver:
         return Step((ops.MAP1, ops.MAP2, ops.MAP3)[len(free) - 1], result, tuple(free), function, expr)
 
 
+def precision(step: Step) -> int:
+    """How many digits a step's words have at most."""
+    return step.type.precision if isinstance(step.type, DecimalType) else MAX_DIGITS
+
+
+def wide_product(step: Step) -> bool:
+    """Whether a step is a product of decimals that may have more digits than fit."""
+    decimals = isinstance(step.type, DecimalType) and step.op == ops.MUL
+    return decimals and sum(map(precision, step.args)) > MAX_DIGITS
+
+
 INT_OPS = {"add": ops.ADD, "sub": ops.SUB, "mul": ops.MUL, "floordiv": ops.FLOORDIV, "mod": ops.MOD}
 FLOAT_OPS = {
     "add": ops.FADD, "sub": ops.FSUB, "mul": ops.FMUL, "div": ops.FDIV, "floordiv": ops.FFLOORDIV, "mod": ops.FMOD,
@@ -405,4 +434,5 @@ RULES: dict[str, Callable[..., Step]] = {
     "hash64": functions.hash,
     "key": functions.key,
     "rank": functions.rank,
+    "at_scale": functions.at_scale,
 }

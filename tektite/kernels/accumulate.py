@@ -16,7 +16,7 @@ import numpy as np
 from tektite.kernels.compile import kernel
 from tektite.kernels.limbs import LIMBS, limbs_of
 from tektite.kernels.memory import load, read, store
-from tektite.kernels.pages import address_of
+from tektite.kernels.pages import address_of, empty_words
 from tektite.kernels.rows import address, copy_column, copy_words, count, new_head, set_stored, step_of, value
 
 COUNT_PRESENT = 1
@@ -44,7 +44,7 @@ def accumulate(source, data, times, spec):
         copy_column(source, data + j, head, keys + j)
     multiplicity = data + times
     copy_column(source, multiplicity, head, keys + times)
-    buf = np.empty((diffs - 1) * rows, np.int64)
+    buf = empty_words((diffs - 1) * rows)
     at = address_of(buf)
     m_at = address(source, multiplicity)
     m_step = step_of(source, multiplicity)
@@ -98,7 +98,7 @@ def explode(accumulated, keys, times, source, columns):
     capacity = rows * (1 + 3 * len(columns))
     origin = np.empty(capacity, np.int64)
     # The columns besides slot and limb are written behind the two, when it is known how many rows there are.
-    buf = np.empty(capacity * (width + 2), np.int64)
+    buf = empty_words(capacity * (width + 2))
     slots = address_of(buf)
     limbs = slots + 8 * capacity
     for i in range(rows):

@@ -34,13 +34,13 @@ from tektite.kernels.expr_steps import (
     MAP1,
     MAP2,
     MEMBER,
-    MUL,
+    MUL_FLOOR,
     SHIFT_RIGHT,
     step,
 )
 from tektite.kernels.memo import add_missing, find
 from tektite.kernels.memory import load, read, store
-from tektite.kernels.pages import address_of
+from tektite.kernels.pages import address_of, empty_words
 from tektite.kernels.rows import address, copy_words, count, new_head, set_constant, set_stored, step_of
 from tektite.words import NULL
 
@@ -93,7 +93,7 @@ def member_block(n, d, a, b, table):
 @inner
 def can_fail(op):
     return (
-        (op >= ADD and op <= MUL)
+        (op >= ADD and op <= MUL_FLOOR)
         or op == FLOAT_TO_INT
         or (op >= BIT_AND and op <= SHIFT_RIGHT)
         or op == ADD_MONTHS
@@ -103,7 +103,8 @@ def can_fail(op):
 
 @inner
 def run_steps(program, start, stop, n, registers, tables, missing):
-    """Run steps over n rows. Returns (failed step or -1, its row): the failure in the first row that has one.
+    """Run steps over n rows. Returns (failed step or -1, its row): the failure in the first row that has one, whose
+    operands are then missing[2] and [3].
 
     A step that failed somewhere runs again row by row, to find the first row that failed under its guard.
     There is one call of `step` for both, since every further one takes long to compile. Failures do not count
@@ -125,9 +126,11 @@ def run_steps(program, start, stop, n, registers, tables, missing):
             while True:
                 bad = step(op, size, d + at, a + at, b + at, c + at, extra)
                 if size != n or n == 1:
-                    if bad and (guard == 0 or load(c + at, 0) == 1):
+                    if bad and at < 8 * row and (guard == 0 or load(c + at, 0) == 1):
                         row = at >> 3
                         failed = k
+                        store(missing, 2, load(a + at, 0))  # later steps may take their registers
+                        store(missing, 3, load(b + at, 0))
                         break
                     at += 8
                 elif not bad:
@@ -424,7 +427,7 @@ def run_program(source, nd, nt, nf, lo, most, words):
     if failed < 0 and passed > 0:
         clamp = has_earlier(source, nd, lo)
         size = place_columns(source, nd, nt, nf, lo, program, constant, passed, clamp, head)
-    buf = np.empty(size, np.int64)
+    buf = empty_words(size)
     for j in range(columns):
         if head[4 + 3 * j] == -1:
             set_stored(head, j, address_of(buf) + 8 * head[3 + 3 * j])
@@ -459,8 +462,8 @@ def run_program(source, nd, nt, nf, lo, most, words):
         buf = np.empty(4, np.int64)
         buf[0] = failed - at_steps
         buf[1] = original
-        buf[2] = load(load(registers, words[failed + 2]), row)
-        buf[3] = load(load(registers, words[failed + 3]), row)
+        buf[2] = missing[2]
+        buf[3] = missing[3]
     elif passed == 1 and ended == OWNS:
         buf = np.empty(0, np.int64)
     work[0] = 0  # the addresses above are good as long as their arrays are used

@@ -5,6 +5,7 @@ so that the loops vectorise. Every step is strict in NULL unless its line below 
 fail returns whether some row did; the rows that failed hold an arbitrary word.
 
     ADD SUB MUL             a op b; fails where the result leaves -extra..extra
+    MUL_FLOOR               the floor of a * b / extra, with extra > 0; fails where it has more than 18 digits
     FLOORDIV MOD            floor semantics; NULL where b is 0
     ROUND_DIV               a / b to the nearest integer, halves away from zero; b > 0
     ABS SIGN                of an integer (of a float's order-preserving word, too, for SIGN)
@@ -40,21 +41,23 @@ from numba.extending import intrinsic
 
 from tektite.kernels.compile import inner
 from tektite.kernels.memory import bits_from_float, float_from_bits, load, store
+from tektite.kernels.wide import product_high
 from tektite.words import NULL
 
 (
-    ADD, SUB, MUL, FLOORDIV, MOD, ROUND_DIV, ABS, SIGN, LEAST, GREATEST,
+    ADD, SUB, MUL, MUL_FLOOR, FLOORDIV, MOD, ROUND_DIV, ABS, SIGN, LEAST, GREATEST,
     INT_TO_FLOAT, FLOAT_TO_INT, FADD, FSUB, FMUL, FDIV, FFLOORDIV, FMOD, FABS, FLOAT_KEY,
     EQ, NE, LT, LE, COMPARE_INT_FLOAT, SCALE_SATURATED,
     AND, OR, NOT, IS_NULL, NOT_TRUE, SELECT, COALESCE, COPY,
     BIT_AND, BIT_OR, BIT_XOR, SHIFT_LEFT, SHIFT_RIGHT, HASH,
     DATE_FIELD, TRUNCATE_DATE, ADD_MONTHS, CHECK_PARSED,
     MAP1, MAP2, MAP3, MEMBER,
-) = range(48)  # fmt: skip
+) = range(49)  # fmt: skip
 
 YEAR, QUARTER, MONTH, DAY, WEEK = range(5)
 
 GREATEST_WORD = 2**63 - 1
+GREATEST_DECIMAL = 10**18 - 1
 MAGNITUDE = 0x7FFFFFFFFFFFFFFF  # every bit of a float but its sign
 CANONICAL_NAN = 0x7FF8000000000000
 MAX_MONTHS = 10**11  # far beyond every date, far from overflowing
@@ -113,6 +116,36 @@ def days_of_civil(year, month, day):
 
 
 @inner
+def wide_floor(high, low, divisor):
+    """The floor of a 128-bit number divided by 0 < divisor < 2**60, or NULL if it does not fit one word.
+
+    Of what is no word: long division of the size, four bits at a time, so that a rest and four bits fit 64.
+    """
+    if high == low >> 63:
+        return low // divisor
+    negative = high < 0
+    if negative:
+        low = -low
+        high = ~high + (1 if low == 0 else 0)
+    if high >= divisor:
+        return NULL
+    rest = np.uint64(high)
+    by = np.uint64(divisor)
+    quotient = np.uint64(0)
+    for shift in range(60, -4, -4):
+        rest = (rest << np.uint64(4)) | ((np.uint64(low) >> np.uint64(shift)) & np.uint64(15))
+        digit = rest // by
+        rest -= digit * by
+        quotient = (quotient << np.uint64(4)) | digit
+    if quotient >= np.uint64(GREATEST_WORD):
+        return NULL
+    size = np.int64(quotient)
+    if negative:
+        return -size - (1 if rest != np.uint64(0) else 0)
+    return size
+
+
+@inner
 def integer_step(op, n, d, a, b, extra):
     """Steps on integers that can fail or divide."""
     bad = False
@@ -140,6 +173,13 @@ def integer_step(op, n, d, a, b, extra):
             over = (multiply_overflows(x, y) != 0) | (r > extra) | (r < -extra)
             bad |= over & (not null)
             store(d, i, NULL if null else r)
+    elif op == MUL_FLOOR:
+        for i in range(n):
+            x, y = load(a, i), load(b, i)
+            null = (x == NULL) | (y == NULL)
+            r = NULL if null else wide_floor(product_high(x, y), x * y, extra)
+            bad |= ((r > GREATEST_DECIMAL) | (r < -GREATEST_DECIMAL)) & (not null)
+            store(d, i, r)
     elif op == FLOORDIV:
         for i in range(n):
             x, y = load(a, i), load(b, i)

@@ -107,7 +107,7 @@ def memo_insert(table, arguments, results):
 def add_missing(missing, memo, x, y, z):
     """Put a record into the set of missing arguments at address `missing`, unless it is there or the set is full.
 
-    missing[0] is the number of records, missing[1] the most it can hold, a power of two; missing[2] and [3] are unused.
+    missing[0] is the number of records, missing[1] the most it can hold, a power of two; missing[2] and [3] are not of the set.
     Records (memo, word, word, word) follow; behind them lies an open-addressing hash table of record numbers,
     counted from 1, in twice as many slots, all 0 at first.
     """

@@ -37,22 +37,21 @@ def build_packed(table, nd, keys, columns, lo, rows, low, bits, nullable, diff_b
         shift[j] = used
         used += bits[j]
     words = empty_words(rows).view(np.uint64)
+    spare = words
     if not _pack(table, nd, columns, lo, low, bits, nullable, shift, diff_bits, words):
-        words = _sorted(words, empty_words(rows).view(np.uint64), rows, diff_bits)
+        spare = empty_words(rows).view(np.uint64)
+        if sort_words(address_of(words), address_of(spare), rows, diff_bits) != address_of(words):
+            words, spare = spare, words
     if diff_bits == 64:
         clear = np.uint64(0)
     else:
         clear = (~np.uint64(0) >> np.uint64(diff_bits)) << np.uint64(diff_bits)
     if _is_consolidated(words, rows, keys, columns, low, bits, shift, clear):
         return _unpack(words, rows, columns, low, bits, nullable, shift)
-    return _fold_packed(words, rows, keys, columns, low, bits, nullable, shift, clear)
-
-
-@inner
-def _sorted(words, spare, rows, low):
-    if sort_words(address_of(words), address_of(spare), rows, low) == address_of(words):
-        return words
-    return spare
+    # What sorting left over has room for the sums, if each row has one.
+    if columns != keys + 1 or address_of(spare) == address_of(words):
+        spare = empty_words((columns - keys) * rows).view(np.uint64)
+    return _fold_packed(words, spare.view(np.int64), rows, keys, columns, low, bits, nullable, shift, clear)
 
 
 @inner
@@ -183,10 +182,9 @@ def _unpack(words, rows, columns, low, bits, nullable, shift):
 
 
 @inner
-def _fold_packed(words, rows, keys, columns, low, bits, nullable, shift, clear):
-    """Sum the diffs of equal keys in place, then unpack what is left."""
+def _fold_packed(words, sums, rows, keys, columns, low, bits, nullable, shift, clear):
+    """Sum the diffs of equal keys in place, then unpack what is left. `sums` has room for the diffs of all rows."""
     diffs = columns - keys
-    sums = empty_words(diffs * rows)
     kept = 0
     i = 0
     while i < rows:

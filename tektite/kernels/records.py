@@ -9,9 +9,18 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner
-from tektite.kernels.memory import load, store
-from tektite.kernels.pages import address_of
-from tektite.kernels.rows import new_head, set_constant, set_stored
+from tektite.kernels.memory import load
+from tektite.kernels.pages import address_of, empty_words
+from tektite.kernels.rows import (
+    NARROW_FROM,
+    column_bytes,
+    copy_words,
+    empty_columns,
+    fitting_step,
+    new_head,
+    set_constant,
+    set_stored,
+)
 from tektite.kernels.seek import all_same
 
 
@@ -92,7 +101,7 @@ def columns_room(buf, capacity, width, rows, more):
     if rows + more <= capacity:
         return buf, capacity
     wider = max(2 * capacity, rows + more)
-    larger = np.empty(width * wider, np.int64)
+    larger = empty_words(width * wider)
     for c in range(width):
         for i in range(rows):
             larger[c * wider + i] = buf[c * capacity + i]
@@ -125,15 +134,43 @@ def head_of_columns(buf, capacity, rows, spec, constants):
         buf[0] = buf[0]  # keeps the buffer alive up to here
         return np.empty(0, np.int64), head
     if 2 * stored * rows < len(buf) and len(buf) > 4096:
-        smaller = np.empty(stored * rows, np.int64)
-        out = address_of(smaller)
-        for j in range(width):
-            if head[4 + 3 * j] != 0:
-                where = head[3 + 3 * j]
-                for i in range(rows):
-                    store(out, i, load(where, i))
-                set_stored(head, j, out)
-                out += 8 * rows
+        smaller = _fitting_columns(head, rows)
         buf[0] = buf[0]
         return smaller, head
     return buf, head
+
+
+@inner
+def _fitting_columns(head, rows):
+    """Move the stored columns of a head, all of whole words, to memory of their own, no wider than they need."""
+    width = head[2]
+    total = 0
+    for j in range(width):
+        if head[4 + 3 * j] != 0:
+            step = 8
+            if rows >= NARROW_FROM:
+                least, most = range_of(head[3 + 3 * j], rows)
+                step = fitting_step(least, most)
+            head[4 + 3 * j] = step
+            total += column_bytes(rows, step)
+    fitting = empty_columns(total)
+    out = address_of(fitting)
+    for j in range(width):
+        step = head[4 + 3 * j]
+        if step != 0:
+            copy_words(head[3 + 3 * j], 8, 0, rows, out, step)
+            set_stored(head, j, out, step)
+            out += column_bytes(rows, step)
+    return fitting
+
+
+@inner
+def range_of(at, rows):
+    """The least and the greatest of some words."""
+    least = load(at, 0)
+    most = least
+    for i in range(1, rows):
+        word = load(at, i)
+        least = min(least, word)
+        most = max(most, word)
+    return least, most

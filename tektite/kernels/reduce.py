@@ -37,7 +37,7 @@ from tektite.kernels.emit import (
 from tektite.kernels.epochs import fresh_epochs, key_epochs, later_work, one_epoch, scan_history
 from tektite.kernels.limbs import DIGITS
 from tektite.kernels.memory import load, store
-from tektite.kernels.pages import address_of
+from tektite.kernels.pages import address_of, empty_words
 from tektite.kernels.records import columns_room, room, sort_records
 from tektite.kernels.rows import count, new_head, set_constant, set_stored, value
 from tektite.kernels.seek import BLOCK
@@ -162,7 +162,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     status = np.zeros(1 + kc, np.int64)
     width = kc + vo + 2
     capacity = work_rows + 8 if past_rows == 0 else 2 * work_rows + 8
-    buf = np.empty(width * capacity, np.int64)
+    buf = empty_words(width * capacity)
     rows = 0
     plus = True
     todo = np.empty(16, np.int64)

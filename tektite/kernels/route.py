@@ -10,10 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.memory import load, read, store
-from tektite.kernels.pages import address_of
+from tektite.kernels.memory import load, load4, read, store, store4
+from tektite.kernels.pages import address_of, empty_words
 from tektite.kernels.rows import address, copy_column, count, new_head, set_constant, set_stored, step_of, value
 from tektite.kernels.wide import product_overflows, sum_overflows
+
+_BLOCK = 1024
+"""Rows whose places are found before their columns are copied: the places stay in the first-level cache."""
 
 
 @inner
@@ -53,48 +56,86 @@ def same_rows(source):
 
 
 @inner
-def _scatter(source, places):
-    """Rows reordered so that row i lands at places[i]."""
+def _new_parts(rows):
+    """Room for the part number of each row, four bytes each."""
+    return empty_words((rows + 1) // 2)
+
+
+@inner
+def _first_places(part, rows, offsets):
+    """Count the rows of each part; offsets (zeroed, one longer than the number of parts) become where each begins."""
+    parts = len(offsets) - 1
+    if parts == 2:
+        second = np.int64(0)
+        for i in range(rows):
+            second += load4(part, i)
+        offsets[1] = rows - second
+        offsets[2] = rows
+        return
+    for i in range(rows):
+        offsets[load4(part, i) + 1] += 1
+    for p in range(parts):
+        offsets[p + 1] += offsets[p]
+
+
+@inner
+def _regroup(source, part, offsets):
+    """Rows in the order of their part numbers, four bytes each at the address `part`, and in their own order within a
+    part.
+    """
     rows = count(source)
     columns = load(source, 2)
+    _first_places(part, rows, offsets)
+    parts = len(offsets) - 1
     stored = 0
     for j in range(columns):
         if step_of(source, j) != 0:
             stored += 1
-    buf = np.empty(stored * rows, np.int64)
+    buf = empty_words(stored * rows)
     head = new_head(rows, columns)
     out = address_of(buf)
     for j in range(columns):
         if step_of(source, j) == 0:
             set_constant(head, j, load(source, 5 + 3 * j))
         else:
-            at = address(source, j)
-            by = step_of(source, j)
-            for i in range(rows):
-                store(out, places[i], read(at, by, i))
             set_stored(head, j, out)
             out += 8 * rows
-    return buf, head
-
-
-@inner
-def _places(part, offsets):
-    """Turn each row's part number into its place, parts in order and rows within a part too; offsets (zeroed, one
-    longer than the number of parts) become where each part begins.
-    """
-    rows = len(part)
-    parts = len(offsets) - 1
-    for i in range(rows):
-        offsets[part[i] + 1] += 1
-    for p in range(parts):
-        offsets[p + 1] += offsets[p]
     cursor = np.empty(parts, np.int64)
     for p in range(parts):
         cursor[p] = offsets[p]
-    for i in range(rows):
-        p = part[i]
-        part[i] = cursor[p]
-        cursor[p] += 1
+    room = np.empty(_BLOCK, np.int64)
+    places = address_of(room)
+    for block in range(0, rows, _BLOCK):
+        size = min(_BLOCK, rows - block)
+        if parts == 2:
+            # Without a table of two entries, each of which would wait for the last row's to be stored.
+            first = cursor[0]
+            second = cursor[1]
+            for i in range(size):
+                p = load4(part, block + i)
+                store(places, i, second if p else first)
+                second += p
+                first += 1 - p
+            cursor[0] = first
+            cursor[1] = second
+        else:
+            for i in range(size):
+                p = load4(part, block + i)
+                store(places, i, cursor[p])
+                cursor[p] += 1
+        for j in range(columns):
+            by = step_of(source, j)
+            if by != 0:
+                at = address(source, j)
+                to = head[3 + 3 * j]
+                if by == 8:
+                    for i in range(size):
+                        store(to, load(places, i), load(at, block + i))
+                else:
+                    for i in range(size):
+                        store(to, load(places, i), read(at, by, block + i))
+    room[0] = 0  # read by address up to here
+    return buf, head
 
 
 @kernel("Tuple((int64[::1], int64[::1], int64[::1]))(int64, int64[::1], int64)")
@@ -111,26 +152,32 @@ def route(source, key_spec, shards):
         for s in range(owner + 1, shards + 1):
             offsets[s] = rows
         return np.empty(0, np.int64), same_rows(source), offsets
-    part = np.empty(rows, np.int64)
-    one = True
-    if len(key_spec) == 1:
-        at = address(source, key_spec[0])
-        by = step_of(source, key_spec[0])
+    room = _new_parts(rows)
+    part = address_of(room)
+    seed = np.uint64(0x9E3779B97F4A7C15)
+    at = address(source, key_spec[0])
+    by = step_of(source, key_spec[0])
+    if len(key_spec) == 1 and by == 8:
         for i in range(rows):
-            part[i] = shard_of_hash(mix(np.uint64(0x9E3779B97F4A7C15), read(at, by, i)), shards)
+            store4(part, i, shard_of_hash(mix(seed, load(at, i)), shards))
+    elif len(key_spec) == 1:
+        for i in range(rows):
+            store4(part, i, shard_of_hash(mix(seed, read(at, by, i)), shards))
     else:
         for i in range(rows):
-            part[i] = shard_of_row(source, i, key_spec, shards)
+            store4(part, i, shard_of_row(source, i, key_spec, shards))
+    owner = load4(part, 0)
+    one = True
     for i in range(rows):
-        if part[i] != part[0]:
+        if load4(part, i) != owner:
             one = False
             break
     if one:
-        for s in range(part[0] + 1, shards + 1):
+        for s in range(owner + 1, shards + 1):
             offsets[s] = rows
         return np.empty(0, np.int64), same_rows(source), offsets
-    _places(part, offsets)
-    buf, head = _scatter(source, part)
+    buf, head = _regroup(source, part, offsets)
+    room[0] = 0  # read by address up to here
     return buf, head, offsets
 
 
@@ -205,7 +252,8 @@ def partition_moments(source, time_at, nt):
         return np.empty(0, np.int64), same_rows(source), offsets, moments
 
     # Number the moments as they appear, with a table of slots that is kept at most half full.
-    part = np.empty(rows, np.int64)
+    numbers = _new_parts(rows)
+    part = address_of(numbers)
     found = np.empty((16, rounds), np.int64)
     slots = _no_slots(64)
     many = 0
@@ -218,7 +266,7 @@ def partition_moments(source, time_at, nt):
                     same = False
                     break
             if same:
-                part[i] = last
+                store4(part, i, last)
                 continue
         hashed = np.uint64(0)
         for c in range(rounds):
@@ -256,7 +304,7 @@ def partition_moments(source, time_at, nt):
                     while slots[slot] >= 0:
                         slot = (slot + 1) & (len(slots) - 1)
                     slots[slot] = m
-        part[i] = last
+        store4(part, i, last)
     order = _sorted_order(found, many)
     rank = np.empty(many, np.int64)
     moments = np.empty((many, rounds), np.int64)
@@ -265,10 +313,10 @@ def partition_moments(source, time_at, nt):
         for c in range(rounds):
             moments[m, c] = found[order[m], c]
     for i in range(rows):
-        part[i] = rank[part[i]]
+        store4(part, i, rank[load4(part, i)])
     offsets = np.zeros(many + 1, np.int64)
-    _places(part, offsets)
-    buf, head = _scatter(source, part)
+    buf, head = _regroup(source, part, offsets)
+    numbers[0] = 0  # read by address up to here
     return buf, head, offsets, moments
 
 
@@ -284,17 +332,12 @@ def split_epoch(source, time_at, hi):
             cut += 1
     if cut == 0 or cut == rows:
         return np.empty(0, np.int64), same_rows(source), cut
-    places = np.empty(rows, np.int64)
-    low = 0
-    high = cut
+    room = _new_parts(rows)
+    part = address_of(room)
     for i in range(rows):
-        if read(at, by, i) < hi:
-            places[i] = low
-            low += 1
-        else:
-            places[i] = high
-            high += 1
-    buf, head = _scatter(source, places)
+        store4(part, i, np.int64(read(at, by, i) >= hi))
+    buf, head = _regroup(source, part, np.zeros(3, np.int64))
+    room[0] = 0  # read by address up to here
     return buf, head, cut
 
 

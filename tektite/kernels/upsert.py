@@ -1,13 +1,13 @@
-"""Inputs with set and upsert semantics: operations in order of arrival become updates; and the check of bag inputs."""
+"""Inputs with set and upsert semantics: operations in order of arrival become updates; and checks of what inputs gain."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.memory import load, store
+from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of
-from tektite.kernels.rows import count, new_head, set_stored, value
+from tektite.kernels.rows import address, count, new_head, set_stored, step_of, value
 from tektite.kernels.seek import compare_key, compare_rows, seek_block
 
 
@@ -109,6 +109,13 @@ def first_negative(batch, data, table):
     so that the searches overlap their cache misses.
     """
     n = count(batch)
+    diffs = address(batch, data + 1)
+    by = step_of(batch, data + 1)
+    removes = False
+    for i in range(n):
+        removes |= read(diffs, by, i) < 0
+    if not removes:
+        return -1
     frame = np.empty(256 * (data + 4) + len(table), np.int64)
     keys = address_of(frame)
     found = keys + 8 * 256 * data
@@ -155,6 +162,84 @@ def first_negative(batch, data, table):
             store(starts, b, load(found, many - 1))
         for j in range(many):
             if bad < 0 and load(held, j) + load(least, j) < 0:
+                bad = load(rows, j)
+    frame[0] = 0  # keeps the frame alive up to here
+    return bad
+
+
+@inner
+def highest_total(batch, start, stop, data):
+    """The greatest multiplicity that rows start..stop together reach, epoch by epoch, from 0 on."""
+    many = stop - start
+    if many == 1:
+        return value(batch, data + 1, start)
+    epochs = np.empty(many, np.int64)
+    for i in range(many):
+        epochs[i] = value(batch, data, start + i)
+    order = np.argsort(epochs)
+    highest = -(2**62)
+    total = 0
+    for i in range(many):
+        total += value(batch, data + 1, start + order[i])
+        if (i + 1 == many or epochs[order[i + 1]] != epochs[order[i]]) and total > highest:
+            highest = total
+    return highest
+
+
+@kernel("int64(int64, int64, int64, int64[::1])")
+def first_repeated(batch, keys, data, table):
+    """A row of a sorted batch whose first `keys` columns another row has at the same time, together with what `table` holds,
+    in which no two rows have the same; -1 if there is none. Keys that the batch adds no row to are not looked up. Batches of
+    the table whose keys all lie before or behind those of a block are passed over, so that nothing is searched for while
+    rows come in the order of their keys.
+    """
+    n = count(batch)
+    frame = np.empty(256 * (keys + 3) + len(table), np.int64)
+    block = address_of(frame)
+    found = block + 8 * 256 * keys
+    rows = found + 8 * 256
+    held = rows + 8 * 256
+    starts = held + 8 * 256
+    for b in range(len(table)):
+        store(starts, b, 0)
+    bad = -1
+    i = 0
+    while i < n and bad < 0:
+        many = 0
+        while i < n and many < 256 and bad < 0:
+            j = i + 1
+            while j < n and compare_rows(batch, j, batch, i, keys) == 0:
+                j += 1
+            highest = highest_total(batch, i, j, data)
+            if highest > 1:
+                bad = i
+            elif highest == 1:
+                for c in range(keys):
+                    store(block, c * 256 + many, value(batch, c, i))
+                store(rows, many, i)
+                store(held, many, 0)
+                many += 1
+            i = j
+        if many == 0 or bad >= 0:
+            continue
+        for b in range(len(table)):
+            head = table[b]
+            size = count(head)
+            if (
+                size == 0
+                or compare_key(head, 0, block, many - 1, keys) > 0
+                or compare_key(head, size - 1, block, 0, keys) < 0
+            ):
+                continue
+            seek_block(head, load(starts, b), block, many, keys, found)
+            for j in range(many):
+                k = load(found, j)
+                while k < size and compare_key(head, k, block, j, keys) == 0:
+                    store(held, j, load(held, j) + value(head, data + 1, k))
+                    k += 1
+            store(starts, b, load(found, many - 1))
+        for j in range(many):
+            if bad < 0 and load(held, j) > 0:
                 bad = load(rows, j)
     frame[0] = 0  # keeps the frame alive up to here
     return bad

@@ -7,7 +7,7 @@ inputs and views, from a reduce's own output, or one that this dataflow already 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -77,8 +77,9 @@ class Renderer:
         self._streams: dict[plan.Operator, Stream] = {}
         self._nodes: dict[plan.Operator, reduce.ReduceNode] = {}
         self._arranged: list[tuple[plan.Operator, Arranged]] = []
-        self.uses: list[Use] = []
-        self.decisions: list[str] = []
+        # Texts for `explain` alone, so they are made when it asks.
+        self.uses: list[Callable[[], Use]] = []
+        self.decisions: list[Callable[[], list[str]]] = []
 
     # ------------------------------------------------------------------ scopes
 
@@ -271,8 +272,11 @@ class Renderer:
         return False
 
     def _note_use(self, operator: plan.Operator, lead: tuple[int, ...], origin: str) -> None:
-        names = operator.schema.names
-        self.uses.append(Use(plan.describe(operator), tuple(names[column] for column in lead), origin))
+        def use() -> Use:
+            names = operator.schema.names
+            return Use(plan.describe(operator), tuple(names[column] for column in lead), origin)
+
+        self.uses.append(use)
 
     def _shard_columns(self, operator: plan.Operator, lead: Columns, key: int) -> int:
         """By how many leading columns to shard: by those that rows are placed by already, if the key begins with them."""

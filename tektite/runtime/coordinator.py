@@ -8,8 +8,20 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
+from typing import Protocol
 
 from tektite.dataflow.flow import Dataflow
+
+
+class Elsewhere(Protocol):
+    """Where large sweeps run that are not for this process."""
+
+    def begin(self, flows: Sequence[Dataflow]) -> None:
+        """Start what is large enough of the sweeps that these dataflows, sources before readers, can begin or go on with."""
+
+    def close(self) -> None:
+        """Wait for what still runs, and forget it."""
 
 
 class Coordinator:
@@ -18,6 +30,7 @@ class Coordinator:
     def __init__(self, turn: float) -> None:
         self.turn = turn
         self.flows: list[Dataflow] = []
+        self.elsewhere: Elsewhere | None = None
 
     def add(self, flow: Dataflow) -> None:
         """A new dataflow; what it reads has been added before."""
@@ -33,6 +46,8 @@ class Coordinator:
         """Give every dataflow one turn; whether all of them are current."""
         current = True
         turn = self.turn
+        if self.elsewhere is not None:
+            self.elsewhere.begin(self.flows)
         for flow in list(self.flows):  # a callback may install or drop views
             if flow not in self.flows:
                 continue
@@ -42,9 +57,16 @@ class Coordinator:
 
     def finish(self, flow: Dataflow) -> None:
         """Run until `flow` is current, whatever time that takes; only what it reads gets time beside it."""
-        for needed in self._upstream(flow):
-            while not needed.work(math.inf):
-                pass
+        upstream = self._upstream(flow)
+        if self.elsewhere is None:
+            for needed in upstream:
+                while not needed.work(math.inf):
+                    pass
+            return
+        while not self.current(flow) and flow.failure is None:
+            self.elsewhere.begin(upstream)
+            for needed in upstream:
+                needed.work(math.inf if needed.away is not None else time.perf_counter() + self.turn)
 
     def current(self, flow: Dataflow) -> bool:
         """Whether `flow` and everything it reads reflect all epochs that the inputs have closed."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -24,6 +25,7 @@ from tektite.spark.encoded import collect
 from tektite.spark.feed import Feed
 from tektite.spark.load import apply, feed_of
 from tektite.spark.positions import Record, advance, recorded
+from tektite.spark.progress import EpochProgress, OnProgress, Steps
 from tektite.spark.session import described
 from tektite.storage.store import PosixStore
 
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from tektite.inputs import Input
 
 _FOLLOWED: WeakKeyDictionary[Input, Following] = WeakKeyDictionary()
+
+RECENT = 100
+"""Epochs that a stream remembers the figures of, as many as Spark does."""
 
 START_TIMEOUT = 60.0
 """Seconds that a first micro-batch waits for the call that started its stream to return."""
@@ -41,14 +46,17 @@ class Following:
 
     query: StreamingQuery
 
-    def __init__(self, source: Input, feed: Feed, lag: int) -> None:
+    def __init__(self, source: Input, feed: Feed, lag: int, on_progress: OnProgress | None = None) -> None:
         self.source = source
         self.feed = feed
         self.lag = lag
+        self.on_progress = on_progress
         self.rows = 0
         """Rows taken in since the start."""
         self.epochs = 0
         """Micro-batches that became epochs since the start."""
+        self.recent: deque[EpochProgress] = deque(maxlen=RECENT)
+        """What the last epochs held and took, the newest at the end."""
         self.failure: TektiteError | None = None
         self._started = threading.Event()
         self._stopping = False
@@ -97,16 +105,26 @@ class Following:
             raise ConflictError(
                 f"input {self.source.name!r}: micro-batch {batch} came where {before.batch + 1} was due: rows are missing"
             )
+        steps = Steps()
         with described(
             frame.sparkSession, None, f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
         ):
             found = collect(self.feed, frame, engine.dictionary, at_once=True)
+        encode = steps.next()
         apply(self.source, found, before, replace(before, query=self.query.id, batch=batch))
+        epoch, update = self.source.low - 1, steps.next()
         if engine.store is not None:
             engine.sync()  # Spark forgets the rows once this call has returned
+        durable = steps.next()
+        self._wait_for_views()
         self.rows += found.rows
         self.epochs += 1
-        self._wait_for_views()
+        done = EpochProgress(
+            self.source.name, batch, epoch, found.rows, encode, update, durable, steps.next(), self.behind()
+        )
+        self.recent.append(done)
+        if self.on_progress is not None:
+            self.on_progress(done)
 
     def _wait_for_views(self) -> None:
         """Hold the stream up while some view is too far behind, letting others at the engine in between."""
@@ -170,6 +188,7 @@ def follow(
     trigger: dict[str, Any] | None,
     lag: int,
     reset: bool,
+    on_progress: OnProgress | None,
 ) -> Following:
     """See `tektite.front.Input.follow`."""
     feed = feed_of(source, stream, diff, operation, order, position, extra)
@@ -201,7 +220,7 @@ def follow(
             f"input {source.name!r} has followed another stream, which this one would count again: give its checkpoint, "
             "or say reset=True"
         )
-    following = Following(source, replace(feed, after=record.position), lag)
+    following = Following(source, replace(feed, after=record.position), lag, on_progress)
     writer = stream.writeStream.foreachBatch(following.take).queryName(f"tektite_{source.name}")
     if folder is not None:
         writer = writer.option("checkpointLocation", folder)

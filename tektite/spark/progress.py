@@ -1,16 +1,67 @@
-"""Progress of Spark jobs: tasks done of tasks in all, asked for while they run."""
+"""Progress: of Spark jobs, tasks done of tasks in all, asked for while they run; of streams, what each epoch held and took."""
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
 SECONDS_BETWEEN = 0.2
 Shown = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class EpochProgress:
+    """What one micro-batch of a followed stream was, and how long each step of taking it in took."""
+
+    input: str
+    batch: int
+    """The micro-batch's number, as Spark counts."""
+    epoch: int
+    """The epoch that its rows count at."""
+    rows: int
+    encode: float
+    """Seconds in which Spark's tasks encoded the rows and brought them here."""
+    update: float
+    """Seconds in which the epoch was closed and views got their first turn."""
+    durable: float
+    """Seconds of waiting until the storage had it; 0 without a storage."""
+    views: float
+    """Seconds of waiting for views that were further behind than `lag` allows."""
+    behind: int
+    """How many closed epochs the view that is furthest behind has not answered for."""
+    finished: float = field(default_factory=time.time)
+    """When it was done, in seconds since 1970."""
+
+    @property
+    def seconds(self) -> float:
+        """All steps together."""
+        return self.encode + self.update + self.durable + self.views
+
+
+OnProgress = Callable[[EpochProgress], None]
+
+
+class Steps:
+    """A stop watch: seconds since it was last asked.
+
+    >>> steps = Steps()
+    >>> steps.next() >= 0
+    True
+    """
+
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+
+    def next(self) -> float:
+        """The seconds of the step that ends here."""
+        last, self._last = self._last, time.perf_counter()
+        return self._last - last
 
 
 @contextmanager

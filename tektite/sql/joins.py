@@ -168,14 +168,15 @@ def with_witness(left: Collection, witnesses: Collection, pairs: list[tuple[Expr
 def bounded(left: Collection, right: Collection, node: Bounded) -> Collection:
     """The rows of a collection on one side of a bound that may move."""
     kinds = [c.schema.types[c.schema.index(n)] for c, n in ((left, node.column), (right, node.bound))]
-    wanted = common_type(*kinds)
+    # decimals have one scale here, so that their words compare
+    wanted = kinds[0] if kinds[0].kind == kinds[1].kind else common_type(*kinds)
     names = left.schema.names
     rows, column = left, node.column
     if kinds[0] != wanted or any(column == one for one, _ in node.keys):
         column = "#value"
         rows = left.with_columns(**{column: col(node.column).cast(wanted)})
     bounds, bound = right, node.bound
-    if kinds[1] != wanted:
+    if kinds[1].kind != wanted.kind:
         bound = "#bound"
         bounds = right.with_columns(**{bound: col(node.bound).cast(wanted)})
     by: list[tuple[str, str]] = []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import itertools
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -22,13 +21,14 @@ from tektite.errors import ConflictError, FaultError, NotFoundError, TektiteErro
 from tektite.expr import Expr, col, lit
 from tektite.inputs import Input
 from tektite.schema import Schema
-from tektite.sql import checks, copying, parse, prepared, showing, tables, writing
-from tektite.sql.bound import Bound, nothing
+from tektite.sql import copying, parse, prepared, showing, tables, writing
+from tektite.sql.bound import nothing
 from tektite.sql.explain import explain
 from tektite.sql.logical import Node, Project, Scan, outer_columns
 from tektite.sql.lower import Lowering
 from tektite.sql.order import ordered
 from tektite.sql.query import Binder
+from tektite.sql.remembered import Planned, Remembered
 from tektite.sql.result import Result
 from tektite.sql.rules import rewrite
 from tektite.sql.rules.fold_constants import folded as folded_constant
@@ -54,41 +54,30 @@ class Definition:
     reads: set[str] = field(default_factory=set)
 
 
-@dataclass
-class Planned:
-    """A query on its way to the engine: its plan, what it reads, its visible columns and its order."""
-
-    plan: Node
-    bound: Bound
-    reads: set[str]
-
-
 class Session:
     """SQL's view of one engine."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.definitions: dict[str, Definition] = {}
-        self.tables: dict[str, tables.Table] = {}
         self.indexes: dict[str, tables.Index] = {}
         self.prepared: dict[str, prepared.Prepared] = {}
         self.reads: dict[str, set[str]] = {}
         """What each materialised view was defined over, by name."""
         self.transaction = False
-        self.written: dict[str, Counter[tuple[Any, ...]]] = {}
-        """By table, the keys that the open transaction has added and taken away."""
         self.clock: Callable[[], datetime.datetime] = utc_now
         self._unit: Input | None = None
         self._now: Input | None = None
         self._told: datetime.datetime | None = None
         self._numbers = 0
+        self.remembered = Remembered(self)
 
     # ------------------------------------------------------------------ statements
 
     def run(self, text: str, parameters: Mapping[str, Any]) -> Result:
         """Run all statements of a text; the last one's result."""
         result = Result("")
-        for statement in parse.parse(text):
+        for statement in self.remembered.statements(text):
             result = self.statement(statement, parameters)
         return result
 
@@ -144,7 +133,12 @@ class Session:
     # ------------------------------------------------------------------ queries
 
     def bind(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
-        """A query, bound and rewritten."""
+        """A query, bound and rewritten; or as it was the last time, if all that it depends on is as it was."""
+        if parameters:
+            return self._bind(source, tree, parameters)
+        return self.remembered.plan(tree, lambda: self._bind(source, tree, parameters))
+
+    def _bind(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
         reads = Reads(self)
         binder = Binder(source, reads, parameters)
         try:
@@ -153,18 +147,21 @@ class Session:
                 plan = rewrite(bound.plan, binder.names)
         except RecursionError:
             raise source.error("the query is nested too deeply", None, UnsupportedError) from None
-        return Planned(plan, bound, reads.names)
+        return Planned(plan, bound, reads.names, reads.asked)
 
     def collection(self, planned: Planned, hidden: bool = False) -> Collection:
         """A query as a collection, its columns under their visible names; with those that only order it, if asked."""
-        found = self.lowered(planned.plan)
         outputs = list(zip(unique_titles(planned.bound.titles), planned.bound.names, strict=True))
         if hidden:
             outputs += [(o.column, o.column) for o in planned.bound.order if o.column not in planned.bound.names]
-        names = [title for title, _ in outputs]
-        if names == list(found.schema.names):
-            return found
-        return found._project([(title, col(name)) for title, name in outputs], None)
+        names = tuple(title for title, _ in outputs)
+        found = planned.collections.get(names)
+        if found is None:
+            found = self.lowered(planned.plan)
+            if names != found.schema.names:
+                found = found._project([(title, col(name)) for title, name in outputs], None)
+            planned.collections[names] = found
+        return found
 
     def select(
         self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any], wanted: Sequence[types.Type] | None = None
@@ -280,14 +277,19 @@ class Session:
 
     def write(self, table: Input, new: pa.Table | None, old: pa.Table | None) -> None:
         """Take rows from a table and add others, and close an epoch unless a transaction is open."""
-        checks.check(self, table, new, old)
+        if table.is_stream and old is not None and old.num_rows:
+            raise ConflictError(f"table {table.name!r} is a stream: rows cannot be changed or deleted")
+        waiting = table.waiting()
         try:
             if old is not None and old.num_rows:
                 table.remove(old)
             if new is not None and new.num_rows:
                 table.insert(new)
+            if self.transaction:
+                table.prepare(table.low + 1)  # what breaks the table's declaration is refused here, not at COMMIT
             self.commit()
         except TektiteError:
+            table.rollback(waiting)
             if not self.transaction:
                 self.forget()
             raise
@@ -296,11 +298,9 @@ class Session:
         """Close an epoch, unless a transaction is open."""
         if not self.transaction:
             self.engine.advance()
-            self.written.clear()
 
     def forget(self) -> None:
         """Undo everything that waits for its epoch to close."""
-        self.written.clear()
         for table in self.engine._inputs.values():
             table.rollback()
 
@@ -322,9 +322,6 @@ class Session:
 
     def key_of(self, found: Input | View) -> tuple[str, ...]:
         """The columns that tell the rows of a table or view apart, as it was declared or as its definition says."""
-        declared = self.tables.get(found.name)
-        if declared is not None and declared.key:
-            return declared.key
         return tuple(found.schema.names[column] for column in found.unique or ())
 
     def readable(self, name: str) -> Input | View | Definition | None:
@@ -343,9 +340,11 @@ class Reads:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.names: set[str] = set()
+        self.asked: set[str] = set()
 
     def relation(self, name: str, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
         found = self.session.readable(name)
+        self.asked.add(name)
         if found is None or name.startswith(HIDDEN):
             message = f"there is no table or view {name!r}: {nearest(name, self.session.known())}"
             raise binder.source.error(message, node, NotFoundError)

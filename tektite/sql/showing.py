@@ -28,16 +28,12 @@ def show(session: Session, statement: Show) -> Result:
 def tables(session: Session) -> pa.Table:
     """Tables with their sizes, semantics and keys."""
     found = [i for i in session.engine._inputs.values() if not i.name.startswith("__")]
-    declared = [session.tables.get(i.name) for i in found]
-    pairs = list(zip(found, declared, strict=True))
     return pa.table(
         {
             "name": pa.array([i.name for i in found], pa.string()),
             "rows": pa.array([i.trace.rows for i in found], pa.int64()),
-            "semantics": pa.array(
-                [d.semantics if d else "stream" if i.is_stream else i.semantics for i, d in pairs], pa.string()
-            ),
-            "key": pa.array([", ".join(i.schema.names[c] for c in i.key_columns) for i in found], pa.string()),
+            "semantics": pa.array([i.declared.kind for i in found], pa.string()),
+            "key": pa.array([", ".join(i.declared.key) for i in found], pa.string()),
         }
     )
 

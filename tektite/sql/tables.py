@@ -23,16 +23,6 @@ SEMANTICS = ("bag", "set", "upsert", "append", "stream")
 
 
 @dataclass
-class Table:
-    """What SQL declares of a table beside its columns."""
-
-    name: str
-    key: tuple[str, ...]
-    required: tuple[str, ...]
-    semantics: str
-
-
-@dataclass
 class Index:
     """A held arrangement: a view that does nothing but read it."""
 
@@ -113,9 +103,10 @@ def create_table(session: Session, source: Source, tree: exp.Create, parameters:
     semantics = semantics_of(source, tree)
     if semantics == "upsert" and not key:
         raise source.error("upsert semantics needs a PRIMARY KEY", tree)
-    engine_semantics = semantics if semantics in ("set", "upsert") else "bag"
-    session.engine.input(name, columns, key=key, semantics=engine_semantics, stream=semantics == "stream")
-    session.tables[name] = Table(name, tuple(key), tuple(dict.fromkeys([*required, *key])), semantics)
+    session.engine.input(
+        name, columns, key=key, semantics=semantics if semantics in ("set", "upsert") else "bag",
+        stream=semantics == "stream", unique=bool(key), required=required, append=semantics == "append",
+    )  # fmt: skip
     return Result("CREATE TABLE")
 
 
@@ -285,6 +276,6 @@ def drop_one(session: Session, source: Source, kind: str, node: exp.Expr, lenien
     if isinstance(found, Definition):
         del session.definitions[name]
         return
+    session.remembered.forget(name)
     session.engine.drop(name)
     session.reads.pop(name, None)
-    session.tables.pop(name, None)

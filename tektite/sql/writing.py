@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
-from tektite.errors import ConflictError, IncorrectError, NotFoundError, UnsupportedError
+from tektite.errors import ConflictError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.inputs import Input
 from tektite.sql.result import Result
 from tektite.sql.scope import folded
@@ -122,11 +122,15 @@ def begin(session: Session, source: Source, tree: exp.Transaction, parameters: M
 
 
 def commit(session: Session, source: Source, tree: exp.Commit, parameters: Mapping[str, Any]) -> Result:
-    """COMMIT: all changes since BEGIN become visible at once."""
+    """COMMIT: all changes since BEGIN become visible at once, or, if they break what a table demands, none does."""
     if not session.transaction:
         raise source.error("no transaction is open", tree, ConflictError)
     session.transaction = False
-    session.commit()
+    try:
+        session.commit()
+    except TektiteError:
+        session.forget()
+        raise
     return Result("COMMIT")
 
 

@@ -33,7 +33,7 @@ from tektite.storage.rows import WIDTHS, Column, columns_of, head_over
 from tektite.storage.store import Parts, Store
 from tektite.times import Frontier
 from tektite.trace.batch import Batch
-from tektite.words import arrow_buffer
+from tektite.words import Words, arrow_buffer
 
 FOLDER = "batches"
 FORMAT = 1
@@ -143,8 +143,11 @@ class _Layout:
         return at
 
 
-def write_file(store: Store, epoch: int, stage: str, shard: int | str, sections: Sequence[Rows | Texts]) -> FileInfo:
-    """Write sections as one file, durably; may be called in any process. A manifest has to name the file to make it count.
+def write_file(
+    store: Store, epoch: int, stage: str, shard: int | str, sections: Sequence[Rows | Texts], folder: str = FOLDER
+) -> FileInfo:
+    """Write sections as one file; may be called in any process. In the folder of batches the file is durable, and a manifest
+    has to name it to make it count; what lies in another folder can be computed again.
 
     `stage` and `shard` say in the file's name which work made it; they mean nothing to readers.
     """
@@ -155,7 +158,7 @@ def write_file(store: Store, epoch: int, stage: str, shard: int | str, sections:
     name = f"{epoch:010d}-{stage}-{shard}-{digest.hexdigest()[:32]}.batch"
     if "/" in name:
         raise IncorrectError(f"the stage {stage!r} names a file, so it may not hold a slash")
-    store.write(f"{FOLDER}/{name}", parts)
+    store.write(f"{folder}/{name}", parts, durable=folder == FOLDER)
     return FileInfo(name, length, described)
 
 
@@ -234,6 +237,16 @@ def _small_file(file: BufferedReader, length: int) -> memoryview:
     return content.data.toreadonly()
 
 
+@dataclass(frozen=True, eq=False)
+class Mapped:
+    """What keeps a batch of a file alive, and says where it lies. A part of it has another head."""
+
+    columns: object
+    opened: Opened
+    index: int
+    head: Words
+
+
 class Opened:
     """A file whose length and footer were found right: mapped if it is large, read if it is small.
 
@@ -243,6 +256,7 @@ class Opened:
     def __init__(self, path: Path, name: str, length: int | None = None) -> None:
         self.name = name
         self.where = str(path)
+        self._right: set[int] = set()
         try:
             with path.open("rb") as file:
                 found = file.seek(0, 2)
@@ -277,7 +291,7 @@ class Opened:
         section, footer = self.sections[index], self._footers[index]
         columns = self._columns(index, footer)
         head, keep = head_over(section.rows, columns)
-        return Batch(head, (keep, self), section.lower, section.upper, section.since)
+        return Batch(head, Mapped(keep, self, index, head), section.lower, section.upper, section.since)
 
     def texts(self, index: int) -> pa.Array[Any]:
         """The texts of a section, over the file's bytes."""
@@ -288,6 +302,7 @@ class Opened:
 
     def verify(self, sections: Iterable[int] | None = None) -> None:
         """Check some sections; all of them, and the content hash in the name, where left out."""
+        self._right.clear()
         for index in range(len(self.sections)) if sections is None else sections:
             self._columns(index, self._footers[index])
         if sections is None:
@@ -298,19 +313,23 @@ class Opened:
     def _columns(self, index: int, footer: dict[str, Any]) -> list[Any]:
         columns: list[Any] = []
         checksum = _Checksum()
+        check = index not in self._right
         for column in footer["columns"]:
             if "constant" in column:
-                checksum.add(int(column["constant"]).to_bytes(8, "little", signed=True))
+                if check:
+                    checksum.add(int(column["constant"]).to_bytes(8, "little", signed=True))
                 columns.append(column["constant"])
                 continue
             at, width, length = column["offset"], column["width"], column["length"]
-            checksum.add(self._bytes[at : at + width * length])
+            if check:
+                checksum.add(self._bytes[at : at + width * length])
             dtype = np.dtype(np.uint8) if footer["kind"] == "texts" and width == 1 else WIDTHS[width]
             columns.append(np.frombuffer(self._bytes, dtype, length, at) if length else np.empty(0, dtype))
-        if checksum.value != footer["crc"]:
+        if check and checksum.value != footer["crc"]:
             raise damaged(
                 self.where, f"the bytes of section {index} ({footer.get('arrangement', 'texts')!r}) have changed"
             )
+        self._right.add(index)
         return columns
 
 

@@ -32,7 +32,8 @@ def type_from_text(text: str) -> Type:
 
 @dataclass(frozen=True)
 class InputDescription:
-    """An input as it was declared.
+    """An input as it was declared. With `unique` no two rows have the same key; the columns in `required` hold no NULL; with
+    `append` rows stay once they are there.
 
     >>> description = InputDescription(Schema(id=Int, name=String), ("id",), "upsert")
     >>> print(description)
@@ -49,6 +50,9 @@ class InputDescription:
     stream: bool = False
     checked: bool = True
     closed: bool = False
+    unique: bool = False
+    required: tuple[str, ...] = ()
+    append: bool = False
     shard: tuple[str, ...] = ()
     """The columns at the head of the key that decide a row's shard; none means all of it."""
 
@@ -64,19 +68,18 @@ class InputDescription:
         return len(self.shard) or min(len(self.key) or 1, len(self.schema.names))
 
     @property
+    def rules(self) -> tuple[Any, ...]:
+        """What is declared of its rows beside their columns."""
+        return self.key, self.semantics, self.stream, self.unique, self.required, self.append, self.sharded_by
+
+    @property
     def shape(self) -> tuple[int, int, int]:
         """Data, time and diff columns of its rows."""
         return len(self.schema.names), 1, 1
 
     def same_as(self, other: InputDescription) -> bool:
         """Whether the stored rows of one are the rows of the other."""
-        return (self.schema, self.key, self.semantics, self.stream, self.sharded_by) == (
-            other.schema,
-            other.key,
-            other.semantics,
-            other.stream,
-            other.sharded_by,
-        )
+        return self.schema == other.schema and self.rules == other.rules
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for a manifest."""
@@ -88,7 +91,11 @@ class InputDescription:
             "stream": self.stream,
             "checked": self.checked,
             "closed": self.closed,
-        } | ({"shard": list(self.shard)} if self.shard else {})
+            "unique": self.unique,
+            "required": list(self.required),
+            "append": self.append,
+            "shard": list(self.shard),
+        }
 
     @staticmethod
     def from_json(plain: dict[str, Any]) -> InputDescription:
@@ -96,13 +103,20 @@ class InputDescription:
         schema = Schema({name: type_from_text(text) for name, text in plain["columns"]})
         return InputDescription(
             schema, tuple(plain["key"]), plain["semantics"], plain["stream"], plain["checked"], plain["closed"],
+            plain.get("unique", False), tuple(plain.get("required", ())), plain.get("append", False),
             tuple(plain.get("shard", ())),
         )  # fmt: skip
 
     def __str__(self) -> str:
-        key = f", key ({', '.join(self.key)})" if self.key else ""
+        key = f", {'unique ' if self.unique else ''}key ({', '.join(self.key)})" if self.key else ""
         key += f", shard ({', '.join(self.shard)})" if self.shard else ""
-        return f"{self.schema!r}{key}, {'stream' if self.stream else self.semantics}"
+        required = f", not NULL ({', '.join(self.required)})" if self.required else ""
+        return f"{self.schema!r}{key}{required}, {self.kind}"
+
+    @property
+    def kind(self) -> str:
+        """Its semantics in a word, as SQL calls it."""
+        return "stream" if self.stream else "append" if self.append else self.semantics
 
 
 @dataclass(frozen=True)

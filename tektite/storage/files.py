@@ -32,8 +32,9 @@ def default_cache() -> Path:
 class Files:
     """Opens the batch files of a store."""
 
-    def __init__(self, store: Store, cache: Path | None = None, limit: int = CACHE_BYTES) -> None:
+    def __init__(self, store: Store, cache: Path | None = None, limit: int = CACHE_BYTES, folder: str = FOLDER) -> None:
         self.store = store
+        self.folder = folder
         self.cache = cache or default_cache()
         self.limit = limit
         self._open: WeakValueDictionary[str, Opened] = WeakValueDictionary()
@@ -51,7 +52,8 @@ class Files:
 
     def path(self, info: FileInfo) -> Path:
         """A local file with the content of a stored one."""
-        local = self.store.local(f"{FOLDER}/{info.name}")
+        name = f"{self.folder}/{info.name}"
+        local = self.store.local(name)
         if local is not None:
             return local
         cached = self.cache / info.name
@@ -59,9 +61,9 @@ class Files:
             if cached.stat().st_size == info.length:
                 os.utime(cached)
                 return cached
-        content = self.store.read(f"{FOLDER}/{info.name}")
+        content = self.store.read(name)
         if not info.name.endswith(f"-{hashlib.sha256(content).hexdigest()[:32]}.batch"):
-            raise damaged(f"{self.store.url}/{FOLDER}/{info.name}", "its content does not have the hash in its name")
+            raise damaged(f"{self.store.url}/{name}", "its content does not have the hash in its name")
         self._make_room(len(content))
         temporary = self.cache / f"{TEMPORARY}{uuid4().hex}"
         try:

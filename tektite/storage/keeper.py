@@ -130,6 +130,11 @@ class Keeper:
         self._thread = threading.Thread(target=self._run, name=_THREAD, daemon=True)
         self._thread.start()
 
+    @property
+    def written_texts(self) -> Mark:
+        """The dictionary as far as the newest version has its texts."""
+        return self._mark
+
     # ------------------------------------------------------------------ the engine's side
 
     def admit(self) -> None:

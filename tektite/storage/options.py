@@ -14,7 +14,10 @@ from tektite.storage.files import CACHE_BYTES, Files
 from tektite.storage.manifest import Manifest
 from tektite.storage.store import Create, Store, open_store
 
-OURS = {batchfile.FOLDER, manifest.FOLDER, leases.FOLDER, "lock", "checkpoints"}
+SWEEPS = "sweeps"
+"""The folder of what tasks hand to each other and to the engine that runs them; it means nothing to the next engine."""
+
+OURS = {batchfile.FOLDER, manifest.FOLDER, leases.FOLDER, SWEEPS, "lock", "checkpoints"}
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ def gains_columns(stored: InputDescription, declared: InputDescription) -> bool:
         len(declared.schema) > width
         and declared.schema.names[:width] == stored.schema.names
         and declared.schema.types[:width] == stored.schema.types
-        and (stored.key, stored.semantics, stored.stream) == (declared.key, declared.semantics, declared.stream)
-        and stored.sharded_by == declared.sharded_by
+        and stored.rules == declared.rules
     )
 
 

@@ -14,6 +14,7 @@ from spark_files import NOW, Files
 
 import tektite as tk
 from tektite.errors import ConflictError, IncorrectError
+from tektite.spark.progress import EpochProgress
 
 
 @pytest.fixture
@@ -35,6 +36,24 @@ def test_micro_batches_become_epochs(spark: SparkSession, tmp_path: Path, form: 
     assert (following.epochs, following.rows, following.batch, engine.epoch) == (3, 6, 2, 3)
     assert sorted(view.rows()) == [(0, "a0"), (0, "b"), (1, "a1"), (1, "b"), (2, "a2"), (2, "b")]
     assert sorted({change.time for change in changes}) == [0, 1, 2]
+
+
+def test_every_epoch_tells_what_it_held_and_took(files: Files, tmp_path: Path) -> None:
+    for number in range(3):
+        files.add([(k, "x") for k in range(number + 1)])
+    seen: list[EpochProgress] = []
+    with tk.Engine(storage=tmp_path / "store") as engine:
+        table = engine.input("t", k=tk.Int, v=tk.String)
+        engine.install("n", table.count(by="k"))
+        table.insert([(7, "y")])
+        engine.advance()
+        following = table.follow(files.stream(), trigger=NOW, on_progress=seen.append)
+        following.await_termination()
+    assert [(one.input, one.batch, one.epoch, one.rows, one.behind) for one in seen] == [
+        ("t", number, number + 1, number + 1, 0) for number in range(3)
+    ]
+    assert list(following.recent) == seen
+    assert all(one.encode > 0 and one.update > 0 and one.durable > 0 and one.seconds < 60 for one in seen)
 
 
 def test_stream_goes_on_while_views_are_read(files: Files) -> None:

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 def render_match(renderer: Renderer, match: Match) -> Stream:
     """A conjunction's changes as a stream."""
     choice = choose(match)
-    renderer.decisions.append(f"match by strategy {choice.strategy} ({choice.reason})")
+    renderer.decisions.append(lambda: [f"match by strategy {choice.strategy} ({choice.reason})"])
     if choice.strategy == "binary":
         order = clause_order(match)
-        renderer.decisions += explain_binary(match, order)
+        renderer.decisions.append(lambda: explain_binary(match, order))
         return renderer.render_instead(join_at_a_time(match, order), match.inputs)
-    match = seen_through(match)
-    relations = relations_of(match)
+    seen = seen_through(match)
+    relations = relations_of(seen)
 
     def has(relation: int, lead: tuple[int, ...], key: int) -> bool:
         return renderer.has_arrangement(relations[relation].operator, lead, key)
 
-    pipelines = pipelines_of(match, relations, has, choice.strategy == "hector")
-    renderer.decisions += explain_pipelines(match, relations, pipelines)
-    return Assembly(renderer, match, relations, pipelines).stream()
+    pipelines = pipelines_of(seen, relations, has, choice.strategy == "hector")
+    renderer.decisions.append(lambda: explain_pipelines(seen, relations, pipelines))
+    return Assembly(renderer, seen, relations, pipelines).stream()

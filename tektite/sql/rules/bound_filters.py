@@ -7,11 +7,11 @@ value is compared by <, <=, > or >=, and of which nothing else is read, becomes 
 from __future__ import annotations
 
 from tektite import types
-from tektite.expr import Expr, col
-from tektite.sql.logical import Aggregate, Block, Bounded, Filter, Names, Node, Project, Scan, columns_of, type_of
+from tektite.expr import Expr, at_scale, col
+from tektite.sql.logical import Aggregate, Block, Bounded, Filter, Names, Node, Project, Scan, type_of
 from tektite.sql.predicates import conjunction
 from tektite.sql.walking import transform
-from tektite.types import Type
+from tektite.types import DecimalType, Type
 
 COMPARED = ("lt", "le", "gt", "ge")
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
@@ -72,8 +72,12 @@ def as_bound(node: Block, at: int, names: Names) -> Node | None:
         return None
     op, value, bound = comparison
     columns = {name: type for relation in others for name, type in relation.columns.items()}
-    if not comparable(type_of(value, columns), type_of(bound, bound_relation.columns)):
+    kinds = type_of(value, columns), type_of(bound, bound_relation.columns)
+    if not comparable(*kinds):
         return None
+    if isinstance(kinds[0], DecimalType) and isinstance(kinds[1], DecimalType) and kinds[0].scale != kinds[1].scale:
+        # to the side on which no decimal of the value's scale lies between
+        bound = at_scale(bound, kinds[0].scale, up=op in ("lt", "ge"))
     read = {name for expression in (value, *(one for one, _ in keys)) for name in expression.columns()}
     source: Node
     if len(others) == 1:
@@ -81,7 +85,7 @@ def as_bound(node: Block, at: int, names: Names) -> Node | None:
     else:
         kept = [name for name in columns if name in read or name in node.outputs]
         source = Block(others, tuple(rest), outputs=tuple(kept))
-    source, left = computed(source, [value, *(one for one, _ in keys)], names)
+    source, left = computed(source, [value, *(one for one, _ in keys)], names, tuple(source.columns))
     bound_relation, right = computed(bound_relation, [bound, *(other for _, other in keys)], names)
     result: Node = Bounded(source, bound_relation, tuple(zip(left[1:], right[1:], strict=True)), left[0], op, right[0])
     return Project(result, tuple((name, col(name)) for name in node.outputs))
@@ -107,14 +111,14 @@ def comparable(one: Type, other: Type) -> bool:
     return kinds <= {"decimal", "float"} or kinds == {"date", "timestamp"}
 
 
-def computed(node: Node, wanted: list[Expr], names: Names) -> tuple[Node, list[str]]:
-    """A relation with a column for each scalar, and their names."""
-    more: list[tuple[str, Expr]] = []
+def computed(node: Node, wanted: list[Expr], names: Names, kept: tuple[str, ...] = ()) -> tuple[Node, list[str]]:
+    """A relation with a column for each scalar, and their names; of its own columns, those that are kept."""
+    outputs = {name: col(name) for name in kept}
     found: list[str] = []
     for expression in wanted:
         if expression.op == "col" and expression.params[0] not in found:
             found.append(expression.params[0])
         else:
             found.append(names.new("value"))
-            more.append((found[-1], expression))
-    return (Project(node, (*columns_of(node), *more)) if more else node), found
+        outputs[found[-1]] = expression
+    return (node if list(outputs) == list(node.columns) else Project(node, tuple(outputs.items()))), found

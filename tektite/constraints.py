@@ -1,0 +1,86 @@
+"""What an input's declaration demands of its rows. A change that breaks it is refused before anything of its epoch counts.
+
+Columns that may not be NULL and rows that may not go are checked as rows arrive; that no two rows have the same key, and that
+nothing is removed that is not there, is known when an epoch closes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tektite.errors import ConflictError, IncorrectError, TektiteError
+from tektite.kernels.upsert import first_negative, first_repeated
+from tektite.trace.chunk import Chunk
+from tektite.words import NULL, Words
+
+if TYPE_CHECKING:
+    from tektite.inputs import Input
+
+
+def check_rows(source: Input, words: Words, diffs: Words | int) -> None:
+    """Refuse rows (columns x rows) that lack what they need, or that take away from what only grows."""
+    declared = source.declared
+    gained = diffs > 0
+    if declared.append and not np.all(gained):
+        raise ConflictError(f"input {source.name!r} is append-only: rows cannot be changed or removed")
+    for column in source.required:
+        missing = words[column] == NULL
+        if np.any(missing) and np.any(missing & gained):
+            raise IncorrectError(
+                f"column {source.schema.names[column]!r} of input {source.name!r} cannot be NULL, and "
+                f"{int(np.count_nonzero(missing & gained))} of {words.shape[1]} rows have nothing else"
+            )
+
+
+def check_adopted(source: Input, shard: int, batch: Chunk, before: tuple[Chunk, ...]) -> None:
+    """Refuse a batch that others have made of rows which nobody has looked at here."""
+    if source.required or source.declared.append:
+        words = batch.to_array()
+        ordered = np.empty((len(source.columns), batch.n), np.int64)
+        ordered[list(source.columns)] = words[: len(source.columns)]
+        check_rows(source, ordered, words[-1])
+    check_batch(source, shard, batch, before)
+
+
+def check_batch(source: Input, shard: int, batch: Chunk, before: tuple[Chunk, ...] = ()) -> None:
+    """Refuse a sorted batch that removes what is not there or repeats a key; `before` are others of the same epochs."""
+    if not batch.n or not source.is_checked:
+        return
+    width = len(source.columns)
+    grows = batch.is_constant(width + 1) and batch.constant(width + 1) > 0
+    table = source.trace.version(shard).table
+    if before:
+        table = np.array([*table, *(chunk.at for chunk in before)], np.int64)
+    if source.semantics == "bag" and not grows:
+        row = first_negative(batch.at, width, table)
+        if row >= 0:
+            found, time = decoded(source, batch, row)
+            raise IncorrectError(
+                f"input {source.name!r}: at time {time} row {found} would be there a negative number of times: it is "
+                "removed more often than it was inserted. Nothing was closed; insert it, or rollback() to forget all "
+                "pending updates"
+            )
+    if source.declared.unique and source.semantics != "upsert":
+        row = first_repeated(batch.at, len(source.lead), width, table)
+        if row >= 0:
+            raise repeated_key(source, batch, row)
+
+
+def repeated_key(source: Input, batch: Chunk, row: int) -> TektiteError:
+    """The error for a row whose key is another's."""
+    found, time = decoded(source, batch, row)
+    key = ", ".join(f"{source.schema.names[column]} = {found[column]!r}" for column in source.lead)
+    return ConflictError(
+        f"input {source.name!r}: there would be two rows with the key {key} at time {time}: nothing was closed"
+    )
+
+
+def decoded(source: Input, batch: Chunk, row: int) -> tuple[tuple[object, ...], int]:
+    """A row of a batch as values, and its time."""
+    width = len(source.columns)
+    words = batch.slice(row, row + 1).to_array()
+    ordered = np.empty((width, 1), np.int64)
+    ordered[list(source.columns)] = words[:width]
+    return source.schema.decode_rows(ordered, source.engine.dictionary)[0], int(words[width, 0])

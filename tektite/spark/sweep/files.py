@@ -1,0 +1,48 @@
+"""Files in tasks: batch files that a Python worker has open.
+
+A worker runs tasks of any shard and keeps nothing between them but open files, by name: a file that was checked once need not be
+checked again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import cache
+
+from tektite.storage.batchfile import FileInfo, Opened
+from tektite.storage.files import Files
+from tektite.storage.store import Store
+
+MOST = 256
+"""Files that a worker keeps open: each that is mapped takes a file descriptor."""
+
+
+class Open:
+    """The files of one folder of a store, the last used of them kept open."""
+
+    def __init__(self, store: Store, folder: str) -> None:
+        self._files = Files(store, folder=folder)
+        self._kept: OrderedDict[str, Opened] = OrderedDict()
+
+    def get(self, name: str, length: int) -> Opened:
+        """A file by its name."""
+        found = self._kept.get(name)
+        if found is None:
+            found = self._kept[name] = self._files.open(FileInfo(name, length, ()))
+            while len(self._kept) > MOST:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(name)
+        return found
+
+
+@cache
+def _folders(url: str) -> dict[str, Open]:
+    return {}
+
+
+def opened(store: Store, folder: str, name: str, length: int) -> Opened:
+    """A file of a store, opened by this worker now or before."""
+    folders = _folders(store.url)
+    if folder not in folders:
+        folders[folder] = Open(store, folder)
+    return folders[folder].get(name, length)

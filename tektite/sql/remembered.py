@@ -1,0 +1,117 @@
+"""Statements that were seen before: parsed once, and planned again only where what their plans stand on has changed.
+
+Dashboards and analysts send the same texts again and again. A remembered plan is used as long as every name in the query means
+the same table, view or definition; so it answers as a plan made afresh would. It is also made afresh when another would be
+better: when a table has an index more or less, or has doubled or halved since. Of what was dropped, nothing is remembered.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from tektite.collection import Collection
+from tektite.inputs import Input
+from tektite.sql import parse
+from tektite.sql.bound import Bound
+from tektite.sql.logical import Node
+from tektite.views import View
+
+if TYPE_CHECKING:
+    from tektite.sql.session import Session
+
+TEXTS, PLANS = 512, 256
+"""How many are remembered: a dashboard's worth of statements, at some 100 kB for the plan of a large one."""
+LONGEST = 1 << 14
+"""The characters of a text up to which it is remembered: longer ones carry data, and do not come again."""
+SMALL = 1024
+"""Rows up to which tables count as equally large."""
+
+
+@dataclass
+class Planned:
+    """A query on its way to the engine: its plan, what it reads, its visible columns and its order.
+
+    `asked` are the names in its text; `collections` what it was lowered to, by the names of the columns.
+    """
+
+    plan: Node
+    bound: Bound
+    reads: set[str]
+    asked: set[str]
+    collections: dict[tuple[str, ...], Collection] = field(default_factory=dict)
+
+    def again(self) -> Planned:
+        """The same plan for another statement, which may give its columns other titles."""
+        bound = self.bound
+        fresh = Bound(bound.plan, bound.names, list(bound.titles), bound.order)
+        return Planned(self.plan, fresh, set(self.reads), self.asked, self.collections)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A plan, the tree it was made for, and what it stands on."""
+
+    tree: exp.Expr
+    planned: Planned
+    ground: tuple[Any, ...]
+
+
+class Remembered:
+    """What a session remembers of statements, those used longest ago forgotten first."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._statements: OrderedDict[str, list[parse.Statement]] = OrderedDict()
+        self._plans: OrderedDict[int, Known] = OrderedDict()
+
+    def statements(self, text: str) -> Iterator[parse.Statement]:
+        """The statements of a text, one by one, so that those before a mistake are run."""
+        known = self._statements.get(text)
+        if known is not None:
+            self._statements.move_to_end(text)
+            yield from known
+            return
+        found = []
+        for statement in parse.parse(text):
+            found.append(statement)
+            yield statement
+        if len(text) <= LONGEST:
+            self._statements[text] = found
+            if len(self._statements) > TEXTS:
+                self._statements.popitem(last=False)
+
+    def plan(self, tree: exp.Expr, make: Callable[[], Planned]) -> Planned:
+        """The plan of a query's tree: one that was made for it and stands still, or a new one."""
+        known = self._plans.get(id(tree))
+        if known is not None and known.ground == self._ground(known.planned.asked):
+            self._plans.move_to_end(id(tree))
+            return known.planned.again()
+        planned = make()
+        # The tree is held, so that no other one gets its id.
+        self._plans[id(tree)] = Known(tree, planned, self._ground(planned.asked))
+        if len(self._plans) > PLANS:
+            self._plans.popitem(last=False)
+        return planned.again()
+
+    def forget(self, name: str) -> None:
+        """Let go of the plans that read something by this name."""
+        for key in [key for key, known in self._plans.items() if name in known.planned.reads]:
+            del self._plans[key]
+
+    def _ground(self, asked: Iterable[str]) -> tuple[Any, ...]:
+        """What plans depend on of these names: what each means, and the size and the indexes it has."""
+        return tuple(self._meaning(name) for name in sorted(asked))
+
+    def _meaning(self, name: str) -> tuple[Any, ...]:
+        found = self._session.readable(name)
+        if isinstance(found, Input | View):
+            size = max(found.trace.rows, SMALL).bit_length()
+            return name, id(found), self._session.key_of(found), size, self._session.engine.orders_of(found)
+        if found is None:
+            return (name,)
+        return name, id(found.tree), tuple(found.aliases)

@@ -1,0 +1,37 @@
+"""The executors that behavioural tests run on: a module that uses the fixture `executor` runs on each of them.
+
+`threads` is the in-process executor. With the others every sweep goes through the machines of single shards: `stages` runs them
+in this process, `spark` as jobs of a Spark session.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from stages import in_stages
+
+import tektite as tk
+
+
+@contextmanager
+def running_on(executor: str, folder: Path, spark: Any = None) -> Iterator[None]:
+    """Have every engine that a test makes run on an executor."""
+    if executor == "threads":
+        yield
+        return
+    made = tk.Engine
+    number = itertools.count()
+
+    def make(workers: int | None = None, **options: Any) -> tk.Engine:
+        options.setdefault("storage", folder / f"engine {next(number)}")
+        if executor == "spark":
+            return made(workers, spark=spark, job_rows=0, **options)
+        return in_stages(made(workers, **options))
+
+    with patch.object(tk, "Engine", make):
+        yield

@@ -1,0 +1,250 @@
+"""Large sweeps as Spark jobs: what tasks hand to each other and to the driver, and what becomes of those that fail."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+from stages import in_stages, run_stages, staged
+
+import tektite as tk
+from tektite.spark.sweep.executor import Sweeps
+from tektite.spark.sweep.machine import Report
+from tektite.spark.sweep.parcel import Parcel
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shipped_functions() -> Any:
+    """Workers cannot import the modules of tests: their functions travel by value."""
+    import sys
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    yield
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+def shop(engine: tk.Engine) -> tuple[tk.Input, tk.Input]:
+    """Orders and their lines, 300 of them, with texts."""
+    orders = engine.input("orders", key=["id"], id=tk.Int, customer=tk.String)
+    lines = engine.input("lines", key=["order"], order=tk.Int, part=tk.String, price=tk.Int)
+    orders.insert([(i, f"customer {i % 7}") for i in range(60)])
+    lines.insert([(i % 60, f"part {i % 11}", i) for i in range(300)])
+    engine.advance()
+    return orders, lines
+
+
+def revenue(orders: tk.Collection, lines: tk.Collection) -> tk.Collection:
+    joined = orders.join(lines, on=("id", "order"))
+    return joined.group_by(["customer", "part"]).agg(total=tk.sum("price")).filter(tk.col("part").like("part %1"))
+
+
+def expected(count: int = 300) -> list[tuple[str, str, int]]:
+    found: dict[tuple[str, str], int] = {}
+    for i in range(count):
+        if f"part {i % 11}".endswith("1"):
+            key = (f"customer {i % 60 % 7}", f"part {i % 11}")
+            found[key] = found.get(key, 0) + i
+    return sorted((*key, total) for key, total in found.items())
+
+
+def jobs_of(spark: SparkSession, group: str) -> int:
+    return len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
+
+
+def test_large_sweep_is_one_job_and_a_small_one_none(spark: SparkSession, tmp_path: Path) -> None:
+    with tk.Engine(spark=spark, storage=tmp_path, shards=2, job_rows=100) as engine:
+        orders, lines = shop(engine)
+        groups = watched(engine)
+        view = engine.install("revenue", revenue(orders, lines))
+        assert sorted(view.rows()) == expected()
+        (group,) = groups
+        assert jobs_of(spark, group) == 1
+        lines.insert([(0, "part 1", 1000)])
+        engine.advance()
+        want = [(c, p, total + 1000 * (c == "customer 0" and p == "part 1")) for c, p, total in expected()]
+        assert sorted(view.rows()) == want
+        assert len(groups) == 1
+        lines.insert([(i % 60, f"part {i % 11}", 0) for i in range(300)])
+        engine.advance()
+        assert sorted(view.rows()) == want
+        assert len(groups) == 2
+
+
+def watched(engine: tk.Engine) -> list[str]:
+    """The groups of the jobs that an engine starts from here on."""
+    sweeps = engine._coordinator.elsewhere
+    assert isinstance(sweeps, Sweeps)
+    groups: list[str] = []
+    run = sweeps.run
+
+    def noted(parcel: Parcel, group: str, description: str) -> list[Report]:
+        groups.append(group)
+        return run(parcel, group, description)
+
+    sweeps.run = noted
+    return groups
+
+
+def test_queries_that_have_much_to_do_share_one_job(spark: SparkSession, tmp_path: Path) -> None:
+    with tk.Engine(spark=spark, storage=tmp_path, shards=2, job_rows=100) as engine:
+        orders, lines = shop(engine)
+        by_part = engine.install("by part", lines.count(by="part"))
+        first = engine.install("revenue", revenue(orders, lines))
+        second = engine.install("largest", first.max("total", by="customer"))
+        engine.settle()
+        groups = watched(engine)
+        lines.insert([(i % 60, f"part {i % 11}", i) for i in range(300)])
+        engine.advance()
+        engine.settle()
+        assert len(groups) == 1
+        assert sorted(first.rows()) == [(c, p, 2 * total) for c, p, total in expected()]
+        assert sum(n for _, n in by_part.rows()) == 600
+        largest: dict[str, int] = {}
+        for customer, _, total in first.rows():
+            largest[customer] = max(largest.get(customer, total), total)
+        assert sorted(second.select("customer", "total").schema.names) == ["customer", "total"]
+        assert {row[0]: row[-1] for row in second.rows()} == largest
+
+
+def test_permuted_inbox_gives_identical_bytes(tmp_path: Path) -> None:
+    files: list[list[str]] = []
+
+    def twice(parcel: Parcel, group: str, description: str) -> list[Report]:
+        first = run_stages(parcel, group, description, random.Random(1))
+        second = run_stages(parcel, group, description, random.Random(2))
+        assert [report.to_json() for report in first] == [report.to_json() for report in second]
+        files.append([report.file.name for report in first if report.file is not None])
+        return first
+
+    with staged(tmp_path, workers=3) as engine:
+        engine._coordinator.elsewhere.run = twice  # type: ignore[union-attr]
+        orders, lines = shop(engine)
+        view = engine.install("revenue", revenue(orders, lines))
+        tk_match = tk.match((orders, ("o", "c")), (lines, ("o", "p", "x")), (orders, ("x", "d")), strategy="delta")
+        engine.install("matched", tk_match)
+        assert sorted(view.rows()) == expected()
+        assert engine.view("matched").rows()
+    assert any(len(names) > 3 for names in files)
+
+
+def fails_at(number: int) -> Any:
+    def function(batch: pa.Table) -> pa.Table:
+        if number in batch.column("price").to_pylist():
+            raise ValueError(f"price {number}")
+        return batch.select(["price"])
+
+    return function
+
+
+@pytest.mark.parametrize("where", ["stages", "spark"])
+def test_function_that_raises_fails_its_view_alone(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    with (
+        tk.Engine(spark=spark, storage=tmp_path, shards=2, job_rows=0)
+        if where == "spark"
+        else staged(tmp_path, workers=2)
+    ) as engine:
+        orders, lines = shop(engine)
+        good = engine.install("revenue", revenue(orders, lines))
+        bad = engine.install("bad", lines.map_batches(fails_at(301), price=tk.Int).count(by="price"))
+        on_it = engine.install("on it", bad.max("price", by=[]))
+        assert len(bad.rows()) == 300
+        lines.insert([(0, "part 0", 301), (1, "part 0", 302)])
+        engine.advance()
+        assert sorted(good.rows()) == expected()
+        with pytest.raises(tk.FaultError, match=r"view 'bad': .*raised ValueError\('price 301'\)"):
+            bad.rows()
+        with pytest.raises(tk.FaultError, match="it reads 'bad', which failed"):
+            on_it.rows()
+        lines.insert([(2, "part 1", 0)])
+        engine.advance()
+        assert sorted(good.rows()) == expected()
+
+
+def dies_once(marker: str) -> Any:
+    def function(batch: pa.Table) -> pa.Table:
+        if not os.path.exists(marker):
+            with open(marker, "w"):
+                pass
+            os.kill(os.getpid(), signal.SIGKILL)
+        return batch.select(["price"])
+
+    return function
+
+
+def test_killed_worker_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, job_rows=0) as engine:
+        _, lines = shop(engine)
+        groups = watched(engine)
+        view = engine.install("prices", lines.map_batches(dies_once(str(tmp_path / "died")), price=tk.Int).distinct())
+        assert sorted(view.rows()) == [(i,) for i in range(300)]
+        assert (tmp_path / "died").exists()
+        assert len(groups) == 1
+
+
+def test_job_that_fails_is_run_again_and_in_the_end_fails_its_view_alone(tmp_path: Path) -> None:
+    failing: list[str] = []
+
+    def unlucky(parcel: Parcel, group: str, description: str) -> list[Report]:
+        if "revenue" in description and len(failing) < 2:
+            failing.append(description)
+            raise RuntimeError("executor lost")
+        if "doomed" in description:
+            failing.append(description)
+            raise RuntimeError("no space left on device")
+        return run_stages(parcel, group, description)
+
+    with staged(tmp_path, workers=2) as engine:
+        engine._coordinator.elsewhere.run = unlucky  # type: ignore[union-attr]
+        orders, lines = shop(engine)
+        view = engine.install("revenue", revenue(orders, lines))
+        assert sorted(view.rows()) == expected()
+        assert len(failing) == 2
+        doomed = engine.install("doomed", lines.count(by="part"))
+        with pytest.raises(tk.FaultError, match=r"view 'doomed': 3 Spark jobs .* failed, .*no space left on device"):
+            doomed.rows()
+        lines.insert([(2, "part 1", 0)])
+        engine.advance()
+        assert sorted(view.rows()) == expected()
+
+
+def test_texts_that_tasks_make_are_known_to_later_stages_and_to_the_driver(tmp_path: Path) -> None:
+    with staged(tmp_path, workers=3) as engine:
+        _, lines = shop(engine)
+        loud = lines.select("order", part=tk.col("part").upper().concat("!"))
+        longest = loud.group_by("part").agg(n=tk.count()).select("n", shown=tk.col("part").lower())
+        view = engine.install("loud", longest.max("shown", by="n"))
+        assert sorted(view.rows()) == [(27, "part 9!"), (28, "part 2!")]
+
+
+def test_files_of_sweeps_go_with_what_they_hold(tmp_path: Path) -> None:
+    with staged(tmp_path, workers=2) as engine:
+        orders, lines = shop(engine)
+        view = engine.install("revenue", revenue(orders, lines))
+        assert sorted(view.rows()) == expected()
+        folder = tmp_path / "sweeps"
+        assert list(folder.glob("*.batch"))
+        for i in range(30):
+            lines.insert([(i, "part 1", 0)])
+            engine.advance()
+        assert sorted(view.rows()) == expected()
+        assert len(list(folder.glob("*.batch"))) < 40
+    assert not list(folder.glob("*.batch"))
+
+
+def test_engine_begins_without_what_another_left_behind(tmp_path: Path) -> None:
+    with staged(tmp_path, workers=2) as engine:
+        shop(engine)
+    left = tmp_path / "sweeps" / "0000000001-dead-0-0.batch"
+    left.parent.mkdir(exist_ok=True)
+    left.write_bytes(b"half")
+    with tk.Engine(storage=tmp_path, workers=2) as engine:
+        in_stages(engine)
+        assert not left.exists()
+        assert len(engine.install("parts", engine.table("lines").select("part").distinct()).rows()) == 11
