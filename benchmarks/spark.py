@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.on_spark.common import opened
+from benchmarks.on_spark.common import IN_DRIVER, Place, opened
 from benchmarks.on_spark.epochs import changes, loop, smallest
 from benchmarks.on_spark.growth import growth
 from benchmarks.on_spark.installs import installs
@@ -33,26 +33,31 @@ def run(
     growing: Sequence[int] = (1, 2, 4),
     scales: Sequence[float] = (0.1, 0.3),
     cluster: bool = True,
+    job_rows: int = IN_DRIVER,
     phases: Sequence[str] = PHASES,
 ) -> Iterator[dict[str, Any]]:
-    """A record for each thing measured; `times` says how long we take as a multiple of Spark's time."""
+    """A record for each thing measured; `times` says how long we take as a multiple of Spark's time.
+
+    Sweeps of `job_rows` rows or more run as Spark jobs, smaller ones in the driver, as all do where it is left out.
+    """
     folder = Path(tempfile.mkdtemp(prefix="tektite-spark-"))
     try:
         if set(phases) - {"growth"}:
             with opened() as spark:
+                place = Place(spark, folder, shards, job_rows)
                 if "load" in phases:
-                    yield from loads(spark, folder, SF, shards, repetitions)
+                    yield from loads(place, SF, repetitions)
                 if "install" in phases:
-                    yield from installs(spark, folder, SF, shards, repetitions)
+                    yield from installs(place, SF, repetitions)
                 if "epoch" in phases:
-                    yield from smallest(spark, folder, state, shards)
+                    yield from smallest(place, state)
                 if "changes" in phases:
-                    yield from changes(spark, folder, SF, shards, tuple(changed), repetitions)
+                    yield from changes(place, SF, tuple(changed), repetitions)
                 if "loop" in phases:
-                    yield from loop(spark, folder, edges // 5, edges, 50, shards)
+                    yield from loop(place, edges // 5, edges, 50)
                 if "stream" in phases:
                     for size in batch:
-                        yield from streams(spark, folder, size, batches, shards, repetitions)
+                        yield from streams(place, size, batches, repetitions)
         if "growth" in phases:
             yield from growth(folder, growing, scales, cluster)
     finally:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import tektite as tk
@@ -75,6 +77,24 @@ def tables(spark: SparkSession, scale: float) -> dict[str, DataFrame]:
     """TPC-H's tables as DataFrames over Parquet files."""
     place = folder(scale)
     return {name: spark.read.parquet(str(place / f"{name}.parquet")) for name in KEYS}
+
+
+IN_DRIVER = 1 << 40
+"""More rows than any sweep has: all of them run in the driver's process, which shares the disk with the tasks."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where to measure: a session, a folder for what is stored, and how engines are started."""
+
+    spark: SparkSession
+    folder: Path
+    shards: int
+    job_rows: int = IN_DRIVER
+
+    def engine(self, name: str) -> tk.Engine:
+        """An engine on a storage of that name."""
+        return tk.Engine(spark=self.spark, storage=self.folder / name, shards=self.shards, job_rows=self.job_rows)
 
 
 def declared(engine: tk.Engine, frames: dict[str, DataFrame]) -> dict[str, tk.Input]:

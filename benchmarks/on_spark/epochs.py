@@ -6,7 +6,6 @@ import cProfile
 import pstats
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,21 +14,33 @@ from pyarrow import parquet
 
 import tektite as tk
 from benchmarks.measure import Others, memory
-from benchmarks.on_spark.common import Counted, Record, bare_chain, bare_job, loaded, median, pair, tables, timed
+from benchmarks.on_spark.common import (
+    Counted,
+    Place,
+    Record,
+    bare_chain,
+    bare_job,
+    loaded,
+    median,
+    pair,
+    tables,
+    timed,
+)
 from benchmarks.tpch import query
 from benchmarks.tpch.data import folder as tables_folder
 from benchmarks.workloads import bfs_edges, bfs_epoch
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 JOINS = (3, 4, 5, 7, 8, 9, 10, 12, 14, 19)
 """The queries of TPC-H that join lineitem with others, without subqueries over it that reread it."""
 
 
-def smallest(spark: SparkSession, folder: Path, state: int, shards: int) -> Iterator[Record]:
+def smallest(place: Place, state: int) -> Iterator[Record]:
     """Epochs of one update under one view of many rows, to visible and to durable."""
-    with tk.Engine(spark=spark, storage=folder / "smallest", shards=shards) as engine:
+    spark = place.spark
+    with place.engine("smallest") as engine:
         table = engine.input("t", k=tk.Int)
         view = engine.install("n", table.count(by="k"))
         table.insert(np.arange(state, dtype=np.int64))
@@ -52,11 +63,10 @@ def smallest(spark: SparkSession, folder: Path, state: int, shards: int) -> Iter
         yield {"phase": "epoch", "state": state, "until": "durable"} | pair(durable, bare) | memory()
 
 
-def changes(
-    spark: SparkSession, folder: Path, scale: float, shards: int, sizes: tuple[int, ...], repetitions: int
-) -> Iterator[Record]:
+def changes(place: Place, scale: float, sizes: tuple[int, ...], repetitions: int) -> Iterator[Record]:
     """Epochs of changes to lineitem under ten join queries. Half of the changes remove rows, half put other ones there."""
-    with tk.Engine(spark=spark, storage=folder / "changes", shards=shards) as engine:
+    spark, shards = place.spark, place.shards
+    with place.engine("changes") as engine:
         loaded(engine, tables(spark, scale))
         for number in JOINS:
             engine.sql(query(number, scale).materialized)
@@ -109,15 +119,16 @@ def altered(rows: pa.Table) -> tuple[pa.Table, Any]:
 
 def kernels_share(engine: tk.Engine, work: Any) -> Record:
     """How long work takes in kernels and around them, with the shards one after the other in one thread."""
-    executor = engine._executor
+    executor, coordinator = engine._executor, engine._coordinator
     pool, executor._pool = executor._pool, None
+    elsewhere, coordinator.elsewhere = coordinator.elsewhere, None
     profile = cProfile.Profile()
     try:
         start = time.perf_counter()
         profile.runcall(work)
         inline = time.perf_counter() - start
     finally:
-        executor._pool = pool
+        executor._pool, coordinator.elsewhere = pool, elsewhere
     stats: dict[Any, Any] = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     kernels = sum(found[2] for (file, _, _), found in stats.items() if "tektite/kernels/" in file)
     return {"kernel_seconds": kernels, "around_seconds": inline - kernels}
@@ -146,9 +157,10 @@ def exchange_levels(engine: tk.Engine) -> int:
     return max(levels.values(), default=0)
 
 
-def loop(spark: SparkSession, folder: Path, nodes: int, edges: int, swaps: int, shards: int) -> Iterator[Record]:
+def loop(place: Place, nodes: int, edges: int, swaps: int) -> Iterator[Record]:
     """What node 0 reaches in a random graph, while edges are swapped for others."""
-    with tk.Engine(spark=spark, storage=folder / "loop", shards=shards) as engine:
+    spark = place.spark
+    with place.engine("loop") as engine:
         table = engine.input("edges", key="src", src=tk.Int, dst=tk.Int)
         roots = engine.input("roots", node=tk.Int)
 

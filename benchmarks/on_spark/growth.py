@@ -6,9 +6,8 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import tektite as tk
 from benchmarks.measure import Others, memory
-from benchmarks.on_spark.common import Record, loaded, opened, tables
+from benchmarks.on_spark.common import Place, Record, loaded, opened, tables
 
 
 def growth(folder: Path, shards: Sequence[int], scales: Sequence[float], cluster: bool) -> Iterator[Record]:
@@ -17,7 +16,7 @@ def growth(folder: Path, shards: Sequence[int], scales: Sequence[float], cluster
         with opened(f"local-cluster[{count},1,1024]" if cluster else None) as spark:
             for warm, scale in [(True, min(scales)), *((False, scale) for scale in scales)]:
                 others = Others()
-                with tk.Engine(spark=spark, storage=folder / "growth", shards=count) as engine:
+                with Place(spark, folder, count).engine("growth") as engine:
                     seconds, rows = loaded(engine, tables(spark, scale))
                 shutil.rmtree(folder / "growth")
                 if not warm:

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 import tektite as tk
 from benchmarks.measure import Others, memory
-from benchmarks.on_spark.common import Counted, Record, answered, loaded, pair, tables
+from benchmarks.on_spark.common import Counted, Place, Record, answered, loaded, pair, tables
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 LOOKED_UP = 100
 FED = 1_000
 
 
-def installs(spark: SparkSession, folder: Path, scale: float, shards: int, repetitions: int) -> Iterator[Record]:
+def installs(place: Place, scale: float, repetitions: int) -> Iterator[Record]:
     """A look-up join of 100 keys, a join fed by a stream of 1,000 rows, and an aggregation of a join of everything."""
     from pyspark.sql import functions as F
 
+    spark, folder = place.spark, place.folder
     frames = tables(spark, scale)
-    with tk.Engine(spark=spark, storage=folder / "installs", shards=shards) as engine:
+    with place.engine("installs") as engine:
         loaded(engine, {name: frames[name] for name in ("orders", "lineitem")})
         picked = [row.l_orderkey for row in frames["lineitem"].select("l_orderkey").distinct().limit(FED).collect()]
         wanted = engine.input("wanted", o_orderkey=tk.Int)

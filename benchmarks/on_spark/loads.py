@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import tektite as tk
 from benchmarks.measure import Others, memory
-from benchmarks.on_spark.common import Record, loaded, pair, tables, timed
+from benchmarks.on_spark.common import Place, Record, loaded, pair, tables, timed
 from benchmarks.tpch.data import KEYS
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 
-def loads(spark: SparkSession, folder: Path, scale: float, shards: int, repetitions: int) -> Iterator[Record]:
+def loads(place: Place, scale: float, repetitions: int) -> Iterator[Record]:
     """All tables, in turns. The first turn of each way runs code that nothing has compiled yet and is left out, unless it
     is the only one."""
+    spark, folder, shards = place.spark, place.folder, place.shards
     frames = tables(spark, scale)
 
     def write() -> None:
@@ -31,7 +30,7 @@ def loads(spark: SparkSession, folder: Path, scale: float, shards: int, repetiti
     for repetition in range(repetitions):
         if repetition % 2:
             theirs.append(timed(write))
-        with tk.Engine(spark=spark, storage=folder / "loads", shards=shards) as engine:
+        with place.engine("loads") as engine:
             seconds, rows = loaded(engine, frames)
         ours.append(seconds)
         shutil.rmtree(folder / "loads")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 import tektite as tk
 from benchmarks.measure import Others
-from benchmarks.on_spark.common import Record, median, timed
+from benchmarks.on_spark.common import Place, Record, median, timed
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 KEYS = 100_000
 GROUPS = 100
@@ -22,14 +21,13 @@ GROUPS = 100
 Query = Callable[[tk.Engine, tk.Input], tk.Collection]
 
 
-def streams(
-    spark: SparkSession, folder: Path, batch: int, batches: int, shards: int, repetitions: int
-) -> Iterator[Record]:
+def streams(place: Place, batch: int, batches: int, repetitions: int) -> Iterator[Record]:
     """Rows (k, v) in files of one micro-batch each. The aggregation counts and sums by k; the join looks a group up for each k
     in a table of 100,000 rows and counts and sums by group.
     """
     from pyspark.sql import functions as F
 
+    spark, folder, shards = place.spark, place.folder, place.shards
     source = folder / f"stream{batch}"
     for number in range(batches):
         frame = spark.range(number * batch, (number + 1) * batch, 1, 1)
@@ -60,7 +58,7 @@ def streams(
 
     def follow(query: Query) -> tuple[float, Any]:
         shutil.rmtree(folder / "follow", ignore_errors=True)
-        with tk.Engine(spark=spark, storage=folder / "follow", shards=shards) as engine:
+        with place.engine("follow") as engine:
             table, view = begin(engine, query)
             frame = stream()
             seconds = timed(lambda: table.follow(frame, trigger={"availableNow": True}).await_termination())
