@@ -1,252 +1,119 @@
-"""Tektite on Spark beside Spark itself, in one run, in turns: loads, the smallest epoch, new queries, standing ones."""
+"""Tektite on Spark beside Spark itself, in one run, in turns: every row of the issue's table, with its bar."""
 
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import tektite as tk
-from benchmarks.measure import Others, memory, percentile
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from benchmarks.on_spark.common import IN_DRIVER, Place, opened
+from benchmarks.on_spark.epochs import changes, loop, smallest
+from benchmarks.on_spark.growth import growth
+from benchmarks.on_spark.installs import installs
+from benchmarks.on_spark.loads import loads
+from benchmarks.on_spark.streams import streams
+from benchmarks.plots import Record, draw_bars, figure, short
 
 NAME = "spark"
-DESCRIPTION = "loads, smallest epochs, installs and streams on Spark, each beside what Spark alone takes for the same"
-
-KEYS = {
-    "region": ("r_regionkey",),
-    "nation": ("n_nationkey",),
-    "supplier": ("s_suppkey",),
-    "customer": ("c_custkey",),
-    "part": ("p_partkey",),
-    "partsupp": ("ps_partkey", "ps_suppkey"),
-    "orders": ("o_orderkey",),
-    "lineitem": ("l_orderkey", "l_linenumber"),
-}
+DESCRIPTION = "loads, epochs, loops, installs and streams on Spark, each beside what Spark alone takes for the same"
+PHASES = ("load", "install", "epoch", "changes", "loop", "stream", "growth")
 
 
 def run(
     SF: float = 0.1,
     state: int = 1_000_000,
     shards: int = 2,
-    batch: int = 100_000,
-    batches: int = 5,
+    batch: Sequence[int] = (100_000, 1_000_000),
+    batches: int = 4,
+    changed: Sequence[int] = (1_000, 10_000, 100_000),
+    edges: int = 1_000_000,
     repetitions: int = 3,
-    phases: Sequence[str] = ("load", "install", "epoch", "stream"),
+    growing: Sequence[int] = (1, 2, 4),
+    scales: Sequence[float] = (0.1, 0.3),
+    cluster: bool = True,
+    job_rows: int = IN_DRIVER,
+    phases: Sequence[str] = PHASES,
 ) -> Iterator[dict[str, Any]]:
-    """A record for each thing measured; `times` says how long we take as a multiple of Spark's time."""
-    import tektite.spark
+    """A record for each thing measured; `times` says how long we take as a multiple of Spark's time.
 
-    spark = tektite.spark.session(
-        memory="2g", config={"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    spark.conf.set("spark.sql.shuffle.partitions", str(shards))
+    Sweeps of `job_rows` rows or more run as Spark jobs, smaller ones in the driver, as all do where it is left out.
+    """
     folder = Path(tempfile.mkdtemp(prefix="tektite-spark-"))
-    wanted = (phases,) if isinstance(phases, str) else tuple(phases)
     try:
-        spark.range(10).mapInArrow(lambda found: found, "id long").count()  # starts the workers
-        if "load" in wanted or "install" in wanted:
-            yield from loads(spark, folder, SF, shards, repetitions, "install" in wanted)
-        if "epoch" in wanted:
-            yield from epochs(spark, folder, state, shards)
-        if "stream" in wanted:
-            yield from streams(spark, folder, batch, batches, shards)
+        if set(phases) - {"growth"}:
+            with opened() as spark:
+                place = Place(spark, folder, shards, job_rows)
+                if "load" in phases:
+                    yield from loads(place, SF, repetitions)
+                if "install" in phases:
+                    yield from installs(place, SF, repetitions)
+                if "epoch" in phases:
+                    yield from smallest(place, state)
+                if "changes" in phases:
+                    yield from changes(place, SF, tuple(changed), repetitions)
+                if "loop" in phases:
+                    yield from loop(place, edges // 5, edges, 50)
+                if "stream" in phases:
+                    for size in batch:
+                        yield from streams(place, size, batches, repetitions)
+        if "growth" in phases:
+            yield from growth(folder, growing, scales, cluster)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        spark.stop()
 
 
-def timed(work: Callable[[], Any]) -> float:
-    """Seconds that a call takes."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+def bars(record: Record) -> Iterator[tuple[str, float, float]]:
+    """What a record says about the issue's table: (what, measured as a multiple of its bar, the bar); 1 or less is met."""
+    match record["phase"]:
+        case "load":
+            yield f"load, SF {record['SF']:g}", record["times"], 2.0
+        case "install":
+            most = 1 / 2 if record["query"] == "over history" else 1 / 10
+            yield f"install, {record['query']}", record["times"], most
+        case "epoch":
+            yield f"smallest epoch, {record['until']}", record["times"], 2.0
+        case "changes":
+            yield f"{short(record['changes'])} changes, 10 joins", record["seconds"] / record["bar_seconds"], 1.0
+        case "loop":
+            yield f"loop, {record['until']}", record["times"], 3.0
+        case "stream" if record["way"] != "structured streaming":
+            most = 1 / 3 if record["way"] == "follow" else 1 / 5
+            yield (
+                f"{record['query']}, {record['way']},\n{short(record['batch'])} a batch",
+                1 / record["times_sparks_rate"],
+                most,
+            )
 
 
-def pair(ours: list[float], theirs: list[float]) -> dict[str, float]:
-    """The medians of two ways, and the one as a multiple of the other."""
-    mine, other = (percentile(sorted(seconds), 0.5) for seconds in (ours, theirs))
-    return {"seconds": mine, "spark_seconds": other, "times": mine / other}
-
-
-def make_tables(spark: SparkSession, folder: Path, scale: float) -> dict[str, DataFrame]:
-    """TPC-H's tables as Parquet files, made by tpchgen-cli."""
-    program = Path(sys.executable).with_name("tpchgen-cli")
-    target = folder / "tpch"
-    subprocess.run([program, "parquet", "-s", str(scale), "--output-dir", str(target)], check=True)
-    return {name: spark.read.parquet(str(target / f"{name}.parquet")) for name in KEYS}
-
-
-def loads(
-    spark: SparkSession, folder: Path, scale: float, shards: int, repetitions: int, install: bool
-) -> Iterator[dict[str, Any]]:
-    """All tables into arrangements by their primary keys; Spark partitions, sorts and writes the same rows as Parquet."""
-    tables = make_tables(spark, folder, scale)
-    ours, theirs = [], []
-    others = Others()
-
-    def write() -> None:
-        for name, frame in tables.items():
-            sorted_frame = frame.repartition(shards, *KEYS[name]).sortWithinPartitions(*KEYS[name])
-            sorted_frame.write.mode("overwrite").parquet(str(folder / "sorted" / name))
-
-    engine: tk.Engine | None = None
-    for repetition in range(repetitions):
-        if engine is not None:
-            engine.close()
-        engine = tk.Engine(spark=spark, storage=folder / f"store{repetition}", shards=shards)
-        if repetition % 2:
-            theirs.append(timed(write))
-        seconds, rows = load(engine, tables)
-        ours.append(seconds)
-        if not repetition % 2:
-            theirs.append(timed(write))
-    yield {"phase": "load", "SF": scale, "rows": rows} | pair(ours, theirs) | memory() | others.figures()
-    assert engine is not None
-    if install:
-        yield from installs(spark, tables, engine, repetitions)
-    engine.close()
-
-
-def load(engine: tk.Engine, tables: dict[str, DataFrame]) -> tuple[float, int]:
-    """Seconds until all tables are loaded and durable, and their rows."""
-    inputs = {name: engine.input(name, schema_of(frame), key=KEYS[name]) for name, frame in tables.items()}
-    start = time.perf_counter()
-    rows = sum(inputs[name].load(frame, progress=False) for name, frame in tables.items())
-    engine.sync()
-    return time.perf_counter() - start, rows
-
-
-def schema_of(frame: DataFrame) -> tk.Schema:
-    """A DataFrame's columns as an input declares them."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return tk.Schema(to_arrow_schema(frame.schema, timezone="UTC"))
-
-
-def installs(
-    spark: SparkSession, tables: dict[str, DataFrame], engine: tk.Engine, repetitions: int
-) -> Iterator[dict[str, Any]]:
-    """A look-up join and an aggregation of everything, on arrangements that are there; Spark SQL from its files."""
-    from pyspark.sql import functions as F
-
-    picked = list(range(1, 400, 4))
-    wanted = engine.input("wanted", o_orderkey=tk.Int)
-    wanted.insert([(key,) for key in picked])
-    engine.advance()
-    orders, lineitem = engine.table("orders"), engine.table("lineitem")
-
-    def look_up() -> Any:
-        return wanted.join(lineitem, on=("o_orderkey", "l_orderkey")).select("o_orderkey", "l_linenumber", "l_quantity")
-
-    def over_history() -> Any:
-        joined = lineitem.join(orders, on=("l_orderkey", "o_orderkey"))
-        return joined.group_by("o_orderpriority").agg(n=tk.count(), quantity=tk.sum("l_quantity"))
-
-    def look_up_spark() -> None:
-        found = tables["lineitem"].where(F.col("l_orderkey").isin(picked))
-        found.select("l_orderkey", "l_linenumber", "l_quantity").collect()
-
-    def over_history_spark() -> None:
-        joined = tables["lineitem"].join(tables["orders"], F.col("l_orderkey") == F.col("o_orderkey"))
-        joined.groupBy("o_orderpriority").agg(F.count("*"), F.sum("l_quantity")).collect()
-
-    queries: list[tuple[str, Callable[[], Any], Callable[[], None]]] = [
-        ("look-up", look_up, look_up_spark),
-        ("over history", over_history, over_history_spark),
-    ]
-    for name, collection, theirs in queries:
-        ours_seconds, their_seconds = [], []
-        others = Others()
-        for _ in range(repetitions):
-
-            def install(collection: Callable[[], Any] = collection) -> None:
-                engine.install("measured", collection()).snapshot()
-
-            ours_seconds.append(timed(install))
-            engine.drop("measured")
-            their_seconds.append(timed(theirs))
-        yield {"phase": "install", "query": name} | pair(ours_seconds, their_seconds) | memory() | others.figures()
-
-
-def epochs(spark: SparkSession, folder: Path, state: int, shards: int) -> Iterator[dict[str, Any]]:
-    """Epochs of one update on a view of many rows, to visible and to durable; Spark runs a job of one bare task."""
-    import numpy as np
-
-    with tk.Engine(spark=spark, storage=folder / "epochs", shards=shards) as engine:
-        table = engine.input("t", k=tk.Int)
-        view = engine.install("n", table.count(by="k"))
-        table.insert(np.arange(state, dtype=np.int64))
-        engine.advance()
-        engine.settle()
-        engine.sync()
-        one = spark.range(0, 1, 1, 1)
-        visible, durable, bare = [], [], []
-        others = Others()
-        for number in range(50):
-            table.insert([(number,)])
-
-            def close() -> None:
-                engine.advance()
-                engine.finish(view)
-
-            visible.append(timed(close))
-            durable.append(visible[-1] + timed(engine.sync))
-            bare.append(timed(lambda: one.mapInArrow(lambda found: found, "id long").collect()))
-        yield {"phase": "epoch", "state": state, "until": "visible"} | pair(visible, bare) | others.figures()
-        yield {"phase": "epoch", "state": state, "until": "durable"} | pair(durable, bare) | memory()
-
-
-def streams(spark: SparkSession, folder: Path, batch: int, batches: int, shards: int) -> Iterator[dict[str, Any]]:
-    """A standing aggregation over micro-batches: `follow`, direct updates, and Structured Streaming's own."""
-    from pyspark.sql import functions as F
-
-    source = folder / "stream"
-    for number in range(batches):
-        frame = spark.range(number * batch, (number + 1) * batch, 1, 1)
-        frame = frame.select((F.hash("id") % 100_000).cast("long").alias("k"), F.col("id").alias("v"))
-        frame.write.parquet(str(source / f"{number:03}"))
-
-    def stream() -> DataFrame:
-        reader = spark.readStream.schema("k long, v long").option("maxFilesPerTrigger", 1)
-        return reader.parquet(str(source / "*"))
-
-    rows = batch * batches
-    others = Others()
-
-    def follow() -> None:
-        with tk.Engine(spark=spark, storage=folder / "follow", shards=shards) as engine:
-            table = engine.input("t", k=tk.Int, v=tk.Int)
-            engine.install("sums", table.group_by("k").agg(n=tk.count(), total=tk.sum("v")))
-            table.follow(stream(), trigger={"availableNow": True}).await_termination()
-
-    def direct() -> None:
-        engine = tk.Engine(shards)
-        table = engine.input("t", k=tk.Int, v=tk.Int)
-        engine.install("sums", table.group_by("k").agg(n=tk.count(), total=tk.sum("v")))
-        for found in arrays:
-            table.insert(found)
-            engine.advance()
-        engine.settle()
-
-    def structured() -> None:
-        sums = stream().groupBy("k").agg(F.count("*"), F.sum("v"))
-        writer = sums.writeStream.outputMode("update").format("noop").trigger(availableNow=True)
-        writer.option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
-
-    arrays = [spark.read.parquet(str(source / f"{number:03}")).toArrow() for number in range(batches)]
-    seconds = {"structured streaming": timed(structured), "follow": timed(follow), "direct": timed(direct)}
-    base = rows / seconds["structured streaming"]
-    for way, taken in seconds.items():
-        yield {
-            "phase": "stream", "way": way, "rows": rows, "seconds": taken, "updates_per_s": rows / taken,
-            "times_sparks_rate": rows / taken / base,
-        } | others.figures()  # fmt: skip
+def plot(records: list[Record], path: Path) -> None:
+    """Each row as a multiple of its bar, and how loads and epochs grow."""
+    rows = [found for record in records for found in bars(record)]
+    grown = [record for record in records if record["phase"] == "growth"]
+    epochs = [record for record in records if record["phase"] == "changes"]
+    with figure(path, 3, "Tektite on Spark beside Spark alone", (19, 5.6)) as (left, middle, right):
+        share = [times / most for _, times, most in rows]
+        colours = ["C2" if value <= 1 else "C3" for value in share]
+        placed = left.barh([what for what, _, _ in rows], share, color=colours)
+        left.bar_label(placed, labels=[f"{times:.3g}x of {most:.3g}x" for _, times, most in rows], fontsize=7)
+        left.axvline(1, color="black", linewidth=1)
+        left.set_xscale("log")
+        left.set_xlabel("time taken, as a share of the bar (left of the line: met)")
+        left.tick_params(axis="y", labelsize=7)
+        left.invert_yaxis()
+        left.set_xlim(right=20 * max(1, *share))  # room for the labels
+        for count in dict.fromkeys(record["shards"] for record in grown):
+            found = sorted((r["rows"], r["seconds"]) for r in grown if r["shards"] == count)
+            label = f"{count} executor{'s' * (count > 1)} of one shard"
+            middle.plot(*zip(*found, strict=True), marker="o", label=label)
+        middle.set(xlabel="rows of all tables", ylabel="seconds to load them, durable", title="loads")
+        if grown:
+            middle.set(xlim=0, ylim=0)
+            middle.legend(fontsize=8)
+        names = [f"{record['changes']:,}" for record in epochs]
+        parts = {"all of it": "seconds", "kernels": "kernel_seconds", "around them": "around_seconds"}
+        parts |= {"bare chain of exchanges": "chain_seconds"}
+        if epochs:
+            draw_bars(right, names, {label: [r[key] for r in epochs] for label, key in parts.items()}, "seconds")
+        right.set(xlabel="changes of lineitem in an epoch", title="epochs under 10 join queries")

@@ -93,8 +93,9 @@ class Schema:
             )
         return Schema(selected)
 
-    def encode(self, data: Any, dictionary: Dictionary | None = None) -> Words:
-        """The words of `data`, in a new array of columns x rows. Texts are added to `dictionary`.
+    def encode(self, data: Any, dictionary: Dictionary | None = None, room: int = 0) -> Words:
+        """The words of `data`, in a new array of columns x rows. Texts are added to `dictionary`. Behind the columns the
+        array has `room` for more, which the caller fills.
 
         `data` is a list of rows (tuples, lists or dicts), a dict of columns (lists, NumPy or Arrow arrays), a NumPy
         array (rows x columns; structured; or one-dimensional for one column), an Arrow table, record batch or array,
@@ -112,12 +113,12 @@ class Schema:
         Traceback (most recent call last):
         tektite.errors.IncorrectError: column 'src': expected int, found 2.5 (float) in row 1: give whole numbers, ...
         """
-        if self._ints and data.__class__ is np.ndarray and data.dtype == _INT64:
+        if self._ints and not room and data.__class__ is np.ndarray and data.dtype == _INT64:
             encoded = self._encode_ints(data)
             if encoded is not None:
                 return encoded
         values, rows = columns.split(data, self.names)
-        encoded = np.empty((len(self.names), rows), np.int64)
+        encoded = np.empty((len(self.names) + room, rows), np.int64)
         texts = {}
         for at, (name, type) in enumerate(zip(self.names, self.types, strict=True)):
             if type.kind == "string":

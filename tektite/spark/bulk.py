@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -25,13 +26,13 @@ from tektite.dataflow.arrange import consolidate
 from tektite.dictionary import START, Dictionary, text_ids
 from tektite.errors import FaultError, IncorrectError, TektiteError
 from tektite.kernels.route import route
-from tektite.kernels.rows import input_rows
 from tektite.spark.encoded import check_order
 from tektite.spark.feed import Feed, pack_texts, unpack_texts
+from tektite.spark.freight import pack_rows, unpack_rows
 from tektite.storage.batchfile import FileInfo, Rows, Texts, write_file
 from tektite.storage.store import Store
 from tektite.trace.batch import Batch
-from tektite.trace.chunk import Chunk
+from tektite.trace.chunk import Chunk, column_spec
 from tektite.words import NULL, Words
 
 FREIGHT: Final = (
@@ -42,8 +43,9 @@ REPORT: Final = "dest int, rows long, latest long, file string, error string"
 _FREIGHT_TYPES: Final = [pa.int32()] * 4 + [pa.int64()] + [pa.binary()] * 2 + [pa.int64()] * 2 + [pa.string()]
 _REPORT_TYPES: Final = [pa.int32(), pa.int64(), pa.int64(), pa.string(), pa.string()]
 
-ROWS_AT_ONCE = 1 << 18
-"""Rows that are addressed together: enough that what goes to one shard is worth a row of the shuffle."""
+ROWS_AT_ONCE = 1 << 16
+"""Rows that are addressed together: enough that what goes to one shard is worth a row of the shuffle, and no more than Spark
+hands over at once, so that they need not be put together first."""
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -81,7 +83,7 @@ class Loaded:
 
 def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
     """Run the job. A row that is wrong is an error, and nothing counts."""
-    sent = frame.mapInArrow(sender(feed, target), FREIGHT)
+    sent = feed.needed(frame).mapInArrow(sender(feed, target), FREIGHT)
     reports = sent.repartitionById(target.tasks, "dest").mapInArrow(receiver(feed, target), REPORT).collect()
     for report in reports:
         if report.error is not None:
@@ -108,21 +110,21 @@ def sender(feed: Feed, target: Target) -> Task:
 
         def address() -> Iterator[pa.RecordBatch]:
             nonlocal number, mark
-            words = np.concatenate(waiting, axis=1)
+            words = waiting[0] if len(waiting) == 1 else np.concatenate(waiting, axis=1)
             waiting.clear()
             texts, mark = dictionary.since(mark)
             pieces, packed = by_shard(words, target), texts_by_shard(texts, target.shards)
             total = sum(sent) + words.shape[1]
             for shard, (piece, some) in enumerate(zip(pieces, packed, strict=True)):
-                room = max(target.fair, 2 * total // target.shards) - sent[shard] if spread else piece.shape[1]
-                here = min(max(room, 0), piece.shape[1])
-                shares = [(shard, piece[:, :here])]
-                if here < piece.shape[1]:
-                    shares += spread_out(piece[:, here:], target, source + number)
+                room = max(target.fair, 2 * total // target.shards) - sent[shard] if spread else piece.n
+                here = min(max(room, 0), piece.n)
+                shares = [(shard, piece.slice(0, here))]
+                if here < piece.n:
+                    shares += spread_out(piece.slice(here, piece.n), target, source + number)
                 for dest, share in shares:
-                    if share.shape[1] or some:
-                        sent[dest] += share.shape[1]
-                        yield freight(dest, source, number, shard, share.shape[1], share.tobytes(), some)
+                    if share.n or some:
+                        sent[dest] += share.n
+                        yield freight(dest, source, number, shard, share.n, pack_rows(share), some)
                         some = b""
             number += 1
 
@@ -143,24 +145,24 @@ def sender(feed: Feed, target: Target) -> Task:
     return run
 
 
-def by_shard(words: Words, target: Target) -> list[Words]:
+def by_shard(words: Words, target: Target) -> list[Chunk]:
     """Encoded rows (columns, diff, perhaps order) by the shard they belong to, their columns in the order of the trace."""
-    width = len(target.columns)
-    ordered = np.ascontiguousarray(np.vstack([words[list(target.columns)], words[width:]]))
-    if target.shards == 1 or not ordered.shape[1]:
-        return [ordered] + [ordered[:, :0]] * (target.shards - 1)
-    chunk = Chunk.of_array(ordered)
+    beside = range(len(target.columns), len(words))
+    chunk = Chunk.of_array(words).select(column_spec([*target.columns, *beside]))
     buf, head, offsets = route(chunk.at, np.arange(target.sharded_by), target.shards)
-    routed = Chunk(head, (ordered, buf))
-    bounds = offsets.tolist()
-    return [routed.slice(bounds[shard], bounds[shard + 1]).to_array() for shard in range(target.shards)]
+    routed = Chunk(head, (words, buf))
+    return [routed.slice(start, stop) for start, stop in pairwise(offsets.tolist())]
 
 
-def spread_out(words: Words, target: Target, turn: int) -> list[tuple[int, Words]]:
+def spread_out(rows: Chunk, target: Target, turn: int) -> list[tuple[int, Chunk]]:
     """Rows that are too many for their shard's task, in parts for the tasks that help out."""
-    parts = np.array_split(words, target.shards, axis=1)
+    bounds = [rows.n * part // target.shards for part in range(target.shards + 1)]
     helpers = range(target.shards, target.tasks)
-    return [(helpers[(turn + place) % len(helpers)], part) for place, part in enumerate(parts) if part.shape[1]]
+    return [
+        (helpers[(turn + place) % len(helpers)], rows.slice(start, stop))
+        for place, (start, stop) in enumerate(pairwise(bounds))
+        if stop > start
+    ]
 
 
 def texts_by_shard(texts: pa.ChunkedArray[Any], shards: int) -> list[bytes]:
@@ -205,19 +207,11 @@ def receive(feed: Feed, target: Target, dest: int, freights: list[dict[str, Any]
         if row["texts"]:
             dictionary.add(unpack_texts(row.pop("texts")))
     width = len(target.columns)
-    height = width + 1 + (feed.order is not None)
     frontiers = ((target.low,),), ((target.epoch + 1,),), ((target.low,),)
     sections: list[Rows | Texts] = []
     for shard in sorted({row["shard"] for row in parts}):
-        words = np.concatenate(
-            [
-                np.frombuffer(row.pop("words"), np.int64).reshape(height, row["rows"])
-                for row in parts
-                if row["shard"] == shard
-            ],
-            axis=1,
-        )
-        rows = sorted_rows(feed, target, words, dictionary)
+        chunks = [unpack_rows(row.pop("words")) for row in parts if row["shard"] == shard]
+        rows = sorted_rows(feed, target, chunks, dictionary)
         if rows.n:
             batch = Batch(rows.head, rows.keep, *frontiers)
             sections.append(Rows(target.arrangement, shard, (width, 1, 1), batch))
@@ -228,14 +222,14 @@ def receive(feed: Feed, target: Target, dest: int, freights: list[dict[str, Any]
     return report(dest, found, latest, None if info is None else json.dumps(info.to_json()), None)
 
 
-def sorted_rows(feed: Feed, target: Target, words: Words, dictionary: Dictionary) -> Chunk:
+def sorted_rows(feed: Feed, target: Target, chunks: list[Chunk], dictionary: Dictionary) -> Chunk:
     """The rows of a shard as a batch: of a bag all of them, of others the last one of each key."""
     width = len(target.columns)
     if feed.semantics != "bag":
-        words = last_of_each(feed, target, words, dictionary)
-    rows = np.ascontiguousarray(words[: width + 1])
-    chunk = Chunk(input_rows(rows, np.arange(width), target.epoch, 1), rows)
-    return consolidate([chunk], (width, 1, 1), target.epoch)
+        words = np.concatenate([chunk.to_array() for chunk in chunks], axis=1)
+        chunks = [Chunk.of_array(last_of_each(feed, target, words, dictionary))]
+    spec = column_spec([*range(width), -1, width], (target.epoch,))
+    return consolidate([chunk.select(spec) for chunk in chunks], (width, 1, 1), target.epoch)
 
 
 def last_of_each(feed: Feed, target: Target, words: Words, dictionary: Dictionary) -> Words:

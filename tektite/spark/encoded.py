@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from pyspark.sql import DataFrame
 
 from tektite.dictionary import Dictionary
-from tektite.errors import IncorrectError
+from tektite.errors import IncorrectError, TektiteError
 from tektite.spark.feed import PARCEL, Feed, encoder, unpack_texts
 from tektite.words import NULL, Words
 
@@ -28,30 +29,47 @@ class Encoded:
 
 
 def collect(feed: Feed, frame: DataFrame, dictionary: Dictionary, at_once: bool = False) -> Encoded:
-    """Have Spark's tasks encode a DataFrame, and bring the words here; their texts go to the dictionary.
+    """Bring the rows of a DataFrame here, encoded; their texts go to the dictionary.
 
-    `at_once` is one job, for what is known to be small; otherwise each partition is brought by a job of its own, so that
-    Spark's driver never holds more than two of them.
+    `at_once` is for what is known to be small: one job, whose tasks hand over what they read, and this process encodes it.
+    Otherwise tasks encode, and each partition is brought by a job of its own, so that Spark's driver never holds more than two.
     """
     width = len(feed.schema.names) + 1 + (feed.order is not None)
-    parts: list[tuple[int, int, Words]] = []
+    parts = [np.empty((width, 0), np.int64)]
     latest = NULL
-    parcels = frame.mapInArrow(encoder(feed), PARCEL)
-    for row in parcels.collect() if at_once else parcels.toLocalIterator(prefetchPartitions=True):
-        if row.error is not None:
-            raise IncorrectError(f"input {feed.name!r}: {row.error} (partition {row.part}, batch {row.number})")
-        if row.texts:
-            dictionary.add(unpack_texts(row.texts))
-        parts.append((row.part, row.number, np.frombuffer(row.words, np.int64).reshape(width, row.rows)))
-        latest = max(latest, row.latest)
-    parts.sort(key=lambda part: part[:2])
-    whole = np.concatenate([np.empty((width, 0), np.int64), *(part for _, _, part in parts)], axis=1)
+    found = (
+        handed_over(feed, feed.needed(frame), dictionary) if at_once else encoded(feed, feed.needed(frame), dictionary)
+    )
+    for part, last in found:
+        parts.append(part)
+        latest = max(latest, last)
+    whole = np.concatenate(parts, axis=1)
     columns = len(feed.schema.names)
     if feed.order is not None:
         whole = whole[:, np.argsort(whole[columns + 1], kind="stable")]
     if feed.semantics != "bag":
         check_order(feed, whole, dictionary)
     return Encoded(np.ascontiguousarray(whole[:columns]), np.ascontiguousarray(whole[columns]), latest)
+
+
+def handed_over(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterator[tuple[Words, int]]:
+    """The batches of a DataFrame, encoded here, and their last positions. No Python worker has to be asked."""
+    for number, batch in enumerate(frame.toArrow().to_batches()):
+        try:
+            yield feed.encode(batch, dictionary)
+        except TektiteError as error:
+            raise IncorrectError(f"input {feed.name!r}: {error} (batch {number})") from None
+
+
+def encoded(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterator[tuple[Words, int]]:
+    """The batches of a DataFrame, encoded by its tasks, and their last positions."""
+    width = len(feed.schema.names) + 1 + (feed.order is not None)
+    for row in frame.mapInArrow(encoder(feed), PARCEL).toLocalIterator(prefetchPartitions=True):
+        if row.error is not None:
+            raise IncorrectError(f"input {feed.name!r}: {row.error} (partition {row.part}, batch {row.number})")
+        if row.texts:
+            dictionary.add(unpack_texts(row.texts))
+        yield np.frombuffer(row.words, np.int64).reshape(width, row.rows), row.latest
 
 
 def check_order(feed: Feed, whole: Words, dictionary: Dictionary) -> None:

@@ -83,6 +83,13 @@ class Feed:
         except TektiteError as error:
             raise IncorrectError(f"input {self.name!r}: {error}") from None
 
+    def needed(self, frame: DataFrame) -> DataFrame:
+        """The DataFrame without columns that are left out anyway, so that nobody hands them over."""
+        if not self.ignore_extra:
+            return frame
+        named = (*self.schema.names, *(name for name in self._beside() if name not in self.schema.names))
+        return frame.select([frame[f"`{name.replace('`', '``')}`"] for name in frame.columns if name in named])
+
     def encode(self, batch: Any, dictionary: Dictionary) -> tuple[Words, int]:
         """The words of a batch's rows (columns, diff, order), and the last position among them."""
         encoded, latest = self._rows(batch, dictionary)
@@ -109,10 +116,11 @@ class Feed:
         data = table.select(list(self.schema.names))
         if not keep.all():
             data = data.filter(pa.array(keep))
-        encoded = self.schema.encode(data, dictionary)
         beside = [diffs[keep]] + ([] if order is None else [order[keep]])
+        encoded = self.schema.encode(data, dictionary, room=len(beside))
+        encoded[-len(beside) :] = beside
         latest = NULL if positions is None or not keep.any() else int(positions[keep].max())
-        return np.ascontiguousarray(np.vstack([encoded, *beside])), latest
+        return encoded, latest
 
     def _split(self, table: Any) -> Any:
         """The table, if it has the columns that it should have."""

@@ -226,6 +226,8 @@ def test_extra_columns_can_be_ignored(spark: SparkSession) -> None:
     engine = tk.Engine()
     table = engine.input("t", k=tk.Int)
     assert table.load(spark.sql("SELECT 1 AS k, array(1) AS w"), extra="ignore") == 1
+    strange = spark.sql("SELECT 2 AS k, map(1, 'a') AS `a.b`, 3 AS `back``tick`")
+    assert table.load(strange, extra="ignore") == 1
 
 
 def test_load_named_once_happens_once(spark: SparkSession) -> None:

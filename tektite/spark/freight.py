@@ -1,0 +1,48 @@
+"""Freight: rows as bytes that travel between tasks, as narrow as their words allow, and used where they lie on arrival.
+
+Words, little-endian: how many rows and columns there are; for each column its width in bytes (0: all its words are one) and where
+it begins (or that word); then the columns, each at a multiple of eight bytes, with eight bytes behind the last one, because
+kernels read eight at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tektite.storage.rows import WIDTHS, Column, columns_of, head_over
+from tektite.trace.chunk import Chunk
+
+ALIGNMENT = 8
+
+
+def pack_rows(chunk: Chunk) -> bytes:
+    """Rows as bytes.
+
+    >>> rows = np.array([[1, 2, 3], [7, 7, 7]])
+    >>> len(pack_rows(Chunk.of_array(rows))), unpack_rows(pack_rows(Chunk.of_array(rows))).to_array().tolist()
+    (64, [[1, 2, 3], [7, 7, 7]])
+    """
+    columns = columns_of(chunk.head, chunk.keep)
+    head = np.empty(2 + 2 * len(columns), "<i8")
+    head[:2] = chunk.n, len(columns)
+    parts: list[bytes | memoryview] = [head.data]
+    length = head.nbytes
+    for at, column in enumerate(columns):
+        if isinstance(column, int):
+            head[2 + 2 * at : 4 + 2 * at] = 0, column
+            continue
+        head[2 + 2 * at : 4 + 2 * at] = column.itemsize, length
+        gap = -column.nbytes % ALIGNMENT
+        parts += [column.data, bytes(gap)]
+        length += column.nbytes + gap
+    return b"".join([*parts, bytes(ALIGNMENT)])
+
+
+def unpack_rows(data: bytes) -> Chunk:
+    """The rows that `pack_rows` packed, over the same bytes."""
+    rows, count = np.frombuffer(data, "<i8", 2).tolist()
+    columns: list[Column] = []
+    for width, at in np.frombuffer(data, "<i8", 2 * count, 16).reshape(count, 2).tolist():
+        columns.append(np.frombuffer(data, WIDTHS[width], rows, at) if width else at)
+    head, keep = head_over(rows, columns)
+    return Chunk(head, (keep, data))
