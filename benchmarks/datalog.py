@@ -84,7 +84,7 @@ def measured(program: str, edges: Edges, workers: int, swaps: int, check: bool) 
         records.append(
             {"phase": "first", "facts": facts} | laps.total() | {"base_mib": base} | memory() | others.figures()
         )
-        chosen = np.unique(np.linspace(0, len(edges) - 1, swaps, dtype=np.int64)) if swaps else []
+        chosen = np.unique(np.linspace(0, len(edges) - 1, swaps, dtype=np.int64))
         others, laps = Others(), Laps()
         for at in chosen:
             for change in (table.remove, table.insert):
@@ -93,7 +93,8 @@ def measured(program: str, edges: Edges, workers: int, swaps: int, check: bool) 
                     engine.advance()
                     engine.settle()
         if swaps:
-            records.append({"phase": "epochs"} | laps.figures() | memory() | others.figures())
+            phase: dict[str, Any] = {"phase": "epochs"}
+            records.append(phase | laps.figures() | memory() | others.figures())
         if check:
             compare(engine, program, table, edges)
     return records

@@ -111,6 +111,6 @@ def streams(place: Place, batch: int, batches: int, repetitions: int) -> Iterato
 
 def check(followed: pa.Table, direct: pa.Table, rows: int) -> None:
     """Both ways have taken in every row once."""
-    order = [(followed.column_names[0], "ascending")]
-    if not followed.sort_by(order).equals(direct.sort_by(order)) or sum(followed["n"].to_pylist()) != rows:
+    key = followed.column_names[0]
+    if not followed.sort_by(key).equals(direct.sort_by(key)) or followed["n"].to_numpy().sum() != rows:
         raise AssertionError("what was followed is not what was inserted")
