@@ -10,7 +10,7 @@ import json
 import resource
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -84,7 +84,7 @@ def measured(program: str, edges: Edges, workers: int, swaps: int, check: bool) 
         records.append(
             {"phase": "first", "facts": facts} | laps.total() | {"base_mib": base} | memory() | others.figures()
         )
-        chosen = np.unique(np.linspace(0, len(edges) - 1, swaps, dtype=np.int64))
+        chosen = np.unique(np.linspace(0, len(edges) - 1, swaps, dtype=np.int64)).tolist()
         others, laps = Others(), Laps()
         for at in chosen:
             for change in (table.remove, table.insert):
@@ -93,8 +93,7 @@ def measured(program: str, edges: Edges, workers: int, swaps: int, check: bool) 
                     engine.advance()
                     engine.settle()
         if swaps:
-            phase: dict[str, Any] = {"phase": "epochs"}
-            records.append(phase | laps.figures() | memory() | others.figures())
+            records.append({"phase": "epochs"} | laps.figures() | memory() | others.figures())
         if check:
             compare(engine, program, table, edges)
     return records
@@ -104,7 +103,12 @@ def compare(engine: tk.Engine, program: str, table: tk.Input, edges: Edges) -> N
     """Compare the number of facts with one found by a search: for all edges, for all but one, and for all again."""
     total = engine.install("total", engine.view(program).group_by([]).agg(facts=tk.count()))
     gone = slice(len(edges) // 3, len(edges) // 3 + 1)
-    for change, left in ((None, edges), (table.remove, np.delete(edges, gone, axis=0)), (table.insert, edges)):
+    steps: list[tuple[Callable[..., None] | None, Edges]] = [
+        (None, edges),
+        (table.remove, np.delete(edges, gone, axis=0)),
+        (table.insert, edges),
+    ]
+    for change, left in steps:
         if change is not None:
             change(edges[gone])
             engine.advance()

@@ -48,8 +48,9 @@ def run(
             )  # fmt: skip
             others, whole = Others(), Laps()
             counts = full(edges, goal, draws, workers, whole)
-            record: dict[str, Any] = {"graph": name, "goal": goal, "phase": "full"}
-            record |= whole.total() | memory() | others.figures()
+            record: dict[str, Any] = (
+                {"graph": name, "goal": goal, "phase": "full"} | whole.total() | memory() | others.figures()
+            )
             yield record | {
                 "median_share": percentile(sorted(laps.seconds), 0.5) / record["seconds"],
                 "max_share": max(laps.seconds) / record["seconds"],

@@ -6,6 +6,8 @@ Nodes of trees and grids are numbered so that edges lead from lower to higher nu
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numba
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.workloads import r
 
 Edges = NDArray[np.int64]
+Search = Callable[[Any, Any], int]
 SEED = 11
 FEWEST, MOST = 2, 6
 """Children of an inner node of a tree, as in the data sets of the Datalog systems that the papers compare with."""
@@ -99,13 +102,13 @@ def same_generation_graph(name: str, most: int = 50_000_000) -> str:
 def closure_size(edges: Edges) -> int:
     """How many pairs of nodes a path leads between: a search from every node."""
     starts, targets = _adjacency(edges)
-    return int(_reached_pairs(starts, targets))
+    return int(_compiled(_reached_pairs)(starts, targets))
 
 
 def same_generation_size(edges: Edges) -> int:
     """How many pairs of nodes are of the same generation: a search among the pairs, each marked in a table of bits."""
     starts, targets = _adjacency(edges)
-    return int(_same_generation_pairs(starts, targets))
+    return int(_compiled(_same_generation_pairs)(starts, targets))
 
 
 def _adjacency(edges: Edges) -> tuple[Edges, Edges]:
@@ -115,7 +118,12 @@ def _adjacency(edges: Edges) -> tuple[Edges, Edges]:
     return starts.astype(np.int64), np.ascontiguousarray(edges[order, 1])
 
 
-@numba.njit
+@cache
+def _compiled(search: Search) -> Search:
+    found: Search = numba.njit(search)
+    return found
+
+
 def _reached_pairs(starts: Any, targets: Any) -> int:
     nodes = len(starts) - 1
     seen = np.full(nodes, -1, np.int64)
@@ -137,7 +145,6 @@ def _reached_pairs(starts: Any, targets: Any) -> int:
     return pairs
 
 
-@numba.njit
 def _same_generation_pairs(starts: Any, targets: Any) -> int:
     nodes = len(starts) - 1
     seen = np.zeros((nodes * nodes + 63) // 64, np.uint64)
