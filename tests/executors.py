@@ -31,6 +31,7 @@ def running_on(executor: str, folder: Path, spark: Any = None) -> Iterator[None]
 
     def make(workers: int | None = None, **options: Any) -> tk.Engine:
         options.setdefault("storage", folder / f"engine {next(number)}")
+        options.setdefault("turn", 60.0)  # a job takes longer than a turn, and tests look for what an epoch brought
         if executor == "spark":
             return made(workers, spark=spark, job_rows=0, **options)
         return in_stages(made(workers, **options))

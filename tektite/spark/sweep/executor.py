@@ -342,12 +342,14 @@ class Part:
             flow.rounds += len(self.stages.moments)
 
     def _wake(self, flow: Dataflow) -> None:
-        """Put on the agenda what has something to read."""
+        """Put on the agenda what the job did not run and has something to read. What is left in the queues of nodes that it ran
+        belongs to later sweeps.
+        """
         scope = self.graph.scopes[self.stages.scopes[self.graph.number[id(flow)]]]
         if scope.depth:
             scope.moment = self.stages.moments[-1]
-        for node in self.graph.nodes:
-            if node.flow is flow:
+        for number, node in enumerate(self.graph.nodes):
+            if node.flow is flow and number not in self.stages.first:
                 for reader in node.reads:
                     of = [*enclosing(node)][reader.lift]
                     if of is scope:
