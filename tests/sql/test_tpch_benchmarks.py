@@ -48,7 +48,9 @@ def test_physical_batches_do_not_change_the_answer(tmp_path: Path) -> None:
 def test_sides_agree_while_queries_come_and_go(tmp_path: Path, history: bool) -> None:
     sides = ("shared", "not shared", "lean")
     records = list(fig1.run(scale=SCALE, sides=sides, active=4, batch=6_000, history=history))
-    assert {(record["panel"], record["side"]) for record in records} == {
+    *panels, ratios = records
+    assert {(record["panel"], record["side"]) for record in panels} == {
         (panel, side) for panel in ("1a", "1b", "1c") for side in sides
     }
+    assert ratios["panel"] == "ratios" and ratios["install_median"] > 0
     assert drawn(fig1, records, tmp_path / "fig1.png", scale=SCALE, active=4, history=history)
