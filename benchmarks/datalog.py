@@ -93,7 +93,8 @@ def measured(program: str, edges: Edges, workers: int, swaps: int, check: bool) 
                     engine.advance()
                     engine.settle()
         if swaps:
-            records.append({"phase": "epochs"} | laps.figures() | memory() | others.figures())
+            phase: dict[str, Any] = {"phase": "epochs"}
+            records.append(phase | laps.figures() | memory() | others.figures())
         if check:
             compare(engine, program, table, edges)
     return records

@@ -120,7 +120,8 @@ def _adjacency(edges: Edges) -> tuple[Edges, Edges]:
 
 @cache
 def _compiled(search: Search) -> Search:
-    found: Search = numba.njit(search)
+    compiled: Any = numba.njit
+    found: Search = compiled(search)
     return found
 
 
