@@ -140,7 +140,7 @@ class Engine(engine.Engine):
         storage: str | Path | Storage | None = None,
         merging: str = "default",
         turn: float = 0.05,
-        job_rows: int = 100_000,
+        job_rows: int | None = None,
     ) -> None:
         self.spark: SparkSession | None = None
         if spark is not None:
@@ -151,10 +151,11 @@ class Engine(engine.Engine):
         super().__init__(workers if shards is None else shards, storage=storage, merging=merging, turn=turn)
         if self.spark is not None and self.session is not None:
             from tektite.spark.sweep.executor import Sweeps
-            from tektite.spark.sweep.job import Jobs
+            from tektite.spark.sweep.job import Jobs, worth_a_job
 
             jobs = Jobs(self.spark)
-            self.run_elsewhere(Sweeps(jobs, self.session, self.dictionary, self.workers, job_rows, jobs.cancel))
+            rows = worth_a_job(self.spark.sparkContext.master) if job_rows is None else job_rows
+            self.run_elsewhere(Sweeps(jobs, self.session, self.dictionary, self.workers, rows, jobs.cancel))
 
     def advance(self, to: int | None = None, *, positions: Mapping[str, Mapping[str, Any] | None] | None = None) -> int:
         with self.lock:
