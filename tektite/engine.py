@@ -351,7 +351,8 @@ class Engine:
         return 0 if self._session is None else self._session.keeper.durable
 
     def sync(self, timeout: float | None = None) -> int:
-        """Wait until every closed epoch is durable, for at most `timeout` seconds; the value of `durable` then.
+        """Wait until every closed epoch is durable, for at most `timeout` seconds; the value of `durable` then. Published views
+        that have fallen behind are brought up to date before.
 
         If the storage cannot be written, an error says why; what waits is kept in memory and tried again.
         """
@@ -359,6 +360,9 @@ class Engine:
             raise IncorrectError(
                 "there is nothing to wait for: this engine has no storage. Give one: Engine(storage=path)"
             )
+        for view in list(self._views.values()):
+            if view.publication is not None and view.failure is None:
+                self.finish(view)
         self._session.keeper.sync(timeout)
         return self.durable
 

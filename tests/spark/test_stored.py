@@ -390,3 +390,15 @@ def test_view_is_published_in_a_storage_only(tmp_path: Path) -> None:
     view = engine.install("all", engine.input("t", k=tk.Int))
     with pytest.raises(IncorrectError, match="this engine has no storage"):
         view.publish()
+
+
+def test_synchronising_brings_published_views_up_to_date(tmp_path: Path) -> None:
+    with tk.Engine(storage=tmp_path, turn=0.0) as engine:  # no view gets to its end in its turn
+        table = engine.input("t", k=tk.Int)
+        for name in ("first", "second", "third"):
+            engine.install(name, table.concat(table).join(table, on="k")).publish()
+        table.insert([(k,) for k in range(2000)])
+        engine.advance()
+        engine.sync()
+        stored = Manifest.open(open_store(tmp_path)).state
+        assert all(stored.lows[name] == 1 for name in ("first", "second", "third"))
