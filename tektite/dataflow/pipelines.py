@@ -113,7 +113,9 @@ class Pipelines(Node):
     @property
     def reads_all_shards(self) -> bool:
         """Whether an action reads several shards at once, so that it can run only where all of them are."""
-        return self.shards > 1 and any(isinstance(action, Intersect) for s in self.sources for action in actions_from(s))
+        return self.shards > 1 and any(
+            isinstance(action, Intersect) for s in self.sources for action in actions_from(s)
+        )
 
     def clear(self) -> None:
         for stack in (*self.stacks, *self._sent):
