@@ -85,11 +85,19 @@ def value_of(attribute: int, numbers: Words) -> Words:
 class Triangles:
     """The triangles (a, b), (b, c), (a, c) of a growing graph, counted."""
 
-    def __init__(self, strategy: str, order: Sequence[int] | None, workers: int = 1) -> None:
+    def __init__(self, strategy: str, order: Sequence[int] | None, workers: int = 1, installed: bool = True) -> None:
         self.engine = tk.Engine(workers)
+        self.strategy, self.order = strategy, order
         self.edges = self.engine.input("edges", src=tk.Int, dst=tk.Int, checked=False)
+        if installed:
+            self.install()
+
+    def install(self) -> None:
+        """Keep the triangles of what is there, and of what will come, counted."""
         clauses = [(self.edges, ("a", "b")), (self.edges, ("b", "c")), (self.edges, ("a", "c"))]
-        self.view = self.engine.install("triangles", tk.match(*clauses, strategy=strategy, order=order).count())
+        found = tk.match(*clauses, strategy=self.strategy, order=self.order)
+        self.view = self.engine.install("triangles", found.count())
+        self.engine.settle()
 
     def insert(self, src: Words, dst: Words) -> None:
         """Add some edges."""

@@ -210,13 +210,19 @@ class Engine(engine.Engine):
 
     @guarded
     def datalog(
-        self, text: str, *, source: str = "program", rounds: int = ROUND_LIMIT, share: Mapping[str, bool] | None = None
+        self,
+        text: str,
+        *,
+        source: str = "program",
+        rounds: int = ROUND_LIMIT,
+        share: Mapping[str, bool] | None = None,
+        joins: str = "auto",
     ) -> Program:
         """Register rules, facts and declarations, in Soufflé's syntax or as EDN. Nothing runs until somebody asks for a view.
 
         `source` is what errors call the text. `rounds` is how many rounds a recursion with arithmetic may take. `share` says
         for some predicates whether others read one arrangement of their facts (True) or derive them anew (False), where the
-        documented policy should not decide.
+        documented policy should not decide. `joins` forces a join strategy for the rules of this text: binary, delta or hector.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -230,17 +236,25 @@ class Engine(engine.Engine):
         """
         from tektite.datalog.program import register
 
-        return register(self._store(), text, source, rounds, share)
+        return register(self._store(), text, source, rounds, share, joins)
 
     @guarded
     def query(
-        self, text: str, arguments: Mapping[str, Any] | None = None, /, *, strategy: str = "auto", **named: Any
+        self,
+        text: str,
+        arguments: Mapping[str, Any] | None = None,
+        /,
+        *,
+        strategy: str = "auto",
+        joins: str = "auto",
+        **named: Any,
     ) -> Query:
         """Maintain the answer of a goal, `tc("david", ?)`, or of a query `[:find ?b :in ?a :where [?a :knows ?b]]`.
 
         Parameters (`$x` in a goal, `:in` in a query) get their first values by name, and further ones by `insert` and
         `remove` of what is returned. `strategy` is goal (derive what the arguments ask for), full (derive everything the rules
-        say) or auto; the answer's `explain` says what was chosen, and why.
+        say) or auto; the answer's `explain` says what was chosen, and why. `joins` forces a join strategy for the rules that are
+        evaluated for this query alone: binary, delta or hector. A parameter of one of these names is given in `arguments`.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -253,7 +267,7 @@ class Engine(engine.Engine):
         """
         from tektite.datalog.query import ask
 
-        return ask(self._store(), text, {**(arguments or {}), **named}, strategy)
+        return ask(self._store(), text, {**(arguments or {}), **named}, strategy, joins=joins)
 
     @guarded
     def attribute(

@@ -62,8 +62,7 @@ def match(
     """
     if not clauses:
         raise IncorrectError("match needs at least one clause, such as (edges, ('a', 'b'))")
-    if strategy not in STRATEGIES:
-        raise IncorrectError(f"match: strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
+    check_strategy(strategy, "match: strategy")
     positive = [_checked(given, f"clause {at}") for at, given in enumerate(clauses)]
     negative = [_checked(given, f"without clause {at}") for at, given in enumerate(without)]
     _check_types(positive, negative)
@@ -90,6 +89,12 @@ def match(
     )
     first, *others = (collection for collection, _ in (*positive, *negative))
     return first._new(operator, *others)
+
+
+def check_strategy(strategy: str, what: str) -> None:
+    """Refuse what is no strategy; `what` is how the user calls the place where it is given."""
+    if strategy not in STRATEGIES:
+        raise IncorrectError(f"{what} is one of {', '.join(STRATEGIES)}, not {strategy!r}")
 
 
 def _checked(given: Given, name: str) -> tuple[Collection, plan.Clause]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import tektite as tk
+from tektite.dataflow import actions
 from tektite.plan.conjunctions.order import clause_order
 from tektite.plan.conjunctions.strategy import is_cyclic
 from tektite.plan.unique import unique_columns
@@ -105,6 +106,10 @@ def parsed(world: World, text: str) -> list[Any]:
         ("hector", "e:ab w:bc7 w:ac7", {}, [
             "extend to c by the fewest candidates of w(b, c, 7) by (x, z) and w(a, c, 7) by (x, z)",
         ]),
+        ("hector", "e:ab e:bc e:cd e:ad", {"where": [col("c") == 7]}, [
+            "fetch e(b, 7) by (src, dst)",
+            "extend to d by the fewest candidates of e(7, d) by (src) and e(a, d) by (src)",
+        ]),
         ("hector", "e:ab w:bcc w:acc", {}, [
             "extend to c by the fewest candidates of w(b, c, c) by (x) and w(a, c, c) by (x)",
         ]),
@@ -167,3 +172,34 @@ def test_an_arrangement_in_another_order_of_columns_serves() -> None:
 )
 def test_columns_that_tell_rows_apart(build: Any, unique: tuple[int, ...] | None) -> None:
     assert unique_columns(build(World()).operator) == unique
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_hector_does_not_go_through_all_pairs_of_a_hub_s_neighbours(
+    workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody is connected to node 0, in both directions: n * n paths through it, but few triangles."""
+    made: dict[str, int] = {}
+
+    def counting(work: Any, strategy: str) -> Any:
+        def count(self: Any, node: Any, item: Any) -> Any:
+            chunk, done = work(self, node, item)
+            made[strategy] = made.get(strategy, 0) + chunk.n
+            return chunk, done
+
+        return count
+
+    n = 300
+    for strategy in ("delta", "hector"):
+        with monkeypatch.context() as patch:
+            for action in (actions.Fetch, actions.Intersect):
+                patch.setattr(action, "work", counting(action.work, strategy))
+            with tk.Engine(workers=workers) as engine:
+                edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+                clauses = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "a"))]
+                view = engine.install("triangles", tk.match(*clauses, strategy=strategy))
+                edges.insert([(0, i) for i in range(1, n)] + [(i, 0) for i in range(1, n)] + [(1, 2)])
+                engine.advance()
+                assert sorted(view.rows()) == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
+    assert made["delta"] > n * n / 2
+    assert made["hector"] < 10 * n

@@ -39,7 +39,8 @@ def argument_rows(parameter: Parameter, given: Any) -> list[tuple[Any, ...]]:
 class Plan:
     """How a query is answered: its rules, rewritten for their arguments or not, and the evaluation of them."""
 
-    def __init__(self, store: Store, title: str, find: Find, as_set: bool, strategy: str) -> None:
+    def __init__(self, store: Store, title: str, find: Find, as_set: bool, strategy: str, joins: str = "auto") -> None:
+        self.joins = joins
         self.store = store
         self.title = title
         self.find = find
@@ -196,7 +197,7 @@ class Plan:
             return store.collections([name], self.title)[0]
 
         rounds = max(store.state.rounds.values(), default=ROUND_LIMIT)
-        found = Evaluation(store.engine, self._definitions, inference, base, rounds)
+        found = Evaluation(store.engine, self._definitions, inference, base, rounds, joins=self._joins)
         # What the store unfolds, a query unfolds, too; it is built here so that the store knows.
         store.collections([name for name in self.reads() if store.known(name)], self.title)
         built = store.evaluation()
@@ -205,6 +206,10 @@ class Plan:
         for name, columns in built.inference.columns.items():
             inference.columns.setdefault(name, columns)
         return found
+
+    def _joins(self, predicate: str) -> str:
+        """How the rules of a predicate are joined: as the query says, else as its program does."""
+        return self.joins if self.joins != "auto" else self.store.state.joins.get(magic.origin(predicate), "auto")
 
     def asks(self, inputs: Mapping[str, Input]) -> dict[str, Collection]:
         """What the query asks for beyond its arguments, where that is known before the answers are."""

@@ -49,11 +49,14 @@ class Body:
         unit: Callable[[], Collection],
         inside: Container[str] = (),
         constants: Constants | None = None,
+        joins: str = "auto",
     ) -> None:
         """`relation` gives the collection of a predicate; `unit` one with a single row, for bodies without atoms; `inside` are
-        the predicates that are defined through each other here; `constants` makes a collection of one row of literals.
+        the predicates that are defined through each other here; `constants` makes a collection of one row of literals; `joins`
+        forces a join strategy.
         """
         self.constants = constants
+        self.joins = joins
         self.rule = rule
         self.inside = inside
         self.types = types
@@ -222,8 +225,13 @@ class Body:
     def _complete(self, part: Part, wanted: Sequence[str], negated: Sequence[ir.Atom] = ()) -> Collection:
         """A part as a collection, with what is needed of it beside what is wanted."""
         without = [self._clause(atom) for atom in negated]
-        strategy = "auto"
-        if part.recursive and len(part.clauses) > 2 and not part.variables <= {*wanted, *self.wanted}:
+        strategy = self.joins
+        if (
+            strategy == "auto"
+            and part.recursive
+            and len(part.clauses) > 2
+            and not part.variables <= {*wanted, *self.wanted}
+        ):
             edges = [{term for term in found if isinstance(term, str)} for _, found in part.clauses]
             strategy = "auto" if is_cyclic(edges) else "binary"
         return match(*part.clauses, find=wanted, where=part.tests, without=without, strategy=strategy)

@@ -50,10 +50,13 @@ class Evaluation:
         base: Callable[[str], Collection | None],
         rounds: int = ROUND_LIMIT,
         derive: Callable[[str, Collection, bool], Collection] | None = None,
+        joins: Callable[[str], str] = lambda predicate: "auto",
     ) -> None:
         """`base` gives what is stored under a predicate's name. `derive` may replace a finished predicate's collection, by
-        one that is shared for example; it is told whether the predicate is recursive.
+        one that is shared for example; it is told whether the predicate is recursive. `joins` is how the rules of a predicate
+        are joined.
         """
+        self.joins = joins
         self.engine = engine
         self.definitions = definitions
         self.inference = inference
@@ -171,7 +174,8 @@ class Evaluation:
             shown = [term.of if isinstance(term, ir.Aggregate) else term for term in rule.terms]
             wanted = sorted(names(v for term in shown for v in ir.variables(term)))
             constants = None if self._inside else self._constants
-            bindings = Body(rule, types, self.relation, self.unit, self._inside, constants).bindings(wanted)
+            joins = self.joins(rule.predicate)
+            bindings = Body(rule, types, self.relation, self.unit, self._inside, constants, joins).bindings(wanted)
             outputs = {name: output(term, type, types)
                        for name, term, type in zip(schema.names, shown, schema.types, strict=True)}  # fmt: skip
             return present(project(bindings, outputs), schema, shown)
@@ -188,7 +192,15 @@ class Evaluation:
         types = self.inference.variables(head)
         wanted = sorted(names(v for term in head.terms for v in ir.variables(term)))
         each = [
-            Body(rule, self.inference.variables(rule), relation, self.unit, (), self._constants).bindings(wanted)
+            Body(
+                rule,
+                self.inference.variables(rule),
+                relation,
+                self.unit,
+                (),
+                self._constants,
+                self.joins(rule.predicate),
+            ).bindings(wanted)
             for rule in rules
         ]
         bindings = each[0].concat(*each[1:]) if len(each) > 1 else each[0]

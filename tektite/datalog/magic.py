@@ -58,6 +58,11 @@ def asked(goal: Goal) -> str:
     return f"ask {adorned(goal)}"
 
 
+def origin(name: str) -> str:
+    """The predicate of whose rules those for a goal's answers or arguments were made."""
+    return name.removeprefix("ask ").partition("^")[0]
+
+
 def rewrite(
     root: Sequence[ir.Rule],
     rules: Rules,

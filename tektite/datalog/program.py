@@ -81,8 +81,13 @@ class Program:
 
 
 def register(
-    store: Store, text: str, source: str, rounds: int = ROUND_LIMIT, share: Mapping[str, bool] | None = None
+    store: Store,
+    text: str,
+    source: str,
+    rounds: int = ROUND_LIMIT,
+    share: Mapping[str, bool] | None = None,
+    joins: str = "auto",
 ) -> Program:
     """Register a text in either syntax."""
     parsed = parse_rules(text, source) if is_edn(text) else parse_program(text, source)
-    return Program(store, parsed, store.register(parsed, rounds, share))
+    return Program(store, parsed, store.register(parsed, rounds, share, joins))

@@ -20,6 +20,7 @@ from tektite.datalog.patterns import Find, Parameter, is_edn, parse_query
 from tektite.datalog.store import Store, close_names
 from tektite.datalog.textbook import parse_goal
 from tektite.errors import IncorrectError, NotFoundError
+from tektite.matching import check_strategy
 from tektite.views import View, read_version
 
 if TYPE_CHECKING:
@@ -197,8 +198,16 @@ class Query:
             self.drop()
 
 
-def ask(store: Store, text: str, given: Mapping[str, Any], strategy: str = "auto", name: str | None = None) -> Query:
+def ask(
+    store: Store,
+    text: str,
+    given: Mapping[str, Any],
+    strategy: str = "auto",
+    name: str | None = None,
+    joins: str = "auto",
+) -> Query:
     """Install a query."""
+    check_strategy(joins, "query: joins")
     if strategy not in STRATEGIES:
         raise IncorrectError(f"query: strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
     title = name or free_name(store, "query")
@@ -207,7 +216,7 @@ def ask(store: Store, text: str, given: Mapping[str, Any], strategy: str = "auto
     if unknown:
         known = [p.name for p in find.parameters]
         raise NotFoundError(f"{title}: there is no parameter {unknown[0]!r}: {close_names(unknown[0], known)}")
-    plan = Plan(store, title, find, as_set=not is_edn(text), strategy=strategy)
+    plan = Plan(store, title, find, as_set=not is_edn(text), strategy=strategy, joins=joins)
     plan.check(given)
     inputs: dict[str, Input] = {}
     try:

@@ -31,6 +31,7 @@ from tektite.datalog.evaluation import Definitions, Evaluation, improvements, is
 from tektite.datalog.inference import Inference
 from tektite.datalog.normal import normalise
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
+from tektite.matching import check_strategy
 from tektite.plan import operators as plan
 from tektite.schema import Schema
 from tektite.types import Type
@@ -66,13 +67,14 @@ class State:
     registered: dict[str, Registered] = field(default_factory=dict)
     rounds: dict[str, int] = field(default_factory=dict)
     share: dict[str, bool] = field(default_factory=dict)
+    joins: dict[str, str] = field(default_factory=dict)
 
     def copy(self) -> State:
         definitions = Definitions(
             dict(self.definitions.rules), dict(self.definitions.declarations), dict(self.definitions.improvements)
         )
         registered = {name: copy(found) for name, found in self.registered.items()}
-        return State(definitions, registered, dict(self.rounds), dict(self.share))
+        return State(definitions, registered, dict(self.rounds), dict(self.share), dict(self.joins))
 
 
 class Store:
@@ -87,8 +89,15 @@ class Store:
 
     # ------------------------------------------------------------------ registering
 
-    def register(self, text: ir.Text, rounds: int = ROUND_LIMIT, share: Mapping[str, bool] | None = None) -> list[str]:
+    def register(
+        self,
+        text: ir.Text,
+        rounds: int = ROUND_LIMIT,
+        share: Mapping[str, bool] | None = None,
+        joins: str = "auto",
+    ) -> list[str]:
         """Store what a text says; the predicates that it defines."""
+        check_strategy(joins, "datalog: joins")
         state = self.state.copy()
         for declaration in text.declarations:
             before = state.definitions.declarations.setdefault(declaration.predicate, declaration)
@@ -97,6 +106,13 @@ class Store:
                     f"{declaration.position}: {declaration.predicate!r} is declared with other columns at {before.position}"
                 )
         defined = self._add_rules(state, text, rounds)
+        for predicate in defined:
+            if state.joins.setdefault(predicate, joins) != joins:
+                raise ConflictError(
+                    f"the rules of {predicate!r} are registered with joins={state.joins[predicate]!r}, not {joins!r}; drop the "
+                    "program that registered them first"
+                )
+            state.joins |= dict.fromkeys(state.registered[predicate].helpers, joins)
         for name, wanted in (share or {}).items():
             if name not in state.definitions.rules:
                 raise NotFoundError(f"share: there is no rule for {name!r}")
@@ -218,6 +234,7 @@ class Store:
             state.definitions.improvements.pop(name, None)
             state.definitions.declarations.pop(name, None)
             state.share.pop(name, None)
+            state.joins.pop(name, None)
         for predicate in going:
             del state.registered[predicate]
             state.rounds.pop(predicate, None)
@@ -251,7 +268,13 @@ class Store:
             self.policy = {}
             rounds = max(self.state.rounds.values(), default=ROUND_LIMIT)
             self._evaluation = Evaluation(
-                self.engine, self.state.definitions, self._inference(self.state), self._base, rounds, self._derived
+                self.engine,
+                self.state.definitions,
+                self._inference(self.state),
+                self._base,
+                rounds,
+                self._derived,
+                lambda predicate: self.state.joins.get(predicate, "auto"),
             )
         return self._evaluation
 

@@ -31,8 +31,8 @@ class Classes:
         self._parent[other] = one
 
 
-def matched(relations: list[Collection], node: Block) -> Collection:
-    """The collection of a block."""
+def matched(relations: list[Collection], node: Block, joins: str = "auto") -> Collection:
+    """The collection of a block; `joins` forces a join strategy."""
     owners = {name: at for at, relation in enumerate(relations) for name in relation.schema.names}
     classes = Classes()
     rest: list[Expr] = []
@@ -56,7 +56,9 @@ def matched(relations: list[Collection], node: Block) -> Collection:
     renamed = {name: col(classes.of(name)) for name in owners}
     where = [part.substitute(renamed) for part in rest]
     find = list(dict.fromkeys(classes.of(name) for name in node.columns))
-    found = match(*clauses, find=find, where=where, strategy=node.strategy, order=node.order or None)
+    found = match(
+        *clauses, find=find, where=where, strategy=node.strategy if joins == "auto" else joins, order=node.order or None
+    )
     if find == list(node.columns):
         return found
     return found._project([(name, col(classes.of(name))) for name in node.columns], None)

@@ -42,9 +42,10 @@ from tektite.types import Type
 class Lowering:
     """Makes the collections of one statement's plan. A node that is read twice becomes one collection."""
 
-    def __init__(self, unit: Collection) -> None:
-        """`unit` is a collection of exactly one row."""
+    def __init__(self, unit: Collection, joins: str = "auto") -> None:
+        """`unit` is a collection of exactly one row; `joins` forces a join strategy."""
         self.unit = unit
+        self.joins = joins
         self._made: dict[int, tuple[Node, Collection]] = {}
         self._variables: dict[Variable, LoopVariable] = {}
         self._solved: dict[int, dict[Variable, Collection]] = {}
@@ -69,7 +70,7 @@ class Lowering:
             case Join():
                 return join(self.lower(node.left), self.lower(node.right), node.kind, node.condition)
             case Block():
-                return matched([self.lower(r) for r in node.relations], node)
+                return matched([self.lower(r) for r in node.relations], node, self.joins)
             case Bounded():
                 return bounded(self.lower(node.left), self.lower(node.right), node)
             case Aggregate():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -39,7 +39,8 @@ joins that is best now is seldom much worse when one table has ten times the row
 class Planned:
     """A query on its way to the engine: its plan, what it reads, its visible columns and its order.
 
-    `asked` are the names in its text; `collections` what it was lowered to, by the names of the columns.
+    `asked` are the names in its text; `collections` what it was lowered to, by the names of the columns; `joins` a join
+    strategy that the statement forces.
     """
 
     plan: Node
@@ -47,12 +48,17 @@ class Planned:
     reads: set[str]
     asked: set[str]
     collections: dict[tuple[str, ...], Collection] = field(default_factory=dict)
+    joins: str = "auto"
+
+    def joined_by(self, joins: str) -> Planned:
+        """The same plan with a join strategy forced."""
+        return self if joins == self.joins else replace(self, joins=joins, collections={})
 
     def again(self) -> Planned:
         """The same plan for another statement, which may give its columns other titles."""
         bound = self.bound
         fresh = Bound(bound.plan, bound.names, list(bound.titles), bound.order)
-        return Planned(self.plan, fresh, set(self.reads), self.asked, self.collections)
+        return Planned(self.plan, fresh, set(self.reads), self.asked, self.collections, self.joins)
 
 
 @dataclass(frozen=True)

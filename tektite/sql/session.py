@@ -112,11 +112,13 @@ class Session:
     def _explain(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
         """The plan of a query, and what installing it would share and make."""
         properties = tree.args.get("properties")
+        joins = "auto"
         if isinstance(tree, exp.Create) and properties and properties.find(exp.MaterializedProperty):
+            joins = tables.joins_of(source, tree)
             tree = tree.expression
         if not isinstance(tree, exp.Query | exp.Values):
             raise source.error(f"EXPLAIN {tree.key.upper()} is not supported: explain a query", tree, UnsupportedError)
-        planned = self.bind(source, tree, parameters)
+        planned = self.bind(source, tree, parameters).joined_by(joins)
         lines = ["plan", *(f"  {line}" for line in explain(planned.plan))]
         lines += self.engine.explain(self.collection(planned)).splitlines()
         return Result("EXPLAIN", pa.table({"plan": lines}))
@@ -157,7 +159,7 @@ class Session:
         names = tuple(title for title, _ in outputs)
         found = planned.collections.get(names)
         if found is None:
-            found = self.lowered(planned.plan)
+            found = self.lowered(planned.plan, planned.joins)
             if names != found.schema.names:
                 found = found._project([(title, col(name)) for title, name in outputs], None)
             planned.collections[names] = found
@@ -184,9 +186,9 @@ class Session:
         """The tables and views, as one more statement sees them."""
         return Reads(self)
 
-    def lowered(self, plan: Node) -> Collection:
-        """A rewritten plan as a collection."""
-        return Lowering(self.unit).lower(plan)
+    def lowered(self, plan: Node, joins: str = "auto") -> Collection:
+        """A rewritten plan as a collection; `joins` forces a join strategy."""
+        return Lowering(self.unit, joins).lower(plan)
 
     def titles(self, titles: list[str]) -> list[str]:
         """Visible names as a table can have them."""

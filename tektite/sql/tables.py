@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.inputs import Input
+from tektite.matching import STRATEGIES
 from tektite.sql.functions import column_type
 from tektite.sql.result import Result
 from tektite.sql.scope import folded
@@ -161,7 +162,8 @@ def create_view(session: Session, source: Source, tree: exp.Create, parameters: 
         found = session.readable(folded(node))
         return Result(what, view=found if isinstance(found, View) else None)
     aliases = [folded(c.this if isinstance(c, exp.ColumnDef) else c) for c in schema.expressions] if schema else []
-    planned = session.bind(source, query, parameters)
+    joins = joins_of(source, tree)
+    planned = session.bind(source, query, parameters).joined_by(joins)
     if len(aliases) > len(planned.bound.titles):
         raise source.error(f"{len(aliases)} names for {len(planned.bound.titles)} columns", tree)
     planned.bound.titles = session.titles([*aliases, *planned.bound.titles[len(aliases) :]])
@@ -172,6 +174,28 @@ def create_view(session: Session, source: Source, tree: exp.Create, parameters: 
         return Result(what)
     view = session.install(name, planned)
     return Result(what, view=view)
+
+
+def joins_of(source: Source, tree: exp.Create) -> str:
+    """WITH (joins = ...) of a materialised view: the join strategy that is forced."""
+    found = "auto"
+    properties = tree.args.get("properties")
+    given = properties.expressions if properties is not None else []
+    materialized = any(isinstance(item, exp.MaterializedProperty) for item in given)
+    for item in given:
+        if isinstance(item, exp.MaterializedProperty):
+            continue
+        name = item.name.lower() if isinstance(item, exp.Property) else item.key
+        if name != "joins" or not materialized:
+            raise source.error(
+                f"option {name!r} of CREATE VIEW is not supported; a materialized view has: joins",
+                tree,
+                UnsupportedError,
+            )
+        found = item.args["value"].name.lower()
+        if found not in STRATEGIES:
+            raise source.error(f"joins is one of {', '.join(STRATEGIES)}, not {found!r}", tree)
+    return found
 
 
 def replaceable(session: Session, source: Source, tree: exp.Create, node: exp.Expr, materialized: bool) -> str | None:

@@ -6,7 +6,7 @@ needs. So each part is assembled from its end: what comes next says which column
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -64,12 +64,21 @@ class Assembly:
     """Assembles the pipelines of one conjunction."""
 
     def __init__(
-        self, renderer: Renderer, match: Match, relations: Sequence[Clause], plans: Sequence[Pipeline]
+        self,
+        renderer: Renderer,
+        match: Match,
+        relations: Sequence[Clause],
+        plans: Sequence[Pipeline],
+        constants: Mapping[str, Expr],
     ) -> None:
+        """`constants` are columns of the result that no clause binds."""
         self.match = match
         self.relations = relations
         self.dictionary = renderer.dictionary
         self.terms = [tuple(Constant(self._word(t)) if isinstance(t, Expr) else t for t in r.terms) for r in relations]
+        self.result: Layout = tuple(
+            Constant(self._word(constants[name])) if name in constants else name for name in match.schema.names
+        )
         scope = renderer.scope(match)
         self.arranged: dict[Access, Arranged] = {}
         wanted = accesses(plans)
@@ -99,7 +108,7 @@ class Assembly:
         self.source = plan.source
         self.keys: dict[actions.Action, Layout] = {}
         self.lookups: list[actions.Lookup] = []
-        entry: Entry = (None, self.match.schema.names)
+        entry: Entry = (None, self.result)
         for step in reversed(plan.steps):
             entry = self._step(step, entry)
         target = entry[0]
@@ -120,9 +129,8 @@ class Assembly:
                 action.lookup.settled |= placed == place
                 placed = place
             action = action.branch.target
-        names = self.match.schema.names
-        if placed is not None and all(term in names for term in placed):
-            self.results.add(tuple(names.index(term) for term in placed if isinstance(term, str)))
+        if placed is not None and all(term in self.result for term in placed):
+            self.results.add(tuple(self.result.index(term) for term in placed))
         else:
             self.results.add(None)
 

@@ -10,6 +10,7 @@ from tektite.expr import Expr, col
 from tektite.plan.look_through import look_through
 from tektite.plan.operators import AtLeast, Clause, Match, Operator, Project
 from tektite.schema import Schema
+from tektite.types import Float
 
 
 def conditions(clause: Clause) -> list[Expr]:
@@ -69,6 +70,42 @@ def seen_through(match: Match) -> Match:
             where.append(predicate.substitute(known))
         clauses.append(Clause(source, tuple(terms)))
     return replace(match, clauses=tuple(clauses), where=tuple(where))
+
+
+def with_constants(match: Match) -> tuple[Match, dict[str, Expr]]:
+    """The conjunction with every variable that a predicate says is a literal replaced by it, and these literals. A row then has
+    one candidate for the variable, and clauses are looked up by it. What a negated clause excludes by keeps its name.
+    """
+    barred = {variable for clause in match.without for variable in clause.variables}
+    fixed: dict[str, Expr] = {}
+    where: list[Expr] = []
+    for predicate in match.where:
+        variable, literal = _equation(predicate)
+        known = variable is not None and literal is not None and variable not in barred and variable not in fixed
+        if (
+            known
+            and variable is not None
+            and literal is not None
+            and literal.params[0] == match.types[variable] != Float
+        ):
+            fixed[variable] = literal
+        else:
+            where.append(predicate)
+    if not fixed:
+        return match, fixed
+    clauses = [
+        Clause(c.operator, tuple(fixed.get(t, t) if isinstance(t, str) else t for t in c.terms)) for c in match.clauses
+    ]
+    return replace(match, clauses=tuple(clauses), where=tuple(p.substitute(fixed) for p in where)), fixed
+
+
+def _equation(predicate: Expr) -> tuple[str | None, Expr | None]:
+    """The variable and the literal that a predicate says are equal, if that is what it says."""
+    if predicate.op == "eq":
+        for one, other in (predicate.args, reversed(predicate.args)):
+            if one.op == "col" and other.op == "lit" and other.params[1] is not None:
+                return str(one.params[0]), other
+    return None, None
 
 
 def take_due(waiting: list[Expr], bound: Collection[str]) -> list[Expr]:

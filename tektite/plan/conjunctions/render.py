@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tektite.plan.conjunctions.assemble import Assembly
 from tektite.plan.conjunctions.binary import join_at_a_time
-from tektite.plan.conjunctions.clauses import seen_through
+from tektite.plan.conjunctions.clauses import seen_through, with_constants
 from tektite.plan.conjunctions.explain import explain_binary, explain_pipelines
 from tektite.plan.conjunctions.order import clause_order
 from tektite.plan.conjunctions.pipelines import pipelines_of, relations_of
@@ -26,13 +26,13 @@ def render_match(renderer: Renderer, match: Match) -> Stream:
         order = clause_order(match)
         renderer.decisions.append(lambda: explain_binary(match, order))
         return renderer.render_instead(join_at_a_time(match, order), match.inputs)
-    seen = seen_through(match)
+    hector = choice.strategy == "hector"
+    seen, constants = with_constants(seen_through(match)) if hector else (seen_through(match), {})
     relations = relations_of(seen)
 
     def has(relation: int, lead: tuple[int, ...], key: int) -> bool:
         return renderer.has_arrangement(relations[relation].operator, lead, key)
 
-    hector = choice.strategy == "hector"
     pipelines = pipelines_of(seen, relations, has, hector)
     renderer.decisions.append(lambda: explain_pipelines(seen, relations, pipelines, hector))
-    return Assembly(renderer, seen, relations, pipelines).stream()
+    return Assembly(renderer, seen, relations, pipelines, constants).stream()
