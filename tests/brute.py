@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from expression_twin import evaluate
 
+from tektite.groupwise import TopRows
 from tektite.plan import operators as plan
 
 Row = tuple[Any, ...]
@@ -181,7 +182,26 @@ class Brute:
                     left -= taken
         return out
 
+    def _top_by_text(self, operator: plan.Reduce, function: TopRows) -> Bag:
+        """Text by text, anything else by its words, ties by the words of the whole row."""
+        out: Bag = {}
+        for rows in groups(self.value(operator.input), range(operator.key)).values():
+            words = {row: operator.schema.encode([row], self.dictionary)[:, 0].tolist() for row in rows}
+            ordered = sorted((row for row in rows if rows[row] > 0), key=words.__getitem__)
+            for column, down, _ in reversed(function.order):
+                value = {row: row[column] if isinstance(row[column], str) else words[row][column] for row in ordered}
+                there = sorted((row for row in ordered if row[column] is not None), key=value.__getitem__, reverse=down)
+                ordered = there + [row for row in ordered if row[column] is None]
+            left = function.count
+            for row in ordered:
+                if taken := min(left, rows[row]):
+                    out[row] = taken
+                    left -= taken
+        return out
+
     def _reduce(self, operator: plan.Reduce) -> Bag:
+        if isinstance(operator.function, TopRows):
+            return self._top_by_text(operator, operator.function)
         out: list[tuple[Row, int]] = []
         for key, rows in groups(self.value(operator.input), range(operator.key)).items():
             found = operator.function(key, [(row[operator.key :], many) for row, many in rows.items()])

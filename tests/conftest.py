@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,6 +51,25 @@ def executor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         yield request.param
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Quick failures first."""
+SHARE_ON_SPARK = 1 if os.environ.get("TEKTITE_ALL_ON_SPARK") else 4
+"""Of the behavioural tests, one in so many also runs as Spark jobs, which take some tenths of a second each; all run on the
+machines of single shards in this process. `make nightly` runs all on Spark.
+"""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Quick failures first, and a share of what could run on Spark."""
+    left_out = [
+        item for item in items if runs_on(item) == "spark" and zlib.crc32(item.nodeid.encode()) % SHARE_ON_SPARK
+    ]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        dropped = set(left_out)
+        items[:] = [item for item in items if item not in dropped]
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+
+
+def runs_on(item: pytest.Item) -> str | None:
+    """The executor of a test that runs on several."""
+    call = getattr(item, "callspec", None)
+    return None if call is None else call.params.get("executor")
