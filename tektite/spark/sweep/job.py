@@ -38,14 +38,14 @@ class Jobs:
         self.spark.sparkContext.cancelJobGroup(group)
 
 
-def worth_a_job(master: str) -> int:
+def worth_a_job(master: str | None) -> int:
     """Rows from which on a sweep is worth a job, where the user does not say. With a local master none are: its tasks
     run on the processors that the driver's own threads use without a shuffle.
 
     >>> worth_a_job("spark://host:7077"), worth_a_job("local-cluster[2,1,1024]"), worth_a_job("local[2,4]") > 10**18
     (100000, 100000, True)
     """
-    return 1 << 62 if re.fullmatch(r"local(\[.*\])?", master) else 100_000
+    return 1 << 62 if re.fullmatch(r"local(\[.*\])?", master or "") else 100_000
 
 
 def run(spark: SparkSession, parcel: Parcel) -> list[Report]:
