@@ -427,8 +427,8 @@ class Collection:
         >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
         >>> print(edges.join(edges, on=("dst", "src")).explain())
         arrangements
-          edges by (dst): shared, made for this query
           edges by (src): shared, there already
+          edges by (dst): shared, made for this query
         """
         if self.operator.loop is not None:
             raise IncorrectError(f"explain: the collection belongs to loop {self.operator.loop.name!r}; leave it first")

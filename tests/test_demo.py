@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-TINY = ["--plain", "--scale", "0.001", "--queries", "22"]
+TINY = ["--plain", "--scale", "0.01", "--queries", "22"]
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
