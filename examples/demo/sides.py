@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 SIDES = (SHARED, NOT_SHARED)
 
-REHEARSAL = 0.001
+REHEARSAL = 0.01
 """The scale factor of the rows that queries are rehearsed with."""
 
 PATIENCE = 120.0
