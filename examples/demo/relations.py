@@ -14,14 +14,12 @@ KEYED = tuple(name for name in RELATIONS if name != "lineitem")
 
 
 class Described:
-    """The columns of all relations. The comment of a lineitem, which no query reads and no side keeps, is left out."""
+    """The columns of all relations."""
 
     def __init__(self, scale: float) -> None:
         self.schemas: dict[str, Schema] = {}
         for name in RELATIONS:
             columns = plain(parquet.read_schema(folder(scale) / f"{name}.parquet").empty_table()).schema
-            if name == "lineitem":
-                columns = columns.remove(columns.get_field_index("l_comment"))
             self.schemas[name] = Schema(columns)
 
 
