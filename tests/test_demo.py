@@ -31,7 +31,7 @@ def test_sides_agree_and_the_picture_is_written(tmp_path: Path) -> None:
     process = start("--epochs", "6", "--out", str(picture))
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
-    assert "Spark loads orders" in output and re.search(r"From a file of 1,00\d lineitems", output), output
+    assert "Spark loads orders" in output and re.search(r"From a file of 10,0\d\d lineitems", output), output
     assert "22 answers compared: all the same on both sides" in output, output
     assert f"Picture: {picture}" in output
     assert is_picture(picture)
