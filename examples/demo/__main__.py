@@ -19,12 +19,13 @@ from types import FrameType
 from rich.console import Console
 
 from benchmarks.tpch.data import folder
+from benchmarks.tpch.sides import SMALL
 from examples.demo.display import Lines, Screen, notes, summary
 from examples.demo.picture import draw
 from examples.demo.queries import Query, schedule
 from examples.demo.record import Record, Settings
 from examples.demo.relations import cut
-from examples.demo.sides import REHEARSAL, SIDES, Note, Remote, Turn
+from examples.demo.sides import SIDES, Note, Remote, Turn
 from tektite.kernels.ready import ensure_compiled
 
 
@@ -140,7 +141,7 @@ def main(words: list[str] | None = None) -> int:
             f"TPC-H data at scale factor {options.scale:g}, made once by tpchgen-cli: {folder(options.scale)}",
             flush=True,
         )
-        folder(REHEARSAL)
+        folder(SMALL)
         settings = Settings(
             options.scale, options.rate, options.epochs, cut(options.scale, options.epochs, work / "parts")
         )

@@ -28,11 +28,10 @@ import psutil
 from pyarrow import parquet
 
 import tektite as tk
-from benchmarks.tpch.data import RELATIONS, folder, plain
+from benchmarks.tpch.data import folder, plain
 from benchmarks.tpch.maintained import Encoded, Relations
-from benchmarks.tpch.queries import QUERIES
 from benchmarks.tpch.queries import query as text_of
-from benchmarks.tpch.sides import INDEXES, NOT_SHARED, SHARED
+from benchmarks.tpch.sides import INDEXES, NOT_SHARED, SHARED, warm_up
 from examples.demo.queries import Query
 from examples.demo.relations import KEYED, Described, part_name
 
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
     from tektite.spark.progress import EpochProgress
 
 SIDES = (SHARED, NOT_SHARED)
-
-REHEARSAL = 0.01
-"""The scale factor of the rows that queries are rehearsed with."""
 
 PATIENCE = 120.0
 """Seconds that a file may take to come out of Spark as an epoch."""
@@ -279,7 +275,7 @@ def serve(connection: Connection[Any, Any], name: str, scale: float, parts: Path
     process = psutil.Process()
     side: Side | None = None
     try:
-        rehearse()
+        warm_up()
         side = Shared(scale, parts, work, connection.send) if name == SHARED else NotShared(scale, parts)
         while True:
             try:
@@ -305,19 +301,6 @@ def below(process: psutil.Process) -> int:
         with suppress(psutil.NoSuchProcess):
             found += child.memory_info().rss
     return found
-
-
-def rehearse() -> None:
-    """Run every query on a few rows: loading compiled kernels into the process is to count for no query."""
-    with tk.Engine() as engine:
-        encoded = Encoded(engine, REHEARSAL)
-        relations = Relations(engine, encoded)
-        for number in QUERIES:
-            relations.install(text_of(number, REHEARSAL))
-        for batch in encoded.batches(RELATIONS, 3):
-            relations.insert(batch)
-            engine.advance()
-            engine.settle()
 
 
 def perform(side: Side, operation: str, argument: Query | int | None, say: Say) -> Turn:

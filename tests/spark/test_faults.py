@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from spark_cluster import run_on_cluster
 
 import tektite as tk
 from tektite.spark.bulk import Target, write
@@ -189,24 +190,9 @@ print("done")
 """
 
 
-def spark_home(folder: Path) -> Path:
-    """Spark as it is installed, in a folder where it may write: a local cluster keeps its executors' files there."""
-    import pyspark
-
-    home = folder / "spark"
-    home.mkdir()
-    for entry in Path(pyspark.__file__).parent.iterdir():
-        (home / entry.name).symlink_to(entry)
-    return home
-
-
 @pytest.mark.slow
 def test_executors_are_killed_during_loads(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(CLUSTER)
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "SPARK_HOME": str(spark_home(tmp_path))}
-    arguments = [sys.executable, str(tmp_path / "program.py"), str(tmp_path)]
-    answer = subprocess.run(arguments, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=900)
-    assert answer.stdout.split()[-1:] == ["done"], answer.stderr[-4000:]
+    run_on_cluster(CLUSTER, tmp_path)
 
 
 # ---------------------------------------------------------------------- the driver

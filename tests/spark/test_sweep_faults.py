@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
+from spark_cluster import run_on_cluster
 
 PROGRAM = """
 import os, signal, sys
@@ -76,21 +72,6 @@ print("done")
 """
 
 
-def spark_home(folder: Path) -> Path:
-    """Spark as it is installed, in a folder where it may write: a local cluster keeps its executors' files there."""
-    import pyspark
-
-    home = folder / "spark"
-    home.mkdir()
-    for entry in Path(pyspark.__file__).parent.iterdir():
-        (home / entry.name).symlink_to(entry)
-    return home
-
-
 @pytest.mark.slow
 def test_executors_are_killed_in_the_first_a_middle_and_the_last_stage(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "SPARK_HOME": str(spark_home(tmp_path))}
-    arguments = [sys.executable, str(tmp_path / "program.py"), str(tmp_path)]
-    answer = subprocess.run(arguments, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=600)
-    assert answer.stdout.split()[-1:] == ["done"], answer.stdout + answer.stderr[-4000:]
+    run_on_cluster(PROGRAM, tmp_path)
