@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from tektite.engine import Engine
 
 LARGEST_DIFF = 2**48
-SEMANTICS = ("bag", "set", "upsert")
 
 Batches = list[Chunk | None]
 
