@@ -345,7 +345,8 @@ class Input(Collection):
             if pieces[shard]:
                 batches[shard] = make(shard, pieces[shard])
 
-        self.engine.each_shard(work, sum(chunk.n for chunk in now))
+        passes = self.is_stream and len(now) == 1
+        self.engine.each_shard(work, 0 if passes else sum(chunk.n for chunk in now))
         return batches, later
 
     def _adopted_batches(self, adopted: Adopted, high: int) -> Batches:
@@ -422,7 +423,8 @@ class Input(Collection):
         if len(batches) == 1:
             mint(0, [])
         else:
-            self.engine.each_shard(mint, sum([batch.n for batch in batches if batch is not None]))
+            rows = sum([batch.n for batch in batches if batch is not None])
+            self.engine.each_shard(mint, 0 if self.is_stream else rows)
         for shard, batch in self._adopted.more if self._adopted is not None else ():
             self.trace.mint(shard, batch.head, batch.keep, ((high,),))
         self._pending.replace(later)
