@@ -162,7 +162,7 @@ class Input(Collection):
             raise IncorrectError(
                 f"input {self.name!r} has {self.semantics} semantics: diffs are for bag inputs; use insert and remove"
             )
-        words = self.schema.encode(data, self.engine.dictionary)
+        words = self._encode(data)
         rows = words.shape[1]
         by = None if diffs is None else self._integers(diffs, rows, "diffs")
         if by is not None and rows and max(int(by.max()), -int(by.min())) > LARGEST_DIFF:
@@ -210,7 +210,7 @@ class Input(Collection):
         if diff < 0 and self.semantics == "upsert":
             words = self._encode_keys(data)
         else:
-            words = self.schema.encode(data, self.engine.dictionary)
+            words = self._encode(data)
         rows = words.shape[1]
         if not rows:
             return
@@ -219,6 +219,21 @@ class Input(Collection):
             self._bag(words, None, epoch, diff)
         else:
             self._keyed(words, np.full(rows, epoch), np.full(rows, 1 if diff > 0 else 0))
+
+    def _encode(self, data: Any) -> Words:
+        """The words of rows; those of a NumPy array of integers, which are as they are, are copied by all workers."""
+        schema, shards = self.schema, self.trace.shards
+        ints = schema.int_columns(data) if shards > 1 else None
+        if ints is None:
+            return schema.encode(data, self.engine.dictionary)
+        rows = ints.shape[1]
+        words = np.empty(ints.shape, np.int64)
+
+        def work(worker: int, _: Outbox) -> None:
+            schema.encode_ints(ints, words, rows * worker // shards, rows * (worker + 1) // shards)
+
+        self.engine.each_shard(work, rows)
+        return words
 
     def _encode_keys(self, data: Any) -> Words:
         """Rows to remove from an upsert input: whole rows, or keys alone. Other columns become NULL."""
