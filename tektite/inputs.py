@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tektite import types
 from tektite.collection import Collection
 from tektite.constraints import check_adopted, check_batch, check_rows
 from tektite.dataflow.arrange import consolidate
@@ -31,7 +32,7 @@ from tektite.storage.description import InputDescription
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.trace import Hold, Trace
-from tektite.words import Words
+from tektite.words import Words, float_keys
 
 if TYPE_CHECKING:
     from tektite.engine import Engine
@@ -92,6 +93,8 @@ class Input(Collection):
         self.key_columns = tuple(range(width)) if self.semantics == "set" else lead
         keyed = lead if declared.unique or self.semantics == "upsert" else ()
         self.required = (*keyed, *(schema.index(column) for column in declared.required))
+        told_apart = self.key_columns if self.semantics == "set" else keyed
+        self._float_keys = [column for column in told_apart if schema.types[column] == types.Float]
         self.columns = declared.order
         # Queries need few columns of a stream and exchange those; its rows stay where they come in.
         self.sharded_by = 0 if self.is_stream else declared.sharded_by
@@ -184,6 +187,7 @@ class Input(Collection):
         rows = words.shape[1]
         if not rows:
             return
+        words = self._with_equal_keys(words)
         check_rows(self, words, 1 if diffs is None else diffs)
         if self.semantics != "bag":
             puts = np.ones(rows, np.int64) if diffs is None else (diffs > 0).astype(np.int64)
@@ -214,6 +218,7 @@ class Input(Collection):
         rows = words.shape[1]
         if not rows:
             return
+        words = self._with_equal_keys(words)
         check_rows(self, words, diff)
         if self.semantics == "bag":
             self._bag(words, None, epoch, diff)
@@ -233,6 +238,15 @@ class Input(Collection):
             schema.encode_ints(ints, words, rows * worker // shards, rows * (worker + 1) // shards)
 
         self.engine.each_shard(work, rows)
+        return words
+
+    def _with_equal_keys(self, words: Words) -> Words:
+        """Rows with -0.0 as 0.0 in the columns that tell rows apart, since the two are equal."""
+        for column in self._float_keys:
+            keys = float_keys(words[column])
+            if not np.array_equal(keys, words[column]):
+                words = words.copy()
+                words[column] = keys
         return words
 
     def _encode_keys(self, data: Any) -> Words:
