@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tektite.spark.progress import EpochProgress
     from tektite.sql import Result, Session
     from tektite.storage.options import Storage
+    from tektite.storage.partition import Move
 
 
 class Input(inputs.Input):
@@ -154,6 +155,15 @@ class Engine(engine.Engine):
             from tektite.spark.sweep.job import Jobs
 
             self.run_elsewhere(Sweeps(Jobs(self.spark), self.session, self.dictionary, self.workers, job_rows))
+
+    def mover(self) -> Move:
+        if self.spark is None:
+            return super().mover()
+        from tektite.spark.resharding import moved_by
+
+        return moved_by(self.spark)
+
+    mover.__doc__ = engine.Engine.mover.__doc__
 
     def advance(self, to: int | None = None, *, positions: Mapping[str, Mapping[str, Any] | None] | None = None) -> int:
         with self.lock:
