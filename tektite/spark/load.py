@@ -22,7 +22,7 @@ from tektite.spark.encoded import Encoded, collect
 from tektite.spark.feed import Feed
 from tektite.spark.positions import Record, advance, recorded
 from tektite.spark.progress import Shown, watched
-from tektite.spark.session import classic, described
+from tektite.spark.session import classic, described, explained
 from tektite.words import NULL
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def load(
     with (
         described(spark, group, f"tektite: epoch {engine.epoch}, load {source.name}"),
         watched(spark, group, f"load {source.name}", progress),
+        explained(f"input {source.name!r}"),
     ):
         found = write_files(source, feed, frame) if by_tasks(source, feed) else collect(feed, frame, engine.dictionary)
     if once is not None:

@@ -6,16 +6,17 @@ A session that the user made is never changed: `session(base)` derives another o
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, cast
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from tektite.errors import IncorrectError, UnsupportedError
+from tektite.errors import FaultError, IncorrectError, TektiteError, UnsupportedError
 from tektite.spark.java import find_java
 
 AT_START: Final = {
@@ -24,6 +25,9 @@ AT_START: Final = {
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
 }
 """What only a session that starts Spark can set."""
+
+_RAISED: Final = re.compile(r"(?!(org|java|scala|py4j)\.)[\w.]*(Error|Exception|Exit|Interrupt)\b")
+"""A line that ends a Python traceback."""
 
 IN_SESSION: Final = {
     # A job's exchanges are planned by Tektite: one partition is one shard, however little it holds.
@@ -44,8 +48,8 @@ def session(
 ) -> SparkSession:
     """A Spark session for Tektite: derived from `base`, or from the one that runs, or a new one on this machine.
 
-    `master`, `name`, the driver's `memory` and `config` count when Spark is started here. The default master retries a
-    failed task, as a cluster does: plain `local[2]` would not.
+    `master`, `name`, the driver's `memory` and `config` count when Spark is started here, as far as `spark-submit` has not
+    said otherwise. The default master retries a failed task, as a cluster does: plain `local[2]` would not.
 
     >>> import tektite.spark
     >>> spark = tektite.spark.session(memory="1g", config={"spark.ui.enabled": "false"})
@@ -94,20 +98,64 @@ def described(spark: SparkSession, group: str | None, description: str) -> Itera
             context.setLocalProperty(key, cast(str, found))  # None takes the property away
 
 
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Turn the failure of a Spark job into an error that says in a line what the failed task said."""
+    try:
+        yield
+    except TektiteError:
+        raise
+    except Exception as error:
+        raise failed_job(what, error) from error
+
+
+def failed_job(what: str, error: BaseException) -> FaultError:
+    """What to tell a user of a Spark job that failed."""
+    said = reason(error)
+    if "ModuleNotFoundError" in said or "ImportError" in said or "Can't get attribute" in said:
+        return FaultError(
+            f"{what}: Spark's executors cannot load what the tasks need ({said}): install the same packages there, or "
+            "send an environment along (spark.archives); tektite.spark.preflight(spark) says what each of them lacks"
+        )
+    return FaultError(f"{what}: Spark's job failed, and nothing counts: {said}")
+
+
+def reason(error: BaseException) -> str:
+    """The line of a Spark error that names what was raised in Python, or its last one.
+
+    >>> reason(Exception("Job aborted\\n  File x, line 3\\nOSError: no space\\n\\tat org.apache.spark.Task\\n"))
+    'OSError: no space'
+    """
+    lines = [
+        line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith(("\tat ", "  File"))
+    ]
+    python = [line for line in lines if _RAISED.match(line)]
+    return (python or lines or [type(error).__name__])[-1]
+
+
 def _start(master: str | None, name: str, memory: str, config: dict[str, Any]) -> SparkSession:
     if "SPARK_REMOTE" in os.environ:
         raise UnsupportedError(
             f"the environment asks for a Spark Connect session (SPARK_REMOTE={os.environ['SPARK_REMOTE']!r}): unset it"
         )
     os.environ["JAVA_HOME"] = str(find_java())
-    master = master or os.environ.get("MASTER") or f"local[{os.cpu_count() or 1},4]"
-    builder = SparkSession.builder.master(master).appName(name).config("spark.driver.memory", memory)
-    settings = AT_START | {"spark.sql.adaptive.enabled": "false"}
+    said = _submitted()
+    master = said.get("spark.master") or master or os.environ.get("MASTER") or f"local[{os.cpu_count() or 1},4]"
+    settings = AT_START | {"spark.sql.adaptive.enabled": "false", "spark.driver.memory": memory}
     if master.startswith("local"):
         # Workers of this machine use what this process uses: its Python, and the package, installed or not.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         settings["spark.executorEnv.PYTHONPATH"] = str(Path(__file__).parents[2])
         settings["spark.python.daemon.module"] = "tektite.spark.daemon"
-    for key, value in (settings | config).items():
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in (settings | config | said).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _submitted() -> dict[str, str]:
+    """What `spark-submit` was told, where it has started this program: that counts more than what the program says."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()
+    return {key: value for key, value in SparkConf().getAll() if key != "spark.app.name"}
