@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tektite import types
 from tektite.collection import Collection
 from tektite.constraints import check_adopted, check_batch, check_rows
 from tektite.dataflow.arrange import consolidate
@@ -31,13 +32,12 @@ from tektite.storage.description import InputDescription
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.trace import Hold, Trace
-from tektite.words import Words
+from tektite.words import Words, float_keys
 
 if TYPE_CHECKING:
     from tektite.engine import Engine
 
 LARGEST_DIFF = 2**48
-SEMANTICS = ("bag", "set", "upsert")
 
 Batches = list[Chunk | None]
 
@@ -93,6 +93,8 @@ class Input(Collection):
         self.key_columns = tuple(range(width)) if self.semantics == "set" else lead
         keyed = lead if declared.unique or self.semantics == "upsert" else ()
         self.required = (*keyed, *(schema.index(column) for column in declared.required))
+        told_apart = self.key_columns if self.semantics == "set" else keyed
+        self._float_keys = [column for column in told_apart if schema.types[column] == types.Float]
         self.columns = declared.order
         # Queries need few columns of a stream and exchange those; its rows stay where they come in.
         self.sharded_by = 0 if self.is_stream else declared.sharded_by
@@ -163,7 +165,7 @@ class Input(Collection):
             raise IncorrectError(
                 f"input {self.name!r} has {self.semantics} semantics: diffs are for bag inputs; use insert and remove"
             )
-        words = self.schema.encode(data, self.engine.dictionary)
+        words = self._encode(data)
         rows = words.shape[1]
         by = None if diffs is None else self._integers(diffs, rows, "diffs")
         if by is not None and rows and max(int(by.max()), -int(by.min())) > LARGEST_DIFF:
@@ -185,6 +187,7 @@ class Input(Collection):
         rows = words.shape[1]
         if not rows:
             return
+        words = self._with_equal_keys(words)
         check_rows(self, words, 1 if diffs is None else diffs)
         if self.semantics != "bag":
             puts = np.ones(rows, np.int64) if diffs is None else (diffs > 0).astype(np.int64)
@@ -211,15 +214,40 @@ class Input(Collection):
         if diff < 0 and self.semantics == "upsert":
             words = self._encode_keys(data)
         else:
-            words = self.schema.encode(data, self.engine.dictionary)
+            words = self._encode(data)
         rows = words.shape[1]
         if not rows:
             return
+        words = self._with_equal_keys(words)
         check_rows(self, words, diff)
         if self.semantics == "bag":
             self._bag(words, None, epoch, diff)
         else:
             self._keyed(words, np.full(rows, epoch), np.full(rows, 1 if diff > 0 else 0))
+
+    def _encode(self, data: Any) -> Words:
+        """The words of rows; those of a NumPy array of integers, which are as they are, are copied by all workers."""
+        schema, shards = self.schema, self.trace.shards
+        ints = schema.int_columns(data) if shards > 1 else None
+        if ints is None:
+            return schema.encode(data, self.engine.dictionary)
+        rows = ints.shape[1]
+        words = np.empty(ints.shape, np.int64)
+
+        def work(worker: int, _: Outbox) -> None:
+            schema.encode_ints(ints, words, rows * worker // shards, rows * (worker + 1) // shards)
+
+        self.engine.each_shard(work, rows)
+        return words
+
+    def _with_equal_keys(self, words: Words) -> Words:
+        """Rows with -0.0 as 0.0 in the columns that tell rows apart, since the two are equal."""
+        for column in self._float_keys:
+            keys = float_keys(words[column])
+            if not np.array_equal(keys, words[column]):
+                words = words.copy()
+                words[column] = keys
+        return words
 
     def _encode_keys(self, data: Any) -> Words:
         """Rows to remove from an upsert input: whole rows, or keys alone. Other columns become NULL."""
@@ -346,7 +374,8 @@ class Input(Collection):
             if pieces[shard]:
                 batches[shard] = make(shard, pieces[shard])
 
-        self.engine.each_shard(work, sum(chunk.n for chunk in now))
+        passes = self.is_stream and len(now) == 1
+        self.engine.each_shard(work, 0 if passes else sum(chunk.n for chunk in now))
         return batches, later
 
     def _adopted_batches(self, adopted: Adopted, high: int) -> Batches:
@@ -423,7 +452,8 @@ class Input(Collection):
         if len(batches) == 1:
             mint(0, [])
         else:
-            self.engine.each_shard(mint, sum([batch.n for batch in batches if batch is not None]))
+            rows = sum([batch.n for batch in batches if batch is not None])
+            self.engine.each_shard(mint, 0 if self.is_stream else rows)
         for shard, batch in self._adopted.more if self._adopted is not None else ():
             self.trace.mint(shard, batch.head, batch.keep, ((high,),))
         self._pending.replace(later)

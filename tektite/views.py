@@ -12,10 +12,12 @@ import pyarrow as pa
 from tektite.collection import Collection
 from tektite.dataflow.arrange import Arranged, consolidate
 from tektite.dataflow.flow import Dataflow, last_closed
+from tektite.dataflow.join import PIECE
 from tektite.dataflow.linear import function_name
 from tektite.dataflow.output import changes_table
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.guard import guarded
+from tektite.kernels.join import JOIN_STATE, join
 from tektite.kernels.route import split_epoch
 from tektite.plan import operators as plan
 from tektite.plan.unique import unique_columns
@@ -112,7 +114,15 @@ class View(Collection):
 
         With `wait=False` a view that has fallen behind answers as of the last epoch it has finished.
         """
-        words = self._words(at, wait)
+        table = self._decoded(self._words(at, wait))
+        return table if self.present is None else self.present(table)
+
+    def lookup(self, number: int) -> pa.Table:
+        """The rows of the snapshot whose leading column, an integer, has this value: only those are looked at."""
+        return self._decoded(self._words(None, True, number))
+
+    def _decoded(self, words: Words) -> pa.Table:
+        """Rows as a table, each as often as it is there."""
         width = len(self.schema.names)
         counts = words[width + 1]
         if len(counts) and counts.min() < 0:
@@ -120,8 +130,7 @@ class View(Collection):
         rows = words[:width]
         if len(counts) and counts.max() > 1:
             rows = np.repeat(rows, counts, axis=1)
-        table = self.schema.decode(np.ascontiguousarray(rows), self.engine.dictionary)
-        return table if self.present is None else self.present(table)
+        return self.schema.decode(np.ascontiguousarray(rows), self.engine.dictionary)
 
     def rows(self, at: int | None = None) -> list[tuple[Any, ...]]:
         """The snapshot as Python tuples."""
@@ -136,7 +145,7 @@ class View(Collection):
         return dict(zip(rows, words[width + 1].tolist(), strict=True))
 
     @guarded
-    def _words(self, at: int | None, wait: bool) -> Words:
+    def _words(self, at: int | None, wait: bool, lead: int | None = None) -> Words:
         self._check()
         if self.is_stream:
             raise ConflictError(f"view {self.name!r} was installed with keep=False: only its changes can be read")
@@ -158,7 +167,7 @@ class View(Collection):
                 f"view {self.name!r} can be read at times {since} to {self.flow.low - 1}, not at {epoch}; "
                 "engine.hold keeps earlier times readable"
             )
-        words = read_version(self.trace, epoch)
+        words = read_version(self.trace, epoch) if lead is None else read_lead(self.trace, epoch, lead)
         ordered = words.copy()
         ordered[list(self.columns)] = words[:width]
         return ordered
@@ -282,3 +291,21 @@ def read_version(trace: Trace, epoch: int) -> Words:
         if chunks:
             parts.append(consolidate(chunks, (width, 1, 1), epoch).to_array())
     return np.concatenate(parts, axis=1) if parts else np.empty((width + 2, 0), np.int64)
+
+
+def read_lead(trace: Trace, epoch: int, lead: int) -> Words:
+    """What `read_version` gives of the rows whose first column is the word `lead`."""
+    width = trace.data
+    wanted = Chunk.of_array(np.array([[lead], [0], [1]], np.int64))
+    chunks = []
+    for shard in range(trace.shards):
+        table = trace.version(shard).table
+        state = np.zeros(JOIN_STATE, np.int64)
+        while len(table) and not state[0]:
+            keys = np.array([wanted.at], np.int64)
+            columns = np.arange(1, width + 1)
+            buf, head = join(keys, table, 1, 1, width, 1, 1, 1, columns, 0, PIECE, 0, state)
+            found = Chunk(head, buf).to_array()
+            chunks.append(Chunk.of_array(np.ascontiguousarray(found[:, found[width] <= epoch])))
+    chunks = [chunk for chunk in chunks if chunk.n]
+    return consolidate(chunks, (width, 1, 1), epoch).to_array() if chunks else np.empty((width + 2, 0), np.int64)

@@ -108,6 +108,28 @@ def test_rows_of_an_append_only_input_stay() -> None:
         table.update([(1,), (2,)], diffs=[-1, 1])
 
 
+def test_zeros_of_both_signs_are_one_key() -> None:
+    engine = tk.Engine()
+    unique = engine.input("u", key=["x"], unique=True, x=tk.Float, v=tk.Int)
+    unique.insert([(0.0, 1)])
+    engine.advance()
+    unique.insert([(-0.0, 2)])
+    with pytest.raises(tk.ConflictError, match="two rows with the key x = 0.0"):
+        engine.advance()
+    unique.rollback()
+    latest = engine.input("l", key=["x"], semantics="upsert", x=tk.Float, v=tk.Int)
+    members = engine.input("m", semantics="set", x=tk.Float)
+    for zero, value in ((0.0, 1), (-0.0, 2)):
+        latest.insert([(zero, value)])
+        members.insert([(zero,)])
+        engine.advance()
+    assert engine.install("latest", latest).rows() == [(0.0, 2)]
+    assert engine.install("members", members).rows() == [(0.0,)]
+    latest.remove([(-0.0,)])
+    engine.advance()
+    assert engine.view("latest").rows() == []
+
+
 def test_the_caller_is_trusted_where_nothing_is_checked() -> None:
     engine = tk.Engine()
     table = engine.input("t", key="k", unique=True, checked=False, k=tk.Int, v=tk.Int)

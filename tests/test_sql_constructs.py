@@ -168,6 +168,49 @@ CONSTRUCTS = {
     "cube": "SELECT k, s, x % 2 AS o, max(x) FROM a GROUP BY CUBE (k, s), o",
     "duplicate columns": "SELECT x, x, k AS x FROM a",
     "hash of everything": "SELECT count(*) FROM a, b, c WHERE a.k = b.k AND b.k = c.k",
+    "texts joined": "SELECT k, string_agg(s, '-' ORDER BY s), string_agg(DISTINCT s, ',' ORDER BY s DESC), string_agg(s, "
+    "'' ORDER BY x DESC NULLS FIRST, s) FROM a GROUP BY k",
+    "texts joined with a filter": "SELECT k, string_agg(s, ' ' ORDER BY s) FILTER (WHERE x > 2), count(*) FROM a GROUP BY k",
+    "numbers joined": "SELECT string_agg(x, ',' ORDER BY x), group_concat(DISTINCT x ORDER BY x) FROM a",
+    "median and quantiles": "SELECT k, median(x), quantile_cont(x, 0.3), quantile_disc(x, 0.25), quantile_disc(x, 0.5), "
+    "quantile_disc(x, 0), quantile_disc(x,1) FROM a GROUP BY k",
+    "quantiles of floats": "SELECT k, median(f), percentile_cont(0.75) WITHIN GROUP (ORDER BY f DESC), percentile_disc(0.75) "
+    "WITHIN GROUP (ORDER BY f) FROM b GROUP BY k",
+    "median without keys": "SELECT median(y), quantile_disc(p, 0.5), median(DISTINCT y) FROM b",
+    "median of nothing": "SELECT median(y), string_agg('x', ',') FROM b WHERE y > 1000",
+    "quantiles of text and dates": "SELECT k, quantile_disc(s, 0.5), quantile_disc(d, 0.9) FROM a GROUP BY k",
+    "value at an extreme": "SELECT k, arg_max(x, row_number), max_by(s, row_number), arg_min(d, row_number) FROM (SELECT *, "
+    "row_number() OVER (PARTITION BY k ORDER BY x,s,d) AS row_number FROM (SELECT DISTINCT * FROM a)) "
+    "GROUP BY k",
+    "first and last in an order":
+    "SELECT k, first(x ORDER BY x), last(x ORDER BY x), first(x ORDER BY x DESC), last(x ORDER BY x "
+    "NULLS FIRST), first(x ORDER BY x) FILTER (WHERE s = 'north'), any_value(x ORDER BY x DESC) FROM a "
+    "GROUP BY k",
+    "grouping of a rollup": "SELECT k, s, grouping(k), grouping(s), grouping(k, s), grouping_id(s, k), count(*) FROM a GROUP BY "
+    "ROLLUP (k, s)",
+    "grouping without sets": "SELECT k, grouping(k) FROM a GROUP BY k",
+    "grouping in having": "SELECT k, s, sum(x) FROM a GROUP BY CUBE (k, s) HAVING grouping(k, s) > 0 ORDER BY grouping(s)",
+    "subquery on the far side in on":
+    "SELECT a.x, b.y FROM a LEFT JOIN b ON a.k = b.k AND EXISTS (SELECT 1 FROM c WHERE c.k = b.y)",
+    "subquery on the near side in on": "SELECT a.x, b.y FROM a LEFT JOIN b ON a.k = b.k AND a.x IN (SELECT c.k FROM c)",
+    "subqueries in the on of a full join":
+    "SELECT a.x, b.y FROM a FULL JOIN b ON a.k = b.k AND a.x IN (SELECT c.k FROM c) AND b.y > (SELECT "
+    "min(k) FROM c)",
+    "subquery in the on of a right join": "SELECT a.x, b.y FROM a RIGHT JOIN b ON a.k = b.k AND a.x NOT IN (SELECT c.k FROM c)",
+    "subquery over pairs in on":
+    "SELECT a.x, a.s, b.y FROM a LEFT JOIN b ON a.k = b.k AND EXISTS (SELECT 1 FROM c WHERE c.k = a.x - "
+    "b.y)",
+    "subquery over pairs in the on of a full join":
+    "SELECT a.x, a.s, b.y FROM a FULL JOIN b ON a.k = b.k AND a.x > (SELECT count(*) FROM c WHERE c.k < "
+    "a.x AND c.k > b.y)",
+    "subquery over pairs in the on of a right join":
+    "SELECT a.x, a.s, b.y FROM a RIGHT JOIN b ON a.k = b.k AND a.x + b.y IN (SELECT k FROM c)",
+    "subquery in on below groups":
+    "SELECT a.k, count(b.y), count(*) FROM a LEFT JOIN b ON a.k = b.k AND EXISTS (SELECT 1 FROM c WHERE "
+    "c.k = a.x - b.y) WHERE a.x > 1 GROUP BY a.k",
+    "subquery in on that reads no side": "SELECT a.x, b.y FROM a LEFT JOIN b ON EXISTS (SELECT 1 FROM c WHERE c.q) AND a.k = b.y",
+    "regular expressions": "SELECT regexp_replace(s, '[aeo]', '_', 'g'), regexp_extract(s, '(.)o', 1), s SIMILAR TO '[a-z]+', "
+    "regexp_full_match(s, '.*h') FROM a",
 }  # fmt: skip
 
 

@@ -246,6 +246,9 @@ def test_prepared_statement_answers_any_number_of_bindings_in_one_dataflow(shop:
         ("SELECT name FROM items WHERE id NOT IN (SELECT id FROM items WHERE id < $1)", ("3", "1"), [[("oil",)], 3]),
         ("SELECT i.name FROM items AS i WHERE i.id + $1 IN (SELECT id FROM items) ORDER BY 1", ("1", "2"),
          [[("salt",), ("tea",)], [("tea",)]]),
+        ("SELECT name FROM items ORDER BY id LIMIT $1", ("2", "0", "NULL"), [[("tea",), ("salt",)], [], 3]),
+        ("SELECT name FROM items ORDER BY id OFFSET $1", ("2", "9"), [[("oil",)], []]),
+        ("SELECT id FROM items UNION ALL SELECT id FROM items ORDER BY id LIMIT $1", ("3",), [[(1,), (1,), (2,)]]),
     ],
 )  # fmt: skip
 def test_prepared_query_is_computed_for_each_binding(
@@ -255,6 +258,38 @@ def test_prepared_query_is_computed_for_each_binding(
     for value, wanted in zip(values, expected, strict=True):
         found = rows(shop, f"EXECUTE q({value})")
         assert len(found) == wanted if isinstance(wanted, int) else found == wanted
+
+
+def test_limit_of_a_binding_is_maintained(shop: tk.Engine) -> None:
+    shop.sql("PREPARE page AS SELECT name FROM items WHERE id > $1 ORDER BY price DESC NULLS LAST LIMIT $2 OFFSET $3")
+    assert rows(shop, "EXECUTE page(0, 1, 1)") == [("salt",)]
+    assert rows(shop, "EXECUTE page(0, 2, 0)") == [("tea",), ("salt",)]
+    shop.sql("INSERT INTO items VALUES (9, 'gold', 99)")
+    assert rows(shop, "EXECUTE page(0, 1, 1)") == [("tea",)]
+    assert rows(shop, "EXECUTE page(0, 2, 0)") == [("gold",), ("tea",)]
+    for value in ("-1", "'many'", "1.5"):
+        with pytest.raises(tk.IncorrectError, match="LIMIT takes a whole number that is not negative"):
+            shop.sql(f"EXECUTE page(0, {value}, 0)")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_execute_reads_the_rows_of_its_binding_alone(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = tk.Engine(workers=workers)
+    engine.sql("CREATE TABLE t (k int, v varchar)")
+    engine.sql("PREPARE q AS SELECT v, count(*) AS n FROM t WHERE k <= $1 GROUP BY v ORDER BY v")
+    for k in range(40):
+        engine.sql(f"INSERT INTO t VALUES ({k}, 'v{k % 3}')")
+        engine.sql(f"EXECUTE q({k})")
+    engine.sql("DELETE FROM t WHERE k = 1")
+    decoded: list[int] = []
+    view = engine.view("__prepared_q")
+    decode = view._decoded
+    monkeypatch.setattr(view, "_decoded", lambda words: decoded.append(words.shape[1]) or decode(words))
+    for k in range(40):
+        kept = [n for n in range(k + 1) if n != 1]
+        wanted = sorted({(f"v{n % 3}", sum(m % 3 == n % 3 for m in kept)) for n in kept})
+        assert rows(engine, f"EXECUTE q({k})") == wanted
+    assert max(decoded) <= 3
 
 
 def test_named_parameters_are_constants(shop: tk.Engine) -> None:

@@ -350,6 +350,14 @@ class Expr:
         """Whether a regular expression (RE2) is found in the text."""
         return Expr("matches", (self,), (pattern,))
 
+    def regexp_replace(self, pattern: str, replacement: str, every: bool = False) -> Expr:
+        r"""The first match of a regular expression (RE2) replaced, or every one; `\1` stands for its first group."""
+        return Expr("regexp_replace", (self,), (pattern, replacement, every))
+
+    def regexp_extract(self, pattern: str, group: int = 0) -> Expr:
+        """The first match of a regular expression (RE2), or one of its groups; empty if there is none."""
+        return Expr("regexp_extract", (self,), (pattern, group))
+
     def like_text(self, pattern: Expr) -> Expr:
         """SQL's LIKE with a pattern that differs from row to row."""
         return Expr("like_text", (self, lift(pattern)))

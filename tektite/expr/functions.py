@@ -37,6 +37,8 @@ TEXT_FUNCTIONS: dict[str, tuple[tuple[Type, ...], Type]] = {
     "lpad": ((String, Int, String), String),
     "rpad": ((String, Int, String), String),
     "matches": ((String,), Bool),
+    "regexp_extract": ((String,), String),
+    "regexp_replace": ((String,), String),
     "like_text": ((String, String), Bool),
     "reverse": ((String,), String),
     "repeat": ((String, Int), String),

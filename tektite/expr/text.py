@@ -246,6 +246,51 @@ def _pad(left: bool) -> Callable[..., Texts]:
     return lambda texts, length, fill: _by_row(pad, pa.string(), texts, length, fill)
 
 
+def named_groups(pattern: str) -> tuple[str, int]:
+    """A regular expression with a name for every group, `g1` and on, as Arrow asks for; and how many it has."""
+    parts: list[str] = []
+    count = at = 0
+    in_class = False
+    while at < len(pattern):
+        character = pattern[at]
+        if character == "\\":
+            end = pattern.find("\\E", at + 2) if pattern[at + 1 : at + 2] == "Q" else -1
+            taken = pattern[at : end + 2] if end >= 0 else pattern[at : at + 2]
+            parts.append(taken)
+            at += len(taken)
+            continue
+        if in_class and pattern.startswith("[:", at) and ":]" in pattern[at:]:
+            taken = pattern[at : pattern.index(":]", at) + 2]
+            parts.append(taken)
+            at += len(taken)
+            continue
+        if in_class:
+            in_class = character != "]" or pattern[at - 1] == "[" or pattern[at - 2 : at] == "[^"
+        elif character == "[":
+            in_class = True
+        elif character == "(" and pattern[at + 1 : at + 2] != "?":
+            count += 1
+            character = f"(?P<g{count}>"
+        elif named := re.compile(r"\(\?P?<\w+>").match(pattern, at):
+            count += 1
+            character, at = f"(?P<g{count}>", named.end() - 1
+        parts.append(character)
+        at += 1
+    return "".join(parts), count
+
+
+def _regexp_extract(texts: Texts, pattern: str, group: int) -> Texts:
+    named, count = named_groups(pattern)
+    if group > count:
+        return pc.if_else(pc.is_valid(texts), "", texts)
+    found = pc.struct_field(pc.extract_regex(texts, f"(?P<g0>{named})"), f"g{group}")
+    return pc.if_else(pc.is_valid(texts), pc.coalesce(found, ""), texts)
+
+
+def _regexp_replace(texts: Texts, pattern: str, replacement: str, every: bool) -> Texts:
+    return pc.replace_substring_regex(texts, pattern, replacement, max_replacements=None if every else 1)
+
+
 def _like_text(texts: Any, pattern: Any) -> Texts:
     def like(text: str, wanted: str) -> bool:
         parts = [".*" if c == "%" else "." if c == "_" else re.escape(c) for c in wanted]
@@ -318,6 +363,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "parse": _parse,
     "position": _position,
     "power": _of_floats(np.power),
+    "regexp_extract": _regexp_extract,
+    "regexp_replace": _regexp_replace,
     "repeat": _repeat,
     "replace": _replace,
     "reverse": pc.utf8_reverse,

@@ -1,7 +1,7 @@
 """Lowering aggregates: parts that each have exactly one row for each group, joined by the groups' keys.
 
-Aggregates that are linear (counts, sums, averages) are one part; each least or greatest value and each aggregate of
-different values is one more. Without keys there is a row even where the input is empty.
+Aggregates that are linear (counts, sums, averages) are one part; each least or greatest value, each aggregate of
+different values and each that depends on an order is one more. Without keys there is a row even where the input is empty.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from tektite.aggregates import Aggregate as Taken
 from tektite.collection import Collection
 from tektite.expr import Expr, col, lit, rank
 from tektite.plan import operators as plan
-from tektite.sql.logical import Aggregate, Call
+from tektite.sql.gathering import Gathered
+from tektite.sql.logical import GATHERED, Aggregate, Call
 
 
 def aggregate(source: Collection, node: Aggregate, unit: Collection) -> Collection:
     """One row for each group, as the node says."""
-    given, keys, calls = prepared(source, node)
+    given, keys, calls, orders = prepared(source, node)
     linear = {name: call for name, call in calls.items() if call[0] in ("count", "sum", "avg") and not call[2]}
     parts: list[Collection] = []
     if linear or not calls:
@@ -24,7 +25,9 @@ def aggregate(source: Collection, node: Aggregate, unit: Collection) -> Collecti
         columns = [*keys, *dict.fromkeys(column for _, column, _ in linear.values() if column is not None)]
         parts.append(given.select(*columns).group_by(keys).agg(**(taken or {"#present": Taken("count")})))
     for name, (kind, column, _) in calls.items():
-        if name not in linear:
+        if name in orders:
+            parts.append(gathered(given, keys, name, orders[name], dict(node.calls)[name], node.columns[name]))
+        elif name not in linear:
             assert column is not None
             values = given.select(*keys, **{name: column})
             parts.append(extreme(values, keys, name, kind == "max") if kind in ("min", "max") else
@@ -39,26 +42,41 @@ def aggregate(source: Collection, node: Aggregate, unit: Collection) -> Collecti
 
 def prepared(
     source: Collection, node: Aggregate
-) -> tuple[Collection, list[str], dict[str, tuple[str, str | None, bool]]]:
-    """The input with a column for each key and argument, the keys, and the calls as (kind, column, distinct)."""
+) -> tuple[Collection, list[str], dict[str, tuple[str, str | None, bool]], dict[str, list[str]]]:
+    """The input with a column for each key and argument, the keys, the calls as (kind, column, distinct), and for those
+    that depend on an order the columns of their scalars.
+    """
     outputs: dict[str, Expr] = dict(node.keys)
     columns: dict[tuple[object, ...], str] = {}
     calls: dict[str, tuple[str, str | None, bool]] = {}
+    orders: dict[str, list[str]] = {}
     for name, call in node.calls:
-        calls[name] = (call.kind, None if call.argument is None else argument(call, outputs, columns), call.distinct)
+        made = [argument(scalar, outputs, columns) for scalar in call.expressions]
+        calls[name] = (call.kind, None if call.argument is None else made[0], call.distinct)
+        if call.kind in GATHERED:
+            orders[name] = made
     if not outputs:
         outputs["#row"] = lit(0)
-    return source._project(list(outputs.items()), None), [name for name, _ in node.keys], calls
+    return source._project(list(outputs.items()), None), [name for name, _ in node.keys], calls, orders
 
 
-def argument(call: Call, outputs: dict[str, Expr], columns: dict[tuple[object, ...], str]) -> str:
-    """The column that holds an aggregate's argument."""
-    assert call.argument is not None
-    found = columns.get(call.argument.fingerprint)
+def argument(scalar: Expr, outputs: dict[str, Expr], columns: dict[tuple[object, ...], str]) -> str:
+    """The column that holds a scalar of an aggregate."""
+    found = columns.get(scalar.fingerprint)
     if found is None:
-        found = columns[call.argument.fingerprint] = f"#argument{len(columns)}"
-        outputs[found] = call.argument
+        found = columns[scalar.fingerprint] = f"#argument{len(columns)}"
+        outputs[found] = scalar
     return found
+
+
+def gathered(
+    given: Collection, keys: list[str], name: str, columns: list[str], call: Call, result: types.Type
+) -> Collection:
+    """An aggregate of each group's values in an order; the first column holds the values, the others the order."""
+    values = given.select(*keys, *dict.fromkeys(columns))
+    order = [(col, down, nulls) for col, (_, down, nulls) in zip(columns[1:], call.order, strict=True)]
+    function = Gathered.over(values.schema, len(keys), columns[0], order, call)
+    return values._reduce_groups(function, keys, **{name: result})
 
 
 def extreme(values: Collection, keys: list[str], name: str, last: bool) -> Collection:

@@ -10,8 +10,9 @@ from sqlglot import exp
 from tektite import types
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, col, greatest, lit
+from tektite.sql import ordered
 from tektite.sql.known import check_arguments
-from tektite.sql.logical import Aggregate, Apply, Call, Node, Project, Union, call_type
+from tektite.sql.logical import Aggregate, Apply, Call, Node, Project, Union, call_type, columns_of
 from tektite.sql.predicates import TRUE, conjunction
 from tektite.sql.scalar import Scalars
 from tektite.sql.scope import Scope
@@ -133,6 +134,8 @@ class Grouping:
     outer: set[str] = field(default_factory=set)
     sets: list[set[tuple[Any, ...]]] = field(default_factory=list)
     """The grouping sets, each as the fingerprints of its keys; none for plain groups."""
+    masks: list[tuple[str, list[Expr], exp.Expr]] = field(default_factory=list)
+    """The columns of GROUPING: their names, keys and places."""
 
     def key(self, expression: Expr, node: exp.Expr) -> None:
         """Group by an expression too."""
@@ -156,6 +159,12 @@ class Grouping:
         check_arguments(self.binder.source, tree)
         if type(tree) in SPREADS:
             return self.spread(tree, condition)
+        if isinstance(tree, exp.Grouping | exp.GroupingId):
+            return self.mask(tree)
+        if isinstance(tree, ordered.ORDERED) or isinstance(tree, exp.AnyValue) and isinstance(tree.this, exp.Order):
+            call = ordered.ordered_call(self.inner, tree, condition)
+            self._check(call, tree)
+            return self._named(call)
         if isinstance(tree, exp.CountIf):
             # as DuckDB has it: NULL where the condition is never known
             found = self.inner.predicate(tree.this)
@@ -192,6 +201,25 @@ class Grouping:
         spare = count if population else count - 1
         variance = greatest((squares - total * total / count) / spare, 0.0)
         return Expr("case", (spare > 0, variance.sqrt() if root else variance, lit(None)))
+
+    def mask(self, tree: exp.Expr) -> Expr:
+        """GROUPING: a number with a bit for each of some keys, 1 where a grouping set has not got the key."""
+        keys = [self.inner.bind(part) for part in tree.expressions]
+        name = self.binder.name("grouping", types.Int)
+        self.masks.append((name, keys, tree))
+        return col(name)
+
+    def masks_of(self, wanted: set[tuple[Any, ...]]) -> list[tuple[str, Expr]]:
+        """The columns of GROUPING for a grouping set."""
+        found: list[tuple[str, Expr]] = []
+        for name, keys, tree in self.masks:
+            number = 0
+            for key in keys:
+                if not any(key.fingerprint == known.fingerprint for _, known in self.keys):
+                    raise self.binder.source.error("GROUPING takes what the query is grouped by", tree)
+                number = 2 * number + (key.fingerprint not in wanted)
+            found.append((name, lit(number)))
+        return found
 
     def _named(self, call: Call) -> Expr:
         """The column of a call, which is computed once."""
@@ -232,7 +260,9 @@ class Grouping:
         """The plan's groups; those of all grouping sets, with NULL for the keys that a set has not."""
         source = self.inner.attach(plan)
         if not self.sets:
-            return Aggregate(source, tuple(self.keys), tuple(self.calls))
+            groups = Aggregate(source, tuple(self.keys), tuple(self.calls))
+            masks = self.masks_of({key.fingerprint for _, key in self.keys})
+            return Project(groups, (*columns_of(groups), *masks)) if masks else groups
         parts = []
         for wanted in self.sets:
             new = self.binder.name
@@ -241,8 +271,11 @@ class Grouping:
             calls = [(new(name, kinds[name][1]), call) for name, call in self.calls]
             grouped = Aggregate(source, tuple((name, key) for name, key, there in keys if there), tuple(calls))
             outputs = [(name, col(name) if there else lit(None, kinds[name][1])) for name, _, there in keys]
-            parts.append(Project(grouped, (*outputs, *((name, col(name)) for name, _ in calls))))
-        return Union(tuple(parts), tuple(name for name, _ in (*self.keys, *self.calls)))
+            outputs += [(name, col(name)) for name, _ in calls]
+            outputs += [(new(name, types.Int), mask) for name, mask in self.masks_of(wanted)]
+            parts.append(Project(grouped, tuple(outputs)))
+        names = [name for name, _ in (*self.keys, *self.calls)]
+        return Union(tuple(parts), (*names, *(name for name, _, _ in self.masks)))
 
     def over_groups(self, expression: Expr) -> Expr:
         """An expression over the ungrouped columns as one over the groups' columns."""
@@ -257,7 +290,7 @@ class Grouping:
             return Expr(node.op, tuple(map(visit, node.args)), node.params)
 
         found = visit(expression)
-        known = {name for name, _ in self.keys} | {name for name, _ in self.calls}
+        known = {name for name, *_ in (*self.keys, *self.calls, *self.masks)}
         for name in found.columns():
             if name in self.outer and name not in known:
                 place = self.binder.places.get(name)
@@ -269,5 +302,4 @@ class Grouping:
 
 def same_call(one: Call, other: Call) -> bool:
     """Whether two aggregates are the same."""
-    prints = [None if call.argument is None else call.argument.fingerprint for call in (one, other)]
-    return (one.kind, one.distinct, prints[0]) == (other.kind, other.distinct, prints[1])
+    return one.printed(lambda scalar: scalar.fingerprint) == other.printed(lambda scalar: scalar.fingerprint)

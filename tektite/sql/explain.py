@@ -122,6 +122,10 @@ def output(name: str, value: Expr) -> str:
 
 def call(found: Call) -> str:
     inner = "*" if found.argument is None else f"{'distinct ' if found.distinct else ''}{found.argument}"
+    inner += "" if found.constant is None else f", {found.constant!r}"
+    if found.order:
+        terms = (f"{by}{' desc' * descending}{' nulls first' * nulls}" for by, descending, nulls in found.order)
+        inner += f" order by {', '.join(terms)}"
     return f"{found.kind}({inner})"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from tektite import types
@@ -206,6 +208,61 @@ def trailing(value: Expr, count: Expr) -> Expr:
     return value.substring(value.length() - kept + 1)
 
 
+# ---------------------------------------------------------------------- regular expressions
+
+
+def of_pattern(scalars: Scalars, node: exp.Expr) -> Expr:
+    """Functions of a text and a regular expression."""
+    value = scalars.bind(node.this)
+    flags = constant_text(scalars, node, "flag", "modifiers", "options", "parameters")
+    pattern = regular_expression(
+        scalars, node, flags.replace("g", "", 1) if isinstance(node, exp.RegexpReplace) else flags
+    )
+    if isinstance(node, exp.RegexpReplace):
+        replacement = constant_text(scalars, node, "replacement")
+        readable(scalars, node, lambda: pc.replace_substring_regex(pa.array([""]), pattern, replacement))
+        return value.regexp_replace(pattern, replacement, "g" in flags)
+    if isinstance(node, exp.RegexpExtract):
+        group = scalars.bind(node.args["group"])
+        if group.op != "lit" or type(group.params[1]) is not int or group.params[1] < 0:
+            raise scalars.unsupported("a group of a regular expression that is not a constant number", node)
+        return value.regexp_extract(pattern, group.params[1])
+    return value.matches(pattern if isinstance(node, exp.RegexpLike) else rf"\A(?:{pattern})\z")
+
+
+def regular_expression(scalars: Scalars, node: exp.Expr, flags: str = "") -> str:
+    """The pattern of a function, with flags in front; one that cannot be read is told now, not row by row."""
+    if set(flags) - set("cis"):
+        raise scalars.unsupported(f"regular expression option {''.join(sorted(set(flags) - set('cis')))!r}", node)
+    pattern = constant_text(scalars, node, "expression")
+    chosen = "".join(sorted(set(flags) - {"c"}))
+    found = f"(?{chosen}){pattern}" if chosen else pattern
+    readable(scalars, node, lambda: pc.match_substring_regex(pa.array([""]), found))
+    return found
+
+
+def readable(scalars: Scalars, node: exp.Expr, trial: Callable[[], object]) -> None:
+    """Refuse a pattern or a replacement that a trial finds wrong."""
+    try:
+        trial()
+    except pa.ArrowInvalid as error:
+        raise scalars.error(
+            str(error).replace("Invalid regular expression", "invalid regular expression"), node
+        ) from None
+
+
+def constant_text(scalars: Scalars, node: exp.Expr, *names: str) -> str:
+    """The constant text that one of some arguments must be; empty if there is none."""
+    tree = next((node.args[name] for name in names if node.args.get(name) is not None), None)
+    if tree is None:
+        return ""
+    value = scalars.bind(tree)
+    if value.op != "lit" or not isinstance(value.params[1], str):
+        name = node.sql_name().lower() if isinstance(node, exp.Func) else "similar to"
+        raise scalars.unsupported(f"{name} of anything but constants beside its text", tree)
+    return str(value.params[1])
+
+
 # ---------------------------------------------------------------------- the table
 
 Builder = Callable[..., Expr]
@@ -284,11 +341,8 @@ def build(scalars: Scalars, node: exp.Func) -> Expr | None:
         parts = [node.this, node.expression, node.args.get("fill_pattern")]
         pad = Expr.lpad if node.args.get("is_left") else Expr.rpad
         return pad(*(scalars.bind(part) for part in parts if part is not None))
-    if isinstance(node, exp.RegexpLike):
-        pattern = scalars.bind(node.expression)
-        if pattern.op != "lit" or not isinstance(pattern.params[1], str):
-            raise scalars.unsupported("a regular expression that is not a constant", node)
-        return scalars.bind(node.this).matches(pattern.params[1])
+    if isinstance(node, exp.RegexpLike | exp.RegexpFullMatch | exp.RegexpReplace | exp.RegexpExtract):
+        return of_pattern(scalars, node)
     if isinstance(node, exp.Log):
         base, value = (lit(10), node.this) if node.expression is None else (scalars.bind(node.this), node.expression)
         return scalars.bind(value).ln() / base.ln()

@@ -61,6 +61,12 @@ ARGUMENTS: dict[type[exp.Expr], frozenset[str]] = {
     exp.Pad: frozenset({"fill_pattern", "is_left"}),
     exp.DateDiff: frozenset({"unit", "date_part_boundary"}),
     exp.Repeat: frozenset({"times"}),
+    exp.RegexpLike: frozenset({"flag"}),
+    exp.RegexpFullMatch: frozenset({"options"}),
+    exp.RegexpReplace: frozenset({"replacement", "modifiers", "single_replace"}),
+    exp.RegexpExtract: frozenset({"group", "parameters", "null_if_pos_overflow"}),
+    exp.GroupConcat: frozenset({"separator"}),
+    exp.Quantile: frozenset({"quantile"}),
     exp.SplitPart: frozenset({"delimiter", "part_index"}),
 }  # fmt: skip
 

@@ -215,13 +215,41 @@ class Apply(Binary):
         return self.left.columns | {self.name: found}
 
 
+CallOrder = tuple[Expr, bool, bool]
+"""A scalar to order by, whether in descending order, and whether NULLs come first."""
+GATHERED = ("string_agg", "quantile_cont", "quantile_disc", "mode", "first", "earliest")
+"""Aggregates of a group's values in an order; `earliest` is a `first` that passes over NULLs."""
+
+
 @dataclass(frozen=True)
 class Call:
-    """An aggregate of the rows of a group, or of the different values of `argument`."""
+    """An aggregate of the rows of a group, or of the different values of `argument`.
+
+    Those that depend on an order (`GATHERED`) take the rows by the scalars in `order`, and may have a constant, such as the
+    text between the parts of a string_agg.
+    """
 
     kind: str
     argument: Expr | None = None
     distinct: bool = False
+    order: tuple[CallOrder, ...] = ()
+    constant: Any = None
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """The scalars that are evaluated for each row."""
+        return (*(() if self.argument is None else (self.argument,)), *(by for by, _, _ in self.order))
+
+    def rewritten(self, rewrite: Callable[[Expr], Expr]) -> Call:
+        """The same aggregate with every scalar rewritten."""
+        order = tuple((rewrite(by), descending, nulls_first) for by, descending, nulls_first in self.order)
+        return replace(self, argument=None if self.argument is None else rewrite(self.argument), order=order)
+
+    def printed(self, scalar: Callable[[Expr], Any]) -> tuple[Any, ...]:
+        """What tells it from other aggregates, given what tells scalars apart."""
+        order = tuple((scalar(by), descending, nulls_first) for by, descending, nulls_first in self.order)
+        argument = None if self.argument is None else scalar(self.argument)
+        return self.kind, self.distinct, argument, order, type(self.constant), self.constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,14 +261,10 @@ class Aggregate(Unary):
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
-        arguments = tuple(call.argument for _, call in self.calls if call.argument is not None)
-        return (*(key for _, key in self.keys), *arguments)
+        return (*(key for _, key in self.keys), *(part for _, call in self.calls for part in call.expressions))
 
     def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
-        calls = tuple(
-            (name, call if call.argument is None else replace(call, argument=rewrite(call.argument)))
-            for name, call in self.calls
-        )
+        calls = tuple((name, call.rewritten(rewrite)) for name, call in self.calls)
         return replace(self, keys=tuple((name, rewrite(key)) for name, key in self.keys), calls=calls)
 
     @cached_property
@@ -494,8 +518,10 @@ def call_type(call: Call, columns: Mapping[str, Type]) -> Type:
     if call.kind == "count" or call.argument is None:
         return types.Int
     found = type_of(call.argument, columns)
-    if call.kind == "avg":
+    if call.kind in ("avg", "quantile_cont"):
         return types.Float
+    if call.kind == "string_agg":
+        return types.String
     if call.kind == "sum" and isinstance(found, types.DecimalType):
         return types.Decimal(18, found.scale)
     return found

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from tektite import types
@@ -50,6 +48,8 @@ class Prepared:
     source: Source
     tree: exp.Expr
     labels: list[str]
+    counts: dict[str, str] = field(default_factory=dict)
+    """The parameters that are a LIMIT or an OFFSET, and which."""
     reads: set[str] = field(default_factory=set)
     types: tuple[Type, ...] = ()
     parameters: Input | None = None
@@ -73,7 +73,12 @@ def prepare(session: Session, statement: Prepare) -> Result:
     numbers = [int(label) for label in labels if label.isdigit()]
     if numbers and numbers != list(range(1, len(numbers) + 1)):
         raise statement.source.error("parameters are $1, $2 and so on, none left out", statement.start)
-    session.prepared[statement.name] = Prepared(statement.name, statement.source, statement.tree, labels)
+    counts = {
+        label_of(node.expression): node.key.upper()
+        for node in statement.tree.find_all(exp.Limit, exp.Offset)
+        if isinstance(node.expression, exp.Placeholder | exp.Parameter)
+    }
+    session.prepared[statement.name] = Prepared(statement.name, statement.source, statement.tree, labels, counts)
     return Result("PREPARE")
 
 
@@ -107,6 +112,9 @@ def values_of(
         clause = Clause(binder, Scope(), "EXECUTE")
         value = session.constant(clause.bind(tree), clause.scalars.type(clause.bind(tree), tree), source, tree)
         given.append(value)
+    for label, tree, (number, type) in zip(found.labels, trees, given, strict=True):
+        if label in found.counts and number is not None and (type != types.Int or number < 0):
+            raise source.error(f"{found.counts[label]} takes a whole number that is not negative", tree)
     return given
 
 
@@ -127,15 +135,15 @@ def execute(session: Session, statement: Execute, parameters: Mapping[str, Any])
         found.bindings[row] = found.numbers
         found.parameters.insert([(found.numbers, *row)])
         session.engine.advance()
-    table = found.view.snapshot()
-    mine = table.filter(pc.equal(table[BINDING], pa.scalar(found.bindings[row], pa.int64())))
+    mine = found.view.lookup(found.bindings[row])
     return Result("EXECUTE", ordered(mine, found.order).select(found.titles), view=found.view)
 
 
 def fitting(found: Prepared, given: list[tuple[Any, Type]], statement: Execute) -> tuple[Type, ...]:
     """The types that hold the values given and all that the statement is bound to already."""
     if not found.types:
-        return tuple(widened(type) for _, type in given)
+        counted = [label in found.counts for label in found.labels]
+        return tuple(types.Int if count else widened(type) for count, (_, type) in zip(counted, given, strict=True))
     wanted = []
     for label, known, (value, type) in zip(found.labels, found.types, given, strict=True):
         try:

@@ -16,7 +16,20 @@ from tektite.sql import recursion, relations, windows
 from tektite.sql.bound import Bound, nothing
 from tektite.sql.clause import Clause
 from tektite.sql.known import check_arguments
-from tektite.sql.logical import Compare, Distinct, Filter, Names, Node, Ordering, Project, Top, Union
+from tektite.sql.logical import (
+    Compare,
+    Distinct,
+    Filter,
+    Names,
+    Node,
+    Ordering,
+    Project,
+    Top,
+    Union,
+    Window,
+    WindowCall,
+    columns_of,
+)
 from tektite.sql.scope import Scope, folded
 from tektite.sql.select import SelectList, output_place
 from tektite.sql.text import Source
@@ -222,10 +235,7 @@ class Binder:
             if at is None:
                 raise self.source.error("ORDER BY here takes columns of the result, by name or number", ordered)
             order.append(self.ordering(ordered, bound.names[at]))
-        limit, offset = self.limits(node)
-        plan = bound.plan
-        if limit is not None or offset:
-            plan = Top(plan, (), tuple(order), limit, offset)
+        plan = self.limited(bound.plan, tuple(order), node)
         return Bound(plan, bound.names, bound.titles, tuple(order) or bound.order)
 
     def ordering(self, node: exp.Ordered, name: str) -> Ordering:
@@ -233,10 +243,25 @@ class Binder:
         check_arguments(self.source, node)
         return Ordering(name, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
 
-    def limits(self, node: exp.Expr) -> tuple[int | None, int]:
-        """LIMIT and OFFSET."""
+    def limited(self, plan: Node, order: tuple[Ordering, ...], node: exp.Expr) -> Node:
+        """The rows of an order that LIMIT and OFFSET leave."""
+        limit, offset = self._limits(node)
+        if isinstance(limit, Expr) or isinstance(offset, Expr):
+            # of a prepared statement, each binding has its own: rows are numbered, and those kept that it asks for
+            number = self.name("row_number", types.Int)
+            call = WindowCall("row_number", (), (), order, windows.WHOLE, types.Int)
+            before = coalesce(offset, 0) if isinstance(offset, Expr) else lit(offset)
+            kept = col(number) > before
+            if limit is not None:
+                last = before + limit
+                kept = kept & Expr("case", (last.is_null(), lit(True), col(number) <= last))
+            return Project(Filter(Window(plan, ((number, call),)), kept), tuple(columns_of(plan)))
+        return Top(plan, (), order, limit, offset) if limit is not None or offset else plan
+
+    def _limits(self, node: exp.Expr) -> tuple[int | Expr | None, int | Expr]:
+        """LIMIT and OFFSET: numbers, or what stands for parameters of a prepared statement."""
         limit = node.args.get("limit")
-        count = None
+        count: int | Expr | None = None
         if limit is not None:
             tree = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression
             options = limit.args.get("limit_options")
@@ -247,10 +272,11 @@ class Binder:
         offset = node.args.get("offset")
         return count, 0 if offset is None else self._count(offset.expression, "OFFSET")
 
-    def _count(self, node: exp.Expr, what: str) -> int:
-        value = Clause(self, Scope(), what).bind(node)
-        if value.columns():
-            raise self.unsupported(f"a parameter of a prepared statement in {what}", node)
+    def _count(self, node: exp.Expr, what: str) -> int | Expr:
+        clause = Clause(self, Scope(), what)
+        value = clause.bind(node)
+        if value.columns() and clause.scalars.type(value, node) == types.Int:
+            return value
         if value.op != "lit" or type(value.params[1]) is not int or value.params[1] < 0:
             raise self.source.error(f"{what} takes a whole number that is not negative", node)
         return int(value.params[1])

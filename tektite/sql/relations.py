@@ -8,12 +8,12 @@ from sqlglot import exp
 
 from tektite import types
 from tektite.errors import NotFoundError, TektiteError
-from tektite.expr import Expr, coalesce, col
+from tektite.expr import Expr, coalesce, col, lit
 from tektite.expr.literals import literal_value
 from tektite.sql import recursion
 from tektite.sql.clause import Clause
 from tektite.sql.known import check_arguments
-from tektite.sql.logical import Apply, Filter, Join, Node, Project, Union, Values, columns_of
+from tektite.sql.logical import Apply, Distinct, Filter, Join, Node, Project, Union, Values, columns_of
 from tektite.sql.predicates import TRUE, conjunction
 from tektite.sql.rules.fold_constants import folded as constant
 from tektite.sql.scope import Relation, Scope, folded
@@ -206,9 +206,11 @@ def joined(binder: Binder, plan: Node, node: exp.Join, scope: Scope) -> Node:
         clause = Clause(binder, scope, "ON")
         condition = clause.predicate(node.args["on"])
     if clause is not None and clause.pending:
-        if side:
-            raise binder.unsupported("a subquery in the ON of an outer join", node)
-        return Filter(clause.attach(Join(plan, right, "inner")), condition)
+        if not side:
+            return Filter(clause.attach(Join(plan, right, "inner")), condition)
+        if isinstance(node.this, exp.Lateral):
+            raise binder.unsupported("a subquery in the ON of JOIN LATERAL", node)
+        return tested_by_subqueries(binder, plan, right, side, clause, condition)
     result: Node
     if isinstance(node.this, exp.Lateral):
         if side not in ("", "LEFT"):
@@ -219,6 +221,42 @@ def joined(binder: Binder, plan: Node, node: exp.Join, scope: Scope) -> Node:
     else:
         result = Join(plan, right, {"": "inner", "LEFT": "left", "FULL": "full"}[side], condition)
     return merge(binder, result, scope, using, before, merged, after, side) if using else result
+
+
+def tested_by_subqueries(binder: Binder, left: Node, right: Node, side: str, clause: Clause, condition: Expr) -> Node:
+    """An outer join on a condition with subqueries in it.
+
+    A subquery that reads one side is a column of that side. One that reads both is computed for the pairs; then the rows
+    without a match are those that are in no pair which the condition lets through.
+    """
+    waiting, clause.pending = clause.pending, []
+    mixed = []
+    for found in waiting:
+        reads = free_columns(found.plan) | {name for test in found.tests for name in test.columns()}
+        clause.pending = [found]
+        if not reads & left.columns.keys():
+            right = clause.attach(right)
+        elif not reads & right.columns.keys():
+            left = clause.attach(left)
+        else:
+            mixed.append(found)
+    clause.pending = mixed
+    if not mixed:
+        if side == "RIGHT":
+            return Join(right, left, "left", condition)
+        return Join(left, right, {"LEFT": "left", "FULL": "full"}[side], condition)
+    matched = Filter(clause.attach(Join(left, right, "inner")), condition)
+    names = (*left.columns, *right.columns)
+    kinds = left.columns | right.columns
+    parts: list[Node] = [Project(matched, tuple((binder.name(n, kinds[n]), col(n)) for n in names))]
+    for own, wanted in ((left, side in ("LEFT", "FULL")), (right, side in ("RIGHT", "FULL"))):
+        if wanted:
+            seen = [(binder.name(name, type), name) for name, type in own.columns.items()]
+            witnesses = Distinct(Project(matched, tuple((new, col(old)) for new, old in seen)))
+            missing = Join(own, witnesses, "anti", conjunction([col(old).is_same(col(new)) for new, old in seen]))
+            outputs = ((n, col(n) if n in own.columns else lit(None, kinds[n])) for n in names)
+            parts.append(Project(missing, tuple((binder.name(n, kinds[n]), value) for n, value in outputs)))
+    return Union(tuple(parts), names)
 
 
 def same_columns(

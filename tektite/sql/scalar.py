@@ -339,6 +339,10 @@ class Scalars:
         found = self.checked(match(pattern.params[1], escape), node)
         return ~found if node.args.get("negate") else found
 
+    def similar(self, node: exp.SimilarTo) -> Expr:
+        """SIMILAR TO: that a regular expression describes the whole text, as in DuckDB."""
+        return self.checked(functions.of_pattern(self, node), node)
+
     # ------------------------------------------------------------------ the rest
 
     def case(self, node: exp.Case) -> Expr:
@@ -441,6 +445,7 @@ RULES: dict[type[exp.Expr], Callable[..., Any]] = {
     exp.Exists: Scalars.exists,
     exp.Is: Scalars.is_a,
     **dict.fromkeys((exp.Like, exp.ILike, exp.Escape), Scalars.like),
+    exp.SimilarTo: Scalars.similar,
     exp.Case: Scalars.case,
     exp.If: Scalars.conditional,
     **dict.fromkeys((exp.Cast, exp.TryCast), Scalars.cast),
@@ -450,6 +455,7 @@ RULES: dict[type[exp.Expr], Callable[..., Any]] = {
     exp.Column: Scalars.column,
     exp.Filter: Scalars.aggregate,
     exp.IgnoreNulls: Scalars.aggregate,
+    exp.WithinGroup: Scalars.aggregate,
     exp.Window: Scalars.window,
     exp.Placeholder: Scalars.parameter,
     exp.Parameter: Scalars.parameter,

@@ -49,6 +49,8 @@ class SelectList:
         chosen = None if qualify is None else self.clause.predicate(qualify.this)
         order = self._order()
         plan = self.plan
+        if self.grouping.masks and not grouped:
+            raise self.binder.source.error("GROUPING needs a GROUP BY", self.grouping.masks[0][2])
         if grouped or self.grouping.calls or condition is not None:
             plan = self.grouping.apply(plan)
             over = self.grouping.over_groups
@@ -72,7 +74,7 @@ class SelectList:
 
     def _subqueries_over_groups(self) -> None:
         """Subqueries beside aggregates see the groups' columns."""
-        known = {name for name, _ in self.grouping.keys} | {name for name, _ in self.grouping.calls}
+        known = {name for name, *_ in (*self.grouping.keys, *self.grouping.calls, *self.grouping.masks)}
         for pending in self.clause.pending:
             pending.tests = tuple(self.grouping.over_groups(test) for test in pending.tests)
             for name in free_columns(pending.plan):
@@ -169,9 +171,7 @@ class SelectList:
             plan = Top(plan, chosen, tuple(orderings), 1)
         elif distinct is not None:
             plan = Distinct(plan)
-        limit, offset = binder.limits(self.node)
-        if limit is not None or offset:
-            plan = Top(plan, (), tuple(orderings), limit, offset)
+        plan = binder.limited(plan, tuple(orderings), self.node)
         return Bound(plan, names, self.titles, tuple(orderings))
 
     def _distinct_on(

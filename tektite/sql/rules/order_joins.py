@@ -22,7 +22,7 @@ def order_joins(root: Node, names: Names) -> Node:
     """A plan in which every block has an order."""
 
     def rewrite(node: Node) -> Node:
-        return ordered(node) if isinstance(node, Block) and len(node.relations) > 2 else node
+        return ordered(node) if isinstance(node, Block) and len(node.relations) > 1 else node
 
     return transform(root, rewrite)
 
@@ -36,7 +36,8 @@ def ordered(node: Block) -> Block:
         # where keys lead everywhere is where the facts are, even while there are none
         found.append((is_stream(relation), by_keys, sizes[start], -start, order))
     _, by_keys, _, _, order = max(found)
-    strategy = "delta" if by_keys == len(order) - 1 else "auto"
+    # two relations are looked up in each other, whichever changes
+    strategy = "delta" if by_keys == len(order) - 1 and len(order) > 2 else "auto"
     if strategy == "delta" and is_stream(node.relations[order[0]]) and narrows(node, order):
         strategy = "binary"
     return replace(node, order=order, strategy=strategy)

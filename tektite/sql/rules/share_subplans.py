@@ -88,10 +88,7 @@ def describe(node: Node, known: dict[int, int]) -> tuple[Any, ...]:
             return (kind, inputs, keys, places[node.column], node.comparison, places[node.bound])
         case Aggregate():
             keys = tuple(scalar(key) for _, key in node.keys)
-            calls = tuple(
-                (c.kind, c.distinct, None if c.argument is None else scalar(c.argument)) for _, c in node.calls
-            )
-            return (kind, inputs, keys, calls)
+            return (kind, inputs, keys, tuple(call.printed(scalar) for _, call in node.calls))
         case Distinct() | Union():
             return (kind, inputs)
         case Compare():
