@@ -93,7 +93,11 @@ class Counts:
         self.engine = tk.Engine(workers, merging=merging)
         self.keep = keep
         self.records = self.engine.input("records", stream=not history, checked=keep, k=tk.Int)
-        self.view = self.engine.install("counts", self.records.count(by="k"), keep=keep) if view else None
+        self.view: tk.View | None = None
+        if not history:
+            self.view = self.engine.install("batches", self.records, keep=False)
+        elif view:
+            self.view = self.engine.install("counts", self.records.count(by="k"), keep=keep)
         self.loaded = 0
         self.swapped = 0
 

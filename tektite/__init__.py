@@ -2,7 +2,6 @@
 
 from tektite.aggregates import all, any, avg, count, count_distinct, max, min, sum
 from tektite.collection import Collection, Grouped, Loop, LoopVariable
-from tektite.engine import ArrangementInfo, Held
 from tektite.errors import (
     ConflictError,
     FaultError,
@@ -13,6 +12,7 @@ from tektite.errors import (
 )
 from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, when
 from tektite.front import Engine, Input, View
+from tektite.keeping import ArrangementInfo, Held
 from tektite.matching import match
 from tektite.schema import Schema
 from tektite.storage.options import Storage

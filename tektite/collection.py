@@ -518,10 +518,15 @@ class Loop:
     <Collection (src: int, dst: int)>
     """
 
-    def __init__(self, name: str = "loop", limit: int = ROUND_LIMIT, shared: bool = False) -> None:
-        """With `shared`, collections that leave and are then arranged come from one run of the loop, whoever reads them."""
+    def __init__(
+        self, name: str = "loop", limit: int = ROUND_LIMIT, shared: bool = False, advice: str | None = None
+    ) -> None:
+        """With `shared`, collections that leave and are then arranged come from one run of the loop, whoever reads them. A loop
+        that has not come to rest after `limit` rounds fails; `advice` is what its error says to do about it.
+        """
         outer = _loops.get()
-        self._plan: plan.Loop = plan.Loop(name, limit, outer[-1]._plan if outer else None, shared)
+        parent = outer[-1]._plan if outer else None
+        self._plan: plan.Loop = plan.Loop(name, limit, parent, shared, advice or plan.Loop.advice)
         self.name = name
 
     def __enter__(self) -> Loop:

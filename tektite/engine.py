@@ -6,7 +6,6 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -15,13 +14,14 @@ import pyarrow as pa
 from tektite.adopting import widen
 from tektite.catalog import Catalog, Entry, Scribe, fingerprint
 from tektite.collection import Collection
-from tektite.dataflow.flow import Dataflow
+from tektite.constraints import declare
 from tektite.dataflow.graph import Outbox
 from tektite.dataflow.journal import Sweep
 from tektite.dictionary import Dictionary, Mark
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.guard import guarded
-from tektite.inputs import SEMANTICS, Input
+from tektite.inputs import Input
+from tektite.keeping import ArrangementInfo, Held, Kept
 from tektite.kernels.ready import ensure_compiled
 from tektite.plan.render import Renderer
 from tektite.publishing import Publication
@@ -32,6 +32,7 @@ from tektite.schema import Schema
 from tektite.storage.description import InputDescription
 from tektite.storage.keeper import Closed
 from tektite.storage.options import Storage
+from tektite.storage.partition import Move, move_here
 from tektite.storage.session import Position, Session, checked_positions
 from tektite.storage.store import Store
 from tektite.trace.trace import Hold, Trace
@@ -40,20 +41,6 @@ from tektite.views import Changes, View
 
 T = TypeVar("T")
 MERGING = ("eager", "default", "lazy")
-
-
-@dataclass(frozen=True)
-class ArrangementInfo:
-    """What `Engine.arrangements` says of one shared arrangement."""
-
-    name: str
-    columns: tuple[str, ...]
-    rows: int
-    batches: int
-    bytes: int
-    since: int
-    upper: int
-    readers: tuple[str, ...]
 
 
 class Engine:
@@ -100,7 +87,7 @@ class Engine:
         self.on_close: list[Callable[[], None]] = []
         self._session: Session | None = None
         if storage is not None:
-            self._session = Session(Storage.of(storage), workers, self.dictionary)
+            self._session = Session(Storage.of(storage), workers, self.dictionary, self.mover())
             weakref.finalize(self, self._session.close)  # for where nobody closes the engine
             workers = self._session.shards
         self.workers = workers or 1
@@ -117,6 +104,10 @@ class Engine:
             except BaseException:
                 self._session.close()
                 raise
+
+    def mover(self) -> Move:
+        """What moves stored rows to their shards when the number of these changes."""
+        return move_here
 
     # ------------------------------------------------------------------ inputs and time
 
@@ -153,34 +144,9 @@ class Engine:
         recovered = session is not None and name in session.unclaimed
         if not recovered:
             self._check_name(name)
-        if any(
-            isinstance(option, Type) for option in (key, semantics, stream, checked, unique, required, append, shard)
-        ):
-            raise IncorrectError(
-                f"input {name!r}: key, semantics, stream, checked, unique, required, append and shard are options; pass "
-                "columns of these names in a dict"
-            )
-        if semantics not in SEMANTICS:
-            raise IncorrectError(f"input {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
-        if (schema is None) == (not columns):
-            raise IncorrectError(f"input {name!r} needs columns, such as src=tk.Int, or a schema")
-        found = schema if isinstance(schema, Schema) else Schema(schema if schema is not None else columns)
-        keys = [found.names[found.index(k)] for k in ([key] if isinstance(key, str) else key)]
-        needed = [found.names[found.index(column)] for column in required if column not in keys]
-        shard = (shard,) if isinstance(shard, str) else tuple(shard)
-        if shard != tuple(keys[: len(shard)]):
-            raise IncorrectError(
-                f"input {name!r}: the columns that decide a row's shard are the first ones of its key, "
-                f"({', '.join(keys)}), not ({', '.join(map(str, shard))})"
-            )
-        if (semantics == "upsert" or unique) and not keys:
-            what = "upsert semantics needs a key" if semantics == "upsert" else "unique is said of a key"
-            raise IncorrectError(f"input {name!r}: {what}, such as key=['id']")
-        if (stream or append) and semantics != "bag":
-            reason = "a stream keeps no history" if stream else "append-only rows are never replaced"
-            raise IncorrectError(f"input {name!r}: {reason}, so it cannot have {semantics} semantics")
-        declared = InputDescription(
-            found, tuple(keys), semantics, stream, checked, False, unique, tuple(needed), append, shard
+        declared = declare(
+            name, schema, columns, key=key, semantics=semantics, stream=stream, checked=checked, unique=unique,
+            required=required, append=append, shard=shard,
         )  # fmt: skip
         if session is not None and recovered:
             if session.claim(name, declared):
@@ -626,33 +592,3 @@ def named(where: Mapping[str, T], name: str, kind: str) -> T:
     if name not in where:
         raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(map(repr, where)) or 'none'}")
     return where[name]
-
-
-class Kept:
-    """An arrangement that is kept though no view may read it, until `release`."""
-
-    def __init__(self, catalog: Catalog, reader: Dataflow) -> None:
-        self._catalog = catalog
-        self._reader = reader
-
-    def release(self) -> None:
-        """Let it go with the last view that reads it."""
-        self._catalog.release(self._reader)
-
-
-class Held:
-    """A hold on history, released by `release` or at the end of a `with` block."""
-
-    def __init__(self, hold: Hold, at: int) -> None:
-        self._hold = hold
-        self.at = at
-
-    def release(self) -> None:
-        """Let history be compacted again."""
-        self._hold.drop()
-
-    def __enter__(self) -> Held:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()

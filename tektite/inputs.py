@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from tektite.engine import Engine
 
 LARGEST_DIFF = 2**48
-SEMANTICS = ("bag", "set", "upsert")
 
 Batches = list[Chunk | None]
 
@@ -166,7 +165,7 @@ class Input(Collection):
             raise IncorrectError(
                 f"input {self.name!r} has {self.semantics} semantics: diffs are for bag inputs; use insert and remove"
             )
-        words = self.schema.encode(data, self.engine.dictionary)
+        words = self._encode(data)
         rows = words.shape[1]
         by = None if diffs is None else self._integers(diffs, rows, "diffs")
         if by is not None and rows and max(int(by.max()), -int(by.min())) > LARGEST_DIFF:
@@ -214,7 +213,7 @@ class Input(Collection):
         if diff < 0 and self.semantics == "upsert":
             words = self._encode_keys(data)
         else:
-            words = self.schema.encode(data, self.engine.dictionary)
+            words = self._encode(data)
         rows = words.shape[1]
         if not rows:
             return
@@ -224,6 +223,21 @@ class Input(Collection):
             self._bag(words, epoch, diff)
         else:
             self._keyed(words, np.full(rows, epoch), np.full(rows, 1 if diff > 0 else 0))
+
+    def _encode(self, data: Any) -> Words:
+        """The words of rows; those of a NumPy array of integers, which are as they are, are copied by all workers."""
+        schema, shards = self.schema, self.trace.shards
+        ints = schema.int_columns(data) if shards > 1 else None
+        if ints is None:
+            return schema.encode(data, self.engine.dictionary)
+        rows = ints.shape[1]
+        words = np.empty(ints.shape, np.int64)
+
+        def work(worker: int, _: Outbox) -> None:
+            schema.encode_ints(ints, words, rows * worker // shards, rows * (worker + 1) // shards)
+
+        self.engine.each_shard(work, rows)
+        return words
 
     def _with_equal_keys(self, words: Words) -> Words:
         """Rows with -0.0 as 0.0 in the columns that tell rows apart, since the two are equal."""
@@ -359,7 +373,8 @@ class Input(Collection):
             if pieces[shard]:
                 batches[shard] = make(shard, pieces[shard])
 
-        self.engine.each_shard(work, sum(chunk.n for chunk in now))
+        passes = self.is_stream and len(now) == 1
+        self.engine.each_shard(work, 0 if passes else sum(chunk.n for chunk in now))
         return batches, later
 
     def _adopted_batches(self, adopted: Adopted, high: int) -> Batches:
@@ -436,7 +451,8 @@ class Input(Collection):
         if len(batches) == 1:
             mint(0, [])
         else:
-            self.engine.each_shard(mint, sum([batch.n for batch in batches if batch is not None]))
+            rows = sum([batch.n for batch in batches if batch is not None])
+            self.engine.each_shard(mint, 0 if self.is_stream else rows)
         for shard, batch in self._adopted.more if self._adopted is not None else ():
             self.trace.mint(shard, batch.head, batch.keep, ((high,),))
         self._pending.replace(later)

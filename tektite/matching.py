@@ -39,7 +39,8 @@ def match(
     `tk.lit(3)`, or None for a column that does not matter. A variable in several places means that these are equal;
     NULL equals nothing.
 
-    `find` names the variables to return, all of them where left out. `where` are predicates over variables. `without`
+    `find` names the variables to return, all of them where left out. `where` are predicates over variables; one that says
+    that two are equal is used for joining, as if they were one variable. `without`
     are clauses that must have no match; their variables occur in other clauses. Multiplicities multiply: nothing is
     made distinct.
 
@@ -76,19 +77,26 @@ def match(
     typed = _types([clause for _, clause in positive])
     for predicate in predicates:
         _check_predicate(predicate, typed)
-    sides = [clause for _, clause in positive], [clause for _, clause in negative]
+    names_of, predicates = _equal(predicates, typed)
+    sides = (
+        [_renamed(clause, names_of) for _, clause in positive],
+        [_renamed(clause, names_of) for _, clause in negative],
+    )
     companions = _companions(*sides)
     valued: set[str] = set()
     operator = plan.Match(
-        Schema({name: typed[name] for name in found}),
+        Schema({name: typed[name] for name in dict.fromkeys(names_of.get(name, name) for name in found)}),
         tuple([_plain(clause, companions, valued) for clause in sides[0]]),
         tuple([_plain(clause, companions, None) for clause in sides[1]]),
         predicates,
         strategy,
-        _order(order, len(clauses), variables, companions),
+        _order(order, len(clauses), variables, companions, names_of),
     )
     first, *others = (collection for collection, _ in (*positive, *negative))
-    return first._new(operator, *others)
+    result = first._new(operator, *others)
+    if names_of.keys().isdisjoint(found):
+        return result
+    return result.select(**{name: col(names_of.get(name, name)) for name in found})
 
 
 def check_strategy(strategy: str, what: str) -> None:
@@ -192,8 +200,36 @@ def _types(clauses: Sequence[plan.Clause]) -> dict[str, types.Type]:
     return found
 
 
+def _equal(predicates: Sequence[Expr], typed: dict[str, types.Type]) -> tuple[dict[str, str], tuple[Expr, ...]]:
+    """The variables that predicates say are equal to another one, which stands for them, and the predicates as they then are.
+    Floats stay apart: 0.0 equals -0.0, and is another value.
+    """
+    names: dict[str, str] = {}
+    others: list[Expr] = []
+    for predicate in predicates:
+        columns = [arg.params[0] for arg in predicate.args if arg.op == "col"]
+        if predicate.op == "eq" and len(set(columns)) == 2 and typed[columns[0]] == typed[columns[1]] != types.Float:
+            one, other = (names.get(column, column) for column in columns)
+            if one != other:
+                names = {name: one if kept == other else kept for name, kept in names.items()} | {other: one}
+        else:
+            others.append(predicate)
+    kept = {name: col(of) for name, of in names.items()}
+    return names, tuple(predicate.substitute(kept) for predicate in others)
+
+
+def _renamed(clause: plan.Clause, names: dict[str, str]) -> plan.Clause:
+    """A clause with some variables named otherwise."""
+    terms = (names.get(term, term) if isinstance(term, str) else term for term in clause.terms)
+    return plan.Clause(clause.operator, tuple(terms)) if names else clause
+
+
 def _order(
-    order: Sequence[int] | Sequence[str] | None, clauses: int, variables: Sequence[str], companions: dict[str, str]
+    order: Sequence[int] | Sequence[str] | None,
+    clauses: int,
+    variables: Sequence[str],
+    companions: dict[str, str],
+    names: dict[str, str],
 ) -> tuple[int, ...] | tuple[str, ...] | None:
     if order is None:
         return None
@@ -201,7 +237,8 @@ def _order(
     if sorted(map(repr, given)) == sorted(map(repr, range(clauses))):
         return given
     if sorted(map(repr, given)) == sorted(map(repr, variables)):
-        return tuple(name for v in given for name in ((companions[v], v) if v in companions else (v,)))
+        kept = dict.fromkeys(names.get(v, v) for v in given)
+        return tuple(name for v in kept for name in ((companions[v], v) if v in companions else (v,)))
     raise IncorrectError(
         f"match: order lists every clause by its number (0 to {clauses - 1}) or every variable by its name "
         f"({', '.join(variables)}), not {list(given)}"

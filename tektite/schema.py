@@ -113,10 +113,11 @@ class Schema:
         Traceback (most recent call last):
         tektite.errors.IncorrectError: column 'src': expected int, found 2.5 (float) in row 1: give whole numbers, ...
         """
-        if self._ints and not room and data.__class__ is np.ndarray and data.dtype == _INT64:
-            encoded = self._encode_ints(data)
-            if encoded is not None:
-                return encoded
+        ints = None if room else self.int_columns(data)
+        if ints is not None:
+            encoded = np.empty(ints.shape, np.int64)
+            self.encode_ints(ints, encoded, 0, ints.shape[1])
+            return encoded
         values, rows = columns.split(data, self.names)
         encoded = np.empty((len(self.names) + room, rows), np.int64)
         texts = {}
@@ -137,6 +138,21 @@ class Schema:
             for at, ids in zip(texts, columns_of_ids, strict=True):
                 encoded[at] = ids
         return encoded
+
+    def int_columns(self, data: Any) -> Words | None:
+        """A NumPy array whose words are the rows' as they are, as columns x rows in the same memory; None for all else."""
+        if self._ints and data.__class__ is np.ndarray and data.dtype == _INT64:
+            if data.ndim == 1 and len(self.names) == 1:
+                return data.reshape(1, -1)
+            if data.ndim == 2 and data.shape[1] == len(self.names):
+                return data.T
+        return None
+
+    def encode_ints(self, ints: Words, encoded: Words, start: int, stop: int) -> None:
+        """Copy some rows of `int_columns`, checked: several threads may do so, each its share."""
+        encoded[:, start:stop] = ints[:, start:stop]
+        for at, name in enumerate(self.names):
+            words.check_reserved(encoded[at, start:stop], 0, name, start)
 
     def decode(self, encoded: Words, dictionary: Dictionary | None = None) -> pa.Table:
         """The table whose words (columns x rows) are `encoded`. It may share their memory: leave them as they are."""
@@ -172,18 +188,6 @@ class Schema:
 
     def __reduce__(self) -> tuple[type[Schema], tuple[dict[str, Type]]]:
         return Schema, (dict(zip(self.names, self.types, strict=True)),)
-
-    def _encode_ints(self, data: Words) -> Words | None:
-        """The short way for a NumPy array of int64, or None if its shape needs a closer look."""
-        if data.ndim == 1 and len(self.names) == 1:
-            encoded: Words = data.reshape(1, -1).copy()
-        elif data.ndim == 2 and data.shape[1] == len(self.names):
-            encoded = data.T.copy()
-        else:
-            return None
-        for at, name in enumerate(self.names):
-            words.check_reserved(encoded[at], 0, name)
-        return encoded
 
     def _check_width(self, encoded: Words) -> None:
         if encoded.ndim != 2 or len(encoded) != len(self.names):

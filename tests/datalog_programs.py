@@ -70,6 +70,13 @@ class RandomProgram:
             new = f"v{len(variables)}"
             literals.append(f"{new} = ({rng.choice(variables)} + {rng.choice(variables)} * 2) % 5")
             variables.append(new)
+        if rng.random() < 0.2:
+            one, other = (f"v{len(variables) + further}" for further in range(2))
+            literals.append(rng.choice([f"{one} = {rng.choice(variables)}", f"{rng.choice(variables)} = {one}"]))
+            variables.append(one)
+            if rng.random() < 0.5:
+                literals += [f"{other} = {one}", f"b({other}, {rng.choice(['_', *variables])})"]
+                variables.append(other)
         if rng.random() < 0.3:
             literals.append(
                 f"{rng.choice(variables)} {rng.choice(['<', '<=', '!=', '=', '>'])} {rng.choice([*variables, '2'])}"

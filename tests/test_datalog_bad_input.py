@@ -86,6 +86,8 @@ REFUSED = {
         tk.ConflictError, "declared with other columns at program:1:1",
     ),
     "a predicate without columns": ("p() :- edge(_, _).", tk.UnsupportedError, "'p' has no columns"),
+    "a goal among rules": ("p(x) :- edge(x, _). ?- p(x).", tk.IncorrectError, "program:1:21: .*give the goal to engine.query"),
+    "two variables that nothing binds": ("p(x) :- edge(x, _), y = z.", tk.IncorrectError, "variable 'y' in y = z"),
     "a number that is too large": ("p(99999999999999999999).", tk.IncorrectError, "does not fit into 64 bits"),
     "a query registered as rules": ("[:find ?x :where [?x :edge ?y]]", tk.IncorrectError, "give it to engine.query"),
     "an attribute that is a variable": ("[(p ?x) [?x ?a ?y]]", tk.IncorrectError, "must be written out"),
@@ -170,6 +172,7 @@ def test_unknown_relations_are_named_with_what_there_is(engine: tk.Engine) -> No
         ("edge($x, ?)", {"y": 1}, "no parameter 'y'"),
         ("edge($x, ?)", {"x": "a"}, "expected int"),
         ('edge("a", ?)', {}, "is string, but the column is int"),
+        ('far("a", ?)', {}, r'"a" in far\("a", .*\) is string, but the column is int'),
         ("[:find ?x]", {}, "no :where"),
         ("[:where [?x :edge ?y]]", {}, "no :find"),
         ("[:find ?z :where [?x :edge ?y]]", {}, "variable 'z' in the head"),
@@ -181,6 +184,7 @@ def test_unknown_relations_are_named_with_what_there_is(engine: tk.Engine) -> No
     ],
 )
 def test_query_is_refused(engine: tk.Engine, query: str, given: dict[str, object], message: str) -> None:
+    engine.datalog("far(x, y) :- edge(x, y).  far(x, z) :- far(x, y), edge(y, z).")
     before = (engine.tables, engine.views)
     with pytest.raises(tk.TektiteError, match=message):
         engine.query(query, given)
@@ -189,8 +193,11 @@ def test_query_is_refused(engine: tk.Engine, query: str, given: dict[str, object
 
 def test_recursion_that_grows_for_ever_ends_with_an_error_that_names_it(engine: tk.Engine) -> None:
     program = engine.datalog("count_up(0). count_up(n + 1) :- count_up(n).", rounds=50)
-    with pytest.raises(tk.TektiteError, match=r"count_up.*50 rounds"):
+    engine.datalog("other(0). other(n + 1) :- other(n), n < 3.", rounds=1_000)
+    with pytest.raises(tk.TektiteError, match=r"count_up.*50 rounds.*larger rounds="):
         program["count_up"].rows()
+    with pytest.raises(tk.TektiteError, match=r"count_up.*50 rounds.*larger rounds="):
+        engine.query("count_up($n)", n=-1, strategy="goal").rows()
     assert engine.datalog("p(x) :- edge(x, _).")["p"].rows() == []
 
 

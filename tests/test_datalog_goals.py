@@ -239,3 +239,50 @@ def test_goal_on_a_column_that_the_head_computes() -> None:
         for strategy in ("auto", "goal", "full"):
             assert engine.query("n(7)", strategy=strategy).rows() == [(7,)]
             assert engine.query("n(30)", strategy=strategy).rows() == []
+
+
+def test_goal_may_be_written_as_in_prolog() -> None:
+    engine = tk.Engine()
+    engine.datalog("edge(1, 2).  edge(2, 3).  tc(x, y) :- edge(x, y).  tc(x, z) :- tc(x, y), edge(y, z).")
+    for text in ("tc(1, ?)", "?- tc(1, ?).", "?-tc(1, x)", " ?- tc(1, _) ."):
+        assert sorted(engine.query(text).rows()) == [(1, 2), (1, 3)]
+
+
+EQUATIONS = {
+    "tc(x, z) :- tc(x, y), edge(w, z), w = y.": "tc(x, z) :- tc(x, w), edge(w, z).",
+    "tc(x, z) :- tc(x, y), edge(y, w), z = w.": "tc(x, z) :- tc(x, y), edge(y, z).",
+    "tc(x, z) :- tc(x, a), a = b, b = c, edge(c, z).": "tc(x, z) :- tc(x, a), edge(a, z).",
+}
+
+
+@pytest.mark.parametrize(("written", "kept"), EQUATIONS.items())
+def test_equal_variables_of_a_rule_are_one(written: str, kept: str) -> None:
+    engine = tk.Engine()
+    edge = engine.input("edge", src=tk.Int, dst=tk.Int, semantics="set")
+    program = engine.datalog(f"tc(x, y) :- edge(x, y).  {written}")
+    assert kept in program.explain("tc")
+    edge.insert([(1, 2), (2, 3), (7, 8)])
+    engine.advance()
+    assert sorted(program["tc"].rows()) == [(1, 2), (1, 3), (2, 3), (7, 8)]
+    for strategy in ("goal", "full"):
+        assert engine.query("tc(?, 3)", strategy=strategy).rows() == [(1, 3), (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("[:find ?a ?d :where [?a :edge ?b] [?c :edge ?d] [(= ?b ?c)]]", [(1, 3)]),
+        ("[:find ?a ?b :where [?a :edge _] [(= ?b ?a)]]", [(1, 1), (2, 2), (7, 7)]),
+        ("[:find ?a ?b :where [?a :edge _] [(identity ?a) ?b]]", [(1, 1), (2, 2), (7, 7)]),
+        ("[:find ?a ?b :where [?a :edge _] [(= ?b (+ ?a 1))]]", [(1, 2), (2, 3), (7, 8)]),
+        ("[:find ?a ?b :where [(ground 2) ?a] [?a :edge ?b]]", [(2, 3)]),
+        ("[:find ?a ?b :where [?a :edge ?b] [(< 1 ?a ?b 9)]]", [(2, 3), (7, 8)]),
+    ],
+)
+def test_equation_binds_and_joins_in_edn(query: str, expected: list[tuple[int, int]]) -> None:
+    engine = tk.Engine()
+    engine.input("edge", src=tk.Int, dst=tk.Int, semantics="set").insert([(1, 2), (2, 3), (7, 8)])
+    engine.advance()
+    found = engine.query(query)
+    assert sorted(found.rows()) == expected
+    assert "product" not in found.explain(joins=True)

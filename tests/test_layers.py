@@ -28,7 +28,7 @@ LAYERS = (
     ("plan",),
     ("collection", "groupwise", "aggregates", "matching"),
     ("catalog",),
-    ("inputs", "constraints", "pending", "views", "adopting", "publishing", "engine"),
+    ("inputs", "constraints", "pending", "views", "adopting", "publishing", "keeping", "engine"),
     ("sql",),
     ("datalog",),
     ("spark",),

@@ -430,3 +430,29 @@ def test_a_variable_that_is_said_to_be_a_literal(strategy: str) -> None:
     edges.remove([(1, 3)])
     engine.advance()
     assert one.rows() == [(5, 2, 3)]
+
+
+def test_variables_that_are_equal_are_joined_as_one() -> None:
+    engine = tk.Engine()
+    edges = engine.input("pairs", src=tk.Int, dst=tk.Int)
+    clauses = [(edges, ("a", "b")), (edges, ("c", "d")), (edges, ("e", "f"))]
+    equal = [tk.col("b") == tk.col("c"), tk.col("d") == tk.col("e"), tk.col("f") == tk.col("a")]
+    cycle = tk.match(*clauses, where=equal, find=["a", "c", "e", "f"])
+    assert cycle.schema.names == ("a", "c", "e", "f")
+    assert "strategy hector (cyclic)" in cycle.explain()
+    view = engine.install("cycle", cycle)
+    by_name = engine.install("by name", tk.match(*clauses, where=equal, order=["f", "e", "d", "c", "b", "a"]))
+    edges.insert([(1, 2), (2, 3), (3, 1), (3, 4)])
+    engine.advance()
+    assert sorted(view.rows()) == [(1, 2, 3, 1), (2, 3, 1, 2), (3, 1, 2, 3)]
+    assert sorted(by_name.rows()) == [(1, 2, 2, 3, 3, 1), (2, 3, 3, 1, 1, 2), (3, 1, 1, 2, 2, 3)]
+
+
+def test_equal_floats_keep_their_values() -> None:
+    engine = tk.Engine()
+    one, other = engine.input("one", x=tk.Float), engine.input("other", y=tk.Float)
+    view = engine.install("both", tk.match((one, ("x",)), (other, ("y",)), where=tk.col("x") == tk.col("y")))
+    one.insert([(-0.0,)])
+    other.insert([(0.0,)])
+    engine.advance()
+    assert [tuple(map(str, row)) for row in view.rows()] == [("-0.0", "0.0")]

@@ -32,18 +32,22 @@ class Random:
         if wide:
             pool = [self.inputs[0], self.inputs[2], self.inputs[2]]
         self.clauses, self.options = random_match(rng, pool, wide=wide)
-        self.collection = tk.match(*self.clauses, **self.options, strategy=strategy)
-        self.view = self.engine.install("view", self.looped() if rng.random() < 0.3 else self.collection)
+        loop = rng.random() < 0.3
+        self.view = self.engine.install("view", self.collection(strategy, self.options, loop))
+        # Equal variables become one on the way to a plan; brute force gets a plan in which they have not.
+        where = [~(p.args[0] != p.args[1]) if p.op == "eq" else p for p in self.options.get("where", ())]
+        self.reference = self.collection(strategy, {**self.options, "where": where}, loop).operator
         self.contents: dict[Any, Bag] = {source: {} for source in self.inputs}
 
-    def looped(self) -> tk.Collection:
-        """The conjunction inside a loop whose variable stands in for the first clause."""
+    def collection(self, strategy: str, options: dict[str, Any], loop: bool) -> tk.Collection:
+        """The conjunction, or one inside a loop whose variable stands in for the first clause."""
+        if not loop:
+            return tk.match(*self.clauses, **options, strategy=strategy)
         first, terms = self.clauses[0]
-        strategy = self.collection.operator.strategy  # type: ignore[attr-defined]
         names = first.schema.names
 
         def body(variable: tk.Collection) -> tk.Collection:
-            inner = tk.match((variable, terms), *self.clauses[1:], **self.options, strategy=strategy)
+            inner = tk.match((variable, terms), *self.clauses[1:], **options, strategy=strategy)
             found = inner.schema.names
             shifted = {
                 name: (tk.col(found[at % len(found)]) + 1) % 4 if found else tk.lit(at) for at, name in enumerate(names)
@@ -80,7 +84,7 @@ def follow(case: Random, seed: int, epochs: int, read: float = 1.0) -> None:
         sweep = rng.choice([1, 1, 2, 4])
         for e in range(epoch, epoch + sweep):
             case.change(rng, e)
-            expected.append(Brute(case.contents).value(case.view.definition))
+            expected.append(Brute(case.contents).value(case.reference))
         epoch += sweep
         case.engine.advance(to=epoch)
         if rng.random() >= read:

@@ -17,7 +17,7 @@ from tektite.errors import IncorrectError
 from tektite.kernels.build import build
 from tektite.kernels.route import route
 from tektite.trace.batch import Batch
-from tektite.trace.chunk import Chunk
+from tektite.trace.chunk import Chunk, Consolidated
 from tektite.trace.spine import Version
 from tektite.trace.trace import Handle, Trace
 from tektite.words import Words
@@ -103,11 +103,13 @@ class Buffer:
 
 def consolidate(chunks: list[Chunk], shape: tuple[int, int, int], low: int) -> Chunk:
     """Chunks as one sorted, consolidated chunk; epochs before `low` become `low`."""
+    if len(chunks) == 1 and isinstance(chunks[0], Consolidated) and chunks[0].low >= low:
+        return chunks[0]
     table = np.array([chunk.at for chunk in chunks], np.int64)
     buf, head = build(table, *shape, low)
     if head[0] < 0:
         raise IncorrectError("a multiplicity or a sum does not fit into 64 bits")
-    return Chunk(head, buf)
+    return Consolidated(head, buf, low)
 
 
 class Reader:

@@ -204,6 +204,9 @@ class Dataflow:
         self.low = self.high
         self.closed = all(source.closed for source in self.sources)
         self.root.rest()
+        if self.rounds:
+            for trace in self.traces:
+                trace.rest()
         if self.sweep is not None and self.journal is not None:
             sweep, self.sweep = self.sweep, None
             self.journal.ended(sweep)

@@ -43,11 +43,14 @@ class Runnable(Protocol):
 class Scope:
     """A loop's body, or the outermost level of a dataflow."""
 
-    def __init__(self, flow: Dataflow, parent: Scope | None = None, name: str = "", limit: int = 0) -> None:
+    def __init__(
+        self, flow: Dataflow, parent: Scope | None = None, name: str = "", limit: int = 0, advice: str = ""
+    ) -> None:
         self.flow = flow
         self.parent = parent
         self.name = name
         self.limit = limit
+        self.advice = advice
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.body: list[Node | Scope] = []
         self.position = -1
@@ -122,8 +125,7 @@ class Scope:
         self.flow.rounds += 1
         if moment[-1] > self.limit:
             raise FaultError(
-                f"loop {self.name!r} did not come to rest within {self.limit} rounds; "
-                "check that its body converges, or raise the loop's limit",
+                f"loop {self.name!r} did not come to rest within {self.limit} rounds; {self.advice}",
                 self.flow.name,
             )
 

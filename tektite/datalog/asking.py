@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tektite.collection import ROUND_LIMIT, Collection
+from tektite.collection import Collection
 from tektite.datalog import ir, magic, safety, strata, terms
 from tektite.datalog.evaluation import Definitions, Evaluation, improvements
 from tektite.datalog.inference import Inference
@@ -57,12 +57,16 @@ class Plan:
         for variable in find.keep:
             if not all(variable in safety.bound_by(rule.body) for rule in self.root):
                 raise safety.unbound(rule, variable, ":with")
+        self.rewriting: magic.Rewriting | None = None
+        self._check_names()
+        # As it is written, so that what does not fit is named as it is written.
+        self._definitions = Definitions({**self.helpers, title: self.root})
+        self._inference({})
         self.rewriting = self._choose(strategy)
         self._definitions = self._defined()
 
     def _choose(self, strategy: str) -> magic.Rewriting | None:
         """The rewritten rules, if the query is to be answered for its arguments alone."""
-        self._check_names()
         if strategy == "full":
             self.why = "strategy='full' says so"
             return None
@@ -196,7 +200,9 @@ class Plan:
                 return None
             return store.collections([name], self.title)[0]
 
-        rounds = max(store.state.rounds.values(), default=ROUND_LIMIT)
+        def rounds(name: str) -> int:
+            return store.rounds(magic.origin(name))
+
         found = Evaluation(store.engine, self._definitions, inference, base, rounds, joins=self._joins)
         # What the store unfolds, a query unfolds, too; it is built here so that the store knows.
         store.collections([name for name in self.reads() if store.known(name)], self.title)
@@ -232,7 +238,7 @@ class Plan:
             return evaluation.aggregated(rules, schema, as_sets=self.as_set)
         parts = [evaluation.rule(rule, schema) for rule in rules]
         found = parts[0].concat(*parts[1:]) if len(parts) > 1 else parts[0]
-        return found.distinct() if self.as_set else found
+        return found if evaluation.is_set(rules) or not self.as_set else found.distinct()
 
     def domains(self) -> dict[str, list[tuple[str, int]]]:
         """For each predicate of `asks`, the stored columns that its further values come from."""

@@ -23,8 +23,9 @@ from tektite.schema import Schema
 from tektite.types import Type
 
 if TYPE_CHECKING:
-    from tektite.engine import Engine, Kept
+    from tektite.engine import Engine
     from tektite.inputs import Input
+    from tektite.keeping import Kept
 
 SEMANTICS = {
     "raw": "bag",

@@ -19,6 +19,7 @@ from tektite.datalog import ir, strata, terms
 from tektite.datalog.conjunction import Body, names
 from tektite.datalog.inference import Inference, column_names
 from tektite.datalog.unfold import unfold, unfoldable
+from tektite.datalog.unify import unify
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
 from tektite.inputs import Input
@@ -28,6 +29,10 @@ from tektite.types import Int, Type
 
 ENDLESS = 1 << 62
 """Rounds of a recursion without arithmetic: its values are those that are there already, so that it ends by itself."""
+ADVICE = (
+    "its rules make values that were not there before: bound them, as in n < 1000, or give the program a larger rounds= "
+    "(--rounds on the command line)"
+)
 
 
 @dataclass
@@ -48,13 +53,13 @@ class Evaluation:
         definitions: Definitions,
         inference: Inference,
         base: Callable[[str], Collection | None],
-        rounds: int = ROUND_LIMIT,
+        rounds: Callable[[str], int] = lambda predicate: ROUND_LIMIT,
         derive: Callable[[str, Collection, bool], Collection] | None = None,
         joins: Callable[[str], str] = lambda predicate: "auto",
     ) -> None:
         """`base` gives what is stored under a predicate's name. `derive` may replace a finished predicate's collection, by
-        one that is shared for example; it is told whether the predicate is recursive. `joins` is how the rules of a predicate
-        are joined.
+        one that is shared for example; it is told whether the predicate is recursive. `rounds` is how many rounds the
+        recursion of a predicate may take, and `joins` how its rules are joined.
         """
         self.joins = joins
         self.engine = engine
@@ -126,7 +131,7 @@ class Evaluation:
         if improvement is not None:
             order = columns_in_order((), len(schema.names), improvement)
             found = improve(found, [schema.names[at] for at in order], improvement[1]).select(*schema.names)
-        elif stored is not None or not self._is_set(rules):
+        elif stored is not None or not self.is_set(rules):
             found = found.distinct()
         elif len(rules) == 1 and unfoldable(rules[0]):
             self.unfolded[predicate] = rules[0]
@@ -147,15 +152,15 @@ class Evaluation:
             parts.append(self._rows(schema, rows))
         return parts + [self.rule(rule, schema) for rule in rules if not is_fact(rule)]
 
-    def _is_set(self, rules: Sequence[ir.Rule]) -> bool:
+    def is_set(self, rules: Sequence[ir.Rule]) -> bool:
         """Whether the rules cannot say the same thing twice: one that shows all its variables, an aggregate, or facts."""
         if all(is_fact(rule) for rule in rules):
             return True
         if len(rules) > 1:
             return False
-        rule = unfold(rules[0], self.unfolded)
-        if rule.aggregates:
+        if rules[0].aggregates:
             return True
+        rule = self._joined(rules[0])
         shown = {term for term in rule.terms if isinstance(term, ir.Variable)}
         for literal in rule.body:
             if isinstance(literal, ir.Atom):
@@ -166,11 +171,11 @@ class Evaluation:
 
     def rule(self, rule: ir.Rule, schema: Schema, plainly: bool = False) -> Collection:
         """What one rule says, in the predicate's columns. With `plainly`, an aggregate's operand stands for it."""
-        rule = unfold(rule, self.unfolded)
-        types = self.inference.variables(rule)
         try:
             if rule.aggregates and not plainly:
                 return self.aggregated([rule], schema, as_sets=True)
+            rule = self._joined(rule)
+            types = self.inference.variables(rule)
             shown = [term.of if isinstance(term, ir.Aggregate) else term for term in rule.terms]
             wanted = sorted(names(v for term in shown for v in ir.variables(term)))
             constants = None if self._inside else self._constants
@@ -182,12 +187,17 @@ class Evaluation:
         except IncorrectError as error:
             raise located(error, rule) from None
 
+    def _joined(self, rule: ir.Rule, keep_head: bool = False) -> ir.Rule:
+        """A rule as it is joined: predicates without state replaced by what they say, and equal variables by one."""
+        rule = unfold(rule, self.unfolded)
+        return unify(rule, self.inference.variables(rule), keep_head)
+
     def aggregated(self, rules: Sequence[ir.Rule], schema: Schema, as_sets: bool) -> Collection:
         """The groups of the bindings of rules with one head, by its plain terms, aggregated. With `as_sets`, bags count as
         sets.
         """
         relation = (lambda name: as_set(self.relation(name))) if as_sets else self.relation
-        rules = [unfold(rule, self.unfolded) for rule in rules]
+        rules = [self._joined(rule, keep_head=True) for rule in rules]
         head = rules[0]
         types = self.inference.variables(head)
         wanted = sorted(names(v for term in head.terms for v in ir.variables(term)))
@@ -232,10 +242,10 @@ class Evaluation:
     def _recursive(self, component: tuple[str, ...], improved: Mapping[str, tuple[int, str]]) -> None:
         first, further = self._divided(component)
         recursive = [rule for found in further.values() for rule in found]
-        limit = self.rounds if any(map(grows, recursive)) else ENDLESS
+        limit = max(map(self.rounds, component)) if any(map(grows, recursive)) else ENDLESS
         begun = {predicate: self._begun(predicate, first[predicate], predicate in improved) for predicate in component}
         kept: dict[str, Collection] = {}
-        with Loop(", ".join(component), limit, shared=True) as loop:
+        with Loop(", ".join(component), limit, shared=True, advice=ADVICE) as loop:
             variables = {}
             for predicate in component:
                 schema = self.schema(predicate)

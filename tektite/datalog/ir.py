@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from tektite.types import Type
 
@@ -314,3 +315,25 @@ def body_variables(body: Iterable[Literal]) -> Iterator[Variable]:
 def named(found: Iterable[Variable]) -> tuple[Variable, ...]:
     """Each variable that has a name, once, in order."""
     return tuple(dict.fromkeys(v for v in found if not v.anonymous))
+
+
+def canonical(rule: Rule) -> str:
+    """A rule's meaning as text: what its variables are called does not count."""
+    names: dict[Variable, str] = {}
+
+    def show(value: Any) -> str:
+        if isinstance(value, Variable):
+            return names.setdefault(value, f"v{len(names)}") if not value.anonymous else "_"
+        if isinstance(value, Constant):
+            return f"{type(value.value).__name__} {value.value!r}"
+        if isinstance(value, Position):
+            return ""
+        if isinstance(value, tuple):
+            return "(" + ",".join(map(show, value)) + ")"
+        if hasattr(value, "__dataclass_fields__"):
+            return (
+                type(value).__name__ + "(" + ",".join(show(getattr(value, f)) for f in value.__dataclass_fields__) + ")"
+            )
+        return repr(value)
+
+    return show(rule)

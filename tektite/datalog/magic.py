@@ -60,7 +60,7 @@ def asked(goal: Goal) -> str:
 
 def origin(name: str) -> str:
     """The predicate of whose rules those for a goal's answers or arguments were made."""
-    return name.removeprefix("ask ").partition("^")[0]
+    return name.removeprefix("ask ").removeprefix("from ").partition("^")[0]
 
 
 def rewrite(
@@ -124,6 +124,9 @@ class Rewriter:
             if not self._follow(goal):
                 for rule in self.rules[goal[0]]:
                     self._add(self._answering(goal, rule))
+        for rule in rules:
+            found = self.result.rules[rule.predicate]
+            found[:] = dict.fromkeys(map(self._unguarded, found))
 
     def _add(self, rule: ir.Rule) -> None:
         found = self.result.rules.setdefault(rule.predicate, [])
@@ -169,6 +172,21 @@ class Rewriter:
             done.remove(guard)
         return ir.Rule(rule.predicate, rule.terms, tuple(done), rule.position)
 
+    def _unguarded(self, rule: ir.Rule) -> ir.Rule:
+        """A rule of the query without the arguments that the answers to a goal imply: those that are all that was asked."""
+        answers = [literal for literal in rule.body if isinstance(literal, ir.Atom)]
+        implied = []
+        for argument in answers:
+            for goal in self.result.goals if argument.predicate in self.given else ():
+                asking = ir.Rule(asked(goal), argument.terms, (argument,))
+                if self.result.rules.get(asking.predicate) != [asking]:
+                    continue
+                read = [a for a in answers if a.predicate == adorned(goal) and bound_terms(a, goal) == argument.terms]
+                if read:
+                    implied.append(argument)
+                    break
+        return ir.Rule(rule.predicate, rule.terms, tuple(x for x in rule.body if x not in implied), rule.position)
+
     def _is_rule(self, atom: ir.Atom) -> bool:
         return atom.predicate in self.rules and not self.in_full(atom.predicate)
 
@@ -189,7 +207,7 @@ class Rewriter:
         if goal not in self.result.goals:
             self.result.goals.append(goal)
             self._waiting.append(goal)
-        arguments = tuple(term for term, mark in zip(atom.terms, marks, strict=True) if mark == "b")
+        arguments = bound_terms(atom, goal)
         positive = tuple(literal for literal in done if not isinstance(literal, ir.Negation))
         own = [literal for literal in positive if isinstance(literal, ir.Atom) and literal.predicate == asked(goal)]
         if not any(literal.terms == arguments for literal in own):
@@ -208,6 +226,8 @@ class Rewriter:
         if not steps or not all(passes_on(rule, goal) for rule in steps):
             return False
         self.result.followed.append(goal)
+        if self._closed(goal, steps):
+            return True
         count = marks.count("b")
         start = tuple(ir.Variable(f"start {i}") for i in range(count))
         way = f"from {adorned(goal)}"
@@ -219,7 +239,7 @@ class Rewriter:
             if rule in steps:
                 (atom,) = (a for a in rule.body if isinstance(a, ir.Atom) and a.predicate == name)
                 rest = tuple(literal for literal in rule.body if literal is not atom)
-                further = tuple(term for term, mark in zip(atom.terms, marks, strict=True) if mark == "b")
+                further = bound_terms(atom, goal)
                 step = ir.Rule(way, (*start, *further), (*equations, *rest), rule.position)
                 self._add(self._rewritten(step, bound, seen))
             else:
@@ -227,6 +247,37 @@ class Rewriter:
                 terms = tuple(next(free) if mark == "b" else term for term, mark in zip(rule.terms, marks, strict=True))
                 answer = ir.Rule(adorned(goal), terms, (*equations, *rule.body), rule.position)
                 self._add(self._rewritten(answer, bound, seen))
+        return True
+
+    def _closed(self, goal: Goal, steps: Sequence[ir.Rule]) -> bool:
+        """Answer a goal that is followed by steps that are like its last one, as in `tc(x, y) :- edge(x, y)` and `tc(x, z) :-
+        tc(x, y), edge(y, z)` asked for z: then whatever a step leads to is an answer.
+        """
+        name, marks = goal
+        others = [rule for rule in self.rules[name] if rule not in steps]
+        if len(steps) != 1 or len(others) != 1 or 2 * marks.count("b") != len(marks):
+            return False
+        (step,), (last,) = steps, others
+        (atom,) = (a for a in step.body if isinstance(a, ir.Atom) and a.predicate == name)
+        rest = tuple(literal for literal in step.body if literal is not atom)
+        given = tuple(term for term, mark in zip(step.terms, marks, strict=True) if mark == "b")
+        further = bound_terms(atom, goal)
+        found = [tuple(t for t, m in zip(last.terms, marks, strict=True) if m == mark) for mark in "bf"]
+        like = (ir.Rule("", (*given, *further), rest), ir.Rule("", (*found[0], *found[1]), last.body))
+        if ir.canonical(like[0]) != ir.canonical(like[1]) or not all(isinstance(t, ir.Variable) for t in given):
+            return False
+        start = tuple(ir.Variable(f"start {i}") for i in range(len(given)))
+        reached = tuple(ir.Variable(f"reached {i}") for i in range(len(given)))
+        way = f"from {adorned(goal)}"
+        guard, _ = guarded(goal, step)
+        first = ir.Rule(way, (*guard.terms, *further), rest, last.position)
+        self._add(self._rewritten(first, set(ir.body_variables([guard])), guard))
+        seen = ir.Atom(way, (*start, *guard.terms), step.position)
+        again = ir.Rule(way, (*start, *further), rest, step.position)
+        self._add(self._rewritten(again, set(ir.body_variables([seen])), seen))
+        shown = [iter(start), iter(reached)]
+        terms = tuple(next(shown[mark == "f"]) for mark in marks)
+        self._add(ir.Rule(adorned(goal), terms, (ir.Atom(way, (*start, *reached), last.position),), last.position))
         return True
 
 
@@ -244,6 +295,11 @@ def guarded(goal: Goal, rule: ir.Rule) -> tuple[ir.Atom, tuple[ir.Literal, ...]]
             term = fresh
         terms.append(term)
     return ir.Atom(asked(goal), tuple(terms), rule.position), tuple(equations)
+
+
+def bound_terms(atom: ir.Atom, goal: Goal) -> tuple[ir.Term, ...]:
+    """What an atom gives a goal as arguments."""
+    return tuple(term for term, mark in zip(atom.terms, goal[1], strict=True) if mark == "b")
 
 
 def is_bound(term: ir.Term, bound: set[ir.Variable]) -> bool:

@@ -6,6 +6,7 @@ An attribute is a predicate of its name (without the colon) over entity and valu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tektite.datalog import ir
 from tektite.datalog.edn import Form, Group, Keyword, Scalar, Symbol, read, show
@@ -16,6 +17,7 @@ FUNCTIONS = {
     "+": "+", "-": "-", "*": "*", "/": "ratio", "quot": "/", "rem": "%", "mod": "floor-mod",
     "min": "min", "max": "max", "str": "cat", "count": "strlen", "subs": "subs",
 }  # fmt: skip
+SAME = ("identity", "ground")
 TESTS = {"clojure.string/includes?": "includes", "includes?": "includes"}
 
 
@@ -261,8 +263,9 @@ class PatternReader:
             raise IncorrectError(f"{form.position}: expected a predicate such as [(< ?x 3)], found {show(form)}")
         name, terms = call.items[0].name, tuple(self._computed(item) for item in call.items[1:])
         if len(form.items) == 1:
-            if name in COMPARISONS and len(terms) == 2:
-                return ir.Comparison(COMPARISONS[name], terms[0], terms[1], form.position)
+            if name in COMPARISONS and (len(terms) == 2 or (len(terms) > 2 and COMPARISONS[name] != "!=")):
+                pairs = [ir.Comparison(COMPARISONS[name], *pair, form.position) for pair in pairwise(terms)]
+                return pairs[0] if len(pairs) == 1 else ir.Disjunction((tuple(pairs),), None, form.position)
             if name in TESTS and len(terms) == 2:
                 return ir.Condition(ir.Compute("contains", (terms[1], terms[0])), form.position)
             known = ", ".join([*COMPARISONS, *TESTS])
@@ -271,7 +274,9 @@ class PatternReader:
             )
         if len(form.items) != 2:
             raise IncorrectError(f"{form.position}: a function gives one value: [(+ ?x 1) ?y]")
-        return ir.Comparison("=", self.term(form.items[1]), self._function(call, name, terms), form.position)
+        same = name in SAME and len(terms) == 1
+        value = terms[0] if same else self._function(call, name, terms)
+        return ir.Comparison("=", self.term(form.items[1]), value, form.position)
 
     def _computed(self, form: Form) -> ir.Term:
         if isinstance(form, Group) and form.kind == "list" and form.items and isinstance(form.items[0], Symbol):
@@ -281,7 +286,8 @@ class PatternReader:
 
     def _function(self, form: Group, name: str, terms: tuple[ir.Term, ...]) -> ir.Term:
         if name not in FUNCTIONS or not terms:
-            raise IncorrectError(f"{form.position}: there is no function {name!r}; there are: {', '.join(FUNCTIONS)}")
+            known = ", ".join([*FUNCTIONS, *SAME])
+            raise IncorrectError(f"{form.position}: there is no function {name!r}; there are: {known}")
         op = FUNCTIONS[name]
         if op in ("+", "*") and len(terms) > 2:
             left, *rest = terms

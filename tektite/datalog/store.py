@@ -23,13 +23,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tektite.collection import ROUND_LIMIT, Collection
 from tektite.datalog import ir, monotone, safety, strata
 from tektite.datalog.evaluation import Definitions, Evaluation, improvements, is_distinct
 from tektite.datalog.inference import Inference
 from tektite.datalog.normal import normalise
+from tektite.datalog.unify import unify
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.matching import check_strategy
 from tektite.plan import operators as plan
@@ -118,7 +119,11 @@ class Store:
                 raise NotFoundError(f"share: there is no rule for {name!r}")
             state.share[name] = wanted
         inputs = self._inputs_for(text, state)
-        self._check(state, {name: schema.types for name, schema in inputs.items()})
+        inference = self._check(state, {name: schema.types for name, schema in inputs.items()})
+        for predicate in defined:
+            for name in (predicate, *state.registered[predicate].helpers):
+                rules = state.definitions.rules[name]
+                state.definitions.rules[name] = [unify(r, inference.variables(r), keep_head=True) for r in rules]
         for name, schema in inputs.items():
             self.engine.input(name, schema, semantics="set")
         self.state = state
@@ -138,7 +143,7 @@ class Store:
         for predicate, rules in given.items():
             if predicate in self.engine.views and predicate not in state.registered:
                 raise ConflictError(f"{rules[0].where()}: there is a view named {predicate!r} already")
-            meaning = frozenset(canonical(rule) for rule in rules) | {str(improved.get(predicate, ""))}
+            meaning = frozenset(ir.canonical(rule) for rule in rules) | {str(improved.get(predicate, ""))}
             before = state.registered.get(predicate)
             if before is not None:
                 if before.meaning != meaning:
@@ -158,7 +163,7 @@ class Store:
             state.registered[predicate] = Registered(meaning, str(rules[0].position), helpers)
             if predicate in improved:
                 state.definitions.improvements[predicate] = improved[predicate]
-            state.rounds[predicate] = rounds
+            state.rounds |= dict.fromkeys((predicate, *helpers), rounds)
         return list(given)
 
     def _inputs_for(self, text: ir.Text, state: State) -> dict[str, Schema]:
@@ -183,14 +188,15 @@ class Store:
                 found[name] = Schema(dict(declaration_of.columns))
         return found
 
-    def _check(self, state: State, inputs: Mapping[str, Sequence[Type]]) -> None:
-        """Refuse what clashes: columns, types, and cycles through negation."""
-        self._inference(state, inputs)
+    def _check(self, state: State, inputs: Mapping[str, Sequence[Type]]) -> Inference:
+        """Refuse what clashes: columns, types, and cycles through negation. What is known of types then."""
+        inference = self._inference(state, inputs)
         rules = state.definitions.rules
         for component in strata.components(rules, list(rules)):
             improved = improvements(state.definitions, component)
             strata.check(rules, component, improved)
             monotone.check(rules, component, improved)
+        return inference
 
     def _inference(self, state: State, inputs: Mapping[str, Sequence[Type]] | None = None) -> Inference:
         known: dict[str, tuple[Sequence[Type], str]] = {}
@@ -235,9 +241,9 @@ class Store:
             state.definitions.declarations.pop(name, None)
             state.share.pop(name, None)
             state.joins.pop(name, None)
+            state.rounds.pop(name, None)
         for predicate in going:
             del state.registered[predicate]
-            state.rounds.pop(predicate, None)
         self.state = state
         self._evaluation = None
 
@@ -266,17 +272,20 @@ class Store:
         if self._evaluation is None or any(fresh[name] is not self._stored[name] for name in fresh):
             self._stored = {}
             self.policy = {}
-            rounds = max(self.state.rounds.values(), default=ROUND_LIMIT)
             self._evaluation = Evaluation(
                 self.engine,
                 self.state.definitions,
                 self._inference(self.state),
                 self._base,
-                rounds,
+                self.rounds,
                 self._derived,
                 lambda predicate: self.state.joins.get(predicate, "auto"),
             )
         return self._evaluation
+
+    def rounds(self, predicate: str) -> int:
+        """How many rounds the recursion of a predicate may take."""
+        return self.state.rounds.get(predicate, ROUND_LIMIT)
 
     def _base(self, name: str) -> Collection | None:
         found = self._stored[name] = self.stored(name)
@@ -364,25 +373,3 @@ def close_names(name: str, known: Sequence[str]) -> str:
     close = get_close_matches(name, known, 1)
     meant = f"did you mean {close[0]!r}? " if close else ""
     return f"{meant}there are: {', '.join(map(repr, known)) or 'none'}"
-
-
-def canonical(rule: ir.Rule) -> str:
-    """A rule's meaning as text: what its variables are called does not count."""
-    names: dict[ir.Variable, str] = {}
-
-    def show(value: Any) -> str:
-        if isinstance(value, ir.Variable):
-            return names.setdefault(value, f"v{len(names)}") if not value.anonymous else "_"
-        if isinstance(value, ir.Constant):
-            return f"{type(value.value).__name__} {value.value!r}"
-        if isinstance(value, ir.Position):
-            return ""
-        if isinstance(value, tuple):
-            return "(" + ",".join(map(show, value)) + ")"
-        if hasattr(value, "__dataclass_fields__"):
-            return (
-                type(value).__name__ + "(" + ",".join(show(getattr(value, f)) for f in value.__dataclass_fields__) + ")"
-            )
-        return repr(value)
-
-    return show(rule)

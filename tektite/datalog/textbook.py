@@ -91,6 +91,7 @@ KINDS = {"count": "count", "sum": "sum", "min": "min", "max": "max", "mean": "av
 QUALIFIERS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", "overridable")
 SIGNS = {"**": "^", "mod": "%"}
 TESTS = ("contains", "match")
+GOAL = re.compile(r"^\s*\?-")
 
 
 @cache
@@ -112,12 +113,13 @@ def parse_program(text: str, source: str = "program") -> ir.Text:
 
 
 def parse_goal(text: str, source: str = "goal") -> ir.Atom:
-    """A single atom, to be asked for: `tc("david", ?)`; a `$name` stands for an argument that is given beside it.
+    """A single atom, to be asked for: `tc("david", ?)`, or `?- tc("david", x).`; a `$name` stands for an argument that is
+    given beside it.
 
-    >>> print(parse_goal('tc("david", ?).'))
-    tc("david", _)
+    >>> print(parse_goal('tc("david", ?).'), parse_goal('?- tc("david", x).'))
+    tc("david", _) tc("david", x)
     """
-    found = _parse(text.strip().removesuffix("."), source, "expr")
+    found = _parse(GOAL.sub("", text).strip().removesuffix("."), source, "expr")
     literal = Reader(source).literal(found)
     if not isinstance(literal, ir.Atom):
         raise IncorrectError(f'{source}: a goal is one predicate, such as tc("david", ?), not {text!r}')
@@ -224,6 +226,8 @@ class Reader:
             return
         literals = () if body is None else self._flat(body, tree)
         for head in heads.children:
+            if isinstance(head, Tree) and head.data == "binary" and is_goal(head):
+                raise self.wrong(head, "'?-' asks, and rules say: give the goal to engine.query, or name it in .output")
             if not isinstance(head, Tree) or head.data != "call":
                 raise self.wrong(head, "what a rule says is one predicate applied to terms")
             name, *terms = head.children
@@ -409,6 +413,12 @@ class Reader:
         if value >= 2**63:
             raise self.wrong(tree, f"the number {text} does not fit into 64 bits")
         return value
+
+
+def is_goal(tree: Tree[Any]) -> bool:
+    """Whether an expression begins with `?-`, which reads like the difference of `?` and something."""
+    first, sign = tree.children[:2]
+    return isinstance(first, Tree) and first.data == "variable" and first.children[0] == "?" and sign == "-"
 
 
 ESCAPE = re.compile(r"\\(.)", re.DOTALL)

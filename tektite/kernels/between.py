@@ -19,7 +19,7 @@ from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of
 from tektite.kernels.records import compare_records, room, sort_records
 from tektite.kernels.rows import address, copy_words, count, new_head, set_constant, set_stored, step_of, value
-from tektite.kernels.seek import all_same, has_null
+from tektite.kernels.seek import all_same, gallop_from, gallop_word, has_null
 from tektite.kernels.sources import head_of, next_keys, seek_sources, set_source, start_of
 from tektite.kernels.wide import product_overflows, sum_overflows
 
@@ -41,28 +41,6 @@ GREATEST = 2**63 - 1
 
 # Segments of one list. They are a fraction of the rows that they stand for unless bounds move by single rows.
 _MANY = 1 << 14
-
-
-@inner
-def _place(head, column, start, end, step, word):
-    """The first row of start..end whose word is not below `word`, with steps that double from `step` on."""
-    at = address(head, column)
-    by = step_of(head, column)
-    if start >= end or read(at, by, start) >= word:
-        return start
-    low = start
-    while low + step < end and read(at, by, low + step) < word:
-        low += step
-        step <<= 1
-    high = min(low + step, end)
-    low += 1
-    while low < high:
-        middle = (low + high) >> 1
-        if read(at, by, middle) < word:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @inner
@@ -99,6 +77,8 @@ def _add_segments(head, column, start, end, list_, first, last, nt, flags, found
     Returns the list, its length and whether a coefficient did not fit.
     """
     stride = nt + 2
+    at = address(head, column)
+    by = step_of(head, column)
     wrong = False
     coefficient = 0
     place = start
@@ -109,16 +89,16 @@ def _add_segments(head, column, start, end, list_, first, last, nt, flags, found
             coefficient += diff
         if coefficient != 0:
             # NULL is the least word and passes no bound.
-            place = _place(head, column, start, end, 1, NULL + 1)
+            place = gallop_word(at, by, end, start, NULL + 1)
     step = end - start
     for b in range(first, last + 1):
         following = end
         if b < last:
             word = list_[b * stride + nt]
             if flags & 2 == 0:
-                following = _place(head, column, place, end, max(step, 1), word)
+                following = gallop_from(at, by, end, place, max(step, 1), word)
             elif word != GREATEST:
-                following = _place(head, column, place, end, max(step, 1), word + 1)
+                following = gallop_from(at, by, end, place, max(step, 1), word + 1)
             step = 1
         if coefficient != 0 and following > place:
             found = room(found, used, nt + 4)

@@ -115,10 +115,15 @@ def gallop_rows(head, rows, start, other, k, kc):
 @inner
 def gallop_word(at, by, rows, start, word):
     """The first row from `start` on whose word in the column at address `at`, of step `by`, is not below `word`."""
+    return gallop_from(at, by, rows, start, 1, word)
+
+
+@inner
+def gallop_from(at, by, rows, start, step, word):
+    """As `gallop_word`, with steps that double from `step` on: for answers that are expected about so far away."""
     if start >= rows or read(at, by, start) >= word:
         return start
     low = start
-    step = 1
     while low + step < rows and read(at, by, low + step) < word:
         low += step
         step <<= 1

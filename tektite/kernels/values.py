@@ -11,12 +11,8 @@ from tektite.kernels.sources import head_of, shown, test_of, time_of, times_of
 
 
 @inner
-def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, backward, epoch, moment, list_, n):
-    """Append key j's first `k` values (its last, if `backward`) as of `epoch`: records of `vo` leading value words and
-    a multiplicity. Only values with positive multiplicity count, each as often as it occurs; k < 0 takes every
-    value whose multiplicity is not 0. All sources are walked together in value order and left as soon as k is reached.
-    """
-    step = -1 if backward else 1
+def _cursors_at(sources, begin, end, j, backward, cursors):
+    """Put a cursor (source, row) at the first row of key j, or its last, in each source that has any; how many."""
     active = 0
     for s in range(sources):
         first = load(begin, s * BLOCK + j)
@@ -25,52 +21,78 @@ def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, backward, epoch,
             store(cursors, 2 * active, s)
             store(cursors, 2 * active + 1, past - 1 if backward else first)
             active += 1
-    left = k
-    while left != 0:
-        best = -1
-        chosen = 0
-        row = 0
-        for a in range(active):
-            s = load(cursors, 2 * a)
-            i = load(cursors, 2 * a + 1)
-            if i < load(begin, s * BLOCK + j) or i >= load(end, s * BLOCK + j):
-                continue
-            better = best < 0
-            if not better:
-                for c in range(kc, nd):
-                    x = value(head_of(table, s), c, i)
-                    y = value(chosen, c, row)
-                    if x != y:
-                        better = (x < y) != backward
-                        break
-            if better:
-                best = a
-                chosen = head_of(table, s)
-                row = i
-        if best < 0:
-            break
-        total = 0
-        for a in range(best, active):
-            s = load(cursors, 2 * a)
-            head = head_of(table, s)
-            i = load(cursors, 2 * a + 1)
-            first = load(begin, s * BLOCK + j)
-            past = load(end, s * BLOCK + j)
-            while i >= first and i < past:
-                same = True
+    return active
+
+
+@inner
+def _next_value(table, begin, end, j, cursors, active, kc, nd, backward):
+    """The first cursor that stands at the next value in order, -1 if all have passed their end; and the head and row of it."""
+    best = -1
+    chosen = 0
+    row = 0
+    for a in range(active):
+        s = load(cursors, 2 * a)
+        i = load(cursors, 2 * a + 1)
+        if i < load(begin, s * BLOCK + j) or i >= load(end, s * BLOCK + j):
+            continue
+        better = best < 0
+        if not better:
+            for c in range(kc, nd):
+                x = value(head_of(table, s), c, i)
+                y = value(chosen, c, row)
+                if x != y:
+                    better = (x < y) != backward
+                    break
+        if better:
+            best = a
+            chosen = head_of(table, s)
+            row = i
+    return best, chosen, row
+
+
+@inner
+def _pass_value(table, begin, end, j, cursors, best, active, kc, nd, step, epoch, moment, chosen, row):
+    """Move the cursors from `best` on past the value in `row` of `chosen`; its multiplicity as of `epoch`."""
+    total = 0
+    for a in range(best, active):
+        s = load(cursors, 2 * a)
+        head = head_of(table, s)
+        test = test_of(table, s)
+        column = time_of(table, s)
+        times = times_of(table, s)
+        i = load(cursors, 2 * a + 1)
+        first = load(begin, s * BLOCK + j)
+        past = load(end, s * BLOCK + j)
+        while i >= first and i < past:
+            same = True
+            if i != row or head != chosen:
                 for c in range(kc, nd):
                     if value(head, c, i) != value(chosen, c, row):
                         same = False
                         break
-                if not same:
-                    break
-                if test_of(table, s) == 0 or (
-                    value(head, time_of(table, s), i) <= epoch
-                    and shown(head, time_of(table, s), times_of(table, s), i, moment)
-                ):
-                    total += value(head, time_of(table, s) + times_of(table, s), i)
-                i += step
-            store(cursors, 2 * a + 1, i)
+            if not same:
+                break
+            if test == 0 or (value(head, column, i) <= epoch and shown(head, column, times, i, moment)):
+                total += value(head, column + times, i)
+            i += step
+        store(cursors, 2 * a + 1, i)
+    return total
+
+
+@inner
+def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, backward, epoch, moment, list_, n):
+    """Append key j's first `k` values (its last, if `backward`) as of `epoch`: records of `vo` leading value words and
+    a multiplicity. Only values with positive multiplicity count, each as often as it occurs; k < 0 takes every
+    value whose multiplicity is not 0. All sources are walked together in value order and left as soon as k is reached.
+    """
+    step = -1 if backward else 1
+    active = _cursors_at(sources, begin, end, j, backward, cursors)
+    left = k
+    while left != 0:
+        best, chosen, row = _next_value(table, begin, end, j, cursors, active, kc, nd, backward)
+        if best < 0:
+            break
+        total = _pass_value(table, begin, end, j, cursors, best, active, kc, nd, step, epoch, moment, chosen, row)
         if total > 0 or (k < 0 and total != 0):
             if k > 0:
                 total = min(total, left)
@@ -89,61 +111,12 @@ def top_value(table, sources, begin, end, j, cursors, kc, nd, vo, backward, epoc
     or 0.
     """
     step = -1 if backward else 1
-    active = 0
-    for s in range(sources):
-        first = load(begin, s * BLOCK + j)
-        past = load(end, s * BLOCK + j)
-        if first < past:
-            store(cursors, 2 * active, s)
-            store(cursors, 2 * active + 1, past - 1 if backward else first)
-            active += 1
+    active = _cursors_at(sources, begin, end, j, backward, cursors)
     while True:
-        best = -1
-        chosen = 0
-        row = 0
-        for a in range(active):
-            s = load(cursors, 2 * a)
-            i = load(cursors, 2 * a + 1)
-            if i < load(begin, s * BLOCK + j) or i >= load(end, s * BLOCK + j):
-                continue
-            better = best < 0
-            if not better:
-                for c in range(kc, nd):
-                    x = value(head_of(table, s), c, i)
-                    y = value(chosen, c, row)
-                    if x != y:
-                        better = (x < y) != backward
-                        break
-            if better:
-                best = a
-                chosen = head_of(table, s)
-                row = i
+        best, chosen, row = _next_value(table, begin, end, j, cursors, active, kc, nd, backward)
         if best < 0:
             return 0
-        total = 0
-        for a in range(best, active):
-            s = load(cursors, 2 * a)
-            head = head_of(table, s)
-            test = test_of(table, s)
-            column = time_of(table, s)
-            times = times_of(table, s)
-            i = load(cursors, 2 * a + 1)
-            first = load(begin, s * BLOCK + j)
-            past = load(end, s * BLOCK + j)
-            while i >= first and i < past:
-                same = True
-                if i != row or head != chosen:
-                    for c in range(kc, nd):
-                        if value(head, c, i) != value(chosen, c, row):
-                            same = False
-                            break
-                if not same:
-                    break
-                if test == 0 or (value(head, column, i) <= epoch and shown(head, column, times, i, moment)):
-                    total += value(head, column + times, i)
-                i += step
-            store(cursors, 2 * a + 1, i)
-        if total > 0:
+        if _pass_value(table, begin, end, j, cursors, best, active, kc, nd, step, epoch, moment, chosen, row) > 0:
             for c in range(vo):
                 store(out, BLOCK * c + j, value(chosen, kc + c, row))
             return 1

@@ -19,14 +19,16 @@ from tektite.types import Type
 
 @dataclass(eq=False, frozen=True)
 class Loop:
-    """A scope to iterate in. `parent` is the loop around it; `limit` the rounds after which it counts as failed. What leaves
-    a `shared` one is arranged together, so that one dataflow runs it for all who read any of it.
+    """A scope to iterate in. `parent` is the loop around it; `limit` the rounds after which it counts as failed, and `advice`
+    what its author is then told to do. What leaves a `shared` one is arranged together, so that one dataflow runs it for all
+    who read any of it.
     """
 
     name: str
     limit: int
     parent: Loop | None = None
     shared: bool = False
+    advice: str = "check that its body converges, or raise the loop's limit="
     variables: list[Variable] = field(default_factory=list)
     definitions: dict[Variable, Operator] = field(default_factory=dict)
     leaves: list[Leave] = field(default_factory=list)

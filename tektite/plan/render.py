@@ -91,7 +91,7 @@ class Renderer:
         if of in self.scopes:
             return self.scopes[of]
         assert of is not None
-        scope = Scope(self.flow, self._scope(of.parent), of.name, of.limit)
+        scope = Scope(self.flow, self._scope(of.parent), of.name, of.limit, of.advice)
         self.scopes[of] = scope
         return scope
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from tektite.dataflow.graph import Outbox
+from tektite.runtime.memory import share_between_threads
 
 PARALLEL_FROM = 8192
 """Rows from which on handing work to another thread (some tens of microseconds) pays."""
@@ -16,6 +17,8 @@ class Threads:
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
+        if workers > 1:
+            share_between_threads()
         self._pool = ThreadPoolExecutor(workers - 1, "tektite") if workers > 1 else None
 
     def map(self, work: Callable[[int, Outbox], None], shards: int, rows: int) -> list[Outbox]:

@@ -1,4 +1,4 @@
-"""Chunk: some updates on their way between operators. Rows in any order, not consolidated, never changed."""
+"""Chunk: some updates on their way between operators. Rows in any order, unless it is Consolidated; never changed."""
 
 from __future__ import annotations
 
@@ -45,6 +45,16 @@ class Chunk:
     def constant(self, column: int) -> int:
         """The word of a constant column."""
         return int(self.head[5 + 3 * column])
+
+
+class Consolidated(Chunk):
+    """A chunk as `build` makes it: sorted, no two rows with the same data and times, no epoch before `low`."""
+
+    __slots__ = ("low",)
+
+    def __init__(self, head: Words, keep: object, low: int) -> None:
+        super().__init__(head, keep)
+        self.low = low
 
 
 def column_spec(columns: list[int], constants: tuple[int, ...] = ()) -> Words:

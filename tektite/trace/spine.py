@@ -90,6 +90,7 @@ class Spine:
         self._open: list[Merge] = []
         self._open_table: Words = np.empty(0, np.int64)
         self._owed = 0
+        self._fresh = 0
         self._allowed = 0
         self._version: Version | None = None
 
@@ -100,6 +101,7 @@ class Spine:
         if not rows:
             return
         self._version = None
+        self._fresh += rows
         units = self._units
         if self._open:
             self._owed += rows * self._effort
@@ -169,6 +171,15 @@ class Spine:
             self._pay(fuel)
             return bool(self._open) or self._rest_candidate() is not None
         return False
+
+    def rest(self) -> None:
+        """Note that the insertions of a sweep are over. Where they rewrote what was there, all is merged now, at a cost of
+        at most three times their rows: what was inserted for an argument and is taken back goes before the next one looks
+        through both.
+        """
+        fresh, self._fresh = self._fresh, 0
+        if fresh >= SMALL and 0 < self.rows - fresh <= 2 * fresh:
+            self.compact_now()
 
     def compact_now(self) -> None:
         """Merge everything into one batch at the current frontier, however long that takes."""

@@ -99,6 +99,11 @@ class Trace:
         if not self.holds:
             self.spines = None
 
+    def rest(self) -> None:
+        """Note that a sweep is over."""
+        for spine in self.spines or ():
+            spine.rest()
+
     def idle(self, fuel: int) -> bool:
         """Spend `fuel` rows of merging on each shard; whether more could be done."""
         return any([spine.idle(fuel) for spine in self.spines or ()])
