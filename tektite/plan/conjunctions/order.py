@@ -57,7 +57,7 @@ def connected(
 
 
 def _reach(clause: Clause, bound: set[str]) -> int:
-    """Whether a clause shares variables with those that are bound (0), else has constants (1), or nothing to be looked up by (2)."""
+    """Whether a clause shares variables with what is bound (0), else has constants (1), or nothing to be looked up by (2)."""
     shares = not clause.variables or not bound.isdisjoint(clause.variables)
     return 0 if shares else 1 if clause.constants else 2
 
