@@ -153,7 +153,8 @@ class Reader(_Both, DataSourceReader):
         state = stored.state(self.options.version)
         stored.collection(self.options.view, state)
         self.hold(stored, self.options.start if self.options.changes and self.options.start else state.version)
-        return [Shard(shard, self.options.start, state.version) for shard in range(state.shards)]
+        shards = stored.shards(self.options.start, state.version) if self.options.changes else state.shards
+        return [Shard(shard, self.options.start, state.version) for shard in range(shards)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Shard)
@@ -207,7 +208,7 @@ class StreamReader(_Both, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         stored = self.opened()
         self.hold(stored, start["version"] or end["version"])
-        shards = stored.state(end["version"]).shards
+        shards = stored.shards(start["version"], end["version"])
         return [Shard(shard, start["version"], end["version"]) for shard in range(shards)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

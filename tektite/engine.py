@@ -32,6 +32,7 @@ from tektite.schema import Schema
 from tektite.storage.description import InputDescription
 from tektite.storage.keeper import Closed
 from tektite.storage.options import Storage
+from tektite.storage.partition import Move, move_here
 from tektite.storage.session import Position, Session, checked_positions
 from tektite.storage.store import Store
 from tektite.trace.trace import Hold, Trace
@@ -86,7 +87,7 @@ class Engine:
         self.on_close: list[Callable[[], None]] = []
         self._session: Session | None = None
         if storage is not None:
-            self._session = Session(Storage.of(storage), workers, self.dictionary)
+            self._session = Session(Storage.of(storage), workers, self.dictionary, self.mover())
             weakref.finalize(self, self._session.close)  # for where nobody closes the engine
             workers = self._session.shards
         self.workers = workers or 1
@@ -103,6 +104,10 @@ class Engine:
             except BaseException:
                 self._session.close()
                 raise
+
+    def mover(self) -> Move:
+        """What moves stored rows to their shards when the number of these changes."""
+        return move_here
 
     # ------------------------------------------------------------------ inputs and time
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tektite.spark.progress import EpochProgress
     from tektite.sql import Result, Session
     from tektite.storage.options import Storage
+    from tektite.storage.partition import Move
 
 
 class Input(inputs.Input):
@@ -156,6 +157,15 @@ class Engine(engine.Engine):
             jobs = Jobs(self.spark)
             rows = worth_a_job(self.spark.sparkContext.master) if job_rows is None else job_rows
             self.run_elsewhere(Sweeps(jobs, self.session, self.dictionary, self.workers, rows, jobs.cancel))
+
+    def mover(self) -> Move:
+        if self.spark is None:
+            return super().mover()
+        from tektite.spark.resharding import moved_by
+
+        return moved_by(self.spark)
+
+    mover.__doc__ = engine.Engine.mover.__doc__
 
     def advance(self, to: int | None = None, *, positions: Mapping[str, Mapping[str, Any] | None] | None = None) -> int:
         with self.lock:

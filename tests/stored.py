@@ -15,9 +15,21 @@ from pathlib import Path
 from typing import IO, Any
 
 import tektite as tk
+from tektite.storage.manifest import Manifest, State
 from tektite.storage.store import Lock, PosixStore
 
 WORDS = ["ash", "beech", "cedar", "", "dogwood", "ümlaut", "elm" * 30]
+
+PROGRAM = """
+import sys
+import tektite as tk
+engine = tk.Engine(storage=sys.argv[1])
+numbers = engine.input("numbers", n=tk.Int)
+for n in range(100):
+    numbers.insert([(i,) for i in range(100 * n, 100 * n + 100)])
+    engine.advance()
+"""
+"""A program that writes and never closes its engine."""
 
 
 class Twin:
@@ -98,6 +110,22 @@ def check(engine: tk.Engine, twin: Twin) -> None:
     assert hops.multiplicities() == dict(brute)
     for name in ("hops", *(f"all {name}" for name in wanted)):
         engine.drop(name)
+
+
+def run(path: Any, twin: Twin, start: int, stop: int, **options: Any) -> None:
+    """Recover, compare, play some epochs, compare, close."""
+    with tk.Engine(storage=path, **options) as engine:
+        assert engine.epoch == start
+        declare(engine)
+        check(engine, twin)
+        for epoch in range(start, stop):
+            play(engine, twin, epoch)
+        check(engine, twin)
+
+
+def state_of(path: Path) -> State:
+    """What the newest version of a storage says."""
+    return Manifest.open(PosixStore(path)).state
 
 
 class Counting(PosixStore):

@@ -46,5 +46,9 @@ def lines(metrics: Metrics) -> list[str]:
         f"pipeline {metrics.name} {'stopped' if metrics.stopped else 'done'} after {metrics.seconds:.1f} s: "
         f"{loaded} rows loaded in {metrics.load_seconds:.1f} s, {followed} rows followed, "
         f"{metrics.epochs} epochs, {metrics.durable} of them durable, {metrics.bytes / 2**20:.1f} MiB of indexes",
+        *(
+            f"stream {name}: {metrics.followed[name]} rows in {epochs} epochs, {metrics.epoch_seconds.get(name, 0.0):.3f} s each"
+            for name, epochs in metrics.followed_epochs.items()
+        ),
         *(f"view {name}: {updates} updates held" for name, updates in metrics.updates.items()),
     ]

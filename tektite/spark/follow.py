@@ -22,6 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.spark import checkpoint as checkpoints
 from tektite.spark.encoded import collect
+from tektite.spark.failures import failed_job, reason
 from tektite.spark.feed import Feed
 from tektite.spark.load import apply, feed_of
 from tektite.spark.positions import Record, advance, recorded
@@ -92,7 +93,7 @@ class Following:
             raise
         except Exception as error:
             if not self._stopping:  # Spark interrupts the jobs of a stream that is being stopped: that is no failure
-                self.failure = FaultError(f"input {self.source.name!r}: micro-batch {batch} failed: {error}")
+                self.failure = failed_job(f"input {self.source.name!r}, micro-batch {batch}", error)
                 self.failure.__cause__ = error
             raise
 
@@ -106,9 +107,8 @@ class Following:
                 f"input {self.source.name!r}: micro-batch {batch} came where {before.batch + 1} was due: rows are missing"
             )
         steps = Steps()
-        with described(
-            frame.sparkSession, None, f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
-        ):
+        what = f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
+        with described(frame.sparkSession, None, what):
             found = collect(self.feed, frame, engine.dictionary, at_once=True)
         encode = steps.next()
         apply(self.source, found, before, replace(before, query=self.query.id, batch=batch))
@@ -167,7 +167,7 @@ class Following:
     def _failed(self, error: Exception) -> TektiteError:
         if self.failure is not None:
             return self.failure
-        return FaultError(f"input {self.source.name!r}: the stream failed: {error}")
+        return FaultError(f"input {self.source.name!r}: the stream failed: {reason(error)}")
 
     def __enter__(self) -> Following:
         return self

@@ -19,6 +19,7 @@ from tektite.adopting import adopt
 from tektite.errors import ConflictError, IncorrectError
 from tektite.spark.bulk import Loaded, Target, write
 from tektite.spark.encoded import Encoded, collect
+from tektite.spark.failures import explained
 from tektite.spark.feed import Feed
 from tektite.spark.positions import Record, advance, recorded
 from tektite.spark.progress import Shown, watched
@@ -63,6 +64,7 @@ def load(
     with (
         described(spark, group, f"tektite: epoch {engine.epoch}, load {source.name}"),
         watched(spark, group, f"load {source.name}", progress),
+        explained(f"input {source.name!r}"),
     ):
         found = write_files(source, feed, frame) if by_tasks(source, feed) else collect(feed, frame, engine.dictionary)
     if once is not None:

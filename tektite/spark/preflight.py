@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tektite.errors import FaultError
+from tektite.spark.failures import reason
 from tektite.spark.session import classic, described
 
 
@@ -55,7 +56,7 @@ def preflight(spark: SparkSession, storage: str | os.PathLike[str] | None = None
         try:
             answers = spark.range(0, tasks, 1, tasks).mapInArrow(ask, "answer string").collect()
         except Exception as error:
-            raise FaultError(f"a preflight task failed, so no other would do better: {_last_line(error)}") from error
+            raise FaultError(f"a preflight task failed, so no other would do better: {reason(error)}") from error
     found = [json.loads(row["answer"]) for row in answers]
     places = {(answer["host"], answer["python"], answer["executable"]): answer for answer in found}
     problems = list(dict.fromkeys(problem for answer in found for problem in _problems(answer)))
@@ -146,8 +147,3 @@ def _notes(answer: dict[str, Any]) -> Iterator[str]:
 def _here(name: str) -> str:
     module = sys.modules.get(name) or __import__(name)
     return getattr(module, "__version__", None) or metadata.version(name)
-
-
-def _last_line(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(("\tat ", "  File"))]
-    return lines[-1].strip() if lines else type(error).__name__

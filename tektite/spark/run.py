@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from pyspark import SparkContext
@@ -41,6 +42,9 @@ class Metrics:
     name: str
     loaded: dict[str, int] = field(default_factory=dict)
     followed: dict[str, int] = field(default_factory=dict)
+    followed_epochs: dict[str, int] = field(default_factory=dict)
+    epoch_seconds: dict[str, float] = field(default_factory=dict)
+    """How long an epoch of each stream took from its micro-batch until views had it: the median of the last ones."""
     epochs: int = 0
     durable: int = 0
     updates: dict[str, int] = field(default_factory=dict)
@@ -102,6 +106,10 @@ def _work(
     for following in followings:
         following.stop()
         metrics.followed[following.source.name] = following.rows
+        metrics.followed_epochs[following.source.name] = following.epochs
+        if following.recent:
+            taken = median(one.seconds for one in following.recent)
+            metrics.epoch_seconds[following.source.name] = round(taken, 4)
         if following.failure is not None and not stop.is_set():
             raise following.failure
     if engine.store is not None:
@@ -136,7 +144,7 @@ def _wait(
 
 def progress_line(engine: Any, followings: list[Following]) -> str:
     """How far the streams are."""
-    rows = ", ".join(f"{f.source.name} {f.rows} rows" for f in followings)
+    rows = ", ".join(f"{f.source.name} {f.rows} rows in {f.epochs} epochs" for f in followings)
     lag = max((following.behind() for following in followings), default=0)
     return f"epoch {engine.epoch}, durable {engine.durable}, views {lag} epochs behind{f'; {rows}' if rows else ''}"
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, cast
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from tektite.errors import IncorrectError, UnsupportedError
@@ -44,8 +44,8 @@ def session(
 ) -> SparkSession:
     """A Spark session for Tektite: derived from `base`, or from the one that runs, or a new one on this machine.
 
-    `master`, `name`, the driver's `memory` and `config` count when Spark is started here. The default master retries a
-    failed task, as a cluster does: plain `local[2]` would not.
+    `master`, `name`, the driver's `memory` and `config` count when Spark is started here, as far as `spark-submit` has not
+    said otherwise. The default master retries a failed task, as a cluster does: plain `local[2]` would not.
 
     >>> import tektite.spark
     >>> spark = tektite.spark.session(memory="1g", config={"spark.ui.enabled": "false"})
@@ -100,14 +100,23 @@ def _start(master: str | None, name: str, memory: str, config: dict[str, Any]) -
             f"the environment asks for a Spark Connect session (SPARK_REMOTE={os.environ['SPARK_REMOTE']!r}): unset it"
         )
     os.environ["JAVA_HOME"] = str(find_java())
-    master = master or os.environ.get("MASTER") or f"local[{os.cpu_count() or 1},4]"
-    builder = SparkSession.builder.master(master).appName(name).config("spark.driver.memory", memory)
-    settings = AT_START | {"spark.sql.adaptive.enabled": "false"}
+    said = _submitted()
+    master = said.get("spark.master") or master or os.environ.get("MASTER") or f"local[{os.cpu_count() or 1},4]"
+    settings = AT_START | {"spark.sql.adaptive.enabled": "false", "spark.driver.memory": memory}
     if master.startswith("local"):
         # Workers of this machine use what this process uses: its Python, and the package, installed or not.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         settings["spark.executorEnv.PYTHONPATH"] = str(Path(__file__).parents[2])
         settings["spark.python.daemon.module"] = "tektite.spark.daemon"
-    for key, value in (settings | config).items():
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in (settings | config | said).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _submitted() -> dict[str, str]:
+    """What `spark-submit` was told, where it has started this program: that counts more than what the program says."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()
+    return {key: value for key, value in SparkConf().getAll() if key != "spark.app.name"}

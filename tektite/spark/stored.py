@@ -92,6 +92,9 @@ class Stored:
             if name not in state.arrangements:
                 redefined = True  # dropped, or between two definitions: the next one is compared with the last
                 continue
+            if not redefined and name in before.arrangements and before.shards != state.shards:
+                before = state  # rows have moved to other shards, and nothing else: no version does both
+                continue
             removed, added = apart(before.live(name, shard), state.live(name, shard), whole=redefined)
             epoch = state.lows.get(name, 0) - 1
             if added or removed:
@@ -108,6 +111,15 @@ class Stored:
                 if words.shape[1]:
                     yield words
             before, redefined = state, False
+
+    def shards(self, after: int, upto: int) -> int:
+        """How many shards some of the versions from `after` to `upto` had at most: each may have held what went since."""
+        found = [self.state(upto).shards]
+        before = self._state_or_none(after) if after else None
+        if before is not None:
+            found.append(before.shards)
+            found += [change.shards or 0 for version, change in self.manifest.changes(after) if version <= upto]
+        return max(found)
 
     def touched(self, name: str, after: int) -> int | None:
         """The newest version behind `after` that has something new about a collection."""

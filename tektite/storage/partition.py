@@ -1,10 +1,13 @@
 """Changing the number of shards of a stored engine: every row moves to the shard that owns it by the new count.
 
-All of it is one version, so that a reader sees the storage before or after, never between.
+All of it is one version, so that a reader sees the storage before or after, never between. Who moves the rows is the caller's
+choice: this process, or others that write files into the same storage.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -15,45 +18,69 @@ from tektite.storage.batchfile import FileInfo, Rows, write_file
 from tektite.storage.description import InputDescription
 from tektite.storage.files import Files
 from tektite.storage.manifest import Change, Live, Manifest
+from tektite.storage.store import Store
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 
 
-def repartition(manifest: Manifest, files: Files, shards: int) -> None:
+@dataclass(frozen=True)
+class Moving:
+    """A stored input whose rows are to move."""
+
+    name: str
+    description: InputDescription
+    low: int
+    """The first epoch that it has not closed."""
+    epoch: int
+    lives: tuple[Live, ...]
+
+    def pieces(self, rows: Chunk, shards: int) -> Iterator[tuple[int, Chunk]]:
+        """Some of its rows by the shards that they go to."""
+        buf, head, offsets = route(rows.at, np.arange(self.description.sharded_by, dtype=np.int64), shards)
+        routed = Chunk(head, (rows.keep, buf))
+        for shard, (start, stop) in enumerate(pairwise(offsets.tolist())):
+            if stop > start:
+                yield shard, routed.slice(start, stop)
+
+    def write(self, store: Store, shard: int, chunks: list[Chunk]) -> FileInfo | None:
+        """A file with the rows of a shard, sorted and consolidated; None if they cancel out."""
+        since = max(self.low - 1, 0)
+        buf, head = build(np.array([chunk.at for chunk in chunks], np.int64), *self.description.shape, since)
+        batch = Batch(head, buf, ((0,),), ((self.low,),), ((since,),))
+        if not batch.n:
+            return None
+        return write_file(store, self.epoch, "shards", shard, [Rows(self.name, shard, self.description.shape, batch)])
+
+
+Move = Callable[[Manifest, Files, list[Moving], int], list[FileInfo]]
+"""Moves the rows of inputs to a number of shards; the files that hold them then."""
+
+
+def repartition(manifest: Manifest, files: Files, shards: int, move: Move) -> None:
     """Give every stored input `shards` shards. What else is stored by shard (derived arrangements) is dropped."""
     state = manifest.state
     change = Change(shards=shards)
+    moving = []
     for name, plain in state.arrangements.items():
         if plain.get("kind") != "input":
             change.arrangements[name] = None
             continue
         lives = [live for shard in range(state.shards) for live in state.live(name, shard)]
         change.remove += lives
-        change.add += _spread(manifest, files, name, InputDescription.from_json(plain), lives, shards)
+        low = state.lows.get(name, 0)
+        moving.append(Moving(name, InputDescription.from_json(plain), low, state.epoch, tuple(lives)))
+    change.add = move(manifest, files, moving, shards)
     manifest.commit(change)
 
 
-def _spread(
-    manifest: Manifest, files: Files, name: str, description: InputDescription, lives: list[Live], shards: int
-) -> list[FileInfo]:
-    """Files with the rows of some batches, by their new shards."""
-    state = manifest.state
-    low = state.lows.get(name, 0)
-    since = ((max(low - 1, 0),),)
-    key = np.arange(description.sharded_by, dtype=np.int64)
-    pieces: list[list[Chunk]] = [[] for _ in range(shards)]
-    for live in lives:
-        batch = files.batch(state, live)
-        buf, head, offsets = route(batch.at, key, shards)
-        routed = Chunk(head, (batch.keep, buf))
-        for shard, (start, stop) in enumerate(pairwise(offsets.tolist())):
-            if stop > start:
-                pieces[shard].append(routed.slice(start, stop))
+def move_here(manifest: Manifest, files: Files, moving: list[Moving], shards: int) -> list[FileInfo]:
+    """Have this process move the rows, one input at a time."""
     written = []
-    for shard, chunks in enumerate(pieces):
-        buf, head = build(np.array([chunk.at for chunk in chunks], np.int64), *description.shape, since[0][0])
-        batch = Batch(head, buf, ((0,),), ((low,),), since)
-        if batch.n:
-            rows = Rows(name, shard, description.shape, batch)
-            written.append(write_file(manifest.store, state.epoch, "shards", shard, [rows]))
-    return written
+    for one in moving:
+        pieces: list[list[Chunk]] = [[] for _ in range(shards)]
+        for live in one.lives:
+            batch = files.batch(manifest.state, live)
+            for shard, piece in one.pieces(Chunk(batch.head, batch.keep), shards):
+                pieces[shard].append(piece)
+        written += [one.write(manifest.store, shard, chunks) for shard, chunks in enumerate(pieces)]
+    return [info for info in written if info is not None]

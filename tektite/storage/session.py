@@ -19,7 +19,7 @@ from tektite.storage.files import Files
 from tektite.storage.keeper import Closed, Keeper
 from tektite.storage.manifest import Change, Manifest, State
 from tektite.storage.options import Storage
-from tektite.storage.partition import repartition
+from tektite.storage.partition import Move, move_here, repartition
 from tektite.storage.store import Lock
 from tektite.storage.widening import gains_columns
 from tektite.trace.batch import Batch
@@ -40,7 +40,7 @@ class StoredInput:
 class Session:
     """Opens a storage, takes it over from whoever wrote to it before, and adds to it until it is closed."""
 
-    def __init__(self, options: Storage, shards: int | None, dictionary: Dictionary) -> None:
+    def __init__(self, options: Storage, shards: int | None, dictionary: Dictionary, move: Move = move_here) -> None:
         self._lock: Lock | None = None
         try:
             manifest, files = options.open()
@@ -52,7 +52,7 @@ class Session:
                 dictionary.add(files.open(state.files[live.file]).texts(live.index))
             self._take_over(manifest, state.shards or shards or 1)
             if shards is not None and shards != manifest.state.shards:
-                repartition(manifest, files, shards)
+                repartition(manifest, files, shards, move)
                 self.inputs = read_inputs(manifest.state, files)
             with suppress(OSError):  # none of it is in the way
                 manifest.store.delete(left_over(manifest.store, options.retention))

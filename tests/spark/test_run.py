@@ -119,6 +119,7 @@ def test_pipeline_runs_to_its_end_and_goes_on_when_run_again(spark: SparkSession
         metrics = run_here(folder)
         assert metrics.loaded == {"customers": (3, 0)[number]}
         assert metrics.followed == {"orders": (10, 20)[number]}
+        assert metrics.followed_epochs == {"orders": (1, 2)[number]} and metrics.epoch_seconds["orders"] > 0
         assert metrics.epochs == metrics.durable
         assert list(metrics.updates) == ["totals", "per_customer"]
         found = spark.read.format("tektite").option("path", str(folder / "store")).option("view", "per_customer").load()

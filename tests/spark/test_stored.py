@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from spark_files import NOW, Files
 
 import tektite as tk
 from tektite.adopting import adopt
-from tektite.errors import ConflictError, IncorrectError
+from tektite.errors import ConflictError, FaultError, IncorrectError
 from tektite.spark.bulk import Target, write
 from tektite.spark.feed import Feed
 from tektite.storage.manifest import Manifest
@@ -326,15 +328,83 @@ def test_view_that_is_defined_anew_tells_the_difference(spark: SparkSession, tmp
     assert rows_of(read(spark, tmp_path / "store", "some")) == Counter((k, k * k) for k in (3, 4, 5))
 
 
-def test_number_of_shards_may_change(spark: SparkSession, tmp_path: Path, people: DataFrame) -> None:
-    for shards in (1, 3, 2):
-        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=shards) as engine:
+def test_spark_changes_the_number_of_shards(spark: SparkSession, tmp_path: Path, people: DataFrame) -> None:
+    """Tasks move the rows, and readers of changes see that nothing changed, though shards come and go."""
+    tracker = spark.sparkContext.statusTracker()
+    store = tmp_path / "store"
+    last = 0
+    for number, shards in enumerate((2, 5, 3)):
+        before = len(tracker.getJobIdsForGroup("tektite shards"))
+        with tk.Engine(spark=spark, storage=store, shards=shards) as engine:
             table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
+            other = engine.input("u", semantics="set", s=tk.String)
+            engine.input("empty", k=tk.Int)
             view = engine.install("n", table.count(by="s"))
             view.publish()
             table.load(people, once="people")
+            other.insert([(f"s{k}",) for k in range(number, number + 4)])
+            table.insert([(10**6 + number, "more", 1)])
+            engine.advance()
             engine.sync()
-            assert rows_of(read(spark, tmp_path / "store", "n")) == Counter(view.rows())
+            assert len(tracker.getJobIdsForGroup("tektite shards")) - before == (1 if number else 0)
+            assert rows_of(read(spark, store, "n")) == Counter(view.rows())
+            if last:
+                grown = [(10**6 + number, "more", 1, 1)]
+                assert rows_of(read(spark, store, "t", changes="true", startingVersion=last).drop("time")) == Counter(
+                    grown
+                )
+                changed: Counter[tuple[Any, ...]] = Counter()
+                for row in read(spark, store, "n", changes="true", startingVersion=last).collect():
+                    changed[row["s"], row["count"]] += row["diff"]
+                assert {row: n for row, n in changed.items() if n} == {("more", number): -1, ("more", number + 1): 1}
+        state = Manifest.open(open_store(store)).state
+        assert state.shards == shards
+        assert {live.section.shard for live in state.sections("batch")} <= set(range(shards))
+        last = state.version
+    with tk.Engine(storage=store) as engine:
+        found = Counter(engine.install("all", engine.table("t")).rows())
+        assert found == rows_of(people) + Counter((10**6 + k, "more", 1) for k in range(3))
+        assert sorted(engine.install("sets", engine.table("u")).rows()) == [(f"s{k}",) for k in range(6)]
+
+
+def full_for_tasks(root: Path) -> PosixStore:
+    """A store that tasks find full, in the middle of a write. Its class travels as a whole: workers do not have this module."""
+
+    class Full(PosixStore):
+        def put(self, file: Any, part: Any) -> None:
+            import errno
+
+            from pyspark import TaskContext
+
+            super().put(file, part[: len(part) // 2])
+            if TaskContext.get() is not None:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().put(file, part[len(part) // 2 :])
+
+    return Full(root)
+
+
+def test_tasks_that_find_the_disk_full_leave_the_storage_as_it_was(
+    spark: SparkSession, tmp_path: Path, people: DataFrame
+) -> None:
+    full, sound = tk.Storage(full_for_tasks(tmp_path / "store")), tmp_path / "store"
+    said = os.strerror(errno.ENOSPC)
+
+    def declare(engine: tk.Engine) -> tk.Input:
+        return engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
+
+    with tk.Engine(spark=spark, storage=full, shards=2) as engine:
+        with pytest.raises(FaultError, match=f"input 't': Spark's job failed, and nothing counts: .*{said}"):
+            declare(engine).load(people, once="people")
+        assert engine.epoch == 0
+    with tk.Engine(spark=spark, storage=sound, shards=2) as engine:
+        assert declare(engine).load(people, once="people") == 5000
+    with pytest.raises(FaultError, match=f"keeps its 2 shards.*{said}"):
+        tk.Engine(spark=spark, storage=full, shards=3)
+    assert not list((tmp_path / "store" / "batches").glob(".writing*"))
+    with tk.Engine(storage=sound) as engine:
+        assert engine.workers == 2
+        assert Counter(engine.install("all", engine.table("t")).rows()) == rows_of(people)
 
 
 def test_dropped_view_is_gone(spark: SparkSession, tmp_path: Path) -> None:
