@@ -264,6 +264,31 @@ def test_rest_reduces_the_number_of_batches_and_then_ends() -> None:
     feed.check()
 
 
+def test_what_a_sweep_took_back_is_gone_when_it_is_over() -> None:
+    feed = Feed()
+    for rows in (5_000, 3_000, 100):
+        feed.insert([(key, rows, 1) for key in range(rows)])
+    feed.spine.rest()
+    for rows in (5_000, 3_000, 100):
+        feed.insert([(key, rows, -1) for key in range(rows)])
+    feed.follow()
+    feed.spine.rest()
+    assert feed.spine.rows == 0
+    feed.check()
+
+
+def test_a_sweep_that_rewrote_little_leaves_its_merges_to_be_paid_for() -> None:
+    feed = Feed()
+    feed.insert([(key, 0, 1) for key in range(20_000)])
+    feed.spine.rest()
+    feed.insert([(key, 0, -1) for key in range(5_000)])
+    feed.follow()
+    before = feed.spine.version
+    feed.spine.rest()
+    assert feed.spine.version is before
+    feed.check()
+
+
 def test_a_frontier_that_creeps_on_does_not_rewrite_a_batch_each_time() -> None:
     feed = Feed()
     feed.insert([])
