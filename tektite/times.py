@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import reduce
+from operator import le
 
 Time = tuple[int, ...]
 Frontier = tuple[Time, ...]
@@ -22,7 +23,7 @@ def before(a: Time, b: Time) -> bool:
     >>> before((1, 2), (1, 3)), before((1, 2), (2, 0))
     (True, False)
     """
-    return all(x <= y for x, y in zip(a, b, strict=True))
+    return all(map(le, a, b))
 
 
 def join(a: Time, b: Time) -> Time:
@@ -49,8 +50,18 @@ def antichain(times: Iterable[Time]) -> Frontier:
     >>> antichain([(3, 7), (4, 2), (4, 8)])
     ((3, 7), (4, 2))
     """
-    distinct = sorted(set(times))
-    return tuple(t for t in distinct if not any(u != t and before(u, t) for u in distinct))
+    distinct = set(times)
+    if len(distinct) < 2:
+        return tuple(distinct)
+    found: list[Time] = []
+    # What is before a time comes first in their order, and a minimal element of it is found by then.
+    for time in sorted(distinct):
+        for other in found:
+            if before(other, time):
+                break
+        else:
+            found.append(time)
+    return tuple(found)
 
 
 def beyond(time: Time, frontier: Frontier) -> bool:

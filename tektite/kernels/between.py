@@ -164,7 +164,7 @@ def segments(named, sought, by_bounds, kc, bound_at, nd, times, nt, flags, lo, l
         if many == 0:
             state[0] = 1
             break
-        seek_sources(sources, n_sought, keys, many, kc, begin, end)
+        seek_sources(sources, 0, n_sought, keys, many, kc, begin, end)
         for j in range(many):
             if has_null(keys, j, kc):
                 continue

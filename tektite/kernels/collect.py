@@ -79,7 +79,7 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
         many = next_keys(table, n_past, n_work, kc, keys, firsts, begin, end)
         if many == 0:
             break
-        seek_sources(table, n_past, keys, many, kc, begin, end)
+        seek_sources(table, 0, n_past, keys, many, kc, begin, end)
         for j in range(many):
             low = only
             high = only
@@ -150,7 +150,7 @@ def settle(requests, wants, old, shape, moment, lo, hi):
     start = 0
     while start < n_requests:
         many = gather_block(requests, start, kc, keys, firsts)
-        seek_sources(table, n_own, keys, many, kc, begin, end)
+        seek_sources(table, 0, n_own, keys, many, kc, begin, end)
         for j in range(many):
             first = load(firsts, j)
             low = value(requests, kc, first)

@@ -97,6 +97,45 @@ def push_todo(todo, n, keys, j, kc, nt, list_, many):
 
 
 @inner
+def without_known(table, n_history, n_past, n_all, nd, begin, end, keys, many, kc, rounds, only):
+    """Drop the keys of a block that are there already and only gain: by the output, whose ranges are known, each is there once,
+    now and from now on, and its work has no diff below 1. More of it changes nothing, then or later, and the input need not be
+    read. The others move up. Returns how many they are.
+    """
+    kept = 0
+    for j in range(many):
+        total = 0
+        known = True
+        for s in range(n_history, n_past):
+            head = head_of(table, s)
+            time_at = time_of(table, s)
+            times = times_of(table, s)
+            tested = test_of(table, s) != 0
+            for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
+                if tested:
+                    known &= shown(head, time_at, times, i, rounds) and value(head, time_at, i) <= only
+                total += value(head, time_at + times, i)
+        known &= total == 1
+        if known:
+            for s in range(n_past, n_all):
+                head = head_of(table, s)
+                time_at = time_of(table, s)
+                for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
+                    # What was put off has no columns but the key's, and has to be looked at.
+                    known &= time_at == nd and value(head, time_at + times_of(table, s), i) > 0
+        if known:
+            continue
+        if kept < j:
+            for c in range(kc):
+                store(keys, c * BLOCK + kept, load(keys, c * BLOCK + j))
+            for s in range(n_history, n_all):
+                store(begin, s * BLOCK + kept, load(begin, s * BLOCK + j))
+                store(end, s * BLOCK + kept, load(end, s * BLOCK + j))
+        kept += 1
+    return kept
+
+
+@inner
 def all_shown(table, n_history, n_past, begin, end, many, rounds, only, least, results):
     """Whether two sums say all of a block's keys: every row is shown and not later than `only`, the sums fit, and the
     output's differences add up to once or not at all for each key. If so, whether each key was there (by the output,
@@ -223,7 +262,12 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
         many = next_keys(table, n_past, n_work, kc, keys, firsts, begin, end)
         if many == 0:
             break
-        seek_sources(table, n_past, keys, many, kc, begin, end)
+        seek_sources(table, n_history, n_past, keys, many, kc, begin, end)
+        if n_own > 0 and single and op == AT_LEAST:
+            many = without_known(table, n_history, n_past, n_all, nd, begin, end, keys, many, kc, rounds, only)
+            if many == 0:
+                continue
+        seek_sources(table, 0, n_history, keys, many, kc, begin, end)
         bad = -1
         if from_output != 0 and single and op == AT_LEAST:
             # The common case in loops: every row of the block's keys is shown, so that two sums say all.

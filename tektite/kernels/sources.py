@@ -106,9 +106,9 @@ def next_keys(table, base, parts, kc, keys, firsts, begin, end):
 
 
 @inner
-def seek_sources(table, sources, keys, many, kc, begin, end):
-    """The ranges of a block of keys in sources 0..sources-1, each sought from where the block before ended."""
-    for s in range(sources):
+def seek_sources(table, first, last, keys, many, kc, begin, end):
+    """The ranges of a block of keys in sources first..last-1, each sought from where the block before ended."""
+    for s in range(first, last):
         head = head_of(table, s)
         rows = count(head)
         at = 8 * BLOCK * s
