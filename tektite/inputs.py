@@ -192,21 +192,20 @@ class Input(Collection):
         if self.semantics != "bag":
             puts = np.ones(rows, np.int64) if diffs is None else (diffs > 0).astype(np.int64)
             self._keyed(words, np.full(rows, self.low) if times is None else times, puts)
-        elif times is None:
-            self._bag(words, diffs, self.low, 1)
         else:
-            by = np.ones(rows, np.int64) if diffs is None else diffs
-            self._pending.add(Chunk.of_array(np.vstack([words[list(self.columns)], times, by])), int(times.max()))
+            self._bag(words, self.low, 1, times, diffs)
 
-    def _bag(self, words: Words, diffs: Words | None, epoch: int, diff: int) -> None:
-        """Buffer updates of one epoch, with their own diffs or all with the same."""
-        if diffs is not None:
-            width, rows = words.shape
-            joined = np.empty((width + 1, rows), np.int64)
-            joined[:width] = words
-            joined[width] = diffs
-            words = joined
-        self._pending.add(Chunk(input_rows(words, self._order, epoch, diff), words), epoch)
+    def _bag(self, words: Words, epoch: int, diff: int, times: Words | None = None, diffs: Words | None = None) -> None:
+        """Buffer updates, each with its own time and diff or all with the same. The words stay where they are."""
+        words = np.ascontiguousarray(words)
+        head = input_rows(words, self._order, epoch, diff)
+        keep = [words]
+        for column, given in ((len(self.columns), times), (len(self.columns) + 1, diffs)):
+            if given is not None:
+                own = np.array(given, np.int64)
+                keep.append(own)
+                head[3 + 3 * column : 5 + 3 * column] = own.ctypes.data, own.itemsize
+        self._pending.add(Chunk(head, keep), epoch if times is None else int(times.max()))
 
     def _write(self, data: Any, time: int | None, diff: int, verb: str) -> None:
         self._check_open(verb)
@@ -221,7 +220,7 @@ class Input(Collection):
         words = self._with_equal_keys(words)
         check_rows(self, words, diff)
         if self.semantics == "bag":
-            self._bag(words, None, epoch, diff)
+            self._bag(words, epoch, diff)
         else:
             self._keyed(words, np.full(rows, epoch), np.full(rows, 1 if diff > 0 else 0))
 

@@ -22,11 +22,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.spark import checkpoint as checkpoints
 from tektite.spark.encoded import collect
+from tektite.spark.failures import failed_job, reason
 from tektite.spark.feed import Feed
 from tektite.spark.load import apply, feed_of
 from tektite.spark.positions import Record, advance, recorded
 from tektite.spark.progress import EpochProgress, OnProgress, Steps
-from tektite.spark.session import described, failed_job, reason
+from tektite.spark.session import described
 from tektite.storage.store import PosixStore
 
 if TYPE_CHECKING:

@@ -19,10 +19,11 @@ from tektite.adopting import adopt
 from tektite.errors import ConflictError, IncorrectError
 from tektite.spark.bulk import Loaded, Target, write
 from tektite.spark.encoded import Encoded, collect
+from tektite.spark.failures import explained
 from tektite.spark.feed import Feed
 from tektite.spark.positions import Record, advance, recorded
 from tektite.spark.progress import Shown, watched
-from tektite.spark.session import classic, described, explained
+from tektite.spark.session import classic, described
 from tektite.words import NULL
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tektite.errors import FaultError
-from tektite.spark.session import classic, described, reason
+from tektite.spark.failures import reason
+from tektite.spark.session import classic, described
 
 
 @dataclass(frozen=True)

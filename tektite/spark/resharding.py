@@ -18,8 +18,9 @@ from pyspark.sql import SparkSession
 
 from tektite.errors import FaultError, TektiteError
 from tektite.spark.bulk import FREIGHT, REPORT, Task, freight, report
+from tektite.spark.failures import explained
 from tektite.spark.freight import pack_rows, unpack_rows
-from tektite.spark.session import described, explained
+from tektite.spark.session import described
 from tektite.storage.batchfile import FileInfo
 from tektite.storage.files import Files
 from tektite.storage.manifest import Manifest

@@ -6,7 +6,6 @@ A session that the user made is never changed: `session(base)` derives another o
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import Any, Final, cast
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from tektite.errors import FaultError, IncorrectError, TektiteError, UnsupportedError
+from tektite.errors import IncorrectError, UnsupportedError
 from tektite.spark.java import find_java
 
 AT_START: Final = {
@@ -27,9 +26,6 @@ AT_START: Final = {
     "spark.scheduler.mode": "FAIR",
 }
 """What only a session that starts Spark can set."""
-
-_RAISED: Final = re.compile(r"(?!(org|java|scala|py4j)\.)[\w.]*(Error|Exception|Exit|Interrupt)\b")
-"""A line that ends a Python traceback."""
 
 IN_SESSION: Final = {
     # A job's exchanges are planned by Tektite: one partition is one shard, however little it holds.
@@ -109,41 +105,6 @@ def described(spark: SparkSession, group: str | None, description: str, pool: st
     finally:
         for key, found in before.items():
             context.setLocalProperty(key, cast(str, found))  # None takes the property away
-
-
-@contextmanager
-def explained(what: str) -> Iterator[None]:
-    """Turn the failure of a Spark job into an error that says in a line what the failed task said."""
-    try:
-        yield
-    except TektiteError:
-        raise
-    except Exception as error:
-        raise failed_job(what, error) from error
-
-
-def failed_job(what: str, error: BaseException) -> FaultError:
-    """What to tell a user of a Spark job that failed."""
-    said = reason(error)
-    if "ModuleNotFoundError" in said or "ImportError" in said or "Can't get attribute" in said:
-        return FaultError(
-            f"{what}: Spark's executors cannot load what the tasks need ({said}): install the same packages there, or "
-            "send an environment along (spark.archives); tektite.spark.preflight(spark) says what each of them lacks"
-        )
-    return FaultError(f"{what}: Spark's job failed, and nothing counts: {said}")
-
-
-def reason(error: BaseException) -> str:
-    """The line of a Spark error that names what was raised in Python, or its last one.
-
-    >>> reason(Exception("Job aborted\\n  File x, line 3\\nOSError: no space\\n\\tat org.apache.spark.Task\\n"))
-    'OSError: no space'
-    """
-    lines = [
-        line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith(("\tat ", "  File"))
-    ]
-    python = [line for line in lines if _RAISED.match(line)]
-    return (python or lines or [type(error).__name__])[-1]
 
 
 def _start(master: str | None, name: str, memory: str, config: dict[str, Any]) -> SparkSession:

@@ -25,6 +25,8 @@ class Result:
     table: pa.Table | None = None
     view: View | None = None
     changes: Changes | None = None
+    is_temporary: bool = False
+    """Whether the view was installed for this subscription alone: it is dropped by whoever ends that."""
 
     def __iter__(self) -> Iterator[Any]:
         if self.changes is not None:

@@ -127,10 +127,12 @@ class Session:
         """The changes of a view, or of a query that is installed for it."""
         name = only_table(tree)
         found = None if name is None else self.readable(name)
+        temporary = False
         if not isinstance(found, View) or found.name.startswith(HIDDEN):
+            temporary = True
             self._numbers += 1
             found = self.install(f"subscription_{self._numbers}", self.bind(source, tree, parameters))
-        return Result("SUBSCRIBE", view=found, changes=found.changes())
+        return Result("SUBSCRIBE", view=found, changes=found.changes(), is_temporary=temporary)
 
     # ------------------------------------------------------------------ queries
 

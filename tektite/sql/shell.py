@@ -131,12 +131,14 @@ class Shell:
         start = time.perf_counter()
         watched = WATCH.match(text)
         if watched:
-            name = watched["name"] or watched["quoted"].replace('""', '"')
-            self.watch(name)
+            self.watch(watched.group().split(None, 1)[1].strip())
             return
         result = self.engine.sql(text)
         if result.changes is not None:
-            self.follow(result.changes)
+            try:
+                self.follow(result.changes)
+            finally:
+                self.end(result)
         elif result.table is None or result.message == "EXPLAIN":
             if result.table is not None or self.form not in ("csv", "json"):
                 self.out.write(f"{result}\n")
@@ -150,7 +152,12 @@ class Shell:
         self.write_changes(changes)
         if self.live:
             self.until_interrupted(lambda: self.write_changes(changes))
-        changes.close()
+
+    def end(self, subscription: Any) -> None:
+        """Stop a subscription, and what was installed for it alone."""
+        subscription.changes.close()
+        if subscription.is_temporary:
+            subscription.view.drop()
 
     def write_changes(self, changes: Any) -> None:
         table = changes.table()
@@ -158,12 +165,20 @@ class Shell:
             show(table, self.form, self.out)
 
     def watch(self, name: str) -> None:
-        """Show a view; on a terminal, anew whenever it changes, until Ctrl-C."""
-        view = self.engine.view(name)
-        if not self.live:
-            show(ordered(view), self.form, self.out)
-            return
-        changes = view.changes(history=False)
+        """Show a view or a table; on a terminal, anew whenever it changes, until Ctrl-C."""
+        subscription = self.engine.sql(f"SUBSCRIBE {name}")
+        view, changes = subscription.view, subscription.changes
+        changes.table()  # its contents: what is of interest here is when they change
+        try:
+            if self.live:
+                self.watch_live(name, view, changes)
+            else:
+                show(ordered(view), self.form, self.out)
+        finally:
+            self.end(subscription)
+
+    def watch_live(self, name: str, view: Any, changes: Any) -> None:
+        """Draw a view whenever it changes, until Ctrl-C."""
         frame = Frame(self.out)
 
         def draw() -> None:
@@ -179,7 +194,6 @@ class Shell:
             draw()
             self.until_interrupted(redraw)
         finally:
-            changes.close()
             frame.close()
 
     def until_interrupted(self, look: Callable[[], None]) -> None:
@@ -243,8 +257,10 @@ def switched(on: bool, wanted: str, command: str) -> bool:
 
 
 def ordered(view: Any) -> Any:
-    """A view's rows in an order that does not jump from one moment to the next."""
+    """A view's rows in its own order, or in one that does not jump from one moment to the next."""
     table = view.snapshot()
+    if view.present is not None:
+        return table
     return table.sort_by([(name, "ascending") for name in table.schema.names]) if table.num_columns else table
 
 

@@ -144,6 +144,16 @@ class Generator:
         def argument(of: str) -> str:
             return self.value(of, scope, [], 0)
 
+        if kind in ORDERED and self.maybe(0.1):
+            return f"quantile_disc({argument(kind)}, {self.chance.choice((0.25, 0.5, 1))}){self.filter(scope)}"
+        if kind == "text" and self.maybe(0.2):
+            # what is joined is what it is ordered by: ties say the same
+            value = argument("text")
+            order = self.chance.choice(("", " DESC"))
+            distinct = self.chance.choice(("", "DISTINCT "))
+            return f"string_agg({distinct}{value}, '-' ORDER BY {value}{order}){self.filter(scope)}"
+        if kind == "float" and self.maybe(0.15):
+            return f"median({argument('int')}){self.filter(scope)}"
         if kind == "int":
             form = self.chance.choice(("count(*)", "count", "count distinct", "sum", "min", "max"))
             if form == "count(*)":
@@ -265,6 +275,8 @@ class Generator:
                 conditions.append(f"{a} {self.chance.choice(COMPARISONS)} {b}")
             else:
                 conditions.append(self.condition(left + right, [], 0))
+        if self.depth > 0 and self.maybe(0.08):
+            conditions.append(self.with_subquery(left + right, [], 1))
         return " AND ".join(conditions)
 
     # ------------------------------------------------------------------ values
@@ -349,6 +361,8 @@ class Generator:
                 lambda: f"substring({part()}, {self.chance.randint(1, 2)}, {self.chance.randint(0, 2)})",
                 lambda: f"trim({part()})",
                 lambda: f"replace({part()}, 'a', 'xy')",
+                lambda: f"regexp_replace({part()}, '[ab]', '<\\0>', 'g')",
+                lambda: f"regexp_extract({part()}, '(.)b', 1)",
             ),
         }
         return self.chance.choice(options[kind])()
@@ -390,6 +404,8 @@ class Generator:
             pattern = self.chance.choice(("a%", "%b", "%a%", "_", "__", "a\\_b", "", "%", "A%", "a_b"))
             verb = self.chance.choice(("LIKE", "NOT LIKE", "ILIKE", "NOT ILIKE"))
             escape = " ESCAPE '\\'" if "\\" in pattern else ""
+            if self.maybe(0.15):
+                return f"({value} {self.chance.choice(('', 'NOT '))}SIMILAR TO '[a-z]b?.*')"
             return f"({value} {verb} '{pattern}'{escape})"
         return f"({self.comparison(value, kind, scope, outer)})"
 

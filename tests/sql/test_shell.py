@@ -113,6 +113,28 @@ def test_watch_without_a_terminal_shows_the_view_once() -> None:
     assert run("--csv", "-c", SETUP, "-c", view, "-c", "WATCH v").stdout == "n\n3\n"
 
 
+def test_watch_takes_what_queries_take_and_leaves_nothing_behind() -> None:
+    definition = "CREATE VIEW d AS SELECT b, a FROM t; CREATE MATERIALIZED VIEW m AS SELECT a FROM t ORDER BY a DESC"
+    texts = [
+        SETUP,
+        definition,
+        "WATCH D",
+        "WATCH t",
+        "WATCH m",
+        "SUBSCRIBE (SELECT a FROM t WHERE a > 5)",
+        "SHOW VIEWS",
+    ]
+    done = run("--csv", *(part for text in texts for part in ("-c", text)))
+    assert done.stdout == (
+        "b,a\none,1\nten,10\n,2\n"
+        "a,b\n1,one\n2,\n10,ten\n"
+        "a\n10\n2\n1\n"
+        "a,time,diff\n10,1,1\n"
+        "name,kind,rows\nm,materialized,3\nd,definition,\n"
+    )
+    assert "there is no table or view 'tt': did you mean 't'?" in run("-c", SETUP, "-c", "WATCH tt", code=1).stderr
+
+
 def test_subscription_without_a_terminal_shows_what_there_is() -> None:
     view = "CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t"
     done = run("--json", "-c", SETUP, "-c", view, "-c", "SUBSCRIBE TO v")

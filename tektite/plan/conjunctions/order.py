@@ -46,22 +46,30 @@ def connected(
     """
     known, left, order = set(bound), list(left), []
     while left:
-        costs = [(_cost(clauses[at], known, where)[: 1 if exact else 4], place) for place, at in enumerate(left)]
-        best = left.pop(min(costs)[1])
+        if exact:
+            costs = [_reach(clauses[at], known) for at in left]
+            best = left.pop(costs.index(min(costs)))
+        else:
+            best = left.pop(min((_cost(clauses[at], known, where), place) for place, at in enumerate(left))[1])
         order.append(best)
         known |= set(clauses[best].variables)
     return order
 
 
+def _reach(clause: Clause, bound: set[str]) -> int:
+    """Whether a clause shares variables with what is bound (0), else has constants (1), or nothing to be looked up by (2)."""
+    shares = not clause.variables or not bound.isdisjoint(clause.variables)
+    return 0 if shares else 1 if clause.constants else 2
+
+
 def _cost(clause: Clause, bound: set[str], where: Sequence[Expr]) -> tuple[int, bool, int, int]:
-    """Whether a clause shares variables with those that are bound (0), else has constants (1), or nothing to be looked up by
-    (2); whether it may have several rows for each way to bind them; how few conditions it fulfils; how many variables it adds.
+    """How a clause can be reached; whether it may have several rows for each way to bind what is bound; how few conditions it
+    fulfils; how many variables it adds.
     """
     new = set(clause.variables) - bound
-    shares = len(new) < len(clause.variables) or not clause.variables
     due = sum(any(v in new for v in p.columns()) and bound | new >= set(p.columns()) for p in where)
     conditions = due + len(clause.constants)
-    return (0 if shares else 1 if clause.constants else 2, not adds_at_most_one(clause, bound), -conditions, len(new))
+    return (_reach(clause, bound), not adds_at_most_one(clause, bound), -conditions, len(new))
 
 
 def adds_at_most_one(clause: Clause, bound: Container[str]) -> bool:

@@ -24,7 +24,8 @@ from tektite.dataflow.join import Join
 from tektite.dataflow.pipelines import Pipelines
 from tektite.dataflow.reduce import ReduceNode
 from tektite.dictionary import Dictionary
-from tektite.errors import FaultError, TektiteError
+from tektite.errors import FaultError
+from tektite.spark.failures import reason
 from tektite.spark.sweep.graph import Graph, Stages, enclosing, stages_of
 from tektite.spark.sweep.machine import Report, put, raised, replay
 from tektite.spark.sweep.parcel import Parcel, Yard, pack
@@ -371,16 +372,6 @@ class Part:
     def following(self, flow: Dataflow) -> Part | None:
         """What comes next."""
         return self.sweeps.following(flow)
-
-
-def reason(error: BaseException) -> str:
-    """What a failed job says, without the traces of its stack."""
-    if isinstance(error, TektiteError):
-        return str(error)
-    lines = [line.strip() for line in str(error).splitlines()]
-    kept = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback", "..."))]
-    told = [line for line in kept if "Error" in line or "Exception" in line or "crashed" in line]
-    return (told or kept or [type(error).__name__])[-1]
 
 
 def ranks(graph: Graph) -> dict[int, Sequence[int]]:
