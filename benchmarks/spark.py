@@ -78,7 +78,7 @@ def bars(record: Record) -> Iterator[tuple[str, float, float]]:
             yield f"{short(record['changes'])} changes, 10 joins", record["seconds"] / record["bar_seconds"], 1.0
         case "loop":
             yield f"loop, {record['until']}", record["times"], 3.0
-        case "stream" if record["way"] != "structured streaming":
+        case "stream" if not record["way"].startswith("structured"):
             most = 1 / 3 if record["way"] == "follow" else 1 / 5
             yield (
                 f"{record['query']}, {record['way']},\n{short(record['batch'])} a batch",

@@ -72,6 +72,8 @@ def declare(
 def check_rows(source: Input, words: Words, diffs: Words | int) -> None:
     """Refuse rows (columns x rows) that lack what they need, or that take away from what only grows."""
     declared = source.declared
+    if not declared.append and not source.required:
+        return
     gained = diffs > 0
     if declared.append and not np.all(gained):
         raise ConflictError(f"input {source.name!r} is append-only: rows cannot be changed or removed")

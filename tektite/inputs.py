@@ -21,9 +21,9 @@ from tektite.dataflow.flow import last_closed
 from tektite.dataflow.graph import Outbox
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.guard import guarded
+from tektite.kernels.arriving import arriving_rows
 from tektite.kernels.build import build
 from tektite.kernels.route import route, split_epoch
-from tektite.kernels.rows import input_rows
 from tektite.kernels.upsert import resolve
 from tektite.pending import Pending
 from tektite.plan import operators as plan
@@ -40,6 +40,17 @@ if TYPE_CHECKING:
 LARGEST_DIFF = 2**48
 
 Batches = list[Chunk | None]
+
+_NONE: Words = np.empty(0, np.int64)
+_FEW = 16
+"""Numbers up to which Python finds the largest before NumPy has begun."""
+
+
+def _beyond(numbers: Words, most: int) -> bool:
+    """Whether one of the numbers is more than `most` away from 0."""
+    if len(numbers) <= _FEW:
+        return any([abs(number) > most for number in numbers.tolist()])
+    return max(int(numbers.max()), -int(numbers.min())) > most
 
 
 @dataclass(frozen=True)
@@ -168,13 +179,13 @@ class Input(Collection):
         words = self._encode(data)
         rows = words.shape[1]
         by = None if diffs is None else self._integers(diffs, rows, "diffs")
-        if by is not None and rows and max(int(by.max()), -int(by.min())) > LARGEST_DIFF:
+        if by is not None and _beyond(by, LARGEST_DIFF):
             raise IncorrectError(f"input {self.name!r}: a diff is at most {LARGEST_DIFF}, so that sums of them fit")
         at = None if times is None else self._integers(times, rows, "times")
         if rows and at is not None and at.min() < self.low:
             late = int(at[at < self.low][0])
             raise IncorrectError(f"input {self.name!r}: time {late} is before the open epoch {self.low}")
-        self.update_words(words, by, times=at)
+        self._take(words, by, at)
 
     @guarded
     def update_words(self, words: Words, diffs: Words | None = None, *, times: Words | None = None) -> None:
@@ -184,6 +195,10 @@ class Input(Collection):
         another one removes it, in the order given.
         """
         self._check_open("update")
+        self._take(words, diffs, times)
+
+    def _take(self, words: Words, diffs: Words | None, times: Words | None) -> None:
+        """Buffer encoded updates."""
         rows = words.shape[1]
         if not rows:
             return
@@ -198,14 +213,10 @@ class Input(Collection):
     def _bag(self, words: Words, epoch: int, diff: int, times: Words | None = None, diffs: Words | None = None) -> None:
         """Buffer updates, each with its own time and diff or all with the same. The words stay where they are."""
         words = np.ascontiguousarray(words)
-        head = input_rows(words, self._order, epoch, diff)
-        keep = [words]
-        for column, given in ((len(self.columns), times), (len(self.columns) + 1, diffs)):
-            if given is not None:
-                own = np.array(given, np.int64)
-                keep.append(own)
-                head[3 + 3 * column : 5 + 3 * column] = own.ctypes.data, own.itemsize
-        self._pending.add(Chunk(head, keep), epoch if times is None else int(times.max()))
+        at = _NONE if times is None else np.array(times)
+        by = _NONE if diffs is None else np.array(diffs)
+        head = arriving_rows(words, self._order, at, by, epoch, diff)
+        self._pending.add(Chunk(head, (words, at, by)), epoch if times is None else int(at.max()))
 
     def _write(self, data: Any, time: int | None, diff: int, verb: str) -> None:
         self._check_open(verb)

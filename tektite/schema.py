@@ -115,8 +115,8 @@ class Schema:
         """
         ints = None if room else self.int_columns(data)
         if ints is not None:
-            encoded = np.empty(ints.shape, np.int64)
-            self.encode_ints(ints, encoded, 0, ints.shape[1])
+            encoded = ints.copy()
+            self._check_ints(encoded, 0)
             return encoded
         values, rows = columns.split(data, self.names)
         encoded = np.empty((len(self.names) + room, rows), np.int64)
@@ -151,8 +151,11 @@ class Schema:
     def encode_ints(self, ints: Words, encoded: Words, start: int, stop: int) -> None:
         """Copy some rows of `int_columns`, checked: several threads may do so, each its share."""
         encoded[:, start:stop] = ints[:, start:stop]
+        self._check_ints(encoded[:, start:stop], start)
+
+    def _check_ints(self, encoded: Words, first: int) -> None:
         for at, name in enumerate(self.names):
-            words.check_reserved(encoded[at, start:stop], 0, name, start)
+            words.check_reserved(encoded[at], 0, name, first)
 
     def decode(self, encoded: Words, dictionary: Dictionary | None = None) -> pa.Table:
         """The table whose words (columns x rows) are `encoded`. It may share their memory: leave them as they are."""

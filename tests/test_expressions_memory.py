@@ -213,6 +213,7 @@ def test_a_memo_is_read_while_it_grows() -> None:
     for reader in readers:
         reader.join()
     assert not failures and len(memo) == 50 + 60 * 200
+    assert len(memo._tables) == 1  # those that it outgrew went with their last reader
 
 
 def test_dates_of_all_eras_agree_with_python() -> None:

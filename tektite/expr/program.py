@@ -49,6 +49,7 @@ class Program:
         self._words = words
         self._steps = steps
         self._memos = memos
+        self._read = [memo for memo in memos if memo is not None]
         self._dictionary = dictionary
         self._outputs = outputs
         self._predicate = predicate
@@ -76,7 +77,13 @@ class Program:
         rounds = len(self._steps) + 1
         most = FEW
         while rounds:
-            ended, buf, head = run_program(source, nd, nt, nf, lo, most, self._words)
+            for memo in self._read:
+                memo.begin()
+            try:
+                ended, buf, head = run_program(source, nd, nt, nf, lo, most, self._words)
+            finally:
+                for memo in self._read:
+                    memo.end()
             if ended == SHARES:
                 return (keep, buf), head
             if ended == OWNS:

@@ -7,8 +7,8 @@ Results that are texts are added to the dictionary. The order of two text column
 follows the number of distinct pairs that were compared.
 
 Memos belong to a dictionary and are shared by every program that uses the same function with the same constants; a memo
-goes when the last such program does. Replaced tables live as long as the memo, since a kernel in another thread may
-still read them; together they are smaller than the one in use.
+goes when the last such program does. A table that was replaced by a larger one stays until no kernel runs that may have
+begun with it.
 """
 
 from __future__ import annotations
@@ -55,11 +55,24 @@ class Memo:
         self.cell = np.zeros(1, np.int64)
         self._lock = threading.Lock()
         self._tables: list[Words] = []
+        self._readers = 0
         self._use(new_table(len(function.arguments), SMALLEST))
 
     def _use(self, table: Words) -> None:
         self._tables.append(table)
         self.cell[0] = table.ctypes.data
+
+    def begin(self) -> None:
+        """A kernel begins to run, which may read the table now in use until it ends."""
+        with self._lock:
+            self._readers += 1
+
+    def end(self) -> None:
+        """The kernel has ended."""
+        with self._lock:
+            self._readers -= 1
+            if not self._readers:
+                del self._tables[:-1]
 
     def __len__(self) -> int:
         return int(self._tables[-1][2])

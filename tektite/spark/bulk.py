@@ -5,8 +5,10 @@ that their ids fall to; behind its last row it tells every shard how many it sen
 checks that it got what was sent, sorts, and writes one file, whose name follows from its content, so that a task that runs
 twice leaves one file. The driver gets exactly one report from each task and makes the files count, or none of them.
 
-Inserts into a bag that would give a shard more than twice its share, because one key has most of them, go to as many tasks again,
-in turn, which sort and write what they get as further batches of that shard: no task has to do most of the work.
+No key makes one task do most of the work. Inserts into a bag that would give a shard more than twice its share go to as many
+tasks again, in turn, which sort and write what they get as further batches of that shard. Where rows have to meet to know what
+they come to (those with one key of an upsert, equal ones of a set or with diffs), but the shard goes by less than that, several
+tasks share each shard by hash. Of the rows with one key that a sender has at once, it sends the last ones alone if they are many.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from tektite.dataflow.arrange import consolidate
 from tektite.dictionary import START, Dictionary, text_ids
 from tektite.errors import FaultError, IncorrectError, TektiteError
 from tektite.kernels.route import route
-from tektite.spark.encoded import check_order
+from tektite.spark.encoded import check_order, key_ends
 from tektite.spark.feed import Feed, pack_texts, unpack_texts
 from tektite.spark.freight import pack_rows, unpack_rows
 from tektite.storage.batchfile import FileInfo, Rows, Texts, write_file
@@ -47,6 +49,10 @@ ROWS_AT_ONCE = 1 << 16
 """Rows that are addressed together: enough that what goes to one shard is worth a row of the shuffle, and no more than Spark
 hands over at once, so that they need not be put together first."""
 
+WAYS: Final = 8
+"""Tasks that share the rows of a shard at most: one that gets everything then keeps one task busy for an eighth of the work, and
+a shard has no more batches to merge than that."""
+
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -65,10 +71,13 @@ class Target:
     fair: int = 1 << 16
     """Rows that a sender sends to a shard before it asks whether that is more than its share."""
 
-    @property
-    def tasks(self) -> int:
-        """How many tasks receive rows: one for each shard, and as many for what is too much for one."""
-        return self.shards if self.shards == 1 else 2 * self.shards
+    def tasks(self, feed: Feed) -> int:
+        """How many tasks receive rows: one for each shard, and as many for inserts that are too many for one."""
+        return 2 * self.shards if feed.only_adds and self.shards > 1 else self.shards
+
+    def meeting(self, feed: Feed) -> int:
+        """Rows that agree in so many columns have to come to the same task."""
+        return len(feed.keys) if feed.semantics == "upsert" else len(self.columns)
 
 
 @dataclass(frozen=True)
@@ -84,13 +93,14 @@ class Loaded:
 def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
     """Run the job. A row that is wrong is an error, and nothing counts."""
     sent = feed.needed(frame).mapInArrow(sender(feed, target), FREIGHT)
-    reports = sent.repartitionById(target.tasks, "dest").mapInArrow(receiver(feed, target), REPORT).collect()
+    count = target.tasks(feed)
+    reports = sent.repartitionById(count, "dest").mapInArrow(receiver(feed, target), REPORT).collect()
     for report in reports:
         if report.error is not None:
             raise IncorrectError(f"input {feed.name!r}: {report.error}")
     tasks = sorted(report.dest for report in reports)
-    if reports and tasks != list(range(target.tasks)):
-        raise FaultError(f"input {feed.name!r}: tasks {tasks} reported, instead of each of {target.tasks} once")
+    if reports and tasks != list(range(count)):
+        raise FaultError(f"input {feed.name!r}: tasks {tasks} reported, instead of each of {count} once")
     infos = [FileInfo.from_json(json.loads(r.file)) for r in sorted(reports, key=lambda r: r.dest) if r.file]
     latest = max((r.latest for r in reports), default=NULL)
     return Loaded(tuple(infos), sum(r.rows for r in reports), latest, target.epoch)
@@ -103,8 +113,8 @@ def sender(feed: Feed, target: Target) -> Task:
         context = TaskContext.get()
         source = context.partitionId() if context is not None else 0
         dictionary, mark = Dictionary(), START
-        sent = [0] * target.tasks
-        spread = feed.only_adds and target.tasks > target.shards
+        tasks = target.tasks(feed)
+        sent, taken = [0] * tasks, [0] * target.shards
         number, latest = 0, NULL
         waiting: list[Words] = []
 
@@ -114,13 +124,14 @@ def sender(feed: Feed, target: Target) -> Task:
             waiting.clear()
             texts, mark = dictionary.since(mark)
             pieces, packed = by_shard(words, target), texts_by_shard(texts, target.shards)
-            total = sum(sent) + words.shape[1]
+            total = sum(taken) + words.shape[1]
             for shard, (piece, some) in enumerate(zip(pieces, packed, strict=True)):
-                room = max(target.fair, 2 * total // target.shards) - sent[shard] if spread else piece.n
-                here = min(max(room, 0), piece.n)
-                shares = [(shard, piece.slice(0, here))]
-                if here < piece.n:
-                    shares += spread_out(piece.slice(here, piece.n), target, source + number)
+                taken[shard] += piece.n
+                if feed.only_adds:
+                    shares = in_turn(piece, shard, sent, total, target, source + number)
+                else:
+                    many = target.shards > 1 and 2 * target.shards * piece.n > 3 * words.shape[1]
+                    shares = by_hash(latest_of(feed, target, piece) if many else piece, shard, feed, target)
                 for dest, share in shares:
                     if share.n or some:
                         sent[dest] += share.n
@@ -139,8 +150,9 @@ def sender(feed: Feed, target: Target) -> Task:
                 yield from address()
         except TektiteError as error:
             yield freight(0, source, number, error=f"{error} (partition {source})")
-        for dest in range(target.tasks):
-            yield freight(dest, source, number, sent=sent[dest], latest=latest)
+        for dest in range(tasks):
+            rows = taken[dest] if dest < target.shards else 0
+            yield freight(dest, source, number, rows=rows, sent=sent[dest], latest=latest)
 
     return run
 
@@ -154,15 +166,44 @@ def by_shard(words: Words, target: Target) -> list[Chunk]:
     return [routed.slice(start, stop) for start, stop in pairwise(offsets.tolist())]
 
 
-def spread_out(rows: Chunk, target: Target, turn: int) -> list[tuple[int, Chunk]]:
-    """Rows that are too many for their shard's task, in parts for the tasks that help out."""
-    bounds = [rows.n * part // target.shards for part in range(target.shards + 1)]
-    helpers = range(target.shards, target.tasks)
-    return [
+def in_turn(rows: Chunk, shard: int, sent: list[int], total: int, target: Target, turn: int) -> list[tuple[int, Chunk]]:
+    """Inserts for their shard's task; those beyond twice its share of all, in parts for the tasks that help out."""
+    helpers = range(target.shards, len(sent))
+    room = max(target.fair, 2 * total // target.shards) - sent[shard] if helpers else rows.n
+    here = min(max(room, 0), rows.n)
+    bounds = [here + (rows.n - here) * part // target.shards for part in range(target.shards + 1)]
+    return [(shard, rows.slice(0, here))] + [
         (helpers[(turn + place) % len(helpers)], rows.slice(start, stop))
         for place, (start, stop) in enumerate(pairwise(bounds))
         if stop > start
     ]
+
+
+def by_hash(rows: Chunk, shard: int, feed: Feed, target: Target) -> list[tuple[int, Chunk]]:
+    """Rows of a shard for the tasks that share it: those that have to meet go to the same one."""
+    meeting, ways = target.meeting(feed), min(target.shards, WAYS)
+    if target.sharded_by >= meeting or ways == 1:
+        return [(shard, rows)]
+    buf, head, offsets = route(rows.at, np.arange(meeting), ways)
+    routed = Chunk(head, (rows.keep, buf))
+    parts = [routed.slice(start, stop) for start, stop in pairwise(offsets.tolist())]
+    return [((shard + way) % target.shards, part) for way, part in enumerate(parts)]
+
+
+def latest_of(feed: Feed, target: Target, rows: Chunk) -> Chunk:
+    """The rows without those that a later one with the same key makes pointless; all rows of a bag."""
+    if feed.semantics == "bag":
+        return rows
+    words = rows.to_array()
+    width, keys = len(target.columns), words[: target.meeting(feed)]
+    when = words[width + 1] if feed.order is not None else np.zeros(rows.n, np.int64)
+    order = np.lexsort([*words[: width + 1], when, *keys])
+    ends = key_ends(keys[:, order])
+    last = np.repeat(when[order][ends], np.diff(ends, prepend=-1))
+    ordered = words[:, order]
+    keep = when[order] == last
+    keep[1:] &= ~(keep[:-1] & (ordered[:, 1:] == ordered[:, :-1]).all(axis=0))  # of equal rows one is enough
+    return Chunk.of_array(np.ascontiguousarray(ordered[:, keep]))
 
 
 def texts_by_shard(texts: pa.ChunkedArray[Any], shards: int) -> list[bytes]:
@@ -219,7 +260,8 @@ def receive(feed: Feed, target: Target, dest: int, freights: list[dict[str, Any]
     if len(texts):
         sections.append(Texts(texts))
     info = write_file(target.store, target.epoch, "load", dest, sections) if sections else None
-    return report(dest, found, latest, None if info is None else json.dumps(info.to_json()), None)
+    taken = sum(row["rows"] for row in freights if row["sent"] is not None)
+    return report(dest, taken, latest, None if info is None else json.dumps(info.to_json()), None)
 
 
 def sorted_rows(feed: Feed, target: Target, chunks: list[Chunk], dictionary: Dictionary) -> Chunk:
@@ -239,13 +281,11 @@ def last_of_each(feed: Feed, target: Target, words: Words, dictionary: Dictionar
     in_schema_order[list(target.columns)] = words[:width]
     in_schema_order[width:] = words[width:]
     check_order(feed, in_schema_order, dictionary)
-    keys = len(feed.keys) if feed.semantics == "upsert" else width
-    when = words[width + 1] if feed.order is not None else np.arange(words.shape[1])
-    order = np.lexsort([when, *words[:keys][::-1]])
-    ordered = words[:, order]
-    last = np.ones(len(order), bool)
-    last[:-1] = (ordered[:keys, 1:] != ordered[:keys, :-1]).any(axis=0)
-    return np.ascontiguousarray(ordered[:, last & (ordered[width] > 0)])
+    keys = words[: target.meeting(feed)]
+    when = words[width + 1] if feed.order is not None else np.zeros(words.shape[1], np.int64)
+    order = np.lexsort([when, *keys])
+    last = order[key_ends(keys[:, order])]
+    return np.ascontiguousarray(words[:, last[words[width, last] > 0]])
 
 
 def freight(

@@ -9,7 +9,7 @@ import numpy as np
 from pyspark.sql import DataFrame
 
 from tektite.dictionary import Dictionary
-from tektite.errors import IncorrectError, TektiteError
+from tektite.errors import IncorrectError, NotFoundError, TektiteError
 from tektite.spark.feed import PARCEL, Feed, encoder, unpack_texts
 from tektite.words import NULL, Words
 
@@ -72,26 +72,36 @@ def encoded(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterator[tu
         yield np.frombuffer(row.words, np.int64).reshape(width, row.rows), row.latest
 
 
+def key_ends(keys: Words) -> Words:
+    """Where the rows of each key end, if those with one key lie together."""
+    ends = np.ones(keys.shape[1], bool)
+    ends[:-1] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
+    return np.flatnonzero(ends)
+
+
 def check_order(feed: Feed, whole: Words, dictionary: Dictionary) -> None:
     """Refuse rows that share a key but say different things, if nothing says which of them comes last."""
     width = len(feed.schema.names)
     keys = list(feed.keys or range(width))
-    compared = [*(whole[key] for key in keys), *whole[width + 1 :]]
-    order = np.lexsort(compared)
+    when = whole[width + 1] if feed.order is not None else np.zeros(whole.shape[1], np.int64)
+    order = np.lexsort([when, *whole[keys]])
+    ends = key_ends(whole[keys][:, order])
+    lasts = when[order] == np.repeat(when[order][ends], np.diff(ends, prepend=-1))
+    clash = lasts[:-1] & lasts[1:]
+    clash[ends[:-1]] = False
     first, second = order[:-1], order[1:]
-    clash = np.ones(len(first), bool)
-    for column in compared:
-        clash &= column[first] == column[second]
-    differ = np.zeros(len(first), bool)
-    for other in (c for c in range(width + 1) if c not in keys):
-        differ |= whole[other][first] != whole[other][second]
-    clash &= differ
+    others = [c for c in range(width + 1) if c not in keys]
+    clash &= (whole[others][:, first] != whole[others][:, second]).any(axis=0)
     if clash.any():
         at = first[int(np.argmax(clash))]
         names = [feed.schema.names[key] for key in keys]
-        row = feed.schema.select(*names).decode_rows(np.ascontiguousarray(whole[keys][:, [at]]), dictionary)[0]
         what = "several rows" if feed.order is None else f"several rows with one value of {feed.order!r}"
+        try:
+            row = feed.schema.select(*names).decode_rows(np.ascontiguousarray(whole[keys][:, [at]]), dictionary)[0]
+            key = f"{', '.join(names)} = {', '.join(map(repr, row))}"
+        except NotFoundError:  # a task has the texts of the ids that fall to it, which may be those of other rows
+            key = f"the same {', '.join(names)}"
         raise IncorrectError(
-            f"input {feed.name!r}: found {what} for {', '.join(names)} = {', '.join(map(repr, row))} that say different "
-            "things, and nothing says which comes last: name a column that does, order='...'"
+            f"input {feed.name!r}: found {what} for {key} that say different things, and nothing says which comes last: "
+            "name a column that does, order='...'"
         )

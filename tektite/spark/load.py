@@ -62,7 +62,7 @@ def load(
     spark = frame.sparkSession
     group = f"tektite load {source.name} {uuid.uuid4().hex[:8]}"
     with (
-        described(spark, group, f"tektite: epoch {engine.epoch}, load {source.name}"),
+        described(spark, group, f"tektite: epoch {engine.epoch}, load {source.name}", "tektite loads"),
         watched(spark, group, f"load {source.name}", progress),
         explained(f"input {source.name!r}"),
     ):

@@ -46,7 +46,7 @@ def moved_by(spark: SparkSession) -> Move:
         receivers = len(moving) * shards
         what = f"tektite: epoch {manifest.state.epoch}, from {manifest.state.shards} to {shards} shards"
         with (
-            described(spark, "tektite shards", what),
+            described(spark, "tektite shards", what, "tektite loads"),
             explained(f"storage {manifest.store.url} keeps its {manifest.state.shards} shards"),
         ):
             sent = frame.mapInArrow(sender(manifest.store, moving, shards), FREIGHT)

@@ -22,6 +22,8 @@ AT_START: Final = {
     # Tasks talk to their Python workers through a pipe of the file system: half the latency of a local socket.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
+    # Jobs of different pools share the executors, so that a load of an hour does not hold up the sweeps beside it.
+    "spark.scheduler.mode": "FAIR",
 }
 """What only a session that starts Spark can set."""
 
@@ -32,6 +34,15 @@ IN_SESSION: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
 """What every session that Tektite runs jobs in sets for itself."""
+
+ON_LOCAL_DISK: Final = {
+    # Spark's choice starts processes (chmod, stat) for every file of a stream's logs there, which takes longer than an epoch.
+    # This one renames files too; that is atomic on a file system of POSIX's, though not on each that Hadoop knows.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
+"""What they set where files without a scheme lie on local or shared POSIX file systems."""
 
 
 def session(
@@ -57,7 +68,8 @@ def session(
         base = SparkSession.builder.getOrCreate() if running else _start(master, name, memory, dict(config or {}))
     classic(base)
     derived = base.newSession()
-    for key, value in IN_SESSION.items():
+    files = base.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS")
+    for key, value in (IN_SESSION | (ON_LOCAL_DISK if files.startswith("file:") else {})).items():
         derived.conf.set(key, value)
     return derived
 
@@ -77,16 +89,17 @@ def classic(found: Any) -> SparkSession:
 
 
 @contextmanager
-def described(spark: SparkSession, group: str | None, description: str) -> Iterator[None]:
-    """Give the jobs that run meanwhile, from this thread, a group and a description that Spark's own pages show.
+def described(spark: SparkSession, group: str | None, description: str, pool: str | None = None) -> Iterator[None]:
+    """Give the jobs that run meanwhile, from this thread, a group and a description that Spark's own pages show, and a pool.
 
     Without a group they stay in the one they are in, as those of a stream have to: it is how Spark stops them.
     """
     context = spark.sparkContext
-    ours = {"spark.job.description": description} | ({} if group is None else {"spark.jobGroup.id": group})
+    ours = {"spark.job.description": description, "spark.jobGroup.id": group, "spark.scheduler.pool": pool}
+    ours = {key: value for key, value in ours.items() if value is not None}
     before = {key: context.getLocalProperty(key) for key in ours}
     for key, value in ours.items():
-        context.setLocalProperty(key, value)
+        context.setLocalProperty(key, cast(str, value))
     try:
         yield
     finally:

@@ -30,7 +30,7 @@ class Jobs:
 
     def __call__(self, parcel: Parcel, group: str, description: str) -> list[Report]:
         """Run a job; what its tasks report."""
-        with described(self.spark, group, description):
+        with described(self.spark, group, description, "tektite sweeps"):
             return run(self.spark, parcel)
 
     def cancel(self, group: str) -> None:
