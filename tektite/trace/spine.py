@@ -175,10 +175,10 @@ class Spine:
     def rest(self) -> None:
         """Note that the insertions of a sweep are over. Where they rewrote what was there, all is merged now, at a cost of
         at most three times their rows: what was inserted for an argument and is taken back goes before the next one looks
-        through both.
+        through both. A lazy spine leaves it at what insertions pay for.
         """
         fresh, self._fresh = self._fresh, 0
-        if fresh >= SMALL and 0 < self.rows - fresh <= 2 * fresh:
+        if fresh >= SMALL and 0 < self.rows - fresh <= 2 * fresh and self._effort != _EFFORTS["lazy"]:
             self.compact_now()
 
     def compact_now(self) -> None:
