@@ -36,7 +36,7 @@ IN_SESSION: Final = {
 """What every session that Tektite runs jobs in sets for itself."""
 
 ON_LOCAL_DISK: Final = {
-    # Spark's choice starts processes (chmod, stat) for every file of a stream's logs there, which takes longer than an epoch.
+    # Spark's choice starts ten processes (readlink, chmod) for each file of a stream's logs, which takes longer than an epoch.
     # This one renames files too; that is atomic on a file system of POSIX's, though not on each that Hadoop knows.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

@@ -174,7 +174,7 @@ class Grouping:
             return self._named(Call("sum", counted))
         kind = AGGREGATES.get(type(tree))
         if kind is None:
-            name = tree.name if isinstance(tree, exp.Anonymous) else tree.key
+            name = self.binder.source.called(tree)
             raise self.binder.source.error(f"aggregate {name} is not supported", tree, UnsupportedError)
         argument, distinct = self._argument(tree)
         if tree.args.get("expressions"):

@@ -77,4 +77,5 @@ def check_arguments(source: Source, node: exp.Expr) -> None:
     for name, value in node.args.items():
         if value and name not in PLAIN and name not in known and not name.startswith("_"):
             what = name.strip("_").upper().replace("_", " ")
-            raise source.error(f"{what} in {node.key.upper()} is not supported", node, UnsupportedError)
+            where = source.called(node) if isinstance(node, exp.Func) else node.key.upper()
+            raise source.error(f"{what} in {where} is not supported", node, UnsupportedError)

@@ -25,16 +25,17 @@ ORDERED = (*QUANTILES, exp.GroupConcat, exp.Mode, exp.First, exp.Last, exp.ArgMi
 def ordered_call(clause: Clause, tree: exp.Expr, condition: Expr) -> Call:
     """The aggregate that one of `ORDERED` is, of the rows for which a condition is true."""
     source = clause.binder.source
+    name = source.called(tree.this if isinstance(tree, exp.WithinGroup) else tree)
     value_tree, order_trees = parts_of(tree)
     if isinstance(tree, exp.WithinGroup):
         inner = tree.this
         if not isinstance(inner, exp.PercentileCont | exp.PercentileDisc | exp.Mode) or len(order_trees) != 1:
-            raise source.error(f"{inner.key} WITHIN GROUP is not supported", tree, UnsupportedError)
+            raise source.error(f"{name} WITHIN GROUP is not supported", tree, UnsupportedError)
         value_tree, share_tree, tree = order_trees[0].this, inner.this, inner
     else:
         share_tree = tree.args.get("quantile") or tree.args.get("expression")
     if value_tree is None:
-        raise source.error(f"{tree.key} needs a value", tree)
+        raise source.error(f"{name} needs a value", tree)
     distinct = isinstance(value_tree, exp.Distinct)
     if distinct and (len(value_tree.expressions) != 1 or value_tree.args.get("on")):
         raise source.error("DISTINCT of several values is not supported", tree, UnsupportedError)
@@ -47,13 +48,13 @@ def ordered_call(clause: Clause, tree: exp.Expr, condition: Expr) -> Call:
     if type(tree) in QUANTILES or isinstance(tree, exp.Mode):
         return quantile(clause, tree, value, distinct, order, condition, share_tree)
     if distinct:
-        raise source.error(f"{tree.key}(DISTINCT) is not supported", tree, UnsupportedError)
+        raise source.error(f"{name}(DISTINCT) is not supported", tree, UnsupportedError)
     if isinstance(tree, exp.ArgMin | exp.ArgMax):
         by = clause.bind(tree.expression)
         known = chosen(value, by.is_not_null() if condition is TRUE else condition & by.is_not_null())
         return Call("earliest", known, order=((by, isinstance(tree, exp.ArgMax), False),))
     if not order:
-        raise source.error(f"{tree.key} without ORDER BY has no certain value: say {tree.key}(x ORDER BY y)", tree)
+        raise source.error(f"{name} without ORDER BY has no certain value: say {name}(x ORDER BY y)", tree)
     if isinstance(tree, exp.Last):
         order = tuple((by, not descending, not nulls_first) for by, descending, nulls_first in order)
     if isinstance(tree, exp.AnyValue):
@@ -109,7 +110,7 @@ def quantile(
     found = clause.scalars.type(value, tree)
     if kind == "quantile_cont" and found.kind not in ("int", "float", "decimal"):
         raise source.error(
-            f"{tree.key} needs numbers, not {found}; quantile_disc takes anything that has an order", tree
+            f"{source.called(tree)} needs numbers, not {found}; quantile_disc takes anything that has an order", tree
         )
     share = lit(0.5) if isinstance(tree, exp.Median) or share_tree is None else clause.bind(share_tree)
     try:
@@ -117,5 +118,5 @@ def quantile(
     except (TypeError, ValueError):
         number = -1.0
     if not 0 <= number <= 1:
-        raise source.error(f"{tree.key} takes a constant between 0 and 1", share_tree or tree)
+        raise source.error(f"{source.called(tree)} takes a constant between 0 and 1", share_tree or tree)
     return Call(kind, value, distinct, ((value, bool(order) and order[0][1], False),), number)

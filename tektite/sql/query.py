@@ -275,6 +275,8 @@ class Binder:
     def _count(self, node: exp.Expr, what: str) -> int | Expr:
         clause = Clause(self, Scope(), what)
         value = clause.bind(node)
+        if clause.pending:
+            raise self.unsupported(f"a subquery in {what}", node)
         if value.columns() and clause.scalars.type(value, node) == types.Int:
             return value
         if value.op != "lit" or type(value.params[1]) is not int or value.params[1] < 0:

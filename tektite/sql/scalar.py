@@ -105,8 +105,7 @@ class Scalars:
             built = functions.build(self, node)
             if built is not None:
                 return self.checked(built, node)
-            name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
-            raise self.unsupported(f"function {name.lower()}", node)
+            raise self.unsupported(f"function {self.source.called(node)}", node)
         if kind in functions.BITS:
             operands = [node.this, node.expression] if node.args.get("expression") is not None else [node.this]
             return self.checked(functions.BITS[kind](*map(self.bind, operands)), node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -11,6 +12,9 @@ from sqlglot import exp
 from tektite.errors import IncorrectError, TektiteError
 
 E = TypeVar("E", bound=TektiteError)
+NAME = re.compile(r"[A-Za-z_]\w*")
+CALL = re.compile(r"([A-Za-z_]\w*)\s*\(\s*(?:DISTINCT\s+)?\Z", re.IGNORECASE)
+"""The head of a function call, up to its first argument."""
 WIDTH = 100
 """How much of a long line an error shows."""
 
@@ -25,8 +29,33 @@ class Source:
         self, message: str, at: exp.Expr | int | None = None, kind: type[TektiteError] = IncorrectError
     ) -> TektiteError:
         """An error that points at a part of the statement, or at a place in its text."""
-        place = at if isinstance(at, int) or at is None else position(at)
+        place = at if isinstance(at, int) or at is None else self.place(at)
         return kind(message if place is None else f"{message}\n{self.point(place)}")
+
+    def place(self, node: exp.Expr) -> int | None:
+        """Where a part of the statement begins. The parser does not tell where a function's name stands: it is in front of
+        the parenthesis before its first argument.
+        """
+        found = position(node)
+        if found is not None and isinstance(node, exp.Func):
+            call = CALL.search(self.text, 0, found)
+            return found if call is None else call.start(1)
+        return found
+
+    def called(self, node: exp.Expr) -> str:
+        """The name of a function as the statement writes it, or as the parser does where it is not found."""
+        place = self.place(node)
+        written = None if place is None else NAME.match(self.text, place)
+        known = (
+            node.name
+            if isinstance(node, exp.Anonymous)
+            else node.sql_name()
+            if isinstance(node, exp.Func)
+            else node.key
+        )
+        if isinstance(node, exp.Func) and written is not None and self.text[written.end() :].lstrip().startswith("("):
+            return written.group().lower()
+        return known.lower()
 
     def point(self, place: int) -> str:
         """The line that a place is in, and a caret under it."""

@@ -71,7 +71,7 @@ def declare(binder: Binder, node: exp.Window, clause: Clause) -> str:
         arguments = [] if given is None or isinstance(given, exp.Star) else [clause.bind(given)]
         type = total_type(binder, clause, kind, arguments, call)
     else:
-        raise binder.unsupported(f"window function {call.sql('duckdb')[:40].lower()}", call)
+        raise binder.unsupported(f"window function {binder.source.called(call)}", call)
     by = [clause.bind(tree) for tree in node.args.get("partition_by") or ()]
     ordered = node.args["order"].expressions if node.args.get("order") else []
     order = [(clause.bind(o.this), o) for o in ordered]

@@ -105,7 +105,7 @@ def test_rows_of_a_frequent_key_that_contradict_each_other_are_refused(spark: Sp
     frame = spark.range(0, ROWS, 1, 4).selectExpr("7 AS k", "id % 2 AS v")
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
         table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.Int)
-        with pytest.raises(tk.IncorrectError, match="several rows for k = 7 .* that say different things"):
+        with pytest.raises(tk.IncorrectError, match="several rows for k = 7 that say different things"):
             table.load(frame)
         assert table.load(frame.where("v = 1")) == ROWS // 2
         assert engine.install("all", table).rows() == [(7, 1)]

@@ -407,6 +407,35 @@ def test_tasks_that_find_the_disk_full_leave_the_storage_as_it_was(
         assert Counter(engine.install("all", engine.table("t")).rows()) == rows_of(people)
 
 
+def test_changes_of_one_engine_are_followed_by_another(spark: SparkSession, tmp_path: Path) -> None:
+    """The data source is written in Python, as those of users are."""
+    with (
+        tk.Engine(spark=spark, storage=tmp_path / "first", shards=2) as first,
+        tk.Engine(spark=spark, storage=tmp_path / "second") as second,
+    ):
+        numbers = first.input("numbers", k=tk.Int)
+        counts = first.install("counts", numbers.count(by="k"))
+        counts.publish()
+        table = second.input("t", k=tk.Int, count=tk.Int)
+        view = second.install("all", table)
+        reader = spark.readStream.format("tektite").option("path", str(tmp_path / "first")).option("view", "counts")
+        for number in range(3):
+            numbers.insert([(1,), (number,), (1,)])
+            first.advance()
+            first.sync()
+            stream = reader.option("changes", "true").load()
+            table.follow(stream, diff="diff", extra="ignore", trigger=NOW).await_termination()
+            assert sorted(view.rows()) == sorted(counts.rows())
+
+
+def test_text_files_are_loaded_as_spark_reads_them(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text('k,v\n1,"a, b"\n2,\n')
+    with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+        table = engine.input("t", k=tk.Int, v=tk.String)
+        table.load(spark.read.csv(str(tmp_path / "rows.csv"), schema="k int, v string", header=True))
+        assert sorted(engine.install("all", table).rows()) == [(1, "a, b"), (2, None)]
+
+
 def test_dropped_view_is_gone(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
         table = engine.input("t", k=tk.Int)

@@ -30,11 +30,32 @@ def refused(engine: tk.Engine, text: str, kind: type[tk.TektiteError] = tk.Tekti
         ("SELECT id\nFROM peple", "peple"),
         ("SELECT id FROM people WHERE nosuch(id)", "nosuch"),
         ("SELECT id, wrong.name FROM people", "wrong"),
+        ("SELECT max(id), array_agg (id) FROM people", "array_agg"),
+        ("SELECT approx_count_distinct(DISTINCT id) FROM people", "approx_count_distinct"),
+        ("SELECT ntile(2) OVER (ORDER BY id) FROM people", "ntile"),
+        ("SELECT median(name) FROM people", "median"),
+        ("SELECT id FROM people LIMIT (SELECT 1)", "1"),
     ],
 )
 def test_caret_stands_under_what_is_wrong(engine: tk.Engine, text: str, pointed: str) -> None:
     *_, line, caret = refused(engine, text).splitlines()
     assert line[caret.index("^") :].startswith(pointed)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("SELECT array_agg(id) FROM people", "array_agg"),
+        ("SELECT bit_and(id) FROM people", "bit_and"),
+        ("SELECT ntile(2) OVER (ORDER BY id) FROM people", "ntile"),
+        ("SELECT strftime(DATE '2024-01-01', '%Y')", "strftime"),
+        ("SELECT quantile_cont(id, 2) FROM people", "quantile_cont"),
+        ("SELECT id FROM people LIMIT (SELECT 1)", "a subquery in LIMIT"),
+        ("SELECT p.id FROM people AS p ASOF JOIN people AS q ON p.id >= q.id", "ASOF JOIN"),
+    ],
+)
+def test_what_is_refused_is_named_as_it_was_written(engine: tk.Engine, text: str, name: str) -> None:
+    assert name in refused(engine, text).splitlines()[0]
 
 
 def test_nearest_name_is_offered(engine: tk.Engine) -> None:
