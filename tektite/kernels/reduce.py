@@ -63,9 +63,6 @@ FIRST = 1
 LAST = 2
 AT_LEAST = 3
 
-# More than the diffs of a key's output, each of which is 1 or -1, can make up for.
-UNKNOWN = 1 << 60
-
 # Status codes.
 FINE = 0
 OVERFLOW = 1
@@ -100,39 +97,33 @@ def push_todo(todo, n, keys, j, kc, nt, list_, many):
 
 
 @inner
-def without_known(table, n_history, n_past, n_all, nd, begin, end, keys, many, kc, rounds, only, totals):
+def without_known(table, n_history, n_past, n_all, nd, begin, end, keys, many, kc, rounds, only):
     """Drop the keys of a block that are there already and only gain: by the output, whose ranges are known, each is there once,
     now and from now on, and its work has no diff below 1. More of it changes nothing, then or later, and the input need not be
-    read. The others move up. Returns how many they are. `totals` has room for a block.
+    read. The others move up. Returns how many they are.
     """
-    for j in range(many):
-        store(totals, j, 0)
-    for s in range(n_history, n_past):
-        head = head_of(table, s)
-        time_at = time_of(table, s)
-        times = times_of(table, s)
-        at = address(head, time_at + times)
-        by = step_of(head, time_at + times)
-        tested = test_of(table, s) != 0
-        for j in range(many):
-            for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
-                if tested and (not shown(head, time_at, times, i, rounds) or value(head, time_at, i) > only):
-                    store(totals, j, UNKNOWN)
-                else:
-                    store(totals, j, load(totals, j) + read(at, by, i))
-    for s in range(n_past, n_all):
-        head = head_of(table, s)
-        time_at = time_of(table, s)
-        at = address(head, time_at + times_of(table, s))
-        by = step_of(head, time_at + times_of(table, s))
-        for j in range(many):
-            for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
-                # What was put off has no columns but the key's, and has to be looked at.
-                if time_at != nd or read(at, by, i) < 1:
-                    store(totals, j, UNKNOWN)
     kept = 0
     for j in range(many):
-        if load(totals, j) == 1:
+        total = 0
+        known = True
+        for s in range(n_history, n_past):
+            head = head_of(table, s)
+            time_at = time_of(table, s)
+            times = times_of(table, s)
+            tested = test_of(table, s) != 0
+            for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
+                if tested:
+                    known &= shown(head, time_at, times, i, rounds) and value(head, time_at, i) <= only
+                total += value(head, time_at + times, i)
+        known &= total == 1
+        if known:
+            for s in range(n_past, n_all):
+                head = head_of(table, s)
+                time_at = time_of(table, s)
+                for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
+                    # What was put off has no columns but the key's, and has to be looked at.
+                    known &= time_at == nd and value(head, time_at + times_of(table, s), i) > 0
+        if known:
             continue
         if kept < j:
             for c in range(kc):
@@ -273,7 +264,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
             break
         seek_sources(table, n_history, n_past, keys, many, kc, begin, end)
         if n_own > 0 and single and op == AT_LEAST:
-            many = without_known(table, n_history, n_past, n_all, nd, begin, end, keys, many, kc, rounds, only, results)
+            many = without_known(table, n_history, n_past, n_all, nd, begin, end, keys, many, kc, rounds, only)
             if many == 0:
                 continue
         seek_sources(table, 0, n_history, keys, many, kc, begin, end)
