@@ -102,7 +102,7 @@ def plot(records: list[Record], path: Path) -> None:
         left.set_xlabel("time taken, as a share of the bar (left of the line: met)")
         left.tick_params(axis="y", labelsize=7)
         left.invert_yaxis()
-        left.set_xlim(right=20 * max(1, *share))  # room for the labels
+        left.set_xlim(right=20 * max([1, *share]))  # room for the labels
         for count in dict.fromkeys(record["shards"] for record in grown):
             found = sorted((r["rows"], r["seconds"]) for r in grown if r["shards"] == count)
             label = f"{count} executor{'s' * (count > 1)} of one shard"
