@@ -186,25 +186,6 @@ def head_of_array(columns, rows):
     return head
 
 
-@kernel("int64[::1](int64[:, ::1], int64[::1], int64, int64)")
-def input_rows(columns, order, epoch, diff):
-    """A head over updates of one epoch: data columns are the rows of `columns` that `order` lists. The row of `columns`
-    behind them, if there is one, holds the diffs; otherwise every diff is `diff`.
-    """
-    data = len(order)
-    width, rows = columns.shape
-    head = new_head(rows, data + 2)
-    at = address_of(columns)
-    for j in range(data):
-        set_stored(head, j, at + 8 * rows * order[j])
-    set_constant(head, data, epoch)
-    if width > data:
-        set_stored(head, data + 1, at + 8 * rows * data)
-    else:
-        set_constant(head, data + 1, diff)
-    return head
-
-
 @kernel("void(int64, int64[:, ::1])")
 def copy_out(source, target):
     """Write every column of the rows at `source` into the rows of a (columns x capacity) array."""

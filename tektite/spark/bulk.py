@@ -234,14 +234,7 @@ def receiver(feed: Feed, target: Target) -> Task:
 def receive(feed: Feed, target: Target, dest: int, freights: list[dict[str, Any]]) -> pa.RecordBatch:
     """Everything that was sent to a task becomes a file; the task's report."""
     freights.sort(key=lambda row: (row["source"], row["number"], row["sent"] is not None, row["shard"]))
-    failed = next((row["error"] for row in freights if row["error"] is not None), None)
-    if failed is not None:
-        return report(dest, 0, NULL, None, failed)
-    promised = sum(row["sent"] for row in freights if row["sent"] is not None)
-    parts = [row for row in freights if row["sent"] is None]
-    found = sum(row["rows"] for row in parts)
-    if found != promised:
-        raise FaultError(f"task {dest} got {found} rows of {promised} that were sent")
+    parts = arrived(dest, freights)
     latest = max((row["latest"] for row in freights if row["latest"] is not None), default=NULL)
     dictionary = Dictionary()
     for row in parts:
@@ -262,6 +255,19 @@ def receive(feed: Feed, target: Target, dest: int, freights: list[dict[str, Any]
     info = write_file(target.store, target.epoch, "load", dest, sections) if sections else None
     taken = sum(row["rows"] for row in freights if row["sent"] is not None)
     return report(dest, taken, latest, None if info is None else json.dumps(info.to_json()), None)
+
+
+def arrived(dest: int, freights: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The parts that were sent to a task, all of them, or what went wrong with a sender."""
+    failed = next((row["error"] for row in freights if row["error"] is not None), None)
+    if failed is not None:
+        raise FaultError(failed)
+    promised = sum(row["sent"] for row in freights if row["sent"] is not None)
+    parts = [row for row in freights if row["sent"] is None]
+    found = sum(row["rows"] for row in parts)
+    if found != promised:
+        raise FaultError(f"task {dest} got {found} rows of {promised} that were sent")
+    return parts
 
 
 def sorted_rows(feed: Feed, target: Target, chunks: list[Chunk], dictionary: Dictionary) -> Chunk:

@@ -17,7 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from tektite.errors import FaultError, TektiteError
-from tektite.spark.bulk import FREIGHT, REPORT, Task, freight, report
+from tektite.spark.bulk import FREIGHT, REPORT, Task, arrived, freight, report
 from tektite.spark.failures import explained
 from tektite.spark.freight import pack_rows, unpack_rows
 from tektite.spark.session import described
@@ -119,14 +119,9 @@ def receive(
     store: Store, moving: list[Moving], shards: int, dest: int, freights: list[dict[str, Any]]
 ) -> pa.RecordBatch:
     """What was sent to one shard of an input becomes a file; the task's report."""
-    failed = next((row["error"] for row in freights if row["error"] is not None), None)
-    if failed is not None:
-        return report(dest, 0, NULL, None, failed)
-    promised = sum(row["sent"] for row in freights if row["sent"] is not None)
-    parts = [row for row in freights if row["sent"] is None]
-    found = sum(row["rows"] for row in parts)
-    if found != promised:
-        raise FaultError(f"task {dest} got {found} rows of {promised} that were sent")
+    parts = arrived(dest, freights)
     chunks = [unpack_rows(row.pop("words")) for row in parts]
     info = moving[dest // shards].write(store, dest % shards, chunks) if chunks else None
-    return report(dest, found, NULL, None if info is None else json.dumps(info.to_json()), None)
+    return report(
+        dest, sum(row["rows"] for row in parts), NULL, None if info is None else json.dumps(info.to_json()), None
+    )
