@@ -49,6 +49,9 @@ ROWS_AT_ONCE = 1 << 16
 """Rows that are addressed together: enough that what goes to one shard is worth a row of the shuffle, and no more than Spark
 hands over at once, so that they need not be put together first."""
 
+RUNS: Final = 3
+"""How often a job is run that Spark gives up."""
+
 WAYS: Final = 8
 """Tasks that share the rows of a shard at most: one that gets everything then keeps one task busy for an eighth of the work, and
 a shard has no more batches to merge than that."""
@@ -94,7 +97,9 @@ def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
     """Run the job. A row that is wrong is an error, and nothing counts."""
     sent = feed.needed(frame).mapInArrow(sender(feed, target), FREIGHT)
     count = target.tasks(feed)
-    reports = sent.repartitionById(count, "dest").mapInArrow(receiver(feed, target), REPORT).collect()
+    reports = given_up_repeated(
+        lambda: sent.repartitionById(count, "dest").mapInArrow(receiver(feed, target), REPORT).collect()
+    )
     for report in reports:
         if report.error is not None:
             raise IncorrectError(f"input {feed.name!r}: {report.error}")
@@ -104,6 +109,19 @@ def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
     infos = [FileInfo.from_json(json.loads(r.file)) for r in sorted(reports, key=lambda r: r.dest) if r.file]
     latest = max((r.latest for r in reports), default=NULL)
     return Loaded(tuple(infos), sum(r.rows for r in reports), latest, target.epoch)
+
+
+def given_up_repeated(job: Callable[[], list[Any]]) -> list[Any]:
+    """What a job's tasks report. Spark gives a job up, however good its tasks are, if an executor or shuffle files are lost when
+    its last stage has reported in part and rows came in no certain order; it is run again then, which leaves the same files.
+    """
+    for _ in range(RUNS - 1):
+        try:
+            return job()
+        except Exception as error:
+            if "indeterminate output" not in str(error):
+                raise
+    return job()
 
 
 def sender(feed: Feed, target: Target) -> Task:

@@ -17,7 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from tektite.errors import FaultError, TektiteError
-from tektite.spark.bulk import FREIGHT, REPORT, Task, arrived, freight, report
+from tektite.spark.bulk import FREIGHT, REPORT, Task, arrived, freight, given_up_repeated, report
 from tektite.spark.failures import explained
 from tektite.spark.freight import pack_rows, unpack_rows
 from tektite.spark.session import described
@@ -51,7 +51,9 @@ def moved_by(spark: SparkSession) -> Move:
         ):
             sent = frame.mapInArrow(sender(manifest.store, moving, shards), FREIGHT)
             received = sent.repartitionById(receivers, "dest")
-            reports = received.mapInArrow(receiver(manifest.store, moving, shards), REPORT).collect()
+            reports = given_up_repeated(
+                lambda: received.mapInArrow(receiver(manifest.store, moving, shards), REPORT).collect()
+            )
         for found in reports:
             if found.error is not None:
                 raise FaultError(
