@@ -6,9 +6,13 @@ import os
 import zlib
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import tektite
+from tektite import front
 
 # The first example may wait for a kernel to compile, so no profile has a deadline or minds a slow start.
 _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -49,6 +53,16 @@ def executor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     session = request.getfixturevalue("spark") if request.param == "spark" else None
     with running_on(request.param, tmp_path_factory.mktemp("engines"), session):
         yield request.param
+
+
+@pytest.fixture(autouse=True)
+def own_executor(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that names no executor has the engine's own: the one of a neighbour lasts for a module."""
+    if "executor" in request.fixturenames:
+        yield
+        return
+    with patch.object(tektite, "Engine", front.Engine):
+        yield
 
 
 SHARE_ON_SPARK = 1 if os.environ.get("TEKTITE_ALL_ON_SPARK") else 4

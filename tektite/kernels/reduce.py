@@ -70,10 +70,12 @@ OVERFLOW = 1
 
 @inner
 def head_of_todo(todo, rows, kc, nt):
-    """Columns of the todo list from its records (key, time): a rows object with one constant diff."""
+    """Columns of the todo list from its records (key, time): a rows object whose diffs are -1, so that no key of it is taken for
+    one that only gains.
+    """
     width = kc + nt
     head = new_head(rows, width + 1)
-    set_constant(head, width, 1)
+    set_constant(head, width, -1)
     buf = np.empty(rows * width, np.int64)
     for c in range(width):
         for i in range(rows):
@@ -97,10 +99,10 @@ def push_todo(todo, n, keys, j, kc, nt, list_, many):
 
 
 @inner
-def without_known(table, n_history, n_past, n_all, nd, begin, end, keys, many, kc, rounds, only):
+def without_known(table, n_history, n_past, n_all, begin, end, keys, many, kc, rounds, only):
     """Drop the keys of a block that are there already and only gain: by the output, whose ranges are known, each is there once,
-    now and from now on, and its work has no diff below 1. More of it changes nothing, then or later, and the input need not be
-    read. The others move up. Returns how many they are.
+    now and from now on, and its work has no diff below 1, as what was put off has. More of it changes nothing, then or later, and
+    the input need not be read. The others move up. Returns how many they are.
     """
     kept = 0
     for j in range(many):
@@ -121,8 +123,7 @@ def without_known(table, n_history, n_past, n_all, nd, begin, end, keys, many, k
                 head = head_of(table, s)
                 time_at = time_of(table, s)
                 for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
-                    # What was put off has no columns but the key's, and has to be looked at.
-                    known &= time_at == nd and value(head, time_at + times_of(table, s), i) > 0
+                    known &= value(head, time_at + times_of(table, s), i) > 0
         if known:
             continue
         if kept < j:
@@ -264,7 +265,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
             break
         seek_sources(table, n_history, n_past, keys, many, kc, begin, end)
         if n_own > 0 and single and op == AT_LEAST:
-            many = without_known(table, n_history, n_past, n_all, nd, begin, end, keys, many, kc, rounds, only)
+            many = without_known(table, n_history, n_past, n_all, begin, end, keys, many, kc, rounds, only)
             if many == 0:
                 continue
         seek_sources(table, 0, n_history, keys, many, kc, begin, end)
