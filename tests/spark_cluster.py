@@ -41,9 +41,42 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
+PRELUDE = """
+import os, signal, sys
+from collections import Counter
+from pathlib import Path
+import tektite as tk
+import tektite.spark
+
+folder = Path(sys.argv[1])
+spark = tektite.spark.session(master="local-cluster[2,1,1024]", memory="512m", config={
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.executor.memory": "512m",
+    "spark.local.dir": str(folder / "local"),
+})
+spark.sparkContext.setLogLevel("OFF")
+
+
+def only_once(name):
+    try:
+        os.close(os.open(folder / f"done-{name}", os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+
+
+def kill_executor():
+    workers = os.getppid()  # the process that workers are forked from; its parent is the executor
+    status = Path(f"/proc/{workers}/status").read_text()
+    os.kill(int(next(line.split()[1] for line in status.splitlines() if line.startswith("PPid:"))), signal.SIGKILL)
+"""
+"""What programs begin with: a session on a cluster of two executors, and how to kill the one that a task runs on."""
+
+
 def run_on_cluster(program: str, folder: Path) -> None:
-    """Run a program, which gets the folder as its argument and says "done" in the end."""
-    (folder / "program.py").write_text(program)
+    """Run a program behind PRELUDE, which gets the folder as its argument and says "done" in the end."""
+    (folder / "program.py").write_text(PRELUDE + program)
     arguments = [sys.executable, str(folder / "program.py"), str(folder)]
     surroundings = environment(spark_home(folder))
     answer = subprocess.run(arguments, capture_output=True, text=True, env=surroundings, cwd=folder, timeout=900)

@@ -10,36 +10,8 @@ from spark_cluster import run_on_cluster
 # Stages of a load: the rows are made and shuffled, then encoded and addressed to their shards, then received and written.
 # What happens in the first two is a step of the DataFrame; in the last one it is the store that the tasks write to.
 PROGRAM = """
-import os, signal, sys
-from collections import Counter
-from pathlib import Path
 from pyspark import TaskContext
-import tektite as tk
-import tektite.spark
 from tektite.storage.store import PosixStore
-
-folder = Path(sys.argv[1])
-spark = tektite.spark.session(master="local-cluster[2,1,1024]", memory="512m", config={
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.executor.memory": "512m",
-    "spark.local.dir": str(folder / "local"),
-})
-spark.sparkContext.setLogLevel("OFF")
-
-
-def only_once(name):
-    try:
-        os.close(os.open(folder / f"done-{name}", os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return False
-    return True
-
-
-def kill_executor():
-    workers = os.getppid()  # the process that workers are forked from; its parent is the executor
-    status = Path(f"/proc/{workers}/status").read_text()
-    os.kill(int(next(line.split()[1] for line in status.splitlines() if line.startswith("PPid:"))), signal.SIGKILL)
 
 
 def lose_shuffle_files():

@@ -8,34 +8,11 @@ import pytest
 from spark_cluster import run_on_cluster
 
 PROGRAM = """
-import os, signal, sys
-from collections import Counter
-from pathlib import Path
-import tektite as tk
-import tektite.spark
-
-folder = Path(sys.argv[1])
-spark = tektite.spark.session(master="local-cluster[2,1,1024]", memory="512m", config={
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.executor.memory": "512m",
-    "spark.local.dir": str(folder / "local"),
-})
-spark.sparkContext.setLogLevel("OFF")
-
 
 def deadly(place, columns):
     def run(table):
-        try:
-            os.close(os.open(folder / f"killed-{place}", os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            pass
-        else:
-            if place != "nowhere":
-                worker_parent = os.getppid()  # the process that workers are forked from; its parent is the executor
-                status = Path(f"/proc/{worker_parent}/status").read_text()
-                executor = int(next(line.split()[1] for line in status.splitlines() if line.startswith("PPid:")))
-                os.kill(executor, signal.SIGKILL)
+        if only_once(place) and place != "nowhere":
+            kill_executor()
         return table.select(columns)
     return run
 
@@ -58,7 +35,7 @@ with tk.Engine(spark=spark, storage=folder / "store", shards=2, job_rows=0) as e
 
     rows = [(i % 97, i % 31) for i in range(3000)]
     assert sorted(view.rows()) == expected(rows)
-    assert all((folder / f"killed-{place}").exists() for place in ("first", "middle", "last"))
+    assert all((folder / f"done-{place}").exists() for place in ("first", "middle", "last"))
     (sweep,) = [sweep for sweep in engine.progress if sweep.name == "view"]
     assert sweep.stages >= 4, sweep
     print("jobs", len(sweep.jobs))
