@@ -74,9 +74,14 @@ def session(
     return derived
 
 
+def is_connect(found: Any) -> bool:
+    """Whether a session or a DataFrame is one of Spark Connect's."""
+    return type(found).__module__.startswith("pyspark.sql.connect")
+
+
 def classic(found: Any) -> SparkSession:
     """The session itself, if Tektite can use it."""
-    if type(found).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(found):
         raise UnsupportedError(
             "found a Spark Connect session, whose driver is another process: Tektite needs a classic one, such as "
             "tektite.spark.session() or SparkSession.builder.master(...) without .remote(...) makes"
