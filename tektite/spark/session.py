@@ -6,6 +6,7 @@ A session that the user made is never changed: `session(base)` derives another o
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -121,6 +122,9 @@ def _start(master: str | None, name: str, memory: str, config: dict[str, Any]) -
     said = _submitted()
     master = said.get("spark.master") or master or os.environ.get("MASTER") or f"local[{os.cpu_count() or 1},4]"
     settings = AT_START | {"spark.sql.adaptive.enabled": "false", "spark.driver.memory": memory}
+    if re.fullmatch(r"local(\[.*\])?", master):
+        # The one executor is this driver: if it has not been heard of for minutes, the machine was asleep.
+        settings["spark.network.timeout"] = "1h"
     if master.startswith("local"):
         # Workers of this machine use what this process uses: its Python, and the package, installed or not.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
