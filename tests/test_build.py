@@ -138,3 +138,15 @@ def test_no_chunks_make_no_rows() -> None:
     buf, head = build(np.empty(0, np.int64), 2, 1, 1, 0)
     assert head[:3].tolist() == [0, head[1], 4]
     assert len(buf) == 0
+
+
+@pytest.mark.parametrize("keys", [3, 64, 300, 1000, 4000])
+@pytest.mark.parametrize("diffs", [[1], [1, -1], [0], [3, -2, 0], [2**23, -(2**23)], [2**40, -1]])
+def test_many_rows_of_few_keys_are_added_up(keys: int, diffs: list[int]) -> None:
+    """As many rows as there may be keys: with all keys present, with some missing, and with some cancelled."""
+    generator = random.Random(keys)
+    rows = [(7, generator.randrange(keys) - keys // 2, 5, generator.choice(diffs)) for _ in range(2 * keys + 50)]
+    check([rows[: keys // 2], rows[keys // 2 :]], 2, 1, 1, 0, constants=True)
+    undone = [(*row[:3], -row[3]) for row in rows[: keys + 20]]
+    check([rows, undone], 2, 1, 1, 0, constants=False)
+    check([rows, [(*row[:3], -row[3]) for row in rows]], 2, 1, 1, 0, constants=True)

@@ -15,10 +15,11 @@ import numpy as np
 
 from tektite.dataflow.arrange import Arranged, consolidate
 from tektite.dataflow.graph import Node, Step
-from tektite.dataflow.join import PIECE, STATE
+from tektite.dataflow.join import PIECE
 from tektite.errors import IncorrectError
 from tektite.kernels.candidates import find_candidates, numbered_keys
 from tektite.kernels.intersect import intersect
+from tektite.kernels.join import JOIN_STATE
 from tektite.kernels.join import join as join_kernel
 from tektite.kernels.route import scale
 from tektite.trace.batch import Batch
@@ -68,7 +69,7 @@ class Item:
         self.versions = versions
         self.table: Words | None = None
         self.found: Found | None = None
-        self.state: Words = np.zeros(STATE, np.int64)
+        self.state: Words = np.zeros(JOIN_STATE, np.int64)
 
 
 class Lookup:

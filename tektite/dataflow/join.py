@@ -14,6 +14,7 @@ import numpy as np
 from tektite.dataflow.arrange import Arranged, Reader
 from tektite.dataflow.graph import Moment, Node, Outbox, Port, Scope
 from tektite.errors import IncorrectError
+from tektite.kernels.join import JOIN_STATE
 from tektite.kernels.join import join as join_kernel
 from tektite.kernels.route import partition_moments
 from tektite.trace.batch import Batch
@@ -38,10 +39,7 @@ class Task:
         self.delta = np.array([batch.at for batch in delta], np.int64)
         self.other = other.table
         self.keep = (delta, other)
-        self.state = np.zeros(STATE, np.int64)
-
-
-STATE = 16
+        self.state = np.zeros(JOIN_STATE, np.int64)
 
 
 class Join(Node):

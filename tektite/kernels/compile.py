@@ -131,8 +131,20 @@ def compile_kernels(progress: Callable[[int, int, str], None] | None = None) -> 
     for kernel in waiting:
         if not kernel.ready:
             _compile(kernel.name, kernel.dispatcher, kernel.signature)
+            _forget_source(kernel.dispatcher)
             kernel.ready = True
     return bool(waiting)
+
+
+def _forget_source(dispatcher: Any) -> None:
+    """Free what Numba loads beside the machine code, so that others could be compiled against it: nobody calls a kernel but
+    Python, and 38 MiB of a process are that.
+    """
+    for loaded in dispatcher.overloads.values():
+        library = loaded.library
+        if library._shared_module is not None:
+            library._shared_module.close()
+            library._shared_module = None
 
 
 def print_progress(done: int, total: int, name: str) -> None:

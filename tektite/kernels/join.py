@@ -14,7 +14,16 @@ from tektite.kernels.compile import inner, kernel
 from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of
 from tektite.kernels.rows import address, copy_words, count, new_head, set_constant, set_stored, step_of
-from tektite.kernels.seek import BLOCK, all_same, gallop_rows, gather_block, group_end, has_null, seek_block
+from tektite.kernels.seek import (
+    BLOCK,
+    all_same,
+    gallop_rows,
+    gather_block,
+    group_end,
+    has_null,
+    prefetch,
+    seek_block,
+)
 from tektite.kernels.wide import product_overflows
 
 # Length of the cursor that the caller keeps between calls: done, pair, row of the smaller side, row of the larger side,
@@ -192,6 +201,13 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
             if many == 0:
                 break
             seek_block(large, large_row, keys, many, kc, places)
+            if load(places, many - 1) - load(places, 0) > 8 * many:
+                # What will be copied from there lies far apart, and is needed when all rectangles are known.
+                for c in range(len(spec)):
+                    column = spec[c] if small_side == 1 else spec[c] - nd_a
+                    if kc <= column < (nd_a if small_side == 1 else nd_b) and step_of(large, column) != 0:
+                        for j in range(many):
+                            prefetch(address(large, column) + step_of(large, column) * load(places, j))
             j = 0
             while j < many and rows < limit:
                 large_row = load(places, j)

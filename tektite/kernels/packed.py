@@ -1,4 +1,8 @@
-"""Build where a row's key and diffs fit one word together: sort those words and unpack everything from them."""
+"""Build where a row's key and diffs fit one word together: sort those words and unpack everything from them.
+
+Where there are about as many rows as keys that would be possible, as in a round that reaches the nodes of a graph over and over,
+the rows are not sorted: their diffs are added up in a table with a place for each key.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +31,9 @@ from tektite.kernels.sums import carry, overflow_head, times
 _NULL = -(2**63)
 # Rows packed at a time, so that a block of words stays in the first-level cache between columns.
 _BLOCK = 1024
+# A table of sums has at most this many places, which the second-level cache holds, and so many for each row.
+_MOST_PLACES = 1 << 16
+_PLACES_A_ROW = 2
 
 
 @inner
@@ -40,6 +47,9 @@ def build_packed(table, nd, keys, columns, lo, rows, low, bits, nullable, diff_b
     spare = words
     if not _pack(table, nd, columns, lo, low, bits, nullable, shift, diff_bits, words):
         spare = empty_words(rows).view(np.uint64)
+        if columns == keys + 1 and _is_dense(rows, used - diff_bits, low[keys], diff_bits):
+            kept = _add_up(words, spare.view(np.int64), rows, used - diff_bits, low[keys], diff_bits)
+            return _unpack_sums(words, spare.view(np.int64), rows, kept, keys, columns, low, bits, nullable, shift)
         if sort_words(address_of(words), address_of(spare), rows, diff_bits) != address_of(words):
             words, spare = spare, words
     if diff_bits == 64:
@@ -182,6 +192,42 @@ def _unpack(words, rows, columns, low, bits, nullable, shift):
 
 
 @inner
+def _is_dense(rows, key_bits, low, diff_bits):
+    """Whether a table with a place for each possible key pays, and no sum in it can grow too large."""
+    if key_bits >= 32 or 1 << key_bits > min(_MOST_PLACES, _PLACES_A_ROW * rows):
+        return False
+    return diff_bits < 24 and -(1 << 24) < low < 1 << 24 and rows < 1 << 36
+
+
+@inner
+def _add_up(words, sums, rows, key_bits, low, diff_bits):
+    """Replace `words` by those of the keys whose diffs do not add up to zero, in order, and write the sums; returns how many."""
+    places = 1 << key_bits
+    room = np.zeros(places, np.int64)
+    table = address_of(room)
+    by = np.uint64(diff_bits)
+    if diff_bits == 0:
+        for i in range(rows):
+            place = np.int64(words[i])
+            store(table, place, load(table, place) + low)
+    else:
+        field = low_bits(diff_bits)
+        for i in range(rows):
+            place = np.int64(words[i] >> by)
+            store(table, place, load(table, place) + np.int64(words[i] & field) + low)
+    kept = 0
+    place = 0
+    while place < places and kept < rows:
+        total = load(table, place)
+        words[kept] = np.uint64(place) << by
+        sums[kept] = total
+        kept += 1 if total != 0 else 0
+        place += 1
+    room[0] = 0  # read by address up to here
+    return kept
+
+
+@inner
 def _fold_packed(words, sums, rows, keys, columns, low, bits, nullable, shift, clear):
     """Sum the diffs of equal keys in place, then unpack what is left. `sums` has room for the diffs of all rows."""
     diffs = columns - keys
@@ -215,6 +261,12 @@ def _fold_packed(words, sums, rows, keys, columns, low, bits, nullable, shift, c
         if some:
             kept += 1
         i = end
+    return _unpack_sums(words, sums, rows, kept, keys, columns, low, bits, nullable, shift)
+
+
+@inner
+def _unpack_sums(words, sums, rows, kept, keys, columns, low, bits, nullable, shift):
+    """Columns from `kept` words that differ in their keys, and their diffs, of which there is room for `rows` each."""
     head = new_head(kept, columns)
     if kept == 0:
         return np.empty(0, np.int64), head

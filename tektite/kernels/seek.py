@@ -24,8 +24,13 @@ NULL = -(2**63)
 
 # Keys sought together. Enough to hide misses; small enough that the rows they touch stay in the second-level cache.
 BLOCK = 256
-# Words compared at once by a scan: one or two cache lines, and a whole number of vectors of any width.
+# Rows that a scan passes by or compares at once: one or two cache lines, and a whole number of vectors of any width.
 SCAN = 16
+# After so many a scan becomes a search.
+MOST_SCANS = 64
+# Keys that lie closer together than this, in bytes of their column, are scanned for. The processor reads ahead so far by itself,
+# which takes less time than the two or three cache lines that a search waits for (measured from 100 to 3,000 bytes).
+_CLOSE = 768
 # Among fewer rows than these, the second guess of an even column is about as good as a third would be.
 _NEAR = 1 << 16
 
@@ -140,34 +145,33 @@ def gallop_from(at, by, rows, start, step, word):
 
 @inner
 def scan_word(at, by, rows, start, word):
-    """As `gallop_word`, for answers that are expected within some tens of rows: comparing sixteen words at once costs
-    less than the branches that a search would guess wrong.
+    """As `gallop_word`, for answers that are expected within some hundred rows. Sixteen rows are passed by at a look at their
+    last one, which the processor has read ahead, and the sixteen that hold the answer are compared at once: that costs less
+    than the branches that a search would guess wrong.
     """
     p = start
-    last = rows - SCAN
-    for _ in range(4):
-        if p > last:
-            break
-        below = 0
-        if by == 4:
-            for k in range(SCAN):
-                below += 1 if load4(at, p + k) < word else 0
-        elif by == 8:
-            for k in range(SCAN):
-                below += 1 if load(at, p + k) < word else 0
-        else:
-            for k in range(SCAN):
-                below += 1 if read(at, by, p + k) < word else 0
-        p += below
-        if below < SCAN:
-            return p
-    return gallop_word(at, by, rows, p, word)
+    last = min(rows, start + MOST_SCANS * SCAN) - SCAN
+    while p <= last and read(at, by, p + SCAN - 1) < word:
+        p += SCAN
+    if p > last:
+        return gallop_word(at, by, rows, p, word)
+    below = 0
+    if by == 4:
+        for k in range(SCAN):
+            below += 1 if load4(at, p + k) < word else 0
+    elif by == 8:
+        for k in range(SCAN):
+            below += 1 if load(at, p + k) < word else 0
+    else:
+        for k in range(SCAN):
+            below += 1 if read(at, by, p + k) < word else 0
+    return p + below
 
 
 @inner
 def scan_key(head, rows, start, keys, j, kc):
-    """As `gallop` for two and more key columns, for answers that are expected within some tens of rows: first the rows
-    with a smaller first word, then those of the same one with a smaller second word, sixteen at once.
+    """As `gallop` for two and more key columns, for answers that are expected within some hundred rows: first the rows with a
+    smaller first word, then those of the same one with a smaller second word, as `scan_word` passes them by.
     """
     at = address(head, 0)
     by = step_of(head, 0)
@@ -178,17 +182,15 @@ def scan_key(head, rows, start, keys, j, kc):
     second = address(head, 1)
     second_by = step_of(head, 1)
     second_word = load(keys, BLOCK + j)
-    last = rows - SCAN
-    for _ in range(4):
-        if p > last or read(at, by, p) != word:
-            break
+    last = min(rows, p + MOST_SCANS * SCAN) - SCAN
+    while p <= last and read(at, by, p + SCAN - 1) == word and read(second, second_by, p + SCAN - 1) < second_word:
+        p += SCAN
+    if p <= last:
         below = 0
         for k in range(SCAN):
             same = read(at, by, p + k) == word
             below += 1 if same & (read(second, second_by, p + k) < second_word) else 0
         p += below
-        if below < SCAN:
-            break
     return gallop(head, rows, p, keys, j, kc)
 
 
@@ -320,8 +322,7 @@ def seek_block(head, start, keys, many, kc, found):
             p = gallop(head, rows, p, keys, j, kc)
             store(found, j, p)
         return
-    # With fewer than about two scans for each key, scanning touches fewer cache lines than searching.
-    reach = 2 * SCAN * many
+    reach = _CLOSE // by * many
     if start + reach >= rows or read(at, by, start + reach) >= load(keys, many - 1):
         p = start
         if kc == 1:
