@@ -15,6 +15,8 @@ from tektite.adopting import widen
 from tektite.catalog import Catalog, Entry, Scribe, fingerprint
 from tektite.collection import Collection
 from tektite.constraints import declare
+from tektite.dataflow.arrange import Arranged
+from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Outbox
 from tektite.dataflow.journal import Sweep
 from tektite.dictionary import Dictionary, Mark
@@ -23,6 +25,7 @@ from tektite.guard import guarded
 from tektite.inputs import Input
 from tektite.keeping import ArrangementInfo, Held, Kept
 from tektite.kernels.ready import ensure_compiled
+from tektite.plan import operators as plan
 from tektite.plan.render import Renderer
 from tektite.publishing import Publication
 from tektite.runtime import memory
@@ -388,17 +391,10 @@ class Engine:
         """Views of several collections by one dataflow, in which what they have in common is computed once."""
         for name, collection in collections.items():
             self._check_installable(name, collection)
-        flow = self._catalog.new_flow(", ".join(collections))
+        leads = [collection._columns((keys or {}).get(name, ())) for name, collection in collections.items()]
+        flow, arranged = self._render(", ".join(collections), [c.operator for c in collections.values()], leads)
         views: list[View] = []
         try:
-            roots = [collection.operator for collection in collections.values()]
-            renderer = Renderer(flow, Scribe(self._catalog, flow), self.dictionary, *roots)
-            arranged = []
-            for name, collection in collections.items():
-                operator = collection.operator
-                lead = collection._columns((keys or {}).get(name, ()))
-                lead = lead or renderer.any_order(operator, len(operator.schema.names))[:1]
-                arranged.append(renderer.arranged(operator, lead, None))
             flow.settle_start()
             for (name, collection), found in zip(collections.items(), arranged, strict=True):
                 view = self.view_type(self, name, collection.operator, flow, found, keep)
@@ -406,8 +402,7 @@ class Engine:
                 if on_change is not None:
                     view.call_on_change(on_change, Changes(view, history=True))
         except BaseException:
-            flow.drop()
-            self._catalog.release(flow)
+            self._catalog.abandon(flow)
             raise
         for view in views:
             self._views[view.name] = view
@@ -418,8 +413,32 @@ class Engine:
                 )
             )
         self._coordinator.add(flow)
-        self._coordinator.run()
+        self._coordinator.start(flow)
         return views
+
+    def _render(
+        self, name: str, roots: Sequence[plan.Operator], leads: Sequence[tuple[int, ...]]
+    ) -> tuple[Dataflow, list[Arranged]]:
+        """A dataflow of some plans, and where their results are; it begins with a graph that is there, if one serves."""
+        catalog = self._catalog
+        if len(roots) == 1:
+            known = catalog.renderings.begin(roots[0], leads[0], name)
+            if known is not None:
+                return known.flow, [known.arranged]
+        flow = catalog.new_flow(name)
+        try:
+            scribe = Scribe(catalog, flow)
+            renderer = Renderer(flow, scribe, self.dictionary, *roots)
+            arranged = [
+                renderer.arranged(root, lead or renderer.any_order(root, len(root.schema.names))[:1], None)
+                for root, lead in zip(roots, leads, strict=True)
+            ]
+        except BaseException:
+            catalog.abandon(flow)
+            raise
+        if len(roots) == 1 and self._coordinator.elsewhere is None:
+            catalog.renderings.add(roots[0], leads[0], renderer, arranged[0], scribe)
+        return flow, arranged
 
     def _check_installable(self, name: str, collection: Collection) -> None:
         self._check_name(name)
@@ -456,6 +475,7 @@ class Engine:
         if all(other.flow is not view.flow for other in self._views.values()):
             self._coordinator.remove(view.flow)
             self._catalog.release(view.flow)
+            self._catalog.renderings.release(view.definition, view.flow)
         if view.publication is not None:
             view.publication.withdraw()
         if held - self.bytes >= 8 * memory.BULK:
@@ -469,7 +489,7 @@ class Engine:
             raise ConflictError(
                 f"cannot drop {kind} {what.name!r}: {', '.join(repr(r.name) for r in entry.readers)} read it"
             )
-        self._catalog.entries.remove(entry)
+        self._catalog.remove(entry)
 
     def view(self, name: str) -> View:
         """A view by its name."""
@@ -527,7 +547,7 @@ class Engine:
 
     def orders_of(self, of: Input | View) -> list[tuple[int, ...]]:
         """The orders of columns in which an input or view is arranged for everybody."""
-        return [entry.columns for entry in self._catalog.entries if entry.collection == of.operator.fingerprint]
+        return self._catalog.orders_of(of.operator)
 
     @guarded
     def is_arranged(self, collection: Collection, by: str | Sequence[str] = ()) -> bool:
