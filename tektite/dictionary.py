@@ -81,7 +81,7 @@ class Dictionary:
 
     @property
     def lasting(self) -> Dictionary:
-        """The dictionary by which what depends on ids can be remembered: itself. Those of tasks come and go."""
+        """The dictionary by which what depends on ids can be remembered: itself."""
         return self
 
     def __len__(self) -> int:
