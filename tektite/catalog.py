@@ -6,6 +6,7 @@ dataflow of its own, which is made when the first query asks for it and dropped 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from tektite.kernels.route import route
 from tektite.plan import operators as plan
 from tektite.plan.operators import describe
 from tektite.plan.render import Renderer
+from tektite.renderings import Renderings
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Hold, Trace
 
@@ -92,6 +94,11 @@ class Catalog:
         self.shards = shards
         self.effort = effort
         self.entries: list[Entry] = []
+        self.generation = 0
+        """Changes whenever a collection that is known already gets or loses an arrangement."""
+        self.renderings = Renderings(self)
+        self._orders: dict[plan.Operator, list[Columns]] = {}
+        self._orders_at = 0
 
     def explain(self, operator: plan.Operator) -> str:
         """What installing a plan would do, as text. Nothing is made."""
@@ -108,13 +115,57 @@ class Catalog:
             lines += [f"  {use.collection} by ({', '.join(use.columns)}): {use.origin}" for use in uses]
         return "\n".join(lines)
 
+    def render(
+        self, name: str, roots: Sequence[plan.Operator], leads: Sequence[Columns]
+    ) -> tuple[Dataflow, list[Arranged]]:
+        """A dataflow of some plans, and where their results are; it begins with a graph that is there, if one serves."""
+        if len(roots) == 1:
+            known = self.renderings.begin(roots[0], leads[0], name)
+            if known is not None:
+                return known.flow, [known.arranged]
+        flow = self.new_flow(name)
+        try:
+            scribe = Scribe(self, flow)
+            renderer = Renderer(flow, scribe, self.dictionary, *roots)
+            arranged = [
+                renderer.arranged(root, lead or renderer.any_order(root, len(root.schema.names))[:1], None)
+                for root, lead in zip(roots, leads, strict=True)
+            ]
+        except BaseException:
+            self.abandon(flow)
+            raise
+        if len(roots) == 1 and self.coordinator.elsewhere is None:
+            self.renderings.add(roots[0], leads[0], renderer, arranged[0], scribe)
+        return flow, arranged
+
     def new_flow(self, name: str) -> Dataflow:
         """An empty dataflow that runs as this engine's do."""
         return Dataflow(name, self.executor, self.shards, self.effort)
 
     def add(self, entry: Entry) -> None:
-        """Let queries find an arrangement."""
+        """Let queries find the arrangement of a collection that is new."""
         self.entries.append(entry)
+
+    def remove(self, entry: Entry) -> None:
+        """Let queries not find an arrangement any more."""
+        self.entries.remove(entry)
+        for operator in [o for o in self._orders if o.fingerprint == entry.collection]:
+            del self._orders[operator]
+        self.renderings.forget(entry)
+
+    def orders_of(self, operator: plan.Operator) -> list[Columns]:
+        """The orders of columns in which a collection is arranged for everybody."""
+        if self._orders_at != self.generation:
+            self._orders.clear()
+            self._orders_at = self.generation
+        found = self._orders.get(operator)
+        if found is None:
+            found = self._orders[operator] = [e.columns for e in self.entries if e.collection == operator.fingerprint]
+        return found
+
+    def all_of(self, collection: tuple[Any, ...]) -> list[Entry]:
+        """The arrangements of a collection that can be read."""
+        return [entry for entry in self.entries if entry.collection == collection and entry.usable]
 
     def find(
         self, collection: tuple[Any, ...], lead: tuple[int, ...], sharded_by: int | None, key: int
@@ -137,6 +188,7 @@ class Catalog:
             entry = Entry(name, collection, fixed, fixed.trace, columns, tuple(names[c] for c in columns), by, None)
             entry.hold = fixed.hold
             self.entries.append(entry)
+            self.generation += 1
             return entry
         flow = self.new_flow(name)
         made: list[tuple[str, plan.Operator, Arranged]]
@@ -163,8 +215,7 @@ class Catalog:
                 first = other.schema.names[0]
                 made.append((f"{describe(other)} by ({first})", other, renderer.arrange_anew(other, (0,), 1)))
         except BaseException:
-            flow.drop()
-            self.release(flow)
+            self.abandon(flow)
             raise
         flow.settle_start()
         for title, what, arranged in made:
@@ -174,9 +225,15 @@ class Catalog:
                       Hold(arranged.trace, last_closed(flow)))
             )  # fmt: skip
         entry = self.entries[-len(made)]
+        self.generation += 1
         self.coordinator.add(flow)
         self.coordinator.finish(flow)
         return entry
+
+    def abandon(self, flow: Dataflow) -> None:
+        """Drop a dataflow that could not be finished, and what was made for it."""
+        flow.drop()
+        self.release(flow)
 
     def release(self, reader: Dataflow) -> None:
         """A reader is gone: drop what was made for readers and has none left."""
@@ -192,8 +249,9 @@ class Catalog:
 
     def drop(self, together: list[Entry]) -> None:
         """Drop arrangements that one dataflow was made for, and what it alone reads."""
+        self.generation += 1
         for entry in together:
-            self.entries.remove(entry)
+            self.remove(entry)
             if entry.hold is not None:
                 entry.hold.drop()
         flow = together[0].flow
@@ -203,21 +261,30 @@ class Catalog:
 
 
 class Scribe:
-    """The catalog as one reader sees it: notes what the reader uses."""
+    """The catalog as one reader sees it: notes which collections the reader asks about, and which arrangements it uses."""
 
     def __init__(self, catalog: Catalog, reader: Dataflow) -> None:
         self.catalog = catalog
         self.reader = reader
+        self.asked: list[tuple[Any, ...]] = []
+        self.used: list[Entry] = []
+
+    def find(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry | None:
+        """An arrangement that there is already."""
+        collection = fingerprint(operator)
+        if collection not in self.asked:
+            self.asked.append(collection)
+        return self.catalog.find(collection, lead, sharded_by, key)
 
     def arrangement(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:
-        entry = self.catalog.find(fingerprint(operator), lead, sharded_by, key)
+        entry = self.find(operator, lead, sharded_by, key)
         return self.note(entry or self.catalog.make(operator, lead, sharded_by, key))
 
     def has(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
-        return self.catalog.find(fingerprint(operator), lead, sharded_by, key) is not None
+        return self.find(operator, lead, sharded_by, key) is not None
 
     def changes(self, operator: plan.Read) -> Entry:
-        entry = self.catalog.find(fingerprint(operator), (), None, 1 << 30)
+        entry = self.find(operator, (), None, 1 << 30)
         if entry is None:
             name = operator.readable.name
             raise ConflictError(f"{name!r} cannot be read: it was dropped")
@@ -225,7 +292,8 @@ class Scribe:
 
     def note(self, entry: Entry) -> Entry:
         """Count the reader among an arrangement's."""
-        if self.reader not in entry.readers:
+        if entry not in self.used:
+            self.used.append(entry)
             entry.readers.append(self.reader)
         return entry
 
@@ -234,7 +302,7 @@ class Scout(Scribe):
     """The catalog as a query would see it that is not installed: what is missing is stood in for, and nothing is noted."""
 
     def arrangement(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:
-        entry = self.catalog.find(fingerprint(operator), lead, sharded_by, key)
+        entry = self.find(operator, lead, sharded_by, key)
         if entry is not None:
             return entry
         names = operator.schema.names

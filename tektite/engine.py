@@ -23,7 +23,6 @@ from tektite.guard import guarded
 from tektite.inputs import Input
 from tektite.keeping import ArrangementInfo, Held, Kept
 from tektite.kernels.ready import ensure_compiled
-from tektite.plan.render import Renderer
 from tektite.publishing import Publication
 from tektite.runtime import memory
 from tektite.runtime.coordinator import Coordinator, Elsewhere
@@ -388,17 +387,10 @@ class Engine:
         """Views of several collections by one dataflow, in which what they have in common is computed once."""
         for name, collection in collections.items():
             self._check_installable(name, collection)
-        flow = self._catalog.new_flow(", ".join(collections))
+        leads = [collection._columns((keys or {}).get(name, ())) for name, collection in collections.items()]
+        flow, arranged = self._catalog.render(", ".join(collections), [c.operator for c in collections.values()], leads)
         views: list[View] = []
         try:
-            roots = [collection.operator for collection in collections.values()]
-            renderer = Renderer(flow, Scribe(self._catalog, flow), self.dictionary, *roots)
-            arranged = []
-            for name, collection in collections.items():
-                operator = collection.operator
-                lead = collection._columns((keys or {}).get(name, ()))
-                lead = lead or renderer.any_order(operator, len(operator.schema.names))[:1]
-                arranged.append(renderer.arranged(operator, lead, None))
             flow.settle_start()
             for (name, collection), found in zip(collections.items(), arranged, strict=True):
                 view = self.view_type(self, name, collection.operator, flow, found, keep)
@@ -406,8 +398,7 @@ class Engine:
                 if on_change is not None:
                     view.call_on_change(on_change, Changes(view, history=True))
         except BaseException:
-            flow.drop()
-            self._catalog.release(flow)
+            self._catalog.abandon(flow)
             raise
         for view in views:
             self._views[view.name] = view
@@ -418,7 +409,7 @@ class Engine:
                 )
             )
         self._coordinator.add(flow)
-        self._coordinator.run()
+        self._coordinator.start(flow)
         return views
 
     def _check_installable(self, name: str, collection: Collection) -> None:
@@ -456,6 +447,7 @@ class Engine:
         if all(other.flow is not view.flow for other in self._views.values()):
             self._coordinator.remove(view.flow)
             self._catalog.release(view.flow)
+            self._catalog.renderings.release(view.definition, view.flow)
         if view.publication is not None:
             view.publication.withdraw()
         if held - self.bytes >= 8 * memory.BULK:
@@ -469,7 +461,7 @@ class Engine:
             raise ConflictError(
                 f"cannot drop {kind} {what.name!r}: {', '.join(repr(r.name) for r in entry.readers)} read it"
             )
-        self._catalog.entries.remove(entry)
+        self._catalog.remove(entry)
 
     def view(self, name: str) -> View:
         """A view by its name."""
@@ -527,7 +519,7 @@ class Engine:
 
     def orders_of(self, of: Input | View) -> list[tuple[int, ...]]:
         """The orders of columns in which an input or view is arranged for everybody."""
-        return [entry.columns for entry in self._catalog.entries if entry.collection == of.operator.fingerprint]
+        return self._catalog.orders_of(of.operator)
 
     @guarded
     def is_arranged(self, collection: Collection, by: str | Sequence[str] = ()) -> bool:

@@ -21,7 +21,7 @@ from tektite.dataflow.flow import last_closed
 from tektite.dataflow.graph import Outbox
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.guard import guarded
-from tektite.kernels.arriving import arriving_rows
+from tektite.kernels.arriving import arriving_operations, arriving_rows
 from tektite.kernels.build import build
 from tektite.kernels.route import route, split_epoch
 from tektite.kernels.upsert import resolve
@@ -213,8 +213,7 @@ class Input(Collection):
         words = self._with_equal_keys(words)
         check_rows(self, words, 1 if diffs is None else diffs)
         if self.semantics != "bag":
-            puts = np.ones(rows, np.int64) if diffs is None else (diffs > 0).astype(np.int64)
-            self._keyed(words, np.full(rows, self.low) if times is None else times, puts)
+            self._keyed(words, self.low, 1, times, None if diffs is None else (diffs > 0).astype(np.int64))
         else:
             self._bag(words, self.low, 1, times, diffs)
 
@@ -241,7 +240,7 @@ class Input(Collection):
         if self.semantics == "bag":
             self._bag(words, epoch, diff)
         else:
-            self._keyed(words, np.full(rows, epoch), np.full(rows, 1 if diff > 0 else 0))
+            self._keyed(words, epoch, 1 if diff > 0 else 0)
 
     def _encode(self, data: Any) -> Words:
         """The words of rows; those of a NumPy array of integers, which are as they are, are copied by all workers."""
@@ -283,17 +282,20 @@ class Input(Collection):
             words[list(self.key_columns)] = found
         return words
 
-    def _keyed(self, words: Words, epochs: Words, puts: Words) -> None:
-        """Buffer operations with their order of arrival: key, epoch, arrival, operation, values."""
+    def _keyed(self, words: Words, epoch: int, put: int, times: Words | None = None, puts: Words | None = None) -> None:
+        """Buffer operations with their order of arrival, each with its own time and kind or all with the same. The words stay
+        where they are.
+        """
+        words = np.ascontiguousarray(words)
         rows = words.shape[1]
         arrivals = np.arange(self._arrivals, self._arrivals + rows)
         self._arrivals += rows
-        keys = list(self.key_columns) if self.semantics == "upsert" else list(self.columns)
-        values = [c for c in self.columns if c not in keys]
-        zero = np.zeros(rows, np.int64)
-        columns = [words[keys], [epochs, arrivals, puts], words[values], [zero, zero + 1]]
-        stacked = np.ascontiguousarray(np.concatenate([np.asarray(c, np.int64).reshape(-1, rows) for c in columns]))
-        self._pending.add(Chunk.of_array(stacked), int(epochs.max()))
+        at = _NONE if times is None else np.array(times)
+        kinds = _NONE if puts is None else puts
+        keys = np.array(self._operation_keys(), np.int64)
+        values = np.array([c for c in self.columns if c not in self._operation_keys()], np.int64)
+        head = arriving_operations(words, keys, values, at, arrivals, kinds, epoch, put)
+        self._pending.add(Chunk(head, (words, at, arrivals, kinds)), epoch if times is None else int(at.max()))
 
     def _time(self, time: int) -> int:
         if not isinstance(time, int | np.integer):

@@ -34,7 +34,7 @@ class Schema:
     True
     """
 
-    __slots__ = ("_ints", "arrow", "names", "types")
+    __slots__ = ("_empty", "_ints", "arrow", "names", "types")
 
     names: tuple[str, ...]
     types: tuple[Type, ...]
@@ -58,6 +58,7 @@ class Schema:
         if repeated:
             raise IncorrectError(f"column {repeated[0]!r}: found it twice; give each column a name of its own")
         self.arrow = pa.schema([(name, words.arrow_type(type)) for name, type in pairs])
+        self._empty: pa.Table | None = None
         self._ints = all(type.kind == "int" for type in self.types)
 
     @property
@@ -160,6 +161,10 @@ class Schema:
     def decode(self, encoded: Words, dictionary: Dictionary | None = None) -> pa.Table:
         """The table whose words (columns x rows) are `encoded`. It may share their memory: leave them as they are."""
         self._check_width(encoded)
+        if not encoded.shape[1]:
+            if self._empty is None:
+                self._empty = self.arrow.empty_table()
+            return self._empty
         arrays = [
             words.decode(column, type, name, dictionary)
             for column, type, name in zip(encoded, self.types, self.names, strict=True)

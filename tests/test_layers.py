@@ -27,7 +27,7 @@ LAYERS = (
     ("runtime",),
     ("plan",),
     ("collection", "groupwise", "aggregates", "matching"),
-    ("catalog",),
+    ("catalog", "renderings"),
     ("inputs", "constraints", "pending", "views", "adopting", "publishing", "keeping", "engine"),
     ("sql",),
     ("datalog",),

@@ -120,14 +120,18 @@ class Reader:
         self.trace = arranged.trace
         self.imported = arranged.imported
         self.lift = node.scope.depth - arranged.scope.depth
-        scope = arranged.scope
-        self.handle = Handle(arranged.trace, scope.frontier if reads_versions else None)
+        self._scope = arranged.scope if reads_versions else None
+        self.begin()
         node.reads.append(self)
-        node.flow.handles.append(self.handle)
         if self.imported:
             node.flow.imports.append(self)
         else:
             arranged.readers.append(self)
+
+    def begin(self) -> None:
+        """Take hold of the trace, with its present history as the first delta."""
+        self.handle = Handle(self.trace, None if self._scope is None else self._scope.frontier)
+        self.node.flow.handles.append(self.handle)
 
     def wake(self, moment: Moment = ()) -> None:
         """Put the node on its agenda, because something waits in the handle's queue."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from tektite.dataflow.graph import Outbox, Scope, run_agenda
+from tektite.dataflow.graph import Node, Outbox, Scope, run_agenda
 from tektite.dataflow.journal import Journal, Sweep
 from tektite.errors import FaultError, TektiteError
 from tektite.times import Frontier
@@ -93,16 +93,20 @@ class Dataflow:
         self.holds: list[Hold] = []
         self.on_swept: list[Callable[[], None]] = []
         self.on_failed: list[Callable[[], None]] = []
+        self.away: Away | None = None
+        self.journal: Journal | None = None
+        self.failure: TektiteError | None = None
+        self._at_rest()
+
+    def _at_rest(self) -> None:
+        """No sweep runs, and there was none."""
         self.first = 0
         self.low = 0
         self.high = 0
         self.running = False
-        self.away: Away | None = None
-        self.journal: Journal | None = None
         self.sweep: Sweep | None = None
         self.closed = False
         self.rounds = 0
-        self.failure: TektiteError | None = None
 
     @property
     def flow(self) -> Dataflow:
@@ -233,6 +237,22 @@ class Dataflow:
         self.traces.clear()
         self.full_buffers.clear()
         self.root.clear()
+
+    def empty(self) -> None:
+        """Keep nothing but the graph of a dataflow that was dropped, for `begin_anew`."""
+        self.on_swept.clear()
+        self.on_failed.clear()
+        self._at_rest()
+        for member in self.root.body:
+            for reader in member.reads if isinstance(member, Node) else ():
+                reader.handle.forget()
+
+    def begin_anew(self, name: str) -> None:
+        """Begin as another dataflow, with the graph of this one. It was dropped and emptied before, and has no loop."""
+        self.name = name
+        for member in self.root.body:
+            assert isinstance(member, Node)
+            member.begin()
 
 
 def explained(error: BaseException, name: str) -> TektiteError:

@@ -253,6 +253,14 @@ class Node:
     def clear(self) -> None:  # noqa: B027
         """Forget what waits here."""
 
+    def begin(self) -> None:
+        """Begin anew with the histories of what it reads, as if it had just been made. Nothing waits here."""
+        if self.mints is not None:
+            self.mints.begin()
+            self.flow.traces.append(self.mints)
+        for reader in self.reads:
+            reader.begin()
+
     def run(self, moment: Moment) -> None:
         """Do everything that waits at `moment`, or a bounded part of it and schedule the rest."""
         raise NotImplementedError

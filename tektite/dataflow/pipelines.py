@@ -137,6 +137,8 @@ class Pipelines(Node):
     def _begin(self) -> None:
         """Take everything that waits, and put the changes of every source on the stacks."""
         versions = self.take()
+        if self.ranks is None and any(self._is_nothing(source, versions) for source in self.sources):
+            return
         for source in self.sources:
             if not all(self._found(versions, lookup) for lookup in source.needed):
                 continue
@@ -161,6 +163,12 @@ class Pipelines(Node):
             least = positive[sizes.index(min(sizes))].relation
             ranks[least] = self.relations
         return ranks
+
+    def _is_nothing(self, source: Source, versions: Versions) -> bool:
+        """Whether a relation that must have a match was empty and still is: then nothing comes of the others' changes."""
+        if source.relation < self.negated:
+            return False
+        return not any(delta or len(old.table) for old, delta, _ in versions.taken[source.reader])
 
     def _found(self, versions: Versions, lookup: Lookup) -> bool:
         """Whether an arrangement that must have a match has any row."""

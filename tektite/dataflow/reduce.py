@@ -107,10 +107,17 @@ class ReduceNode(Node):
         self.flow.traces.append(trace)
         self.output = Arranged(trace, scope, columns, min(source.sharded_by, key), imported=False)
         self.own_history = own_history
-        if own_history:
-            self.flow.holds.append(Hold(trace, scope.frontier))
+        self._hold_output()
         self.todo: list[dict[Moment, list[Chunk]]] = [{} for _ in range(shards)]
         self._put_off_to: list[set[Moment]] = [set() for _ in range(shards)]
+
+    def _hold_output(self) -> None:
+        if self.own_history:
+            self.flow.holds.append(Hold(self.output.trace, self.scope.frontier))
+
+    def begin(self) -> None:
+        super().begin()
+        self._hold_output()
 
     def run(self, moment: Moment) -> None:
         rows = sum(batch.n for queue in self.reader.handle.queues for batch in queue)

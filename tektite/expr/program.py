@@ -50,10 +50,28 @@ class Program:
         self._steps = steps
         self._memos = memos
         self._read = [memo for memo in memos if memo is not None]
+        self.wake()
         self._dictionary = dictionary
         self._outputs = outputs
         self._predicate = predicate
         self._columns = columns
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it keeps what functions of text said."""
+        return bool(self._read)
+
+    def wake(self) -> None:
+        """Be in use: what functions of text say is kept from here on."""
+        for memo in self._read:
+            memo.users.add(self)
+
+    def sleep(self) -> None:
+        """Be out of use until `wake`: what functions of text said goes, unless another program uses it."""
+        for memo in self._read:
+            memo.users.discard(self)
+            if not memo.users:
+                memo.forget()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process compiles it anew: its words hold addresses of this one."""

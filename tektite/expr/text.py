@@ -7,8 +7,8 @@ Results that are texts are added to the dictionary. The order of two text column
 follows the number of distinct pairs that were compared.
 
 Memos belong to a dictionary and are shared by every program that uses the same function with the same constants; a memo
-goes when the last such program does. A table that was replaced by a larger one stays until no kernel runs that may have
-begun with it.
+goes when the last such program does, and is emptied when none of them is in use. A table that was replaced by a larger one
+stays until no kernel runs that may have begun with it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ class Dictionary(Protocol):
 
 
 class Memo:
-    """A growing table of a function's results. `cell` holds the address of the table in use."""
+    """A growing table of a function's results. `cell` holds the address of the table in use; `users` are the programs that are
+    not asleep.
+    """
 
     def __init__(self, function: TextFunction) -> None:
         self.function = function
@@ -60,6 +62,7 @@ class Memo:
         self._lock = threading.Lock()
         self._tables: list[Words] = []
         self._readers = 0
+        self.users: weakref.WeakSet[Any] = weakref.WeakSet()
         self._use(new_table(len(function.arguments), SMALLEST))
 
     def _use(self, table: Words) -> None:
@@ -75,6 +78,13 @@ class Memo:
         """The kernel has ended."""
         with self._lock:
             self._readers -= 1
+            if not self._readers:
+                del self._tables[:-1]
+
+    def forget(self) -> None:
+        """Begin anew with an empty table."""
+        with self._lock:
+            self._use(new_table(len(self.function.arguments), SMALLEST))
             if not self._readers:
                 del self._tables[:-1]
 

@@ -7,7 +7,7 @@ inputs and views, from a reduce's own output, or one that this dataflow already 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,7 +19,7 @@ from tektite.dataflow.graph import Scope
 from tektite.dataflow.linear import Accumulate, FunctionStep, NegateStep, ProgramStep, SelectStep
 from tektite.dataflow.output import Inspect
 from tektite.errors import IncorrectError, UnsupportedError
-from tektite.expr import Expr, col
+from tektite.expr import Expr, Program, col
 from tektite.expr import compile as compile_program
 from tektite.plan import operators as plan
 from tektite.plan.conjunctions.render import render_match
@@ -80,6 +80,10 @@ class Renderer:
         # Texts for `explain` alone, so they are made when it asks.
         self.uses: list[Callable[[], Use]] = []
         self.decisions: list[Callable[[], list[str]]] = []
+        self.reusable = True
+        """Whether another dataflow may begin with this graph: it has no loop, and does not know its dataflow's name."""
+        self.remembering: list[Program] = []
+        """Programs with functions of text, whose results go with the last query that uses them."""
 
     # ------------------------------------------------------------------ scopes
 
@@ -91,6 +95,7 @@ class Renderer:
         if of in self.scopes:
             return self.scopes[of]
         assert of is not None
+        self.reusable = False
         scope = Scope(self.flow, self._scope(of.parent), of.name, of.limit, of.advice)
         self.scopes[of] = scope
         return scope
@@ -126,6 +131,7 @@ class Renderer:
             case plan.Project():
                 return self._project(operator)
             case plan.MapBatches():
+                self.reusable = False
                 step = FunctionStep(operator.function, operator.input.schema, operator.schema, operator.many,
                                     self.dictionary, self.flow.name)  # fmt: skip
                 return self.stream(operator.input).then(step, None)
@@ -183,8 +189,17 @@ class Renderer:
         placed = None if stream.placed is None else first_places(kept, [(column,) for column in stream.placed])
         if predicate is None and -1 not in kept:
             return stream.then(SelectStep(kept), placed)
-        program = compile_program(outputs, predicate, source.schema.positions, self.dictionary)
+        program = self.program(outputs, predicate, source.schema.positions)
         return stream.then(ProgramStep(program, len(source.schema.names)), placed)
+
+    def program(
+        self, outputs: Sequence[Expr], predicate: Expr | None, columns: Mapping[str, tuple[int, Type]]
+    ) -> Program:
+        """Compiled expressions."""
+        program = compile_program(outputs, predicate, columns, self.dictionary)
+        if program.remembers:
+            self.remembering.append(program)
+        return program
 
     def _prune(self, source: plan.Operator, readers: Sequence[Expr | None]) -> plan.Operator:
         """A join that produces only the columns that its one reader looks at; any other operator as it is."""
@@ -199,6 +214,7 @@ class Renderer:
 
     def _inspect(self, operator: plan.Inspect) -> Stream:
         stream = self.stream(operator.input)
+        self.reusable = False
         node = Inspect(stream.scope, self.shards, operator.schema, operator.function, self.dictionary)
         stream.feed(node)
         return stream
@@ -354,7 +370,7 @@ class Renderer:
         """A stream's rows for which a predicate over some of its columns is true, with all their columns."""
         unnamed = {f" {at}": (at, Int) for at in range(width)}
         outputs = [col(name) for name in unnamed]
-        program = compile_program(outputs, predicate, positions | unnamed, self.dictionary)
+        program = self.program(outputs, predicate, positions | unnamed)
         return stream.then(ProgramStep(program, width), stream.placed)
 
     def _range_filter(self, operator: plan.RangeFilter) -> Stream:

@@ -68,6 +68,14 @@ class Coordinator:
                 current = False
         return current
 
+    def start(self, flow: Dataflow) -> None:
+        """Give a new dataflow, and what it reads, a turn; the others have had theirs."""
+        if self.elsewhere is not None:
+            self.run()
+            return
+        for needed in self._upstream(flow):
+            needed.work(time.perf_counter() + self.turn)
+
     def finish(self, flow: Dataflow) -> None:
         """Run until `flow` is current, whatever time that takes; only what it reads gets time beside it."""
         upstream = self._upstream(flow)

@@ -2,8 +2,8 @@
 
 Dashboards and analysts send the same texts again and again. A remembered plan is used as long as every name in the query means
 the same table, view or definition; so it answers as a plan made afresh would. It is also made afresh when another would be
-better: when a table can be looked up by other columns than before, or is of another size, by the order of magnitude. Of what was
-dropped, nothing is remembered.
+better: when a table can be looked up by other columns than before, or is of another size beside the others of the query, by the
+order of magnitude. Of what was dropped, nothing is remembered.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ PLANS = 256
 CHARACTERS = 1 << 18
 """How long the remembered texts are together: their trees take about a hundred times that."""
 MAGNITUDE = 4
-"""Binary digits by which a table's size must grow for plans to be made again: sizes are compared with each other, and an order of
-joins that is best now is seldom much worse when one table has ten times the rows.
+"""Binary digits by which a table must become smaller than the query's largest for plans to be made again: sizes are compared with
+each other, and an order of joins that is best now is seldom much worse when one table has ten times the rows.
 """
+SMALL = 2
+"""Orders of magnitude below the largest table from which on a table is just a small one."""
 
 
 @dataclass
@@ -125,15 +127,17 @@ class Remembered:
             del self._plans[key]
 
     def _ground(self, asked: Iterable[str]) -> tuple[Any, ...]:
-        """What plans depend on of these names: what each means, and the size and the indexes it has."""
-        return tuple(self._meaning(name) for name in sorted(asked))
+        """What plans depend on of these names: what each means, the size it has beside the others, and its indexes."""
+        meanings = [self._meaning(name) for name in sorted(asked)]
+        largest = max([size for size, _ in meanings], default=0)
+        return tuple([(min((largest - size) // MAGNITUDE, SMALL), meaning) for size, meaning in meanings])
 
-    def _meaning(self, name: str) -> tuple[Any, ...]:
+    def _meaning(self, name: str) -> tuple[int, tuple[Any, ...]]:
+        """How many binary digits a table's size has, and all else."""
         found = self._session.readable(name)
         if isinstance(found, Input | View):
-            size = found.trace.rows.bit_length() // MAGNITUDE
-            indexed = frozenset(columns[:1] for columns in self._session.engine.orders_of(found))
-            return name, id(found), self._session.key_of(found), size, indexed
+            indexed = frozenset([columns[:1] for columns in self._session.engine.orders_of(found)])
+            return found.trace.rows.bit_length(), (name, id(found), self._session.key_of(found), indexed)
         if found is None:
-            return (name,)
-        return name, id(found.tree), tuple(found.aliases)
+            return 0, (name,)
+        return 0, (name, id(found.tree), tuple(found.aliases))

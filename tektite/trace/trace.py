@@ -38,10 +38,14 @@ class Trace:
         self.diffs = diffs
         self.shards = shards
         self.effort = effort
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin without history, and without anybody who reads it."""
         self.handles: list[Handle] = []
         self.holds: list[Hold] = []
         self.spines: list[Spine] | None = None
-        self._uppers: list[Frontier] = [((0,) * times,)] * shards
+        self._uppers: list[Frontier] = [((0,) * self.times,)] * self.shards
 
     def mint(self, shard: int, head: Words, keep: object, upper: Frontier) -> None:
         """Append sorted, consolidated rows as the batch of all updates up to `upper`: to the queue of every handle,
@@ -199,6 +203,11 @@ class Handle:
         self.queues[shard] = later
         self.pins[shard] = new
         return old, tuple(now), new
+
+    def forget(self) -> None:
+        """Let go of what has not been taken, after the handle was dropped."""
+        self.queues = [[] for _ in self.queues]
+        self.pins = [EMPTY] * self.trace.shards
 
     def drop(self) -> None:
         """Stop reading; dropping twice is harmless."""

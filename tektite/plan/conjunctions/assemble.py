@@ -17,7 +17,6 @@ from tektite.dataflow.graph import Step as GraphStep
 from tektite.dataflow.linear import NegateStep, ProgramStep, SelectStep
 from tektite.dataflow.pipelines import Pipelines, Source
 from tektite.expr import Expr, col
-from tektite.expr import compile as compile_program
 from tektite.plan.conjunctions.clauses import conjunction
 from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline, Step, Subtract
 from tektite.plan.operators import Clause, Match
@@ -74,6 +73,7 @@ class Assembly:
         """`constants` are columns of the result that no clause binds."""
         self.match = match
         self.relations = relations
+        self.renderer = renderer
         self.dictionary = renderer.dictionary
         self.terms = [tuple(Constant(self._word(t)) if isinstance(t, Expr) else t for t in r.terms) for r in relations]
         self.result: Layout = tuple(
@@ -269,7 +269,7 @@ class Assembly:
             unnamed = {f" {at}": (at, Int) for at in range(len(names))}
             outputs = [col(f" {names.index(name)}") for name in kept]
             columns = {name: (at, types[name]) for at, name in enumerate(names) if isinstance(name, str)}
-            program = compile_program(outputs, conjunction(where), columns | unnamed, self.dictionary)
+            program = self.renderer.program(outputs, conjunction(where), columns | unnamed)
             steps.append(ProgramStep(program, len(names)))
             names = [*kept]
         constants: list[int] = []
