@@ -35,7 +35,8 @@ Texts = Any  # an Arrow array, mostly of strings: Arrow's own types would say wh
 
 CHUNK = 1 << 20  # texts evaluated at a time: bounds the memory for them
 SMALLEST = 64  # slots of a table at first
-WORTH_KEEPING = 1 << 16  # results that are kept even if texts hardly come again: their table fits into the L2 cache
+WORTH_KEEPING = 1 << 18  # results that are kept even if texts hardly come again: some 10 MB
+NEW_OF = 16  # texts hardly come again where all but one of so many are new: of millions, all equally likely, or each there once
 
 
 class Dictionary(Protocol):
@@ -79,7 +80,7 @@ class Memo:
     def end(self, rows: int, learnt: int) -> None:
         """The program has ended; it looked results up for so many rows, and had to learn so many."""
         with self._lock:
-            self._mostly_new = learnt > rows // 2
+            self._mostly_new = learnt * NEW_OF > rows * (NEW_OF - 1)
             self._readers -= 1
             if not self._readers:
                 del self._tables[:-1]
