@@ -273,8 +273,9 @@ class Engine:
     @guarded
     def finish(self, view: View) -> None:
         """Bring one view up to date with the epochs that are closed."""
-        self._coordinator.finish(view.flow)
-        self._tidying.chance()
+        if not self._coordinator.current(view.flow):
+            self._coordinator.finish(view.flow)
+            self._tidying.chance()
 
     def run_elsewhere(self, elsewhere: Elsewhere) -> None:
         """Let sweeps that are too large for this process run elsewhere."""
