@@ -167,12 +167,11 @@ def records(task: str, size: int, laps: dict[int, Laps], others: Others) -> Iter
 
 
 def plot(records: list[Record], path: Path) -> None:
-    """The throughput of each task."""
+    """How many times as fast as the first number of workers the others are, task by task."""
     tasks = list(dict.fromkeys((record["task"], record["size"]) for record in records))
-    counts = list(dict.fromkeys(record["workers"] for record in records))
-    found = {(r["task"], r["size"], r["workers"]): r["updates_per_s"] / 1e6 for r in records}
-    with figure(path, 1, "one process, several workers, in turns") as (axes,):
-        series = {plural(count): [found[(*task, count)] for task in tasks] for count in counts}
-        draw_bars(
-            axes, [f"{task}\n{short(size)}" for task, size in tasks], series, "million updates per second", log=False
-        )
+    first, *others = dict.fromkeys(record["workers"] for record in records)
+    found = {(r["task"], r["size"], r["workers"]): r["speedup"] for r in records}
+    with figure(path, 1, "one process, several workers, in turns; the first two tasks show the machine") as (axes,):
+        series = {plural(count): [found[(*task, count)] for task in tasks] for count in others or [first]}
+        names = [f"{task}\n{short(size)}" for task, size in tasks]
+        draw_bars(axes, names, series, f"times as fast as {plural(first)}", log=False)

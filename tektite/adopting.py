@@ -20,12 +20,17 @@ if TYPE_CHECKING:
 
 
 def adopt(
-    engine: Engine, source: Input, files: Sequence[FileInfo], epoch: int, positions: Mapping[str, Position | None]
+    engine: Engine,
+    source: Input,
+    files: Sequence[FileInfo],
+    epoch: int,
+    positions: Mapping[str, Position | None],
+    writes: int | None = None,
 ) -> None:
     """Close an epoch of every input that adds to `source` what others have written into files of the storage.
 
-    The files' batches have the time `epoch` and cover all epochs from the source's open one to it. Either everything
-    counts, positions included, or nothing does.
+    The files' batches have the time `epoch` and cover all epochs from the source's open one to it. If they follow from what the
+    source held, `writes` says how often that had changed. Either everything counts, positions included, or nothing does.
     """
     session = engine.session
     if session is None:
@@ -53,11 +58,11 @@ def adopt(
         target = max([engine.epoch, *(i.low for i in going)]) + 1
         fits = (low, epoch) == (source.low, target - 1)  # others may have closed epochs meanwhile
         known = (before, engine.dictionary.mark()) if fits else None
-        source.adopt(Adopted(batches, more, list(files) if fits else [], low, epoch))
         try:
+            source.adopt(Adopted(batches, more, list(files) if fits else [], low, epoch, writes))
             engine.close_epochs(dict.fromkeys(going, target), positions=positions, known=known)
         except BaseException:
-            source.rollback()
+            source.rollback(source.waiting())
             raise
 
 

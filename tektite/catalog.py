@@ -6,6 +6,7 @@ dataflow of its own, which is made when the first query asks for it and dropped 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +114,29 @@ class Catalog:
             lines.append("arrangements")
             lines += [f"  {use.collection} by ({', '.join(use.columns)}): {use.origin}" for use in uses]
         return "\n".join(lines)
+
+    def render(
+        self, name: str, roots: Sequence[plan.Operator], leads: Sequence[Columns]
+    ) -> tuple[Dataflow, list[Arranged]]:
+        """A dataflow of some plans, and where their results are; it begins with a graph that is there, if one serves."""
+        if len(roots) == 1:
+            known = self.renderings.begin(roots[0], leads[0], name)
+            if known is not None:
+                return known.flow, [known.arranged]
+        flow = self.new_flow(name)
+        try:
+            scribe = Scribe(self, flow)
+            renderer = Renderer(flow, scribe, self.dictionary, *roots)
+            arranged = [
+                renderer.arranged(root, lead or renderer.any_order(root, len(root.schema.names))[:1], None)
+                for root, lead in zip(roots, leads, strict=True)
+            ]
+        except BaseException:
+            self.abandon(flow)
+            raise
+        if len(roots) == 1 and self.coordinator.elsewhere is None:
+            self.renderings.add(roots[0], leads[0], renderer, arranged[0], scribe)
+        return flow, arranged
 
     def new_flow(self, name: str) -> Dataflow:
         """An empty dataflow that runs as this engine's do."""

@@ -15,8 +15,6 @@ from tektite.adopting import widen
 from tektite.catalog import Catalog, Entry, Scribe, fingerprint
 from tektite.collection import Collection
 from tektite.constraints import declare
-from tektite.dataflow.arrange import Arranged
-from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Outbox
 from tektite.dataflow.journal import Sweep
 from tektite.dictionary import Dictionary, Mark
@@ -25,8 +23,6 @@ from tektite.guard import guarded
 from tektite.inputs import Input
 from tektite.keeping import ArrangementInfo, Held, Kept
 from tektite.kernels.ready import ensure_compiled
-from tektite.plan import operators as plan
-from tektite.plan.render import Renderer
 from tektite.publishing import Publication
 from tektite.runtime import memory
 from tektite.runtime.coordinator import Coordinator, Elsewhere
@@ -394,7 +390,7 @@ class Engine:
         for name, collection in collections.items():
             self._check_installable(name, collection)
         leads = [collection._columns((keys or {}).get(name, ())) for name, collection in collections.items()]
-        flow, arranged = self._render(", ".join(collections), [c.operator for c in collections.values()], leads)
+        flow, arranged = self._catalog.render(", ".join(collections), [c.operator for c in collections.values()], leads)
         views: list[View] = []
         try:
             flow.settle_start()
@@ -417,30 +413,6 @@ class Engine:
         self._coordinator.add(flow)
         self._coordinator.start(flow)
         return views
-
-    def _render(
-        self, name: str, roots: Sequence[plan.Operator], leads: Sequence[tuple[int, ...]]
-    ) -> tuple[Dataflow, list[Arranged]]:
-        """A dataflow of some plans, and where their results are; it begins with a graph that is there, if one serves."""
-        catalog = self._catalog
-        if len(roots) == 1:
-            known = catalog.renderings.begin(roots[0], leads[0], name)
-            if known is not None:
-                return known.flow, [known.arranged]
-        flow = catalog.new_flow(name)
-        try:
-            scribe = Scribe(catalog, flow)
-            renderer = Renderer(flow, scribe, self.dictionary, *roots)
-            arranged = [
-                renderer.arranged(root, lead or renderer.any_order(root, len(root.schema.names))[:1], None)
-                for root, lead in zip(roots, leads, strict=True)
-            ]
-        except BaseException:
-            catalog.abandon(flow)
-            raise
-        if len(roots) == 1 and self._coordinator.elsewhere is None:
-            catalog.renderings.add(roots[0], leads[0], renderer, arranged[0], scribe)
-        return flow, arranged
 
     def _check_installable(self, name: str, collection: Collection) -> None:
         self._check_name(name)

@@ -21,7 +21,7 @@ from tektite.dataflow.flow import last_closed
 from tektite.dataflow.graph import Outbox
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.guard import guarded
-from tektite.kernels.arriving import arriving_rows
+from tektite.kernels.arriving import arriving_operations, arriving_rows
 from tektite.kernels.build import build
 from tektite.kernels.route import route, split_epoch
 from tektite.kernels.upsert import resolve
@@ -56,7 +56,7 @@ def _beyond(numbers: Words, most: int) -> bool:
 @dataclass(frozen=True)
 class Adopted:
     """Rows of one epoch that are sorted, sharded and in files already: the files' batches cover low to epoch. `more` are
-    further batches of some shards.
+    further batches of some shards. `writes` is the input's count when others looked at what it holds, if they did.
     """
 
     batches: Batches
@@ -64,6 +64,7 @@ class Adopted:
     files: list[FileInfo]
     low: int
     epoch: int
+    writes: int | None = None
 
 
 class Input(Collection):
@@ -105,7 +106,7 @@ class Input(Collection):
         keyed = lead if declared.unique or self.semantics == "upsert" else ()
         self.required = (*keyed, *(schema.index(column) for column in declared.required))
         told_apart = self.key_columns if self.semantics == "set" else keyed
-        self._float_keys = [column for column in told_apart if schema.types[column] == types.Float]
+        self.float_keys = tuple(column for column in told_apart if schema.types[column] == types.Float)
         self.columns = declared.order
         # Queries need few columns of a stream and exchange those; its rows stay where they come in.
         self.sharded_by = 0 if self.is_stream else declared.sharded_by
@@ -115,6 +116,8 @@ class Input(Collection):
         self._pending = Pending((width + (0 if self.semantics == "bag" else 3), 1, 1))
         self._adopted: Adopted | None = None
         self._arrivals = 0
+        self.writes = 0
+        """How often its contents have changed since the engine began."""
 
     @property
     def lock(self) -> Any:
@@ -137,6 +140,11 @@ class Input(Collection):
     def pending(self) -> int:
         """Updates that wait for their epoch to close."""
         return self._pending.rows
+
+    @property
+    def is_due(self) -> bool:
+        """Whether an update waits for the open epoch, rather than a later one."""
+        return any(chunk.n for chunk in self._due(self.low + 1)[0])
 
     # ------------------------------------------------------------------ writing
 
@@ -205,8 +213,7 @@ class Input(Collection):
         words = self._with_equal_keys(words)
         check_rows(self, words, 1 if diffs is None else diffs)
         if self.semantics != "bag":
-            puts = np.ones(rows, np.int64) if diffs is None else (diffs > 0).astype(np.int64)
-            self._keyed(words, np.full(rows, self.low) if times is None else times, puts)
+            self._keyed(words, self.low, 1, times, None if diffs is None else (diffs > 0).astype(np.int64))
         else:
             self._bag(words, self.low, 1, times, diffs)
 
@@ -233,7 +240,7 @@ class Input(Collection):
         if self.semantics == "bag":
             self._bag(words, epoch, diff)
         else:
-            self._keyed(words, np.full(rows, epoch), np.full(rows, 1 if diff > 0 else 0))
+            self._keyed(words, epoch, 1 if diff > 0 else 0)
 
     def _encode(self, data: Any) -> Words:
         """The words of rows; those of a NumPy array of integers, which are as they are, are copied by all workers."""
@@ -252,7 +259,7 @@ class Input(Collection):
 
     def _with_equal_keys(self, words: Words) -> Words:
         """Rows with -0.0 as 0.0 in the columns that tell rows apart, since the two are equal."""
-        for column in self._float_keys:
+        for column in self.float_keys:
             keys = float_keys(words[column])
             if not np.array_equal(keys, words[column]):
                 words = words.copy()
@@ -275,17 +282,20 @@ class Input(Collection):
             words[list(self.key_columns)] = found
         return words
 
-    def _keyed(self, words: Words, epochs: Words, puts: Words) -> None:
-        """Buffer operations with their order of arrival: key, epoch, arrival, operation, values."""
+    def _keyed(self, words: Words, epoch: int, put: int, times: Words | None = None, puts: Words | None = None) -> None:
+        """Buffer operations with their order of arrival, each with its own time and kind or all with the same. The words stay
+        where they are.
+        """
+        words = np.ascontiguousarray(words)
         rows = words.shape[1]
         arrivals = np.arange(self._arrivals, self._arrivals + rows)
         self._arrivals += rows
-        keys = list(self.key_columns) if self.semantics == "upsert" else list(self.columns)
-        values = [c for c in self.columns if c not in keys]
-        zero = np.zeros(rows, np.int64)
-        columns = [words[keys], [epochs, arrivals, puts], words[values], [zero, zero + 1]]
-        stacked = np.ascontiguousarray(np.concatenate([np.asarray(c, np.int64).reshape(-1, rows) for c in columns]))
-        self._pending.add(Chunk.of_array(stacked), int(epochs.max()))
+        at = _NONE if times is None else np.array(times)
+        kinds = _NONE if puts is None else puts
+        keys = np.array(self._operation_keys(), np.int64)
+        values = np.array([c for c in self.columns if c not in self._operation_keys()], np.int64)
+        head = arriving_operations(words, keys, values, at, arrivals, kinds, epoch, put)
+        self._pending.add(Chunk(head, (words, at, arrivals, kinds)), epoch if times is None else int(at.max()))
 
     def _time(self, time: int) -> int:
         if not isinstance(time, int | np.integer):
@@ -330,7 +340,7 @@ class Input(Collection):
     def adopt(self, adopted: Adopted) -> None:
         """Take rows that others have sorted, sharded and stored as the updates of the open epoch."""
         self._check_open("adopt files")
-        if self.pending or (self.semantics != "bag" and self.trace.rows):
+        if self.is_due or adopted.writes not in (None, self.writes):
             raise ConflictError(f"input {self.name!r} was written to meanwhile: load it again")
         self._adopted = adopted
 
@@ -359,19 +369,11 @@ class Input(Collection):
 
     def prepare(self, high: int) -> tuple[Batches, list[tuple[Chunk, int]]]:
         """The batches that closing the epochs before `high` would mint, and what would stay pending."""
+        now, later = self._due(high)
         if self._adopted is not None:
-            return self._adopted_batches(self._adopted, high), []
-        now = [chunk for chunk, last in self._pending if last < high]
-        later: list[tuple[Chunk, int]] = []
-        time_at = len(self.schema.names) if self.semantics == "bag" else len(self._operation_keys())
-        for chunk, last in self._pending:
-            if last >= high:
-                buf, head, cut = split_epoch(chunk.at, time_at, high)
-                parts = Chunk(head, (chunk.keep, buf))
-                if cut:
-                    now.append(parts.slice(0, int(cut)))
-                if cut < chunk.n:
-                    later.append((parts.slice(int(cut), chunk.n), last))
+            if now:
+                raise ConflictError(f"input {self.name!r} was written to meanwhile: load it again")
+            return self._adopted_batches(self._adopted, high), later
         if not now:
             return [None] * self.trace.shards, later
         make = self._bag_batch if self.semantics == "bag" else self._keyed_batch
@@ -387,6 +389,21 @@ class Input(Collection):
         passes = self.is_stream and len(now) == 1
         self.engine.each_shard(work, 0 if passes else sum(chunk.n for chunk in now))
         return batches, later
+
+    def _due(self, high: int) -> tuple[list[Chunk], list[tuple[Chunk, int]]]:
+        """The pending updates of epochs before `high`, and the others."""
+        now = [chunk for chunk, last in self._pending if last < high]
+        later: list[tuple[Chunk, int]] = []
+        time_at = len(self.schema.names) if self.semantics == "bag" else len(self._operation_keys())
+        for chunk, last in self._pending:
+            if last >= high:
+                buf, head, cut = split_epoch(chunk.at, time_at, high)
+                parts = Chunk(head, (chunk.keep, buf))
+                if cut:
+                    now.append(parts.slice(0, int(cut)))
+                if cut < chunk.n:
+                    later.append((parts.slice(int(cut), chunk.n), last))
+        return now, later
 
     def _adopted_batches(self, adopted: Adopted, high: int) -> Batches:
         """Adopted rows, checked; as of the epoch that is open, if others have closed the one they were made for."""
@@ -459,6 +476,8 @@ class Input(Collection):
             if batch is not None and batch.n:
                 self.trace.mint(shard, batch.head, batch.keep, ((high,),))
 
+        if self._adopted is not None or any([batch is not None and batch.n for batch in batches]):
+            self.writes += 1
         if len(batches) == 1:
             mint(0, [])
         else:

@@ -27,3 +27,30 @@ def arriving_rows(columns, order, times, diffs, epoch, diff):
     else:
         set_constant(head, data + 1, diff)
     return head
+
+
+@kernel("int64[::1](int64[:, ::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64, int64)")
+def arriving_operations(columns, keys, values, times, arrivals, puts, epoch, put):
+    """A head over operations of a set or upsert input, as `upsert.resolve` takes them once they are sorted: the key, epoch, place
+    in the order of arrival, 1 to put or 0 to remove, and the value; then no time and the diff 1. Where `times` or `puts` is
+    empty, all have `epoch` or `put`.
+    """
+    rows = columns.shape[1]
+    wide = len(keys)
+    head = new_head(rows, wide + 3 + len(values) + 2)
+    at = address_of(columns)
+    for j in range(wide):
+        set_stored(head, j, at + 8 * rows * keys[j])
+    if len(times) > 0:
+        set_stored(head, wide, address_of(times))
+    else:
+        set_constant(head, wide, epoch)
+    set_stored(head, wide + 1, address_of(arrivals))
+    if len(puts) > 0:
+        set_stored(head, wide + 2, address_of(puts))
+    else:
+        set_constant(head, wide + 2, put)
+    for j in range(len(values)):
+        set_stored(head, wide + 3 + j, at + 8 * rows * values[j])
+    set_constant(head, wide + 3 + len(values) + 1, 1)
+    return head

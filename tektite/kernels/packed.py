@@ -196,7 +196,13 @@ def _is_dense(rows, key_bits, low, diff_bits):
     """Whether a table with a place for each possible key pays, and no sum in it can grow too large."""
     if key_bits >= 32 or 1 << key_bits > min(_MOST_PLACES, _PLACES_A_ROW * rows):
         return False
-    return diff_bits < 24 and -(1 << 24) < low < 1 << 24 and rows < 1 << 36
+    return diff_bits < 24 and _is_modest(rows, low)
+
+
+@inner
+def _is_modest(rows, diff):
+    """Whether so many diffs of about this size add up to a word."""
+    return -(1 << 24) < diff < 1 << 24 and rows < 1 << 36
 
 
 @inner
@@ -231,6 +237,9 @@ def _add_up(words, sums, rows, key_bits, low, diff_bits):
 def _fold_packed(words, sums, rows, keys, columns, low, bits, nullable, shift, clear):
     """Sum the diffs of equal keys in place, then unpack what is left. `sums` has room for the diffs of all rows."""
     diffs = columns - keys
+    if diffs == 1 and bits[keys] == 0 and low[keys] != 0 and _is_modest(rows, low[keys]):
+        kept = _fold_equal(words, sums, rows, low[keys])
+        return _unpack_sums(words, sums, rows, kept, keys, columns, low, bits, nullable, shift)
     kept = 0
     i = 0
     while i < rows:
@@ -262,6 +271,28 @@ def _fold_packed(words, sums, rows, keys, columns, low, bits, nullable, shift, c
             kept += 1
         i = end
     return _unpack_sums(words, sums, rows, kept, keys, columns, low, bits, nullable, shift)
+
+
+@inner
+def _fold_equal(words, sums, rows, diff):
+    """Keep one of equal words, whose rows all have the same diff, and write the sums; returns how many. Without a branch: which
+    words are equal cannot be guessed.
+    """
+    kept = 0
+    last = words[0]
+    for i in range(rows):
+        word = words[i]
+        kept += 1 if word != last else 0
+        last = word
+        words[kept] = word
+        sums[kept] = i + 1
+    kept += 1
+    before = 0
+    for k in range(kept):
+        end = sums[k]
+        sums[k] = diff * (end - before)
+        before = end
+    return kept
 
 
 @inner

@@ -8,7 +8,7 @@ from tektite.kernels.compile import inner, kernel
 from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of
 from tektite.kernels.rows import address, count, new_head, set_stored, step_of, value
-from tektite.kernels.seek import compare_key, compare_rows, seek_block
+from tektite.kernels.seek import BLOCK, compare_key, compare_rows, gather_block, seek_block
 
 
 @inner
@@ -25,24 +25,62 @@ def lower_bound(rows, other, k, columns):
     return low
 
 
+# With more rows of a key than these, the sum of one is searched for instead of compared with all others.
+_FEW = 16
+
+
 @inner
-def current_row(table, ops, k, keys, data):
-    """(batch, row) of the value that the key of ops' row k has: its row with a positive multiplicity; (-1, -1) if none."""
+def current_row(table, places, block, j, keys, data):
+    """(batch, row) of the value that key j of a block has: its row with a positive multiplicity; (-1, -1) if none. In each
+    batch, its rows begin at the j-th of BLOCK places or are not there.
+    """
+    several = 0
+    batch = -1
+    row = -1
     for b in range(len(table)):
-        rows = table[b]
-        n = count(rows)
-        i = lower_bound(rows, ops, k, keys)
-        while i < n and compare_rows(rows, i, ops, k, keys) == 0:
+        head = table[b]
+        i = load(places, b * BLOCK + j)
+        while i < count(head) and several <= _FEW and compare_key(head, i, block, j, keys) == 0:
+            several += 1
+            batch = b
+            row = i
+            i += 1
+    if several == 0:
+        return -1, -1
+    if several == 1:
+        if value(table[batch], data + 1, row) > 0:
+            return batch, row
+        return -1, -1
+    for b in range(len(table)):
+        head = table[b]
+        i = load(places, b * BLOCK + j)
+        while i < count(head) and compare_key(head, i, block, j, keys) == 0:
             total = 0
             for c in range(len(table)):
-                j = lower_bound(table[c], rows, i, data)
-                while j < count(table[c]) and compare_rows(table[c], j, rows, i, data) == 0:
-                    total += value(table[c], data + 1, j)
-                    j += 1
+                k = load(places, c * BLOCK + j)
+                if several <= _FEW:
+                    while k < count(table[c]) and compare_rows(table[c], k, head, i, data) < 0:
+                        k += 1
+                else:
+                    k = lower_bound(table[c], head, i, data)
+                while k < count(table[c]) and compare_rows(table[c], k, head, i, data) == 0:
+                    total += value(table[c], data + 1, k)
+                    k += 1
             if total > 0:
                 return b, i
             i += 1
     return -1, -1
+
+
+@inner
+def put_row(buf, stride, out, ops, k, keys, source, i, first, values, epoch, diff):
+    """Write an update: the key of ops' row k, the value in row i of `source` from column `first` on, an epoch and a diff."""
+    for c in range(keys):
+        store(buf, c * stride + out, value(ops, c, k))
+    for c in range(values):
+        store(buf, (keys + c) * stride + out, value(source, first + c, i))
+    store(buf, (keys + values) * stride + out, epoch)
+    store(buf, (keys + values + 1) * stride + out, diff)
 
 
 @kernel("Tuple((int64[::1], int64[::1]))(int64, int64, int64, int64[::1])")
@@ -51,55 +89,65 @@ def resolve(ops, keys, values, table):
 
     `ops` is sorted by key, epoch and arrival; its columns are the key, epoch, arrival, 1 to put or 0 to remove, and the
     value. At each epoch the last operation on a key counts; it retracts the value that the key had before.
-    The result has key, value, epoch, diff.
+    The result has key, value, epoch, diff. Keys are looked up in blocks, so that the searches overlap their cache misses.
     """
     n = count(ops)
     data = keys + values
-    buf = np.empty((data + 2) * 2 * n, np.int64)
+    made = np.empty((data + 2) * 2 * n, np.int64)
+    buf = address_of(made)
     out = 0
     stride = 2 * n
+    frame = np.empty(BLOCK * (keys + 1 + len(table)) + 1 + len(table), np.int64)
+    block = address_of(frame)
+    firsts = block + 8 * BLOCK * keys
+    places = firsts + 8 * (BLOCK + 1)
+    starts = places + 8 * BLOCK * len(table)
+    for b in range(len(table)):
+        store(starts, b, 0)
     i = 0
     while i < n:
-        batch, row = current_row(table, ops, i, keys, data)
-        have = -2 if batch >= 0 else -1
-        j = i
-        while j < n and compare_rows(ops, j, ops, i, keys) == 0:
-            epoch = value(ops, keys, j)
-            while j + 1 < n and compare_rows(ops, j + 1, ops, i, keys) == 0 and value(ops, keys, j + 1) == epoch:
+        many = gather_block(ops, i, keys, block, firsts)
+        for b in range(len(table)):
+            here = places + 8 * BLOCK * b
+            seek_block(table[b], load(starts, b), block, many, keys, here)
+            store(starts, b, load(here, many - 1))
+        for q in range(many):
+            i = load(firsts, q)
+            end = load(firsts, q + 1)
+            # The value that the key has: `row` of the rows at `source`, from column `first` on; none if there is no source.
+            source = 0
+            batch, row = current_row(table, places, block, q, keys, data)
+            first = keys
+            if batch >= 0:
+                source = table[batch]
+            j = i
+            while j < end:
+                epoch = value(ops, keys, j)
+                while j + 1 < end and value(ops, keys, j + 1) == epoch:
+                    j += 1
+                puts = value(ops, keys + 2, j) != 0
+                same = puts == (source != 0)
+                if puts and source != 0:
+                    for c in range(values):
+                        same &= value(source, first + c, row) == value(ops, keys + 3 + c, j)
+                if not same:
+                    if source != 0:
+                        put_row(buf, stride, out, ops, i, keys, source, row, first, values, epoch, -1)
+                        out += 1
+                        source = 0
+                    if puts:
+                        put_row(buf, stride, out, ops, i, keys, ops, j, keys + 3, values, epoch, 1)
+                        out += 1
+                        source = ops
+                        row = j
+                        first = keys + 3
                 j += 1
-            want = j if value(ops, keys + 2, j) != 0 else -1
-            same = have == want
-            if have != -1 and want != -1:
-                same = True
-                for c in range(values):
-                    old = value(table[batch], keys + c, row) if have == -2 else value(ops, keys + 3 + c, have)
-                    if old != value(ops, keys + 3 + c, want):
-                        same = False
-            if not same:
-                if have != -1:
-                    for c in range(keys):
-                        buf[c * stride + out] = value(ops, c, i)
-                    for c in range(values):
-                        old = value(table[batch], keys + c, row) if have == -2 else value(ops, keys + 3 + c, have)
-                        buf[(keys + c) * stride + out] = old
-                    buf[data * stride + out] = epoch
-                    buf[(data + 1) * stride + out] = -1
-                    out += 1
-                if want != -1:
-                    for c in range(keys):
-                        buf[c * stride + out] = value(ops, c, i)
-                    for c in range(values):
-                        buf[(keys + c) * stride + out] = value(ops, keys + 3 + c, want)
-                    buf[data * stride + out] = epoch
-                    buf[(data + 1) * stride + out] = 1
-                    out += 1
-            have = want if not same or want == -1 else have
-            j += 1
-        i = j
+            i = end
+    frame[0] = 0  # keeps the frame alive up to here
     head = new_head(out, data + 2)
     for c in range(data + 2):
-        set_stored(head, c, address_of(buf) + 8 * c * stride)
-    return buf, head
+        set_stored(head, c, buf + 8 * c * stride)
+    return made, head
 
 
 @inner
@@ -142,20 +190,20 @@ def first_negative(batch, data, table):
         removes |= read(diffs, by, i) < 0
     if not removes:
         return -1
-    frame = np.empty(256 * (data + 4) + len(table), np.int64)
+    frame = np.empty(BLOCK * (data + 4) + len(table), np.int64)
     keys = address_of(frame)
-    found = keys + 8 * 256 * data
-    rows = found + 8 * 256
-    least = rows + 8 * 256
-    held = least + 8 * 256
-    starts = held + 8 * 256
+    found = keys + 8 * BLOCK * data
+    rows = found + 8 * BLOCK
+    least = rows + 8 * BLOCK
+    held = least + 8 * BLOCK
+    starts = held + 8 * BLOCK
     for b in range(len(table)):
         store(starts, b, 0)
     bad = -1
     i = 0
     while i < n and bad < 0:
         many = 0
-        while i < n and many < 256:
+        while i < n and many < BLOCK:
             j = i + 1
             total = value(batch, data + 1, i)
             lowest = total
@@ -168,7 +216,7 @@ def first_negative(batch, data, table):
                 j += 1
             if lowest < 0:
                 for c in range(data):
-                    store(keys, c * 256 + many, value(batch, c, i))
+                    store(keys, c * BLOCK + many, value(batch, c, i))
                 store(rows, many, at)
                 store(least, many, lowest)
                 many += 1
@@ -209,19 +257,19 @@ def first_repeated(batch, keys, data, table):
     rows come in the order of their keys nothing is searched for.
     """
     n = count(batch)
-    frame = np.empty(256 * (keys + 3) + len(table), np.int64)
+    frame = np.empty(BLOCK * (keys + 3) + len(table), np.int64)
     block = address_of(frame)
-    found = block + 8 * 256 * keys
-    rows = found + 8 * 256
-    held = rows + 8 * 256
-    starts = held + 8 * 256
+    found = block + 8 * BLOCK * keys
+    rows = found + 8 * BLOCK
+    held = rows + 8 * BLOCK
+    starts = held + 8 * BLOCK
     for b in range(len(table)):
         store(starts, b, 0)
     bad = -1
     i = 0
     while i < n and bad < 0:
         many = 0
-        while i < n and many < 256 and bad < 0:
+        while i < n and many < BLOCK and bad < 0:
             j = i + 1
             while j < n and compare_rows(batch, j, batch, i, keys) == 0:
                 j += 1
@@ -230,7 +278,7 @@ def first_repeated(batch, keys, data, table):
                 bad = i
             elif highest == 1:
                 for c in range(keys):
-                    store(block, c * 256 + many, value(batch, c, i))
+                    store(block, c * BLOCK + many, value(batch, c, i))
                 store(rows, many, i)
                 many += 1
             i = j

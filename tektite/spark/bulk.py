@@ -9,6 +9,9 @@ No key makes one task do most of the work. Inserts into a bag that would give a 
 tasks again, in turn, which sort and write what they get as further batches of that shard. Where rows have to meet to know what
 they come to (those with one key of an upsert, equal ones of a set or with diffs), but the shard goes by less than that, several
 tasks share each shard by hash. Of the rows with one key that a sender has at once, it sends the last ones alone if they are many.
+
+What the rows of a set or an upsert change depends on what the input holds. A task of the second stage maps the stored batches of
+its shard and looks there: a row that is there adds nothing, a new value retracts the old one.
 """
 
 from __future__ import annotations
@@ -27,14 +30,19 @@ from pyspark.sql import DataFrame
 from tektite.dataflow.arrange import consolidate
 from tektite.dictionary import START, Dictionary, text_ids
 from tektite.errors import FaultError, IncorrectError, TektiteError
+from tektite.kernels.build import build
 from tektite.kernels.route import route
+from tektite.kernels.upsert import resolve
 from tektite.spark.encoded import check_order, key_ends
 from tektite.spark.feed import Feed, pack_texts, unpack_texts
 from tektite.spark.freight import pack_rows, unpack_rows
-from tektite.storage.batchfile import FileInfo, Rows, Texts, write_file
+from tektite.spark.sweep.files import opened
+from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Texts, write_file
+from tektite.storage.manifest import State
 from tektite.storage.store import Store
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, column_spec
+from tektite.trace.spine import Version
 from tektite.words import NULL, Words
 
 FREIGHT: Final = (
@@ -60,9 +68,34 @@ Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a stored batch lies: a file by its name and length, and the section of it."""
+
+    file: str
+    length: int
+    section: int
+
+
+Held = tuple[tuple[Place, ...], ...]
+"""The stored batches of every shard."""
+
+
+def held_by(state: State, arrangement: str) -> Held:
+    """Where an arrangement's batches lie at a version of the storage."""
+    batches = state.batches()
+    return tuple(
+        tuple(
+            Place(live.file, state.files[live.file].length, live.index)
+            for live in batches.get((arrangement, shard), [])
+        )
+        for shard in range(state.shards)
+    )
+
+
+@dataclass(frozen=True)
 class Target:
-    """Where rows go: the arrangement, its order of columns and sharding, the epoch
-    that they count at, and the first one that it has not closed."""
+    """Where rows go: the arrangement, its order of columns and sharding, the epoch that they count at, the first one that it has
+    not closed, and what it holds, as far as that matters for what the rows change."""
 
     store: Store
     arrangement: str
@@ -71,6 +104,9 @@ class Target:
     shards: int
     low: int
     epoch: int
+    held: Held = ()
+    unique: int = 0
+    """Columns of a key that no two rows may share, if there is one."""
     fair: int = 1 << 16
     """Rows that a sender sends to a shard before it asks whether that is more than its share."""
 
@@ -78,9 +114,19 @@ class Target:
         """How many tasks receive rows: one for each shard, and as many for inserts that are too many for one."""
         return 2 * self.shards if feed.only_adds and self.shards > 1 else self.shards
 
-    def meeting(self, feed: Feed) -> int:
-        """Rows that agree in so many columns have to come to the same task."""
+    def keys(self, feed: Feed) -> int:
+        """Of rows that agree in so many columns, the last one counts; in a bag they add up."""
         return len(feed.keys) if feed.semantics == "upsert" else len(self.columns)
+
+    def meeting(self, feed: Feed) -> int:
+        """Rows that agree in so many columns have to come to the same task: where they are one batch, it can be told
+        whether a row that replaces another under a unique key leaves one."""
+        return min(self.keys(feed), self.unique or len(self.columns))
+
+    def version(self, shard: int) -> Version:
+        """What a shard holds, mapped into this process."""
+        places = self.held[shard] if self.held else ()
+        return Version(tuple(opened(self.store, FOLDER, at.file, at.length).batch(at.section) for at in places))
 
 
 @dataclass(frozen=True)
@@ -91,6 +137,8 @@ class Loaded:
     rows: int
     latest: int
     epoch: int
+    writes: int | None = None
+    """How often the input had been written to when tasks looked at what it holds, if they did."""
 
 
 def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
@@ -213,7 +261,7 @@ def latest_of(feed: Feed, target: Target, rows: Chunk) -> Chunk:
     if feed.semantics == "bag":
         return rows
     words = rows.to_array()
-    width, keys = len(target.columns), words[: target.meeting(feed)]
+    width, keys = len(target.columns), words[: target.keys(feed)]
     when = words[width + 1] if feed.order is not None else np.zeros(rows.n, np.int64)
     order = np.lexsort([*words[: width + 1], when, *keys])
     ends = key_ends(keys[:, order])
@@ -263,7 +311,7 @@ def receive(feed: Feed, target: Target, dest: int, freights: list[dict[str, Any]
     sections: list[Rows | Texts] = []
     for shard in sorted({row["shard"] for row in parts}):
         chunks = [unpack_rows(row.pop("words")) for row in parts if row["shard"] == shard]
-        rows = sorted_rows(feed, target, chunks, dictionary)
+        rows = sorted_rows(feed, target, shard, chunks, dictionary)
         if rows.n:
             batch = Batch(rows.head, rows.keep, *frontiers)
             sections.append(Rows(target.arrangement, shard, (width, 1, 1), batch))
@@ -288,28 +336,39 @@ def arrived(dest: int, freights: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return parts
 
 
-def sorted_rows(feed: Feed, target: Target, chunks: list[Chunk], dictionary: Dictionary) -> Chunk:
-    """The rows of a shard as a batch: of a bag all of them, of others the last one of each key."""
+def sorted_rows(feed: Feed, target: Target, shard: int, chunks: list[Chunk], dictionary: Dictionary) -> Chunk:
+    """What the rows for a shard change, as a batch: of a bag all of them, of others what differs from what the shard holds."""
     width = len(target.columns)
     if feed.semantics != "bag":
         words = np.concatenate([chunk.to_array() for chunk in chunks], axis=1)
-        chunks = [Chunk.of_array(last_of_each(feed, target, words, dictionary))]
-    spec = column_spec([*range(width), -1, width], (target.epoch,))
-    return consolidate([chunk.select(spec) for chunk in chunks], (width, 1, 1), target.epoch)
+        chunks = [resolved(feed, target, shard, words, dictionary)]
+    else:
+        spec = column_spec([*range(width), -1, width], (target.epoch,))
+        chunks = [chunk.select(spec) for chunk in chunks]
+    return consolidate(chunks, (width, 1, 1), target.epoch)
 
 
-def last_of_each(feed: Feed, target: Target, words: Words, dictionary: Dictionary) -> Words:
-    """Of rows that share a key the last one; none if it removes the key. The key's columns come first."""
-    width = len(target.columns)
+def resolved(feed: Feed, target: Target, shard: int, words: Words, dictionary: Dictionary) -> Chunk:
+    """The updates that bring a shard from what it holds to what the last row of each key says. The key's columns come first."""
+    width, keys, rows = len(target.columns), target.keys(feed), words.shape[1]
     in_schema_order = np.empty_like(words)
     in_schema_order[list(target.columns)] = words[:width]
     in_schema_order[width:] = words[width:]
     check_order(feed, in_schema_order, dictionary)
-    keys = words[: target.meeting(feed)]
-    when = words[width + 1] if feed.order is not None else np.zeros(words.shape[1], np.int64)
-    order = np.lexsort([when, *keys])
-    last = order[key_ends(keys[:, order])]
-    return np.ascontiguousarray(words[:, last[words[width, last] > 0]])
+    operations = np.empty(
+        (width + 5, rows), np.int64
+    )  # key, epoch, order, 1 to put or 0 to remove, value; a time and a diff
+    operations[:keys] = words[:keys]
+    operations[keys] = target.epoch
+    operations[keys + 1] = words[width + 1] if feed.order is not None else 0
+    operations[keys + 2] = words[width] > 0
+    operations[keys + 3 : width + 3] = words[keys:width]
+    operations[width + 3], operations[width + 4] = 0, 1
+    chunk = Chunk.of_array(operations)
+    ordered, at = build(np.array([chunk.at], np.int64), width + 3, 1, 1, 0)
+    held = target.version(shard)
+    updates, head = resolve(Chunk(at, ordered).at, keys, width - keys, held.table)
+    return Chunk(head, (updates, held))
 
 
 def freight(

@@ -58,6 +58,8 @@ class Feed:
     after: int | None = None
     upto: int | None = None
     ignore_extra: bool = False
+    float_keys: tuple[int, ...] = ()
+    """Columns of floats that tell rows apart: 0.0 and -0.0 are equal in them."""
 
     @property
     def only_adds(self) -> bool:
@@ -93,6 +95,8 @@ class Feed:
     def encode(self, batch: Any, dictionary: Dictionary) -> tuple[Words, int]:
         """The words of a batch's rows (columns, diff, order), and the last position among them."""
         encoded, latest = self._rows(batch, dictionary)
+        for key in self.float_keys:
+            encoded[key] = words.float_keys(encoded[key])
         if self.semantics == "upsert":
             for key in self.keys:
                 null = encoded[key] == NULL

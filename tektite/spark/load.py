@@ -7,8 +7,9 @@ checked.
 from __future__ import annotations
 
 import uuid
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -16,18 +17,22 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from tektite import words
 from tektite.adopting import adopt
-from tektite.errors import ConflictError, IncorrectError
-from tektite.spark.bulk import Loaded, Target, write
+from tektite.errors import ConflictError, IncorrectError, UnsupportedError
+from tektite.spark.bulk import RUNS, Held, Loaded, Target, held_by, write
 from tektite.spark.encoded import Encoded, collect
 from tektite.spark.failures import explained
 from tektite.spark.feed import Feed
 from tektite.spark.positions import Record, advance, recorded
 from tektite.spark.progress import Shown, watched
-from tektite.spark.session import classic, described
+from tektite.spark.session import classic, described, is_connect
+from tektite.storage.leases import Lease
 from tektite.words import NULL
 
 if TYPE_CHECKING:
     from tektite.inputs import Input
+
+LEASE: Final = 7 * 86400.0
+"""Seconds for which the files that a load reads stay there at most, should its driver die: longer than a load takes."""
 
 
 def load(
@@ -66,7 +71,7 @@ def load(
         watched(spark, group, f"load {source.name}", progress),
         explained(f"input {source.name!r}"),
     ):
-        found = write_files(source, feed, frame) if by_tasks(source, feed) else collect(feed, frame, engine.dictionary)
+        found = write_files(source, feed, frame) if by_tasks(source) else collect(feed, frame, engine.dictionary)
     if once is not None:
         record = replace(record, once=(*record.once, once))
     if position is not None and found.latest != NULL:
@@ -75,23 +80,50 @@ def load(
     return found.rows
 
 
-def by_tasks(source: Input, feed: Feed) -> bool:
-    """Whether tasks can write the rows where they will stay: the rows alone have to say what the input gains."""
-    if source.engine.store is None or source.is_stream:
-        return False
-    return source.semantics == "bag" or (not source.trace.rows and not source.pending)
+def by_tasks(source: Input) -> bool:
+    """Whether tasks can write the rows where they will stay."""
+    return source.engine.store is not None and not source.is_stream
 
 
 def write_files(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
-    """Have tasks write the files of the epoch that is open now."""
-    engine = source.engine
+    """Have tasks write the files of the epoch that is open now. Where these follow from what the input holds, and somebody
+    changes that meanwhile, the files are of no use: the job runs again then, a few times.
+    """
+    for _ in range(RUNS - 1):
+        found = write_once(source, feed, frame)
+        if found.writes in (None, source.writes):
+            return found
+    return write_once(source, feed, frame)
+
+
+def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
+    """Run the job that writes the files of the epoch that is open now."""
+    engine, session = source.engine, source.engine.session
+    assert session is not None
+    store, manifest = session.keeper.store, session.keeper.manifest
+    held: Held = ()
     with engine.lock:
-        if source.pending:
+        while source.is_due:
             engine.advance()
-        store = engine.store
-        assert store is not None
-        target = Target(store, source.name, source.columns, source.sharded_by, engine.workers, source.low, engine.epoch)
-    return write(feed, frame, target)
+        if source.semantics != "bag":
+            engine.sync()  # what tasks are to look at has to lie in files
+            held = held_by(manifest.state, source.name)
+        version, writes = manifest.state.version, source.writes
+        unique = len(source.lead) if source.declared.unique else 0
+        target = Target(
+            store,
+            source.name,
+            source.columns,
+            source.sharded_by,
+            engine.workers,
+            source.low,
+            engine.epoch,
+            held,
+            unique,
+        )
+    with Lease(store, version, LEASE) if any(held) else nullcontext():
+        found = write(feed, frame, target)
+    return found if source.semantics == "bag" else replace(found, writes=writes)
 
 
 def apply(source: Input, found: Encoded | Loaded, before: Record, after: Record) -> None:
@@ -101,7 +133,7 @@ def apply(source: Input, found: Encoded | Loaded, before: Record, after: Record)
         if recorded(engine, source.name) != before:
             raise ConflictError(f"input {source.name!r} was loaded or followed by somebody else meanwhile")
         if isinstance(found, Loaded):
-            adopt(engine, source, found.files, found.epoch, {source.name: after.to_json()})
+            adopt(engine, source, found.files, found.epoch, {source.name: after.to_json()}, found.writes)
             return
         waiting = source.waiting()
         try:
@@ -122,14 +154,19 @@ def feed_of(
     extra: str,
 ) -> Feed:
     """What a DataFrame gives to an input, checked."""
-    if type(frame).__module__.startswith("pyspark.sql.connect") or not isinstance(frame, DataFrame):
+    if is_connect(frame):
+        raise UnsupportedError(
+            f"input {source.name!r}: the DataFrame is one of a Spark Connect session, whose driver is another process: make "
+            "it with a classic session, such as tektite.spark.session()"
+        )
+    if not isinstance(frame, DataFrame):
         raise IncorrectError(f"input {source.name!r}: expected a classic Spark DataFrame, found {type(frame).__name__}")
     classic(frame.sparkSession)
     if extra not in ("error", "ignore"):
         raise IncorrectError(f"input {source.name!r}: extra is 'error' or 'ignore', not {extra!r}")
     feed = Feed(
         source.name, source.schema, source.semantics, source.key_columns if source.semantics == "upsert" else (),
-        diff, operation, order, position, ignore_extra=extra == "ignore",
+        diff, operation, order, position, ignore_extra=extra == "ignore", float_keys=source.float_keys,
     )  # fmt: skip
     feed.check(frame)
     return feed

@@ -6,6 +6,7 @@ A session that the user made is never changed: `session(base)` derives another o
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -74,9 +75,14 @@ def session(
     return derived
 
 
+def is_connect(found: Any) -> bool:
+    """Whether a session or a DataFrame is one of Spark Connect's."""
+    return type(found).__module__.startswith("pyspark.sql.connect")
+
+
 def classic(found: Any) -> SparkSession:
     """The session itself, if Tektite can use it."""
-    if type(found).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(found):
         raise UnsupportedError(
             "found a Spark Connect session, whose driver is another process: Tektite needs a classic one, such as "
             "tektite.spark.session() or SparkSession.builder.master(...) without .remote(...) makes"
@@ -116,6 +122,9 @@ def _start(master: str | None, name: str, memory: str, config: dict[str, Any]) -
     said = _submitted()
     master = said.get("spark.master") or master or os.environ.get("MASTER") or f"local[{os.cpu_count() or 1},4]"
     settings = AT_START | {"spark.sql.adaptive.enabled": "false", "spark.driver.memory": memory}
+    if re.fullmatch(r"local(\[.*\])?", master):
+        # The one executor is this driver: if it has not been heard of for minutes, the machine was asleep.
+        settings["spark.network.timeout"] = "1h"
     if master.startswith("local"):
         # Workers of this machine use what this process uses: its Python, and the package, installed or not.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -52,7 +52,7 @@ print("done")
 def coordinates() -> str:
     """The Maven coordinates of a Delta for this Spark; TEKTITE_DELTA names others."""
     spark = ".".join(pyspark.__version__.split(".")[:2])
-    return os.environ.get("TEKTITE_DELTA") or f"io.delta:delta-spark_{spark}_2.13:{spark}.0"
+    return os.environ.get("TEKTITE_DELTA") or f"io.delta:delta-spark_{spark}_2.13:latest.release"
 
 
 @pytest.mark.slow

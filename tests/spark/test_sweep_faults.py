@@ -38,7 +38,6 @@ with tk.Engine(spark=spark, storage=folder / "store", shards=2, job_rows=0) as e
     assert all((folder / f"done-{place}").exists() for place in ("first", "middle", "last"))
     (sweep,) = [sweep for sweep in engine.progress if sweep.name == "view"]
     assert sweep.stages >= 4, sweep
-    print("jobs", len(sweep.jobs))
     named = len(list((folder / "store" / "sweeps").glob("*.batch")))
     assert named <= 2 * sweep.stages * len(sweep.jobs) + 4, named
     table.insert([(1, 2)] * 5)
