@@ -19,7 +19,8 @@ Policy, for a predicate that another query or rule reads:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -87,6 +88,8 @@ class Store:
         self._evaluation: Evaluation | None = None
         self._stored: dict[str, Collection | None] = {}
         self.policy: dict[str, Kept] = {}
+        self._own = False
+        engine.claimed = lambda name: "a Datalog rule" if self.known(name) and not self._own else None
 
     # ------------------------------------------------------------------ registering
 
@@ -124,8 +127,9 @@ class Store:
             for name in (predicate, *state.registered[predicate].helpers):
                 rules = state.definitions.rules[name]
                 state.definitions.rules[name] = [unify(r, inference.variables(r), keep_head=True) for r in rules]
-        for name, schema in inputs.items():
-            self.engine.input(name, schema, semantics="set")
+        with self._owning():
+            for name, schema in inputs.items():
+                self.engine.input(name, schema, semantics="set")
         self.state = state
         self._evaluation = None
         return defined
@@ -346,8 +350,18 @@ class Store:
             if isinstance(collection.operator, plan.Read):
                 raise IncorrectError(f"{name!r} has no rules: it is stored; read it as engine.table({name!r})")
         if missing:
-            self.engine.install_together(dict(zip(missing, found, strict=True)))
+            with self._owning():
+                self.engine.install_together(dict(zip(missing, found, strict=True)))
         return [self.engine.view(name) for name in names]
+
+    @contextmanager
+    def _owning(self) -> Iterator[None]:
+        """Give names of rules to what belongs to them."""
+        self._own = True
+        try:
+            yield
+        finally:
+            self._own = False
 
 
 def has_state(found: Collection) -> bool:
