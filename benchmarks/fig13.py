@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import tektite as tk
 from benchmarks.measure import Others
 from benchmarks.plots import Record, draw_bars, figure
-from benchmarks.tpch import QUERIES, RELATIONS, Query, query
+from benchmarks.tpch import QUERIES, Query, query, read_by
 from benchmarks.tpch.answers import check_answer, oracle, spoken
 from benchmarks.tpch.data import folder
 from benchmarks.tpch.maintained import Encoded, Relations
@@ -39,9 +39,9 @@ def run(
 ) -> Iterator[dict[str, Any]]:
     """A record for each query and system: the median of some rounds, after one that is not counted."""
     engine = tk.Engine(workers)
-    encoded = Encoded(engine, scale)
-    oracle(scale).execute(f"SET threads = {workers}")
-    session = spark_session(scale, workers) if spark else None
+    encoded = Encoded(engine, scale, read_by(queries))
+    oracle(scale, read_by(queries)).execute(f"SET threads = {workers}")
+    session = spark_session(scale, workers, read_by(queries)) if spark else None
     for number in queries:
         asked = query(number, scale)
         systems: dict[str, Callable[[], float]] = {
@@ -81,7 +81,7 @@ def maintained(engine: tk.Engine, encoded: Encoded, asked: Query, check: bool) -
 
 
 def by_duckdb(asked: Query, scale: float) -> float:
-    connection = oracle(scale)
+    connection = oracle(scale, asked.relations)
     for statement in asked.before:
         connection.execute(spoken(statement.replace("create view", "create or replace view")))
     start = time.perf_counter()
@@ -89,7 +89,7 @@ def by_duckdb(asked: Query, scale: float) -> float:
     return time.perf_counter() - start
 
 
-def spark_session(scale: float, workers: int) -> SparkSession:
+def spark_session(scale: float, workers: int, relations: Sequence[str]) -> SparkSession:
     """A session with the relations cached in memory."""
     from pyspark.sql import SparkSession
 
@@ -105,7 +105,7 @@ def spark_session(scale: float, workers: int) -> SparkSession:
         .config("spark.log.level", "ERROR")
         .getOrCreate()
     )
-    for name in RELATIONS:
+    for name in relations:
         session.read.parquet(str(folder(scale) / f"{name}.parquet")).createOrReplaceTempView(name)
         session.sql(f"CACHE TABLE {name}")
     return session

@@ -12,7 +12,7 @@ import numpy as np
 import tektite as tk
 from benchmarks.measure import Others
 from benchmarks.plots import Record, figure
-from benchmarks.tpch import QUERIES, Query, query
+from benchmarks.tpch import QUERIES, Query, query, read_by
 from benchmarks.tpch.answers import check_answer
 from benchmarks.tpch.maintained import Batch, Encoded, Relations
 
@@ -34,7 +34,7 @@ def run(
     seconds or until there is no more. What is left then comes in one batch, unmeasured, so that the answer can be checked.
     """
     engine = tk.Engine()
-    encoded = Encoded(engine, scale)
+    encoded = Encoded(engine, scale, read_by(queries))
     for number in queries:
         asked = query(number, scale)
         base = None

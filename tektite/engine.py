@@ -269,6 +269,8 @@ class Engine:
     @guarded
     def finish(self, view: View) -> None:
         """Bring one view up to date with the epochs that are closed."""
+        if view.flow.low >= self._epoch or self._coordinator.current(view.flow):
+            return
         self._coordinator.finish(view.flow)
         self._tidying.chance()
 
@@ -516,6 +518,11 @@ class Engine:
                 )
             )  # fmt: skip
         return found
+
+    @property
+    def generation(self) -> int:
+        """Changes whenever an input or view that is there gets or loses an arrangement."""
+        return self._catalog.generation
 
     def orders_of(self, of: Input | View) -> list[tuple[int, ...]]:
         """The orders of columns in which an input or view is arranged for everybody."""

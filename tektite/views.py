@@ -168,6 +168,8 @@ class View(Collection):
                 "engine.hold keeps earlier times readable"
             )
         words = read_version(self.trace, epoch) if lead is None else read_lead(self.trace, epoch, lead)
+        if not words.shape[1]:
+            return words
         ordered = words.copy()
         ordered[list(self.columns)] = words[:width]
         return ordered

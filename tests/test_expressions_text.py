@@ -6,7 +6,7 @@ import gc
 import weakref
 
 import pytest
-from expression_twin import Rows, TextDictionary
+from expression_twin import Rows, TextDictionary, read
 
 from tektite.errors import FaultError
 from tektite.expr import col, concat
@@ -54,6 +54,21 @@ def test_a_memo_is_shared_by_programs_and_goes_with_the_last() -> None:
     del one, two
     gc.collect()
     assert gone() is None
+
+
+def test_results_are_let_go_where_texts_hardly_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tektite.expr.text.WORTH_KEEPING", 100)
+    dictionary = TextDictionary()
+    runner = texts(dictionary).compile([s.upper()])
+    (memo,) = runner._read
+    kept = []
+    for part in (*range(6), 5, 5, 5):
+        values = [(f"t{part} {k}", "x", k) for k in range(40)]
+        source = texts(dictionary, *values)
+        _, head = runner.run(int(source.head[1]), 3, 1, 1, NULL, source.array)
+        assert dictionary.lookup(read(head)[0]).to_pylist() == [value.upper() for value, _, _ in values]
+        kept.append(len(memo))
+    assert kept == [40, 80, 120, 40, 80, 120, 40, 40, 40]
 
 
 def test_memos_do_not_keep_a_dictionary_alive() -> None:

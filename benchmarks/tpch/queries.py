@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -50,6 +51,16 @@ def query(number: int, scale: float = 1.0) -> Query:
     statements = [part.strip() for part in re.sub("--.*", "", text).split(";") if part.strip()]
     select = next(part for part in statements if part.startswith("select"))
     return Query(number, tuple(part for part in statements if part.startswith("create")), select)
+
+
+def read_by(queries: Iterable[int]) -> tuple[str, ...]:
+    """The relations that some queries read.
+
+    >>> read_by([6, 22])
+    ('customer', 'orders', 'lineitem')
+    """
+    found = {name for number in queries for name in query(number).relations}
+    return tuple(name for name in RELATIONS if name in found)
 
 
 def schema() -> str:

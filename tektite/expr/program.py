@@ -7,6 +7,7 @@ all that a run writes belongs to it, and memos take care of themselves.
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import weakref
 from collections import OrderedDict
@@ -91,37 +92,44 @@ class Program:
         least `lo`, and the same diffs. `keep` is what keeps the input alive; it is part of what is returned only
         if the result lies in the input's memory.
         """
+        learnt: dict[Memo, int] = dict.fromkeys(self._read, 0)
+        for memo in learnt:
+            memo.begin()
+        try:
+            return self._run(source, nd, nt, nf, lo, keep, learnt)
+        finally:
+            for memo, new in learnt.items():
+                memo.end(load_word(source), new)
+
+    def _run(
+        self, source: int, nd: int, nt: int, nf: int, lo: int, keep: object, learnt: dict[Memo, int]
+    ) -> tuple[object, Words]:
         # each round finishes one level of nested text functions, unless it had more arguments than it could report
         rounds = len(self._steps) + 1
         most = FEW
         while rounds:
-            for memo in self._read:
-                memo.begin()
-            try:
-                ended, buf, head = run_program(source, nd, nt, nf, lo, most, self._words)
-            finally:
-                for memo in self._read:
-                    memo.end()
+            ended, buf, head = run_program(source, nd, nt, nf, lo, most, self._words)
             if ended == SHARES:
                 return (keep, buf), head
             if ended == OWNS:
                 return buf, head
             if ended == FAILED:
                 raise self._failure(*buf.tolist())
-            self._learn(buf)
+            self._learn(buf, learnt)
             if buf[0] < most:
                 rounds -= 1
             else:
                 most = min(most * FEW, MANY)
         raise FaultError(f"{self}: texts stay unknown after they were evaluated")
 
-    def _learn(self, missing: Words) -> None:
-        """Evaluate the text functions for what their memos lack."""
+    def _learn(self, missing: Words, learnt: dict[Memo, int]) -> None:
+        """Evaluate the text functions for what their memos lack, and count what is learnt."""
         records = missing[4 : 4 + 4 * int(missing[0])].reshape(-1, 4)
         for number in np.unique(records[:, 0]).tolist():
             memo = self._memos[number]
             assert memo is not None
             rows = records[records[:, 0] == number]
+            learnt[memo] += len(rows)
             memo.learn(np.ascontiguousarray(rows[:, 1 : 1 + len(memo.function.arguments)].T), self._dictionary)
 
     def _failure(self, at: int, row: int, left: int, right: int) -> IncorrectError:
@@ -134,6 +142,11 @@ class Program:
         kind = f" of {step.type}" if step.op in (ops.ADD, ops.SUB, ops.MUL, ops.MUL_FLOOR, ops.FLOAT_TO_INT) else ""
         kind = f": {step.type}" if step.op == ops.CHECK_PARSED else kind
         return IncorrectError(f"{step.source}: {Failure[step.op]}{kind} in row {row}, found {found}")
+
+
+def load_word(address: int) -> int:
+    """The word at an address."""
+    return ctypes.c_int64.from_address(address).value
 
 
 Parts = tuple[Words, tuple[Type, ...], list[Step], list[Memo | None], list[Any]]

@@ -35,6 +35,8 @@ Texts = Any  # an Arrow array, mostly of strings: Arrow's own types would say wh
 
 CHUNK = 1 << 20  # texts evaluated at a time: bounds the memory for them
 SMALLEST = 64  # slots of a table at first
+WORTH_KEEPING = 1 << 18  # results that are kept even if texts hardly come again: some 10 MB
+NEW_OF = 16  # texts hardly come again where all but one of so many are new: of millions, all equally likely, or each there once
 
 
 class Dictionary(Protocol):
@@ -62,6 +64,7 @@ class Memo:
         self._lock = threading.Lock()
         self._tables: list[Words] = []
         self._readers = 0
+        self._mostly_new = False
         self.users: weakref.WeakSet[Any] = weakref.WeakSet()
         self._use(new_table(len(function.arguments), SMALLEST))
 
@@ -70,13 +73,18 @@ class Memo:
         self.cell[0] = table.ctypes.data
 
     def begin(self) -> None:
-        """A kernel begins to run, which may read the table now in use until it ends."""
+        """A program begins to run, whose kernels may read the table now in use until it ends. Where texts hardly come again, as
+        comments do, many results are of no use: they are let go instead of being carried into ever larger tables.
+        """
         with self._lock:
+            if self._mostly_new and not self._readers and len(self) > WORTH_KEEPING:
+                self._begin_anew()
             self._readers += 1
 
-    def end(self) -> None:
-        """The kernel has ended."""
+    def end(self, rows: int, learnt: int) -> None:
+        """The program has ended; it looked results up for so many rows, and had to learn so many."""
         with self._lock:
+            self._mostly_new = learnt * NEW_OF > rows * (NEW_OF - 1)
             self._readers -= 1
             if not self._readers:
                 del self._tables[:-1]
@@ -84,9 +92,12 @@ class Memo:
     def forget(self) -> None:
         """Begin anew with an empty table."""
         with self._lock:
-            self._use(new_table(len(self.function.arguments), SMALLEST))
-            if not self._readers:
-                del self._tables[:-1]
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._use(new_table(len(self.function.arguments), SMALLEST))
+        if not self._readers:
+            del self._tables[:-1]
 
     def __len__(self) -> int:
         return int(self._tables[-1][2])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from sqlglot import exp
 
@@ -23,7 +23,11 @@ from tektite.sql.logical import Node
 from tektite.views import View
 
 if TYPE_CHECKING:
-    from tektite.sql.session import Session
+    from tektite.sql.session import Definition, Session
+
+    Meaning: TypeAlias = "Input | View | Definition | None"
+    Meanings: TypeAlias = tuple[tuple[str, Meaning], ...]
+    """What each of some names means, by name."""
 
 PLANS = 256
 """How many plans are remembered: a dashboard's worth, at some 100 kB for a large one."""
@@ -64,12 +68,33 @@ class Planned:
 
 
 @dataclass(frozen=True)
+class Ground:
+    """What a plan stands on: what each name in the query means, how large it is beside the others, and by what it can be looked
+    up. The indexes were looked at when the catalog was of this generation.
+    """
+
+    meanings: Meanings
+    sizes: tuple[int, ...]
+    indexes: tuple[frozenset[tuple[int, ...]], ...]
+    generation: int
+
+
+@dataclass(frozen=True)
 class Known:
     """A plan, the tree it was made for, and what it stands on."""
 
     tree: exp.Expr
     planned: Planned
-    ground: tuple[Any, ...]
+    ground: Ground
+
+
+def is_same(one: Meaning, other: Meaning) -> bool:
+    """Whether a name means the same: definitions do that are of one text and call their columns alike."""
+    if one is other:
+        return True
+    if one is None or other is None or isinstance(one, Input | View) or isinstance(other, Input | View):
+        return False
+    return one.tree is other.tree and one.aliases == other.aliases
 
 
 def carries_data(statement: parse.Statement) -> bool:
@@ -111,7 +136,7 @@ class Remembered:
         if running is None or carries_data(running) or tree.root() is not getattr(running, "tree", None):
             return make()  # of rows to be written, or made up on the way: it will not come again
         known = self._plans.get(id(tree))
-        if known is not None and known.ground == self._ground(known.planned.asked):
+        if known is not None and self._stands(known.ground):
             self._plans.move_to_end(id(tree))
             return known.planned.again()
         planned = make()
@@ -126,18 +151,27 @@ class Remembered:
         for key in [key for key, known in self._plans.items() if name in known.planned.reads]:
             del self._plans[key]
 
-    def _ground(self, asked: Iterable[str]) -> tuple[Any, ...]:
-        """What plans depend on of these names: what each means, the size it has beside the others, and its indexes."""
-        meanings = [self._meaning(name) for name in sorted(asked)]
-        largest = max([size for size, _ in meanings], default=0)
-        return tuple([(min((largest - size) // MAGNITUDE, SMALL), meaning) for size, meaning in meanings])
+    def _ground(self, asked: Iterable[str]) -> Ground:
+        meanings = tuple([(name, self._session.readable(name)) for name in sorted(asked)])
+        return Ground(meanings, self._sizes(meanings), self._indexes(meanings), self._session.engine.generation)
 
-    def _meaning(self, name: str) -> tuple[int, tuple[Any, ...]]:
-        """How many binary digits a table's size has, and all else."""
-        found = self._session.readable(name)
-        if isinstance(found, Input | View):
-            indexed = frozenset([columns[:1] for columns in self._session.engine.orders_of(found)])
-            return found.trace.rows.bit_length(), (name, id(found), self._session.key_of(found), indexed)
-        if found is None:
-            return 0, (name,)
-        return 0, (name, id(found.tree), tuple(found.aliases))
+    def _stands(self, ground: Ground) -> bool:
+        """Whether a plan would be made as it was. A table or view that was made anew is another one."""
+        session, meanings = self._session, ground.meanings
+        if not all([is_same(session.readable(name), found) for name, found in meanings]):
+            return False
+        if self._sizes(meanings) != ground.sizes:
+            return False
+        return ground.generation == session.engine.generation or self._indexes(meanings) == ground.indexes
+
+    def _sizes(self, meanings: Meanings) -> tuple[int, ...]:
+        """By how many orders of magnitude each table is smaller than the largest."""
+        sizes = [found.trace.rows.bit_length() if isinstance(found, Input | View) else 0 for _, found in meanings]
+        largest = max(sizes, default=0)
+        return tuple([min((largest - size) // MAGNITUDE, SMALL) for size in sizes])
+
+    def _indexes(self, meanings: Meanings) -> tuple[frozenset[tuple[int, ...]], ...]:
+        """The first columns of the orders in which each table is arranged."""
+        orders = self._session.engine.orders_of
+        tables = [found for _, found in meanings if isinstance(found, Input | View)]
+        return tuple([frozenset([columns[:1] for columns in orders(found)]) for found in tables])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,11 @@ from tektite.views import View
 if TYPE_CHECKING:
     from tektite.sql.session import Session
 
+MODIFIED = re.compile(
+    r"\bCREATE\s+(?:OR\s+REPLACE\s+)?((?:\w+\s+)*\w+)\s+(?:TABLE|VIEW)\s+(?:IF\s+NOT\s+EXISTS\s+)?\Z", re.IGNORECASE
+)
+"""The head of a statement that says more than CREATE TABLE or CREATE VIEW, up to the name."""
+
 SEMANTICS = ("bag", "set", "upsert", "append", "stream")
 
 
@@ -36,6 +42,7 @@ class Index:
 def create(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
     """CREATE TABLE, VIEW, MATERIALIZED VIEW or INDEX."""
     kind = (tree.args.get("kind") or "").upper()
+    refuse_modifiers(source, tree, kind)
     if kind == "TABLE":
         return create_table(session, source, tree, parameters)
     if kind == "VIEW":
@@ -43,6 +50,20 @@ def create(session: Session, source: Source, tree: exp.Create, parameters: Mappi
     if kind == "INDEX":
         return create_index(session, source, tree)
     raise source.error(f"CREATE {kind} is not supported", tree, UnsupportedError)
+
+
+def refuse_modifiers(source: Source, tree: exp.Create, kind: str) -> None:
+    """Words between CREATE and what is created, such as TEMPORARY, are refused by name where they stand."""
+    properties = tree.args.get("properties")
+    given = [type(item) for item in (properties.expressions if properties else ())]
+    others = [item for item in given if item not in (exp.Property, exp.MaterializedProperty)]
+    if not others:
+        return
+    place = source.place(tree)
+    found = None if place is None else MODIFIED.search(source.text, 0, place)
+    said = others[0].__name__.removesuffix("Property") if found is None else found.group(1)
+    at = tree if found is None else found.start(1)
+    raise source.error(f"CREATE {said.upper()} {kind} is not supported", at, UnsupportedError)
 
 
 def new_name(session: Session, source: Source, tree: exp.Create, node: exp.Expr) -> str | None:
@@ -71,10 +92,10 @@ def kind_of(session: Session, name: str) -> str:
 
 def create_table(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
     """CREATE TABLE name (columns, PRIMARY KEY ...) WITH (semantics = ...)."""
-    if not isinstance(tree.this, exp.Schema):
-        raise source.error("CREATE TABLE needs columns, as in (id int, name varchar)", tree, UnsupportedError)
     if tree.args.get("expression") is not None:
         raise source.error("CREATE TABLE AS is not supported: use CREATE MATERIALIZED VIEW", tree, UnsupportedError)
+    if not isinstance(tree.this, exp.Schema):
+        raise source.error("CREATE TABLE needs columns, as in (id int, name varchar)", tree, UnsupportedError)
     name = new_name(session, source, tree, tree.this.this.this)
     if name is None:
         return Result("CREATE TABLE")

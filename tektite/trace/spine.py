@@ -84,8 +84,7 @@ class Spine:
         self.upper = upper
         self._effort = _EFFORTS[effort]
         self._at_once = _ALL if effort == "eager" else SMALL
-        everything = np.empty((0, shape[1]), np.int64)
-        self._frontier = frontier or (lambda: everything)
+        self._frontier = frontier or (lambda: np.empty((0, shape[1]), np.int64))
         self._units: list[Batch | Merge] = []  # oldest first
         self._open: list[Merge] = []
         self._open_table: Words = np.empty(0, np.int64)
