@@ -79,6 +79,11 @@ class Dictionary:
         """How many bytes of memory the texts and their index take."""
         return int(self._table.nbytes + self._heap.nbytes)
 
+    @property
+    def lasting(self) -> Dictionary:
+        """The dictionary by which what depends on ids can be remembered: itself."""
+        return self
+
     def __len__(self) -> int:
         return self.texts
 

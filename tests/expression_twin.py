@@ -40,6 +40,10 @@ class TextDictionary:
             ids.append(word)
         return np.array(ids, np.int64)
 
+    @property
+    def lasting(self) -> Any:
+        return self
+
     def lookup(self, ids: np.ndarray) -> pa.Array:
         self.looked_up += len(ids)
         return pa.array([self.texts[i] for i in ids.tolist()], pa.string())

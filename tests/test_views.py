@@ -337,3 +337,18 @@ def test_a_python_reduce_gets_columns_in_order_however_they_were_rearranged_belo
     towns.insert([(1, "york"), (2, "bath")])
     engine.advance()
     assert view.rows() == [(60, "bath", "bob")]
+
+
+def test_a_plan_that_uses_its_parts_over_and_over_is_rendered_once() -> None:
+    """Each of 40 steps uses the one before it twice: everything that follows the plan has to see that they are the same."""
+    with tk.Engine() as engine:
+        table = engine.input("t", a=tk.Int, b=tk.Int)
+        table.insert([(1, 1), (2, 3)])
+        engine.advance()
+        found: tk.Collection = table
+        for _ in range(40):
+            found = found.distinct().join(found, on="a").select("a", "b")
+        assert len(found.explain()) < 10_000
+        view = engine.install("deep", found)
+        engine.settle()
+        assert sorted(view.rows()) == [(1, 1), (2, 3)]

@@ -172,7 +172,7 @@ def compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, d
         tuple((name, columns[name]) for name in used if name in columns),
     )
     with _compiled_lock:
-        remembered = _compiled.setdefault(dictionary, OrderedDict())
+        remembered = _compiled.setdefault(dictionary.lasting, OrderedDict())
         parts = remembered.get(key)
         if parts is not None:
             remembered.move_to_end(key)

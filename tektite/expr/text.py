@@ -48,6 +48,10 @@ class Dictionary(Protocol):
     def add(self, texts: Texts) -> Words:
         """The ids of these texts, which the dictionary knows from here on."""
 
+    @property
+    def lasting(self) -> Dictionary:
+        """The dictionary by which what depends on ids can be remembered: those of tasks come and go."""
+
 
 class Memo:
     """A growing table of a function's results. `cell` holds the address of the table in use; `users` are the programs that are

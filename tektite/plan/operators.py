@@ -451,10 +451,10 @@ class Leave(Operator):
         return self.of.parent
 
 
-def describe(operator: Operator) -> str:
-    """A collection's name for people."""
+def describe(operator: Operator, deep: int = 6) -> str:
+    """A collection's name for people, `deep` operators deep: a plan that uses its parts many times would fill books."""
     if isinstance(operator, Arrange):
-        return operator.title or describe(operator.input)
+        return operator.title or describe(operator.input, deep)
     if isinstance(operator, Read):
         return str(operator.readable.name)
     if isinstance(operator, Variable):
@@ -463,5 +463,5 @@ def describe(operator: Operator) -> str:
         return operator.title or operator.of.name
     if isinstance(operator, Rows):
         return f"{operator.words.shape[1]} rows"
-    inner = ", ".join(describe(i) for i in operator.inputs)
+    inner = ", ".join([describe(i, deep - 1) for i in operator.inputs]) if deep else "..."
     return f"{type(operator).__name__.lower()}({inner})"

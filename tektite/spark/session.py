@@ -25,6 +25,8 @@ AT_START: Final = {
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     # Jobs of different pools share the executors, so that a load of an hour does not hold up the sweeps beside it.
     "spark.scheduler.mode": "FAIR",
+    # The rows of a micro-batch come with the report of their task, without being asked for again.
+    "spark.task.maxDirectResultSize": "16m",
 }
 """What only a session that starts Spark can set."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from sqlglot import exp
 
@@ -25,8 +25,8 @@ from tektite.views import View
 if TYPE_CHECKING:
     from tektite.sql.session import Definition, Session
 
-    Meaning = Input | View | Definition | None
-    Meanings = tuple[tuple[str, Meaning], ...]
+    Meaning: TypeAlias = "Input | View | Definition | None"
+    Meanings: TypeAlias = tuple[tuple[str, Meaning], ...]
     """What each of some names means, by name."""
 
 PLANS = 256

@@ -19,7 +19,7 @@ from contextlib import suppress
 from tektite.dataflow.arrange import Buffer
 from tektite.dataflow.between import RangeFilter
 from tektite.dataflow.flow import Dataflow
-from tektite.dataflow.graph import Moment, Scope
+from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.join import Join
 from tektite.dataflow.pipelines import Pipelines
 from tektite.dataflow.reduce import ReduceNode
@@ -301,11 +301,19 @@ class Part:
         if not self._files:  # all of them: they go when nothing of them is used, and other dataflows will use them
             self._files = {r.file.name: self.sweeps.yard.open(r.file) for r in reports if r.file is not None}
         self._strike(flow)
-        for report in reports:
-            file = None if report.file is None else self._files[report.file.name]
+        files = [None if report.file is None else self._files[report.file.name] for report in reports]
+        for report, file in zip(reports, files, strict=True):
             if file is not None and report.texts is not None:
                 dictionary.add(file.texts(report.texts))
-            replay(self.graph, report, file, flow)
+
+        def catch_up(shard: int, _: Outbox) -> None:
+            for report, file in zip(reports, files, strict=True):
+                if report.shard == shard:
+                    replay(self.graph, report, file, flow)
+
+        rows = sum(section.rows for file in files if file is not None for section in file.info.sections)
+        flow.executor.map(catch_up, self.sweeps.shards, rows)  # minting merges, which is most of it
+        for report, file in zip(reports, files, strict=True):
             for waiting in report.waiting:
                 node = self.graph.nodes[waiting.node]
                 if node.flow is flow:

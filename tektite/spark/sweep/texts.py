@@ -50,6 +50,11 @@ class Shelf:
         self._added: list[pa.Array[Any]] = []
         self._count = 0
 
+    @property
+    def lasting(self) -> Dictionary:
+        """See `Dictionary.lasting`: programs are compiled once in the life of a worker, not for every task."""
+        return self._texts
+
     def note(self, section: Place) -> None:
         """Another task has added texts."""
         self._sections.append(section)
