@@ -298,6 +298,8 @@ def read_version(trace: Trace, epoch: int) -> Words:
                     chunks.append(Chunk(head, (batch.keep, buf)).slice(0, int(cut)))
         if chunks:
             parts.append(consolidate(chunks, (width, 1, 1), epoch).to_array())
+    if len(parts) == 1:
+        return parts[0]
     return np.concatenate(parts, axis=1) if parts else np.empty((width + 2, 0), np.int64)
 
 
