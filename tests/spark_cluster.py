@@ -54,7 +54,6 @@ spark = tektite.spark.session(master="local-cluster[2,1,1024]", memory="512m", c
     "spark.ui.showConsoleProgress": "false",
     "spark.executor.memory": "512m",
     "spark.local.dir": str(folder / "local"),
-    "spark.shuffle.io.retryWait": "200ms",  # what is lost here stays lost: Spark would ask for it for 15 seconds
 })
 spark.sparkContext.setLogLevel("OFF")
 
