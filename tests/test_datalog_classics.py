@@ -11,6 +11,8 @@ from datalog_twin import Facts, evaluate
 import tektite as tk
 from tektite.datalog.textbook import parse_program
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 PROGRAMS = {
     "reachability": ("start(x), edge(x, y)", "reach(x) :- start(x). reach(y) :- reach(x), edge(x, y)."),
     "transitive closure": ("edge(x, y)", "tc(x, y) :- edge(x, y). tc(x, z) :- tc(x, y), edge(y, z)."),
