@@ -28,14 +28,23 @@ conjunction: literal ("," literal)*
         | expr
         | "!" literal -> negation
         | "(" body ")" -> group
-?expr: product
-     | expr PLUS product -> binary
-?product: power
-        | product TIMES power -> binary
-?power: unary
-      | unary POWER power -> binary
+?expr: bits_xor
+     | expr BOR bits_xor -> binary
+?bits_xor: bits_and
+         | bits_xor BXOR bits_and -> binary
+?bits_and: shifted
+         | bits_and BAND shifted -> binary
+?shifted: sum
+        | shifted SHIFT sum -> binary
+?sum: product
+    | sum PLUS product -> binary
+?product: unary
+        | product TIMES unary -> binary
 ?unary: MINUS unary -> minus
-      | primary
+      | BNOT unary -> complement
+      | power
+?power: primary
+      | primary POWER unary -> binary
 ?primary: call
         | NAME -> variable
         | NUMBER -> number
@@ -51,32 +60,42 @@ aggregate: NAME ":" block -> aggregate_all
 ?target: target_product
        | target PLUS product -> binary
 ?target_product: target_primary
-               | target_product TIMES power -> binary
+               | target_product TIMES unary -> binary
 ?target_primary: call
                | NAME -> variable
                | NUMBER -> number
                | FLOAT -> float
 block: "{" body "}" | call -> block_atom
-declaration: ".decl" NAME ("," NAME)* "(" [column ("," column)*] ")" QUALIFIER*
+declaration: _DECL NAME ("," NAME)* "(" [column ("," column)*] ")" QUALIFIER*
 column: NAME ":" NAME
 directive: DIRECTIVE target_name ("," target_name)*
 target_name: NAME ["(" [option ("," option)*] ")"]
 option: NAME "=" (STRING | NAME | NUMBER)
-type_alias: ".type" NAME [("<:" | "=") NAME ("|" NAME)*]
-          | ".number_type" NAME -> number_alias
-          | ".symbol_type" NAME -> symbol_alias
-unsupported: UNSUPPORTED
+type_alias: _TYPE NAME [("<:" | "=") NAME ("|" NAME)*]
+          | _NUMBER_TYPE NAME -> number_alias
+          | _SYMBOL_TYPE NAME -> symbol_alias
+unsupported: UNSUPPORTED | CHOICE
+_DECL: /\.decl\b/
+_TYPE: /\.type\b/
+_NUMBER_TYPE: /\.number_type\b/
+_SYMBOL_TYPE: /\.symbol_type\b/
 COMPARE: "<=" | ">=" | "!=" | "=" | "<" | ">"
 PLUS: "+" | "-"
 MINUS: "-"
-TIMES: "*" | "/" | "%" | "band" | "bor" | "bxor" | "mod"
-POWER: "^" | "**"
-DIRECTIVE.2: ".input" | ".output" | ".printsize"
-UNSUPPORTED.2: /(\.(comp|init|functor|override|pragma|limitsize|lattice)|#(include|define|ifdef|ifndef))\b[^\n]*/
-QUALIFIER.3: /(inline|no_inline|no_magic|magic|brie|btree_delete|btree|overridable|eqrel|choice-domain)\b(?!\s*[(:])/
+TIMES.4: "*" | "/" | "%" | /mod\b/
+BAND.4: /band\b/
+BOR.4: /bor\b/
+BXOR.4: /bxor\b/
+SHIFT.4: /(bshl|bshru|bshr)\b/
+BNOT.4: /bnot\b(?!\s*\()/
+POWER.5: "^" | "**"
+DIRECTIVE.2: /\.(input|output|printsize)\b/
+UNSUPPORTED.-1: /(\.|#)[a-z_]+[^\n]*/
+CHOICE.4: /choice-domain\b[^\n]*/
+QUALIFIER.3: /(inline|no_inline|no_magic|magic|brie|btree_delete|btree|overridable|eqrel)\b(?!\s*[(:])/
            | /(input|output|printsize)\b(?!\s*[(:])/
-PARAMETER: /\$[A-Za-z_][A-Za-z0-9_]*/
-NAME: /[A-Za-z_?][A-Za-z0-9_?]*/
+PARAMETER: /\$[^\W\d]\w*/
+NAME: /([^\W\d]|\?)[\w?]*/
 FLOAT.3: /[0-9]+\.[0-9]+([eE][-+]?[0-9]+)?/
 NUMBER.2: /0x[0-9a-fA-F]+|0b[01]+|[0-9]+u?/
 STRING: /"(\\.|[^"\\\n])*"/
@@ -92,11 +111,37 @@ QUALIFIERS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btre
 SIGNS = {"**": "^", "mod": "%"}
 TESTS = ("contains", "match")
 GOAL = re.compile(r"^\s*\?-")
+ALIASES = ("type_alias", "number_alias", "symbol_alias")
+NOT_HERE = (
+    (r"\.type\s[^\n]*$", r"\[", "records are"),
+    (r"\.type\s[^{}\n]*$", r"\{", "types with constructors are"),
+    (r"", r"\[", "records such as [a, b] are"),
+    (r"", r"@", "functors of one's own, @f(...), are"),
+    (r"\$\w+\s*$", r"\(", "constructors such as $A(...) are"),
+    (r"", r"\$", "the counter $ is"),
+)
+"""What Soufflé has beyond this grammar: what stands before the place that does not fit, and what stands there."""
 
 
 @cache
 def _parser(start: str) -> Lark:
-    return Lark(GRAMMAR, parser="lalr", start=start, propagate_positions=True, maybe_placeholders=False)
+    # Refused where it begins: what follows, up to the end of a component, is not of this grammar.
+    refused = {"UNSUPPORTED": refuse, "CHOICE": refuse}
+    return Lark(
+        GRAMMAR, parser="lalr", start=start, propagate_positions=True, maybe_placeholders=False, lexer_callbacks=refused
+    )
+
+
+class Refused(Exception):
+    """A token that begins what is not supported."""
+
+    def __init__(self, token: Token) -> None:
+        self.token = token
+
+
+def refuse(token: Token) -> Token:
+    """Stop at a token."""
+    raise Refused(token)
 
 
 def parse_program(text: str, source: str = "program") -> ir.Text:
@@ -106,9 +151,14 @@ def parse_program(text: str, source: str = "program") -> ir.Text:
     >>> print(*program.rules)
     reach(x, z) :- reach(x, y), edge(y, z).
     """
-    reader = Reader(source)
-    for statement in _parse(text, source, "start").children:
-        reader.statement(statement)
+    reader = Reader(source, text)
+    statements = _parse(text, source, "start").children
+    for statement in statements:
+        if statement.data in ALIASES:
+            reader.alias(statement)
+    for statement in statements:
+        if statement.data not in ALIASES:
+            reader.statement(statement)
     return reader.result()
 
 
@@ -120,7 +170,7 @@ def parse_goal(text: str, source: str = "goal") -> ir.Atom:
     tc("david", _) tc("david", x)
     """
     found = _parse(GOAL.sub("", text).strip().removesuffix("."), source, "expr")
-    literal = Reader(source).literal(found)
+    literal = Reader(source, text, goal=True).literal(found)
     if not isinstance(literal, ir.Atom):
         raise IncorrectError(f'{source}: a goal is one predicate, such as tc("david", ?), not {text!r}')
     return literal
@@ -129,8 +179,24 @@ def parse_goal(text: str, source: str = "goal") -> ir.Atom:
 def _parse(text: str, source: str, start: str) -> Tree[Any]:
     try:
         return _parser(start).parse(text)
+    except Refused as refused:
+        token = refused.token
+        shown = " ".join(token.split()).rstrip("{ ")
+        raise UnsupportedError(
+            f"{source}:{token.line}:{token.column}: {shown} is Soufflé that is not supported here"
+        ) from None
     except UnexpectedInput as error:
         line, column = max(error.line, 1), max(error.column, 1)
+        before, after = text[: error.pos_in_stream or 0], text[error.pos_in_stream or 0 :]
+        for pattern, behind, what in NOT_HERE:
+            if re.search(pattern, before) and re.match(behind, after):
+                raise UnsupportedError(f"{source}:{line}:{column}: {what} not supported here") from None
+        if after.startswith('"') and not re.match(r'"(\\.|[^"\\\n])*"', after):
+            raise IncorrectError(
+                f"{source}:{line}:{column}: this text does not end on its line: a '\"' is missing"
+            ) from None
+        if after.startswith("/*") or (before.endswith("/") and after.startswith("*")):
+            raise IncorrectError(f"{source}:{line}:{column}: this comment does not end: a '*/' is missing") from None
         if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
             found = "the end of the text; is a '.' or a parenthesis missing?"
         elif isinstance(error, UnexpectedCharacters):
@@ -144,13 +210,16 @@ def _parse(text: str, source: str, start: str) -> Tree[Any]:
 class Reader:
     """Turns the parser's trees into rules."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, text: str, goal: bool = False) -> None:
+        """With `goal`, a `$name` stands for an argument."""
         self.source = source
+        self.text = text
+        self.goal = goal
         self.rules: list[ir.Rule] = []
         self.declarations: list[ir.Declaration] = []
         self.directives: list[ir.Directive] = []
         self.improvements: list[ir.Improvement] = []
-        self.types = dict(TYPES)
+        self.aliases: dict[str, tuple[Tree[Any], list[str]]] = {}
         self._fresh = 0
 
     def result(self) -> ir.Text:
@@ -166,6 +235,11 @@ class Reader:
     def wrong(self, tree: Tree[Any] | Token, problem: str) -> IncorrectError:
         return IncorrectError(f"{self.position(tree)}: {problem}")
 
+    def written(self, tree: Tree[Any]) -> str:
+        """A clause as it stands in the text, on one line; nothing where comments stand in it."""
+        found = self.text[tree.meta.start_pos : tree.meta.end_pos]
+        return "" if "//" in found or "/*" in found else " ".join(found.split())
+
     # ------------------------------------------------------------------ statements
 
     def statement(self, tree: Tree[Any]) -> None:
@@ -180,23 +254,31 @@ class Reader:
                 name, *options = target.children
                 pairs = tuple((str(o.children[0]), unquoted(o.children[1])) for o in options)
                 self.directives.append(ir.Directive(str(children[0])[1:], str(name), pairs, self.position(target)))
-        elif kind == "type_alias":
-            name, *of = map(str, children)
-            found = {self._type(str(other), tree) for other in of} or {String}
-            if len(found) > 1:
-                raise self.wrong(
-                    tree, f"type {name} is a union of numbers and texts; declare them as columns of their own"
-                )
-            self.types[name] = found.pop()
-        elif kind in ("number_alias", "symbol_alias"):
-            self.types[str(children[0])] = Int if kind == "number_alias" else String
-        else:
-            raise UnsupportedError(f"{self.position(tree)}: {children[0]} is Soufflé that is not supported here")
 
-    def _type(self, name: str, tree: Tree[Any]) -> Type:
-        if name not in self.types:
-            raise self.wrong(tree, f"there is no type {name!r}; there are: {', '.join(self.types)}")
-        return self.types[name]
+    def alias(self, tree: Tree[Any]) -> None:
+        """Take in a type that is another's name, or a union of such."""
+        name, *of = map(str, tree.children)
+        if tree.data != "type_alias":
+            of = ["number" if tree.data == "number_alias" else "symbol"]
+        if name in TYPES or name in self.aliases:
+            raise self.wrong(tree, f"there is a type {name!r} already")
+        self.aliases[name] = (tree, of or ["symbol"])
+
+    def _type(self, name: str, tree: Tree[Any], within: tuple[str, ...] = ()) -> str:
+        """Which of the types that there are a name stands for."""
+        if name in TYPES:
+            return name
+        if name not in self.aliases:
+            raise self.wrong(tree, f"there is no type {name!r}; there are: {', '.join((*TYPES, *self.aliases))}")
+        place, of = self.aliases[name]
+        if name in within:
+            raise self.wrong(place, f"type {name} is defined by itself")
+        found = {self._type(other, place, (*within, name)) for other in of}
+        if len({TYPES[kind] for kind in found}) > 1:
+            raise self.wrong(
+                place, f"type {name} is a union of numbers and texts; declare them as columns of their own"
+            )
+        return found.pop() if len(found) == 1 else "number"
 
     def _declaration(self, tree: Tree[Any]) -> None:
         names = [str(c) for c in tree.children if isinstance(c, Token) and c.type == "NAME"]
@@ -212,11 +294,13 @@ class Reader:
                     self.directives.append(ir.Directive(qualifier, name, (), self.position(tree)))
             elif qualifier not in QUALIFIERS:
                 raise UnsupportedError(f"{self.position(tree)}: a relation that is {qualifier!r} is not supported")
-        typed = tuple((str(c.children[0]), self._type(str(c.children[1]), c)) for c in columns)
+        kinds = [(str(c.children[0]), self._type(str(c.children[1]), c)) for c in columns]
+        typed = tuple((name, TYPES[kind]) for name, kind in kinds)
+        unsigned = tuple(name for name, kind in kinds if kind == "unsigned")
         if len({name for name, _ in typed}) < len(typed):
             raise self.wrong(tree, f"two columns of {names[0]!r} have one name")
         for name in names:
-            self.declarations.append(ir.Declaration(name, typed, self.position(tree)))
+            self.declarations.append(ir.Declaration(name, typed, self.position(tree), unsigned))
 
     def _clause(self, tree: Tree[Any]) -> None:
         heads, *rest = tree.children
@@ -225,6 +309,7 @@ class Reader:
             self._subsumption(tree, heads, body)
             return
         literals = () if body is None else self._flat(body, tree)
+        written = self.written(tree)
         for head in heads.children:
             if isinstance(head, Tree) and head.data == "binary" and is_goal(head):
                 raise self.wrong(head, "'?-' asks, and rules say: give the goal to engine.query, or name it in .output")
@@ -236,7 +321,7 @@ class Reader:
                 raise UnsupportedError(
                     f"{self.position(head)}: predicate {str(name)!r} has no columns: give it at least one"
                 )
-            self.rules.append(ir.Rule(str(name), found, literals, self.position(head)))
+            self.rules.append(ir.Rule(str(name), found, literals, self.position(head), written))
 
     def _flat(self, branches: tuple[tuple[ir.Literal, ...], ...], tree: Tree[Any]) -> tuple[ir.Literal, ...]:
         if len(branches) == 1:
@@ -383,6 +468,8 @@ class Reader:
         match tree.data:
             case "variable":
                 name = str(tree.children[0])
+                if name == "nil":
+                    raise UnsupportedError(f"{self.position(tree)}: nil, as records have it, is not supported here")
                 return self.fresh("_") if name in ("_", "?") else ir.Variable(name.removeprefix("?"))
             case "number":
                 return ir.Constant(self._number(tree))
@@ -391,6 +478,10 @@ class Reader:
             case "string":
                 return ir.Constant(unquoted(tree.children[0]))
             case "parameter":
+                if not self.goal:
+                    raise UnsupportedError(
+                        f"{self.position(tree)}: {tree.children[0]}: constructors are not supported; arguments belong to goals"
+                    )
                 return ir.Variable(str(tree.children[0]))
             case "parenthesis":
                 return self.term(tree.children[0])
@@ -399,11 +490,15 @@ class Reader:
                 if isinstance(inner, ir.Constant) and isinstance(inner.value, int | float):
                     return ir.Constant(-inner.value)
                 return ir.Compute("-", (inner,))
+            case "complement":
+                return ir.Compute("bnot", (self.term(tree.children[-1]),))
             case "binary":
                 left, sign, right = tree.children
                 return ir.Compute(SIGNS.get(str(sign), str(sign)), (self.term(left), self.term(right)))
             case "call":
                 name, *terms = tree.children
+                if name == "autoinc":
+                    raise UnsupportedError(f"{self.position(tree)}: autoinc() is not supported here")
                 return ir.Compute(str(name), tuple(map(self.term, terms)))
         raise self.wrong(tree, "an aggregate stands alone on one side of a comparison: n = count : { ... }")
 
