@@ -117,6 +117,8 @@ REFUSED = {
     "an empty record": ("p(x) :- edge(x, nil).", tk.UnsupportedError, "program:1:17: nil"),
     "a functor of one's own": ("p(@f(x)) :- edge(x, _).", tk.UnsupportedError, "program:1:3: functors"),
     "a function of one's own": (".declfun f(x: number): number", tk.UnsupportedError, r"program:1:1: \.declfun f"),
+    "a logical operator": ("p(x land y) :- edge(x, y).", tk.UnsupportedError, r"\(program:1:1\): there is no function 'land'"),
+    "a logical negation": ("p(lnot x) :- edge(x, _).", tk.UnsupportedError, r"\(program:1:1\): there is no function 'lnot'"),
     "a choice": (".decl p(x: number) choice-domain x", tk.UnsupportedError, "program:1:20: choice-domain x"),
     "a pragma": ('.pragma "a" "b"', tk.UnsupportedError, r'program:1:1: \.pragma "a" "b"'),
     "a limit": (".limitsize p(n=1)", tk.UnsupportedError, r"program:1:1: \.limitsize p"),

@@ -220,3 +220,23 @@ def test_constant_that_is_no_value_of_a_decimal_is_refused(constant: str) -> Non
     engine.attribute("m", tk.Decimal(10, 2))
     with pytest.raises(tk.IncorrectError, match=r"but the column is decimal\(10, 2\)"):
         engine.query(f"[:find ?e :where [?e :m {constant}]]")
+
+
+def test_retraction_from_an_attribute_of_one_value_goes_by_the_entity() -> None:
+    engine = tk.Engine()
+    engine.attribute("age", tk.Int, cardinality="one")
+    engine.attribute("knows", tk.Int)
+    engine.transact([(e, "age", 10 * e) for e in (1, 2, 3, 4)])
+    engine.advance()
+    engine.transact([("retract", 1, "age"), ("retract", 2, "age", 99)])
+    engine.transact("[:db/retract 3 :age]")
+    engine.advance()
+    assert engine.query("[:find ?e ?v :where [?e :age ?v]]").rows() == [(4, 40)]
+    with pytest.raises(tk.IncorrectError, match="takes a value"):
+        engine.transact([("retract", 4, "age"), ("retract", 1, "knows")])
+    with pytest.raises(tk.IncorrectError, match="expected int"):
+        engine.transact([("retract", 4, "age"), ("retract", 4, "age", "old")])
+    with pytest.raises(tk.IncorrectError, match="takes a value"):
+        engine.transact([(4, "age")])
+    engine.advance()
+    assert engine.query("[:find ?e ?v :where [?e :age ?v]]").rows() == [(4, 40)]

@@ -84,10 +84,10 @@ PLUS: "+" | "-"
 MINUS: "-"
 TIMES.4: "*" | "/" | "%" | /mod\b/
 BAND.4: /band\b/
-BOR.4: /bor\b/
+BOR.4: /(bor|land|lor|lxor)\b/
 BXOR.4: /bxor\b/
 SHIFT.4: /(bshl|bshru|bshr)\b/
-BNOT.4: /bnot\b(?!\s*\()/
+BNOT.4: /(bnot|lnot)\b(?!\s*\()/
 POWER.5: "^" | "**"
 DIRECTIVE.2: /\.(input|output|printsize)\b/
 UNSUPPORTED.-1: /(\.|#)[a-z_]+[^\n]*/
@@ -491,7 +491,7 @@ class Reader:
                     return ir.Constant(-inner.value)
                 return ir.Compute("-", (inner,))
             case "complement":
-                return ir.Compute("bnot", (self.term(tree.children[-1]),))
+                return ir.Compute(str(tree.children[0]), (self.term(tree.children[-1]),))
             case "binary":
                 left, sign, right = tree.children
                 return ir.Compute(SIGNS.get(str(sign), str(sign)), (self.term(left), self.term(right)))
