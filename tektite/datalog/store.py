@@ -19,6 +19,7 @@ Policy, for a predicate that another query or rule reads:
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -172,7 +173,7 @@ class Store:
                     )
                 before.users += 1
                 continue
-            normal = [credited(rule, rules) for rule in normalise(rules)]
+            normal = credited(normalise(rules), rules)
             for rule in normal:
                 safety.check(rule)
                 state.definitions.rules.setdefault(rule.predicate, [])
@@ -385,15 +386,21 @@ class Store:
         return f"{predicate} in full" if predicate in self.engine.tables else predicate
 
 
-def credited(rule: ir.Rule, given: Sequence[ir.Rule]) -> ir.Rule:
-    """A normal rule with the text of the rule that it comes from: the last that begins before it."""
+def credited(normal: Sequence[ir.Rule], given: Sequence[ir.Rule]) -> list[ir.Rule]:
+    """Normal rules, each with the text of the rule that it comes from: the last that begins before it."""
 
     def place(of: ir.Rule) -> tuple[int, int]:
         return (of.position.line, of.position.column)
 
-    before = [other for other in given if place(other) <= place(rule)]
-    source = max(before, key=place, default=given[0])
-    return replace(rule, written=source.written or str(source))
+    given = sorted(given, key=place)
+    places = list(map(place, given))
+    found = []
+    for rule in normal:
+        if not rule.written:
+            source = given[max(bisect_right(places, place(rule)) - 1, 0)]
+            rule = replace(rule, written=source.written or str(source))
+        found.append(rule)
+    return found
 
 
 def check_unsigned(text: ir.Text, state: State) -> None:
