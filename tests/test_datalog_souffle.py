@@ -161,3 +161,11 @@ def test_relation_that_is_read_and_has_rules_of_its_own_is_seen_as_a_whole() -> 
         assert both.rows() == [(7,)]
         with pytest.raises(tk.ConflictError, match="its view is maintained"):
             program.drop()
+
+
+def test_facts_of_a_program_are_there_before_an_epoch_closes_however_short_a_turn_is() -> None:
+    with tk.Engine(turn=0) as engine:
+        program = engine.datalog(
+            "w(1). w(2). shared(x + 1) :- w(x), x > 0. shared(x) :- w(x). a(x) :- shared(x), w(x)."
+        )
+        assert sorted(program["a"].rows()) == [(1,), (2,)]
