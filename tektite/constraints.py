@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 SEMANTICS = ("bag", "set", "upsert")
 
 
+LARGEST_TIME = 2**62
+
+
+def check_time(time: object, where: str = "") -> None:
+    """Refuse what is not an epoch."""
+    if isinstance(time, bool) or not isinstance(time, int | np.integer):
+        raise IncorrectError(f"{where}a time is an integer, not {time!r}")
+    if not 0 <= time <= LARGEST_TIME:
+        raise IncorrectError(f"{where}a time lies between 0 and {LARGEST_TIME}; found {time}")
+
+
 def declare(
     name: str,
     schema: Schema | Mapping[str, Type] | None,

@@ -14,7 +14,7 @@ import pyarrow as pa
 from tektite.adopting import widen
 from tektite.catalog import Catalog, Entry, Scribe, fingerprint
 from tektite.collection import Collection
-from tektite.constraints import declare
+from tektite.constraints import check_time, declare
 from tektite.dataflow.graph import Outbox
 from tektite.dataflow.journal import Sweep
 from tektite.dictionary import Dictionary, Mark
@@ -97,6 +97,9 @@ class Engine:
         self._views: dict[str, View] = {}
         self._epoch = 0
         self._tidying = memory.Tidying()
+        self.is_closed = False
+        self.claimed: Callable[[str], str | None] = lambda _: None
+        """What else has a name already, if anything does; set by a language that keeps names of its own."""
         if self._session is not None:
             try:
                 self._recover(self._session)
@@ -201,8 +204,7 @@ class Engine:
         going = self.open_inputs()
         latest = max((i.low for i in going), default=self._epoch)
         target = max(latest, self._epoch) + 1 if to is None else to
-        if not isinstance(target, int):
-            raise IncorrectError(f"a time is an integer, not {target!r}")
+        check_time(target)
         if target < latest:
             raise IncorrectError(f"cannot advance to {target}: an input has closed the epochs before {latest}")
         self.close_epochs(dict.fromkeys(going, target), positions=positions)
@@ -217,6 +219,7 @@ class Engine:
         known: tuple[Mark, Mark] | None = None,
     ) -> None:
         """Close some inputs' epochs together: all of them, or, if one has bad updates pending, none."""
+        self._check_running()
         session = self._session
         if positions and session is None:
             raise IncorrectError("positions are kept in a storage, and this engine has none: Engine(storage=path)")
@@ -487,6 +490,10 @@ class Engine:
     @guarded
     def hold(self, what: Input | View, at: int | None = None) -> Held:
         """Keep every time from `at` on (the last closed epoch, where left out) readable until the hold is released."""
+        if not isinstance(what, Input | View):
+            raise IncorrectError(f"what is held is an input or a view, not {what!r}")
+        if at is not None:
+            check_time(at)
         if what.is_stream:
             raise ConflictError(f"{what.name!r} keeps no history that could be held")
         since = min((t[0] for t in what.trace.since()), default=0)
@@ -565,6 +572,7 @@ class Engine:
             for flow in reversed(list(self._coordinator.flows)):
                 self._coordinator.remove(flow)
             self._views.clear()
+            self.is_closed = True
             self._executor.close()
             if self._coordinator.elsewhere is not None:
                 self._coordinator.elsewhere.close()
@@ -579,12 +587,19 @@ class Engine:
 
     # ------------------------------------------------------------------ names
 
+    def _check_running(self) -> None:
+        if self.is_closed:
+            raise ConflictError("the engine is closed: make another one")
+
     def _check_name(self, name: str) -> None:
+        self._check_running()
         if not isinstance(name, str) or not name:
             raise IncorrectError(f"a name is a non-empty string, not {name!r}")
         if name in self._views or name in self._inputs:
             kind = "a view" if name in self._views else "an input"
             raise ConflictError(f"there is {kind} named {name!r} already")
+        if (claim := self.claimed(name)) is not None:
+            raise ConflictError(f"there is {claim} named {name!r} already")
 
 
 def named(where: Mapping[str, T], name: str, kind: str) -> T:

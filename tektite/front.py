@@ -4,13 +4,14 @@ at its first use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tektite import engine, inputs, views
 from tektite.collection import ROUND_LIMIT
+from tektite.errors import IncorrectError
 from tektite.guard import guarded
 from tektite.types import Int, Type
 
@@ -246,6 +247,7 @@ class Engine(engine.Engine):
         """
         from tektite.datalog.program import register
 
+        _check_text(text, "a Datalog program")
         return register(self._store(), text, source, rounds, share, joins)
 
     @guarded
@@ -277,6 +279,7 @@ class Engine(engine.Engine):
         """
         from tektite.datalog.query import ask
 
+        _check_text(text, "a query")
         return ask(self._store(), text, {**(arguments or {}), **named}, strategy, joins=joins)
 
     @guarded
@@ -315,6 +318,8 @@ class Engine(engine.Engine):
         """
         from tektite.datalog.attributes import transact
 
+        if not isinstance(facts, str | Iterable):
+            raise IncorrectError(f"facts are EDN or a list of tuples such as (1, 'knows', 2), not {facts!r}")
         known = {name: found for name, found in self._attributes.items() if name in self.tables}
         transact(known, facts)
 
@@ -349,3 +354,8 @@ class Engine(engine.Engine):
 
         with self.lock:
             return run(self, text, parameters)
+
+
+def _check_text(text: object, what: str) -> None:
+    if not isinstance(text, str):
+        raise IncorrectError(f"{what} is text, not {text!r}")

@@ -15,7 +15,7 @@ import numpy as np
 
 from tektite import types
 from tektite.collection import Collection
-from tektite.constraints import check_adopted, check_batch, check_rows
+from tektite.constraints import check_adopted, check_batch, check_rows, check_time
 from tektite.dataflow.arrange import consolidate
 from tektite.dataflow.flow import last_closed
 from tektite.dataflow.graph import Outbox
@@ -193,6 +193,8 @@ class Input(Collection):
         if rows and at is not None and at.min() < self.low:
             late = int(at[at < self.low][0])
             raise IncorrectError(f"input {self.name!r}: time {late} is before the open epoch {self.low}")
+        if rows and at is not None:
+            check_time(int(at.max()), f"input {self.name!r}: ")
         self._take(words, by, at)
 
     @guarded
@@ -298,8 +300,7 @@ class Input(Collection):
         self._pending.add(Chunk(head, (words, at, arrivals, kinds)), epoch if times is None else int(at.max()))
 
     def _time(self, time: int) -> int:
-        if not isinstance(time, int | np.integer):
-            raise IncorrectError(f"input {self.name!r}: a time is an integer, not {time!r}")
+        check_time(time, f"input {self.name!r}: ")
         if time < self.low:
             raise IncorrectError(f"input {self.name!r}: time {time} is before the open epoch {self.low}")
         return int(time)
@@ -317,8 +318,9 @@ class Input(Collection):
         return found.astype(np.int64, copy=False)
 
     def _check_open(self, verb: str) -> None:
-        if self.closed:
-            raise ConflictError(f"cannot {verb}: input {self.name!r} is closed")
+        if self.closed or self.engine.is_closed:
+            what = f"input {self.name!r}" if self.closed else "its engine"
+            raise ConflictError(f"cannot {verb}: {what} is closed")
 
     def release(self) -> None:
         """Let go of everything it holds, for good."""

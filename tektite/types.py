@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tektite.errors import IncorrectError
+
 
 @dataclass(frozen=True, slots=True)
 class Type:
@@ -41,5 +43,5 @@ String = Type("string")
 def Decimal(precision: int, scale: int = 0) -> DecimalType:
     """A decimal type. `precision` is at most 18, so that every value is one word."""
     if not (1 <= precision <= 18 and 0 <= scale <= precision):
-        raise ValueError(f"Decimal({precision}, {scale}): need 1 <= precision <= 18 and 0 <= scale <= precision")
+        raise IncorrectError(f"Decimal({precision}, {scale}): need 1 <= precision <= 18 and 0 <= scale <= precision")
     return DecimalType("decimal", precision, scale)

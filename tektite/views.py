@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.collection import Collection
+from tektite.constraints import check_time
 from tektite.dataflow.arrange import Arranged, consolidate
 from tektite.dataflow.flow import Dataflow, last_closed
 from tektite.dataflow.join import PIECE
@@ -142,7 +143,10 @@ class View(Collection):
         words = self._words(at, True)
         width = len(self.schema.names)
         rows = self.schema.decode_rows(np.ascontiguousarray(words[:width]), self.engine.dictionary)
-        return dict(zip(rows, words[width + 1].tolist(), strict=True))
+        found: dict[tuple[Any, ...], int] = {}
+        for row, times in zip(rows, words[width + 1].tolist(), strict=True):
+            found[row] = found.get(row, 0) + times  # 0.0 and -0.0 are one key of a dict
+        return found
 
     @guarded
     def _words(self, at: int | None, wait: bool, lead: int | None = None) -> Words:
@@ -160,6 +164,8 @@ class View(Collection):
                 f"view {self.name!r} has no answer yet: its first one will be as of time {self.flow.first}, once every "
                 "input it reads has closed that"
             )
+        if at is not None:
+            check_time(at, f"view {self.name!r}: ")
         epoch = self.flow.low - 1 if at is None else at
         since = max(min((t[0] for t in self.trace.since()), default=0), self.flow.first)
         if not since <= epoch < self.flow.low:
@@ -292,6 +298,8 @@ def read_version(trace: Trace, epoch: int) -> Words:
                     chunks.append(Chunk(head, (batch.keep, buf)).slice(0, int(cut)))
         if chunks:
             parts.append(consolidate(chunks, (width, 1, 1), epoch).to_array())
+    if len(parts) == 1:
+        return parts[0]
     return np.concatenate(parts, axis=1) if parts else np.empty((width + 2, 0), np.int64)
 
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,6 +81,16 @@ def run_on_cluster(program: str, folder: Path) -> None:
     surroundings = environment(spark_home(folder))
     answer = subprocess.run(arguments, capture_output=True, text=True, env=surroundings, cwd=folder, timeout=900)
     assert answer.stdout.split()[-1:] == ["done"], answer.stdout + answer.stderr[-4000:]
+
+
+def wait_until(condition: Callable[[], object], process: subprocess.Popen[str], seconds: float = 300) -> None:
+    """Wait for something that a process does. If it ends or takes too long before, it is killed, and what it said is an error."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            raise AssertionError(process.communicate()[1])
+        time.sleep(0.1)
 
 
 def submit(home: Path, master: str, program: Path, *arguments: str) -> subprocess.Popen[str]:

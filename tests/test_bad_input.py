@@ -235,3 +235,49 @@ def test_overflow_of_a_sum_fails_its_view_alone(engine: tk.Engine) -> None:
     with pytest.raises(tk.TektiteError, match="64 bits"):
         total.snapshot()
     assert engine.view("degrees").rows() == [(1, 1)]
+
+
+def test_times_that_are_no_epochs_are_refused() -> None:
+    with tk.Engine() as engine:
+        table = engine.input("t", x=tk.Int)
+        view = engine.install("v", table)
+        for wrong in (2**63, -1, "a", True):
+            with pytest.raises(tk.IncorrectError, match="a time"):
+                table.insert([(1,)], time=wrong)  # type: ignore[arg-type]
+            with pytest.raises(tk.IncorrectError, match="a time"):
+                engine.advance(wrong)  # type: ignore[arg-type]
+            with pytest.raises(tk.IncorrectError, match="a time"):
+                engine.hold(table, at=wrong)  # type: ignore[arg-type]
+        with pytest.raises(tk.IncorrectError, match="a time lies between"):
+            table.update([(1,)], times=[2**62 + 1])
+        engine.advance()
+        with pytest.raises(tk.IncorrectError, match="view 'v': a time is an integer, not 'a'"):
+            view.rows(at="a")  # type: ignore[arg-type]
+        with pytest.raises(tk.IncorrectError, match="an input or a view, not 'zz'"):
+            engine.hold("zz")  # type: ignore[arg-type]
+        assert engine.epoch == 1 and table.pending == 0
+
+
+def test_closed_engine_takes_nothing_more() -> None:
+    engine = tk.Engine()
+    table = engine.input("t", x=tk.Int)
+    engine.close()
+    engine.close()
+    for refused in (
+        lambda: table.insert([(1,)]),
+        engine.advance,
+        lambda: engine.install("v", table),
+        lambda: engine.input("u", x=tk.Int),
+        lambda: engine.query("t(?)"),
+    ):
+        with pytest.raises(tk.ConflictError, match="closed"):
+            refused()
+
+
+def test_zeros_of_both_signs_are_one_key_of_the_multiplicities() -> None:
+    with tk.Engine() as engine:
+        table = engine.input("t", x=tk.Float)
+        view = engine.install("v", table)
+        table.insert([(0.0,), (-0.0,), (1.5,)])
+        engine.advance()
+        assert view.multiplicities() == {(0.0,): 2, (1.5,): 1}

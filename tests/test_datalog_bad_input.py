@@ -333,3 +333,37 @@ def test_transaction_is_refused_as_a_whole(facts: object, message: str) -> None:
     with pytest.raises(tk.TektiteError, match=message):
         engine.transact(facts)
     assert engine.table("knows").pending == 0
+
+
+def test_names_of_rules_are_taken() -> None:
+    """By rules that nobody reads yet and by those that are kept; what belongs to the rules may have them."""
+    with tk.Engine() as engine:
+        other = engine.input("z", x=tk.Int)
+        program = engine.datalog("f(9).  g(x) :- f(x).")
+        for name in ("f", "g"):
+            with pytest.raises(tk.ConflictError, match=f"a Datalog rule named '{name}' already"):
+                engine.install(name, other)
+            with pytest.raises(tk.ConflictError, match=f"a Datalog rule named '{name}' already"):
+                engine.input(name, x=tk.Int)
+        assert program["f"].rows() == [(9,)] == engine.query("g(?)").rows()
+        engine.drop("f")
+        program.drop()
+        engine.install("f", other)
+
+
+def test_facts_of_both_zeros_are_one() -> None:
+    with tk.Engine() as engine:
+        engine.datalog("p(-0.0).  p(0.0).  q(x) :- p(x), p(x).  n(count()) :- q(_).")
+        assert engine.view("q").rows() == [(0.0,)]
+        assert engine.view("n").rows() == [(1,)]
+
+
+@pytest.mark.parametrize("text", [None, 3, b"p(1)."])
+def test_text_that_is_none_is_refused(text: object) -> None:
+    with tk.Engine() as engine:
+        with pytest.raises(tk.IncorrectError, match="is text, not"):
+            engine.datalog(text)  # type: ignore[arg-type]
+        with pytest.raises(tk.IncorrectError, match="is text, not"):
+            engine.query(text)  # type: ignore[arg-type]
+    with tk.Engine() as engine, pytest.raises(tk.IncorrectError, match="facts are"):
+        engine.transact(3)

@@ -240,3 +240,35 @@ def test_retraction_from_an_attribute_of_one_value_goes_by_the_entity() -> None:
         engine.transact([(4, "age")])
     engine.advance()
     assert engine.query("[:find ?e ?v :where [?e :age ?v]]").rows() == [(4, 40)]
+
+
+def test_or_join_of_one_branch_shares_the_variables_it_lists_alone() -> None:
+    with tk.Engine() as engine:
+        engine.attribute("knows", tk.Int)
+        engine.attribute("age", tk.Int, cardinality="one")
+        engine.transact("[1 :knows 2] [1 :knows 3] [2 :knows 3] [1 :age 30] [2 :age 41] [3 :age 5]")
+        engine.advance()
+        query = engine.query("[:find ?e ?x :where [?e :age ?x] (or-join [?e] [?e :knows ?x])]")
+        assert sorted(query.rows()) == [(1, 30), (2, 41)]
+        with pytest.raises(tk.IncorrectError, match="variable 'x' in the head is not bound"):
+            engine.query("[:find ?x :where (or-join [] [?x :age 30])]")
+
+
+@pytest.mark.parametrize(
+    "clause", ["(or)", "(and)", "(not)", "(or-join [?x])", "(not-join [?x])", "(or (and) [?x :age 1])"]
+)
+def test_combination_of_no_clauses_is_refused(clause: str) -> None:
+    with tk.Engine() as engine:
+        engine.attribute("age", tk.Int)
+        with pytest.raises(tk.IncorrectError, match="without a clause|there is none in it"):
+            engine.query(f"[:find ?x :where [?x :age 30] {clause}]")
+        with pytest.raises(tk.IncorrectError, match="without a clause|there is none in it"):
+            engine.datalog(f"[(p ?x) [?x :age 30] {clause}]")
+
+
+@pytest.mark.parametrize("given", ["?x ?x", "[[?x ?x]]", "?x [?x ...]"])
+def test_parameter_that_is_named_twice_is_refused(given: str) -> None:
+    with tk.Engine() as engine:
+        engine.attribute("age", tk.Int)
+        with pytest.raises(tk.IncorrectError, match=r":in has \?x twice"):
+            engine.query(f"[:find ?e :in {given} :where [?e :age ?x]]")

@@ -245,13 +245,14 @@ class Plan:
         found: dict[str, list[tuple[str, int]]] = {}
         for goal in self.rewriting.spreading() if self.rewriting is not None else []:
             name = magic.asked(goal)
+            found[name] = []
             for rule in self._definitions.rules[name]:
                 for literal in rule.body:
                     if isinstance(literal, ir.Atom) and literal.predicate not in self._definitions.rules:
                         places = [
                             (literal.predicate, at) for at, term in enumerate(literal.terms) if term in rule.terms
                         ]
-                        found.setdefault(name, []).extend(places if len(rule.terms) == 1 else [])
+                        found[name] += places if len(rule.terms) == 1 else []
         return found
 
     def root_rules(self) -> Sequence[ir.Rule]:

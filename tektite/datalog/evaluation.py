@@ -25,7 +25,8 @@ from tektite.expr import Expr, col
 from tektite.inputs import Input
 from tektite.plan import operators as plan
 from tektite.schema import Schema
-from tektite.types import Int, Type
+from tektite.types import Float, Int, Type
+from tektite.words import float_keys
 
 ENDLESS = 1 << 62
 """Rounds of a recursion without arithmetic: its values are those that are there already, so that it ends by itself."""
@@ -76,7 +77,7 @@ class Evaluation:
         """Make the collections of some predicates and of all they depend on."""
         rules = self.definitions.rules
         for component in strata.components(rules, roots):
-            if component[0] in self.collections:
+            if all([predicate in self.collections for predicate in component]):
                 continue
             improved = improvements(self.definitions, component)
             strata.check(rules, component, improved)
@@ -109,6 +110,9 @@ class Evaluation:
 
     def _rows(self, schema: Schema, rows: Sequence[tuple[Any, ...]]) -> Collection:
         words = schema.encode(list(rows), self.engine.dictionary)
+        for column, type in enumerate(schema.types):
+            if type == Float:
+                words[column] = float_keys(words[column])  # 0.0 and -0.0 are equal
         return Collection(self.engine, plan.Rows(schema, np.ascontiguousarray(np.unique(words, axis=1))))
 
     # ------------------------------------------------------------------ predicates

@@ -79,7 +79,7 @@ class Normaliser:
         """A body whose bindings count, in which alternatives are a predicate: what holds for two reasons counts once."""
         found: list[ir.Literal] = []
         for literal in body:
-            if isinstance(literal, ir.Disjunction) and len(literal.branches) > 1:
+            if isinstance(literal, ir.Disjunction) and (len(literal.branches) > 1 or literal.outer is not None):
                 outer = tuple(other for other in body if other is not literal)
                 outside = {*ir.body_variables(outer), *(v for term in rule.terms for v in ir.variables(term))}
                 seen = [set(ir.named(ir.body_variables(branch))) for branch in literal.branches]

@@ -167,6 +167,12 @@ class PatternReader:
                 many = isinstance(item.items[-1], Symbol) and item.items[-1].name == "..."
                 variables = tuple(self._variable(i) for i in (item.items[:-1] if many else item.items))
             found.append(Parameter("_".join(v.name for v in variables), variables, many))
+        names = [variable.name for parameter in found for variable in parameter.variables]
+        for name in names:
+            if names.count(name) > 1:
+                raise IncorrectError(
+                    f"{items[0].position}: :in has ?{name} twice: give each parameter a name of its own"
+                )
         return found
 
     def head_term(self, form: Form) -> ir.HeadTerm:
@@ -225,17 +231,23 @@ class PatternReader:
             raise IncorrectError(f"{form.position}: expected a rule, not, or, found {show(name)}")
         rest = list(form.items[1:])
         match name.name:
-            case "not":
-                return ir.Conjunction(self.clauses(rest), None, form.position)
-            case "not-join":
-                return ir.Conjunction(self.clauses(rest[1:]), self._outer(form, rest), form.position)
-            case "or":
-                return ir.Disjunction(tuple(map(self._branch, rest)), None, form.position)
-            case "or-join":
-                return ir.Disjunction(tuple(map(self._branch, rest[1:])), self._outer(form, rest), form.position)
-            case "and":
-                return ir.Disjunction((self.clauses(rest),), None, form.position)
+            case "not" | "not-join" | "or" | "or-join" | "and":
+                return self._combined(name.name, form, rest)
         return ir.Atom(name.name, tuple(map(self.term, rest)), form.position)
+
+    def _combined(self, how: str, form: Group, rest: list[Form]) -> ir.Literal:
+        """Clauses that are negated, alternatives, or taken together."""
+        outer = None
+        if how.endswith("-join"):
+            outer, rest = self._outer(form, rest), rest[1:]
+        if not rest:
+            raise IncorrectError(f"{form.position}: {show(form)} combines clauses, and there is none in it")
+        if how.startswith("not"):
+            return ir.Conjunction(self.clauses(rest), outer, form.position)
+        branches = (self.clauses(rest),) if how == "and" else tuple(map(self._branch, rest))
+        if not all(branches):
+            raise IncorrectError(f"{form.position}: {show(form)} has a branch without a clause")
+        return ir.Disjunction(branches, outer, form.position)
 
     def _outer(self, form: Group, rest: list[Form]) -> tuple[ir.Variable, ...]:
         if not rest or not isinstance(rest[0], Group) or rest[0].kind != "vector":

@@ -65,17 +65,17 @@ class Query:
         self._over = False
         self._sizes: dict[tuple[str, int], tuple[int, int]] = {}
         engine = plan.store.engine
-        kept = plan.asks(self._inputs) if watching and plan.domains() else {}
-        if kept:
-            titles = {f"{plan.title} {name}": collection for name, collection in kept.items()}
-            self._asks = engine.install_together(titles)
-            for view in self._asks:
-                engine.finish(view)
-            if self._asks_for_much():
-                self._plan_in_full()
-                kept = {}
-                self._forget_asks()
+        kept = plan.asks(self._inputs) if watching and any(plan.domains().values()) else {}
         try:
+            if kept:
+                titles = {f"{plan.title} {name}": collection for name, collection in kept.items()}
+                self._asks = engine.install_together(titles)
+                for view in self._asks:
+                    engine.finish(view)
+                if self._asks_for_much():
+                    self._plan_in_full()
+                    kept = {}
+                    self._forget_asks()
             views = dict(zip(kept, self._asks, strict=True))
             self.view = engine.install(plan.title, self.plan.collection(self._inputs, views))
         except BaseException:

@@ -20,7 +20,8 @@ Policy, for a predicate that another query or rule reads:
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -96,6 +97,8 @@ class Store:
         self._evaluation: Evaluation | None = None
         self._stored: dict[str, Collection | None] = {}
         self.policy: dict[str, Kept] = {}
+        self._own = False
+        engine.claimed = lambda name: "a Datalog rule" if self.known(name) and not self._own else None
 
     # ------------------------------------------------------------------ registering
 
@@ -140,8 +143,9 @@ class Store:
             for name in (predicate, *state.registered[predicate].helpers):
                 rules = state.definitions.rules[name]
                 state.definitions.rules[name] = [unify(r, inference.variables(r), keep_head=True) for r in rules]
-        for name, schema in inputs.items():
-            self.engine.input(name, schema, semantics="set")
+        with self._owning():
+            for name, schema in inputs.items():
+                self.engine.input(name, schema, semantics="set")
         self.state = state
         self._evaluation = None
         return defined
@@ -378,12 +382,22 @@ class Store:
             if isinstance(collection.operator, plan.Read):
                 raise IncorrectError(f"{name!r} has no rules: it is stored; read it as engine.table({name!r})")
         if missing:
-            self.engine.install_together(dict(zip(map(self.title, missing), found, strict=True)))
+            with self._owning():
+                self.engine.install_together(dict(zip(map(self.title, missing), found, strict=True)))
         return [self.engine.view(self.title(name)) for name in names]
 
     def title(self, predicate: str) -> str:
         """What the view of a predicate is called: like it, unless what is stored for it has that name already."""
         return f"{predicate} in full" if predicate in self.engine.tables else predicate
+
+    @contextmanager
+    def _owning(self) -> Iterator[None]:
+        """Give names of rules to what belongs to them."""
+        self._own = True
+        try:
+            yield
+        finally:
+            self._own = False
 
 
 def credited(normal: Sequence[ir.Rule], given: Sequence[ir.Rule]) -> list[ir.Rule]:

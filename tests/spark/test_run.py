@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from spark_cluster import wait_until
 from spark_files import Files
 
 import tektite as tk
@@ -188,10 +188,7 @@ def test_command_stops_cleanly_when_asked_and_resumes(spark: SparkSession, folde
     add_orders(files, 8, 8)
     process = start(folder)
     try:
-        deadline = time.monotonic() + 120
-        while sum(written(spark, folder).values()) < 3:
-            assert process.poll() is None and time.monotonic() < deadline, process.communicate()[1]
-            time.sleep(0.5)
+        wait_until(lambda: sum(written(spark, folder).values()) >= 3, process)
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=60)
     finally:

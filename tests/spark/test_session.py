@@ -93,6 +93,10 @@ def test_session_is_derived_and_its_base_left_alone(spark: SparkSession) -> None
     assert base.conf.get("spark.sql.adaptive.enabled") == "true"
 
 
+def test_executor_that_is_the_driver_is_not_given_up_after_minutes_of_sleep(spark: SparkSession) -> None:
+    assert spark.sparkContext.getConf().get("spark.network.timeout") == "1h"
+
+
 def test_connect_session_is_refused() -> None:
     connected = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(UnsupportedError, match="Spark Connect"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import textwrap
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from spark_cluster import Standalone, kill, spark_home, standalone, submit
+from spark_cluster import Standalone, kill, spark_home, standalone, submit, wait_until
 from spark_files import Files
 
 import tektite as tk
@@ -120,10 +119,8 @@ def test_pipeline_survives_a_killed_driver_on_a_standalone_cluster(
     describe(folder, ENDLESS)
     process = submit(cluster.home, cluster.url, folder / "program.py", "run", "pipeline.yaml")
     try:
-        deadline = time.monotonic() + 300
-        while not list((folder / "store" / "checkpoints" / "orders" / "commits").glob("[0-9]*")):
-            assert process.poll() is None and time.monotonic() < deadline, process.communicate()[1]
-            time.sleep(0.2)
+        commits = folder / "store" / "checkpoints" / "orders" / "commits"
+        wait_until(lambda: list(commits.glob("[0-9]*")), process)
     finally:
         process.kill()
         process.communicate()
@@ -157,10 +154,7 @@ def test_pipeline_survives_a_lost_worker(spark: SparkSession, cluster: Standalon
         )
     )
     process = submit(cluster.home, cluster.url, folder / "program.py", "run", "pipeline.py")
-    deadline = time.monotonic() + 300
-    while not (folder / "begun").exists():
-        assert process.poll() is None and time.monotonic() < deadline, process.communicate()[1]
-        time.sleep(0.05)
+    wait_until((folder / "begun").exists, process)
     kill(cluster.workers[0])
     cluster.start_worker()
     finish(process)

@@ -9,6 +9,7 @@ from functools import reduce
 from tektite.expr import Expr, col
 from tektite.plan.look_through import look_through
 from tektite.plan.operators import AtLeast, Clause, Match, Operator, Project
+from tektite.plan.unique import unique_columns
 from tektite.schema import Schema
 from tektite.types import Float
 
@@ -41,7 +42,8 @@ def keys_of(clause: Clause) -> Operator:
     source, schema = clause.operator, clause.operator.schema
     names = [schema.names[columns[0]] for columns in clause.variables.values()]
     predicates = conditions(clause)
-    if not predicates and isinstance(source, AtLeast) and sorted(names) == sorted(schema.names):
+    if not predicates and unique_columns(source) is not None and sorted(names) == sorted(schema.names):
+        # A set already: it is read where it lies.
         selected = Schema(dict(zip(clause.variables, (schema.types[schema.index(n)] for n in names), strict=True)))
         return Project(selected, source, tuple(map(col, names)), None)
     keys = Schema({variable: schema.types[columns[0]] for variable, columns in clause.variables.items()})
