@@ -283,6 +283,7 @@ def test_recursion_without_arithmetic_has_no_limit(engine: tk.Engine) -> None:
         ("1\ta\n\n2\tb\n", r"p\.facts:2: expected 2 columns"),
         ("1\ta\n99999999999999999999\tb\n", r"p\.facts:2: column 'x': 99999999999999999999 does not fit"),
         ("1\ta\n-9223372036854775808\tb\n", r"p\.facts:2: column 'x': -9223372036854775808 does not fit"),
+        ("1\ta\n0xffffffffffffffff\tb\n", r"p\.facts:2: column 'x': 0xffffffffffffffff does not fit"),
         ("1\ta\n-3\tb\n", r"p\.facts:2: column 'x': expected unsigned, found '-3'"),
         ("1\ta\tb\n", r"p\.facts:1: expected 2 columns \(x, y\), found 3"),
     ],
@@ -301,6 +302,14 @@ def test_what_is_no_number_is_not_read_as_one(tmp_path: Path, content: str) -> N
     for type in (tk.Int, tk.Float):
         with pytest.raises(tk.IncorrectError, match=f"p.facts:{content.count(chr(10))}: column 'x': expected {type}"):
             read_facts(path, Schema(x=type))
+
+
+@pytest.mark.parametrize("more", ["", "+4\tb\n", "-1\tb\n"])
+def test_numbers_of_a_fact_file_may_be_hexadecimal(tmp_path: Path, more: str) -> None:
+    path = tmp_path / "p.facts"
+    path.write_text("0x1F\ta\n 7 \ta\n" + more)
+    rows = [31, 7, *(int(line.split()[0]) for line in more.splitlines())]
+    assert read_facts(path, Schema(x=tk.Int, y=tk.String))["x"].to_pylist() == rows
 
 
 def test_unclosed_quote_of_a_fact_file_is_named(tmp_path: Path) -> None:

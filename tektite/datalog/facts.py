@@ -31,7 +31,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "output": ("IO", "filename", "delimiter", "headers", "rfc4180"),
     "printsize": (),
 }
-WHOLE = re.compile(r"[-+]?[0-9]+")
+WHOLE = re.compile(r"[-+]?[0-9]+|0[xX][0-9a-fA-F]+")
 FRACTION = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?(inf|infinity|nan)", re.IGNORECASE)
 
 
@@ -149,7 +149,9 @@ def read_facts(path: Path, schema: Schema, form: Form = Form()) -> pa.Table:  # 
     for name, type in zip(schema.names, schema.types, strict=True):
         if type == Int and table.num_rows:
             least = pc.min(table[name]).as_py()
-            if least < (0 if name in form.unsigned else -LARGEST):
+            # The quick way takes 0xffffffffffffffff for -1.
+            wrapped = least < 0 and (b"0x" in data or b"0X" in data)
+            if wrapped or least < (0 if name in form.unsigned else -LARGEST):
                 return _read_slowly(path, data, schema, form)
     return table
 
@@ -211,7 +213,8 @@ def _value(text: str, type: Type, name: str, where: str, form: Form) -> Any:
         raise IncorrectError(f"{where}: column {name!r}: expected {type}, found {shorten(text)}")
     if type == Float:
         return float(number)
-    value = int(number) if len(number) <= SHOWN else LARGEST + 1
+    base = 16 if number[:2] in ("0x", "0X") else 10
+    value = int(number, base) if len(number) <= SHOWN else LARGEST + 1
     if abs(value) > LARGEST:
         raise IncorrectError(f"{where}: column {name!r}: {shorten(number)[1:-1]} does not fit into 64 bits")
     if value < 0 and name in form.unsigned:
