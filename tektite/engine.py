@@ -272,7 +272,8 @@ class Engine:
     @guarded
     def finish(self, view: View) -> None:
         """Bring one view up to date with the epochs that are closed."""
-        if view.flow.low >= self._epoch or self._coordinator.current(view.flow):
+        # Before the first epoch closes, what is constant is there already.
+        if 0 < self._epoch <= view.flow.low or self._coordinator.current(view.flow):
             return
         self._coordinator.finish(view.flow)
         self._tidying.chance()

@@ -326,9 +326,10 @@ class Engine(engine.Engine):
     @guarded
     def view(self, name: str) -> View:
         """A view by its name; a predicate that rules were registered for is built if nobody has asked for it yet."""
+        found = None
         if self._rules is not None and name not in self.views and self._rules.known(name):
-            self._rules.views([name])
-        found = super().view(name)
+            (found,) = self._rules.views([name])
+        found = super().view(name) if found is None else found
         assert isinstance(found, View)
         return found
 

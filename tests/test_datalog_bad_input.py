@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tektite as tk
-from tektite.datalog.facts import read_facts
+from tektite.datalog.facts import Form, read_facts
 from tektite.schema import Schema
 
 EDGE = "edge(1, 2). edge(2, 3)."
@@ -85,6 +85,51 @@ REFUSED = {
         ".decl p(x: number)\n.decl p(x: symbol)",
         tk.ConflictError, "declared with other columns at program:1:1",
     ),
+    "a text that does not end": ('p("a) :- edge(_, _).', tk.IncorrectError, "program:1:3: this text does not end"),
+    "a comment that does not end": ("p(1).\n/* p(2).", tk.IncorrectError, "program:2:1: this comment does not end"),
+    "a comment in a rule that does not end": ("p(x) :- edge(x, y), x = y /* and", tk.IncorrectError, "comment does not end"),
+    "a function that does not exist, in a head": (
+        "p(1).\np(frob(x)) :- edge(x, _).", tk.UnsupportedError, r"rule 'p\(frob\(x\)\) .*' \(program:2:1\): there is no",
+    ),
+    "an exponent that is not written out": (
+        "p(x ^ y) :- edge(x, y).", tk.UnsupportedError, r"rule 'p\(x \^ y\).*the exponent must be a whole number",
+    ),
+    "a variable of an aggregate that nothing binds": (
+        "p(n) :- n = count : { edge(x, _) }, x > 1.", tk.IncorrectError, "variable 'x' in x > 1 is not bound",
+    ),
+    "negation through recursion, of a group": (
+        "p(x) :- edge(x, y), !(q(x), edge(y, x)). q(x) :- p(x).", tk.IncorrectError,
+        r"rule 'p\(x\) :- edge\(x, y\), !\(q\(x\), edge\(y, x\)\)\.' .*: a negation of 'q'.*: p -> !q -> p\.",
+    ),
+    "an aggregate through recursion, in a body": (
+        "p(x) :- edge(x, _), 1 < count : { p(x) }.", tk.IncorrectError,
+        r"rule 'p\(x\) :- edge\(x, _\), 1 < count : \{ p\(x\) \}\.' .*the aggregate count of 'p'.*: p -> count over p\.",
+    ),
+    "an output of nothing": (".output nowhere", tk.NotFoundError, "program:1:9: .output: there is no relation 'nowhere'"),
+    "a size of nothing": ("\n.printsize egde", tk.NotFoundError, "program:2:12: .*'egde': did you mean 'edge'"),
+    "a record": ("p(x) :- edge(x, [a, b]).", tk.UnsupportedError, "program:1:17: records"),
+    "a record type": (".type P = [x: number]", tk.UnsupportedError, "program:1:11: records"),
+    "a type with constructors": (".type T = A {x: number} | B {}", tk.UnsupportedError, "program:1:13: types with constr"),
+    "a constructor": ("p($A(x)) :- edge(x, _).", tk.UnsupportedError, r"program:1:5: constructors"),
+    "a constructor without arguments": ("p($A) :- edge(_, _).", tk.UnsupportedError, r"program:1:3: \$A: constructors"),
+    "a counter": ("p($) :- edge(_, _).", tk.UnsupportedError, r"program:1:3: the counter \$"),
+    "another counter": ("p(autoinc()) :- edge(_, _).", tk.UnsupportedError, r"program:1:3: autoinc\(\)"),
+    "an empty record": ("p(x) :- edge(x, nil).", tk.UnsupportedError, "program:1:17: nil"),
+    "a functor of one's own": ("p(@f(x)) :- edge(x, _).", tk.UnsupportedError, "program:1:3: functors"),
+    "a function of one's own": (".declfun f(x: number): number", tk.UnsupportedError, r"program:1:1: \.declfun f"),
+    "a logical operator": ("p(x land y) :- edge(x, y).", tk.UnsupportedError, r"\(program:1:1\): there is no function 'land'"),
+    "a logical negation": ("p(lnot x) :- edge(x, _).", tk.UnsupportedError, r"\(program:1:1\): there is no function 'lnot'"),
+    "a choice": (".decl p(x: number) choice-domain x", tk.UnsupportedError, "program:1:20: choice-domain x"),
+    "a pragma": ('.pragma "a" "b"', tk.UnsupportedError, r'program:1:1: \.pragma "a" "b"'),
+    "a limit": (".limitsize p(n=1)", tk.UnsupportedError, r"program:1:1: \.limitsize p"),
+    "a component": (".comp G {\n.decl p(x: number)\n}", tk.UnsupportedError, r"program:1:1: \.comp G is"),
+    "a type that is defined by itself": (
+        ".type A = B\n.type B = A\n.decl p(x: A)", tk.IncorrectError, "type A is defined by itself",
+    ),
+    "two types of one name": (".type A = number\n.type A = symbol", tk.IncorrectError, "program:2:1: there is a type 'A'"),
+    "a negative fact that is unsigned": (
+        ".decl p(x: unsigned)\np(-3).", tk.IncorrectError, r"\(program:2:1\): -3 in column 'x' of 'p', which is unsigned",
+    ),
     "a predicate without columns": ("p() :- edge(_, _).", tk.UnsupportedError, "'p' has no columns"),
     "a goal among rules": ("p(x) :- edge(x, _). ?- p(x).", tk.IncorrectError, "program:1:21: .*give the goal to engine.query"),
     "two variables that nothing binds": ("p(x) :- edge(x, _), y = z.", tk.IncorrectError, "variable 'y' in y = z"),
@@ -120,6 +165,28 @@ def test_rule_registered_twice_with_another_meaning_is_refused(engine: tk.Engine
     engine.datalog("p(a) :- edge(a, b), b > 1.")  # other names, same meaning
     with pytest.raises(tk.ConflictError, match="'p' is registered with another meaning, at program:1:1"):
         engine.datalog("p(x) :- edge(x, y), y > 2.")
+
+
+def test_rule_may_be_registered_again_with_its_clauses_in_another_order(engine: tk.Engine) -> None:
+    engine.datalog("p(x) :- edge(x, y), edge(y, z), name(z, _), !(edge(z, w), name(w, _)), (z > 1; z < 0).")
+    engine.datalog("p(a) :- (c < 0; c > 1), !(name(d, _), edge(c, d)), edge(b, c), name(c, _), edge(a, b).")
+    for other in (
+        "p(a) :- (c < 0; c > 1), !(name(d, _), edge(c, d)), edge(b, c), name(b, _), edge(a, b).",
+        "p(a) :- (c < 0; c > 1), !(name(d, _), edge(d, c)), edge(b, c), name(c, _), edge(a, b).",
+        "p(a) :- (c < 0; c > 1), !(name(d, _), edge(c, d)), edge(c, b), name(c, _), edge(a, b).",
+    ):
+        with pytest.raises(tk.ConflictError, match="registered with another meaning"):
+            engine.datalog(other)
+
+
+def test_rule_registered_again_keeps_its_settings(engine: tk.Engine) -> None:
+    rules = "p(x) :- edge(x, _)."
+    engine.datalog(rules, rounds=5, share={"p": False})
+    with pytest.raises(tk.ConflictError, match="registered with rounds=5, not 6"):
+        engine.datalog(rules, rounds=6)
+    with pytest.raises(tk.ConflictError, match="registered with share={'p': False}"):
+        engine.datalog(rules, rounds=5, share={"p": True})
+    engine.datalog(rules, rounds=5, share={"p": False})
 
 
 def test_rules_are_forgotten_with_the_last_program_that_registered_them(engine: tk.Engine) -> None:
@@ -215,6 +282,9 @@ def test_recursion_without_arithmetic_has_no_limit(engine: tk.Engine) -> None:
         ("1\ta\n2\tb\nthree\tc\n", r"p\.facts:3: column 'x': expected int, found 'three'"),
         ("1\ta\n\n2\tb\n", r"p\.facts:2: expected 2 columns"),
         ("1\ta\n99999999999999999999\tb\n", r"p\.facts:2: column 'x': 99999999999999999999 does not fit"),
+        ("1\ta\n-9223372036854775808\tb\n", r"p\.facts:2: column 'x': -9223372036854775808 does not fit"),
+        ("1\ta\n0xffffffffffffffff\tb\n", r"p\.facts:2: column 'x': 0xffffffffffffffff does not fit"),
+        ("1\ta\n-3\tb\n", r"p\.facts:2: column 'x': expected unsigned, found '-3'"),
         ("1\ta\tb\n", r"p\.facts:1: expected 2 columns \(x, y\), found 3"),
     ],
 )
@@ -222,7 +292,31 @@ def test_bad_line_of_a_fact_file_is_named(tmp_path: Path, content: str, message:
     path = tmp_path / "p.facts"
     path.write_text(content)
     with pytest.raises(tk.IncorrectError, match=message):
-        read_facts(path, Schema(x=tk.Int, y=tk.String))
+        read_facts(path, Schema(x=tk.Int, y=tk.String), Form(unsigned=("x",) if "-3" in content else ()))
+
+
+@pytest.mark.parametrize("content", ["1_0\n", "1\n١\n", "1e\n", ".\n"])
+def test_what_is_no_number_is_not_read_as_one(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "p.facts"
+    path.write_text(content, encoding="utf-8")
+    for type in (tk.Int, tk.Float):
+        with pytest.raises(tk.IncorrectError, match=f"p.facts:{content.count(chr(10))}: column 'x': expected {type}"):
+            read_facts(path, Schema(x=type))
+
+
+@pytest.mark.parametrize("more", ["", "+4\tb\n", "-1\tb\n"])
+def test_numbers_of_a_fact_file_may_be_hexadecimal(tmp_path: Path, more: str) -> None:
+    path = tmp_path / "p.facts"
+    path.write_text("0x1F\ta\n 7 \ta\n" + more)
+    rows = [31, 7, *(int(line.split()[0]) for line in more.splitlines())]
+    assert read_facts(path, Schema(x=tk.Int, y=tk.String))["x"].to_pylist() == rows
+
+
+def test_unclosed_quote_of_a_fact_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "p.facts"
+    path.write_text('1,"a"\n2,"b\n')
+    with pytest.raises(tk.IncorrectError, match=r"p\.facts:2: "):
+        read_facts(path, Schema(x=tk.Int, y=tk.String), Form(",", quoted=True))
 
 
 def test_missing_fact_file_is_named(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,3 +101,79 @@ def test_recursion_that_does_not_end_is_an_error(folder: Path) -> None:
     code, _, err = run(folder / "p.dl", "-D", folder, "--rounds", "20")
     assert code == 1
     assert "20 rounds" in err
+
+
+def relation(folder: Path, declared: str, directives: str, content: str) -> str:
+    """What a program writes that reads a relation p and writes it."""
+    (folder / "p.dl").write_text(f".decl p({declared})\n{directives}\n")
+    (folder / "facts" / "p.facts").write_text(content)
+    code, _, err = run(folder / "p.dl", "-F", folder / "facts", "-D", folder)
+    assert code == 0, err
+    return (folder / "p.csv").read_text()
+
+
+NUMBERS = "x: number, y: symbol"
+
+
+@pytest.mark.parametrize(
+    ("declared", "directives", "content", "expected"),
+    [
+        (NUMBERS, '.input p(columns="1:0")\n.output p', "a\t1\nb\t2\n", "1\ta\n2\tb\n"),
+        (NUMBERS, '.input p(columns="2:0")\n.output p', "a\tx\t1\tz\nb\tx\t2\tz\n", "1\ta\n2\tb\n"),
+        (NUMBERS, '.input p(columns="1:0")\n.output p', "a\t1\tmore\nb\t2\n", "1\ta\n2\tb\n"),
+        ("x: symbol", '.input p(columns="1")\n.output p', "a\t1\nb\t2\n", "1\n2\n"),
+        (NUMBERS, '.input p(headers=true)\n.output p(headers="true", delimiter=";")', "x\ty\n1\ta\n", "x;y\n1;a\n"),
+        ("x: symbol", ".input p(headers=true)\n.output p", "x\na\n", "a\n"),
+        (
+            NUMBERS,
+            '.input p(rfc4180=true, delimiter=",")\n.output p(rfc4180=true)',
+            '1,"a,b"\n2,"say ""hi"""\n3,"two\nlines"\n4,\n',
+            '1,"a,b"\n2,"say ""hi"""\n3,"two\nlines"\n4,""\n',
+        ),
+        ("x: symbol", ".input p(rfc4180=true)\n.output p", '"a"\n\n"b"\n', "\na\nb\n"),
+    ],
+)
+def test_parameters_of_files_are_honoured(
+    folder: Path, declared: str, directives: str, content: str, expected: str
+) -> None:
+    assert relation(folder, declared, directives, content) == expected
+
+
+@pytest.mark.parametrize(
+    ("directive", "message"),
+    [
+        (".input p(compress=true)", r"p.dl:2:8: .input p: parameter 'compress' is not supported; there are: IO, filename"),
+        ('.output p(columns="1:0")', r"p.dl:2:9: .output p: parameter 'columns' is not supported"),
+        (".printsize p(headers=true)", r"p.dl:2:12: .printsize p: parameter 'headers' is not supported"),
+        (".input p(headers=maybe)", "headers is true or false, not 'maybe'"),
+        ('.input p(columns="1:1")', "different places in a line, such as 1:0, not '1:1'"),
+        ('.input p(columns="1")', "columns='1' gives 1 places for the columns x, y"),
+        ('.input p(delimiter="||")', "a delimiter is one character"),
+        (".input p(IO=sqlite)", "IO=sqlite is not supported"),
+    ],
+)  # fmt: skip
+def test_parameter_that_is_not_understood_is_refused_with_its_place(folder: Path, directive: str, message: str) -> None:
+    (folder / "p.dl").write_text(f".decl p({NUMBERS})\n{directive}\n")
+    (folder / "facts" / "p.facts").write_text("1\ta\n")
+    code, _, err = run(folder / "p.dl", "-F", folder / "facts", "-D", folder)
+    assert code == 1
+    assert message in err.replace("\n", "")
+
+
+def test_relation_that_is_read_and_has_rules_is_written_as_a_whole(folder: Path) -> None:
+    directives = '.input p\np(x + 1, "more") :- p(x, _), x < 2.\np(0, "fact").\n.output p\n.printsize p'
+    assert relation(folder, NUMBERS, directives, "1\ta\n") == "0\tfact\n1\ta\n1\tmore\n2\tmore\n"
+
+
+def test_stored_relation_has_several_outputs(folder: Path) -> None:
+    (folder / "p.dl").write_text(f".decl p({NUMBERS})\n.input p\n.output p\n.output p(IO=stdout)\n.printsize p\n")
+    (folder / "facts" / "p.facts").write_text("1\ta\n")
+    code, out, err = run(folder / "p.dl", "-F", folder / "facts", "-D", folder)
+    assert code == 0, err
+    assert (folder / "p.csv").read_text() == "1\ta\n"
+    assert "1\ta\n===============\np\t1\n" in out
+
+
+def test_package_runs_as_a_module() -> None:
+    found = subprocess.run([sys.executable, "-m", "tektite", "--version"], capture_output=True, text=True, check=True)
+    assert found.stdout.startswith("tektite ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 
 import pytest
 
@@ -190,6 +191,55 @@ def test_constants_are_looked_up_in_the_indexes_that_are_there(engine: tk.Engine
         explained = engine.query(text).explain(joins=True)
         assert index in explained
         assert "project(knows)" not in explained
+
+
+@pytest.mark.parametrize(
+    ("clause", "expected"),
+    [
+        ("[?e :m ?m] [(> ?m 2)]", [3]),
+        ("[?e :m ?m] [(> ?m 2.1)]", [3]),
+        ("[?e :m ?m] [(>= 2.001 ?m)]", [1, 2]),
+        ("[?e :m ?m] [(= ?m 1.5)]", [1]),
+        ("[?e :m ?m] [(!= ?m 1.555)]", [1, 2, 3]),
+        ("[?e :m ?m] (not [?e :m 2])", [1, 3]),
+        ("[?e :m 1.5]", [1]),
+        ("[?e :m 2]", [2]),
+    ],
+)
+def test_numbers_are_written_for_decimals(clause: str, expected: list[int]) -> None:
+    engine = tk.Engine()
+    engine.attribute("m", tk.Decimal(10, 2))
+    engine.transact([(1, "m", Decimal("1.50")), (2, "m", Decimal("2.00")), (3, "m", Decimal("2.25"))])
+    engine.advance()
+    assert sorted(engine.query(f"[:find ?e :where {clause}]").rows()) == [(e,) for e in expected]
+
+
+@pytest.mark.parametrize("constant", ["1.555", '"1.5"', "123456789", "1e400"])
+def test_constant_that_is_no_value_of_a_decimal_is_refused(constant: str) -> None:
+    engine = tk.Engine()
+    engine.attribute("m", tk.Decimal(10, 2))
+    with pytest.raises(tk.IncorrectError, match=r"but the column is decimal\(10, 2\)"):
+        engine.query(f"[:find ?e :where [?e :m {constant}]]")
+
+
+def test_retraction_from_an_attribute_of_one_value_goes_by_the_entity() -> None:
+    engine = tk.Engine()
+    engine.attribute("age", tk.Int, cardinality="one")
+    engine.attribute("knows", tk.Int)
+    engine.transact([(e, "age", 10 * e) for e in (1, 2, 3, 4)])
+    engine.advance()
+    engine.transact([("retract", 1, "age"), ("retract", 2, "age", 99)])
+    engine.transact("[:db/retract 3 :age]")
+    engine.advance()
+    assert engine.query("[:find ?e ?v :where [?e :age ?v]]").rows() == [(4, 40)]
+    with pytest.raises(tk.IncorrectError, match="takes a value"):
+        engine.transact([("retract", 4, "age"), ("retract", 1, "knows")])
+    with pytest.raises(tk.IncorrectError, match="expected int"):
+        engine.transact([("retract", 4, "age"), ("retract", 4, "age", "old")])
+    with pytest.raises(tk.IncorrectError, match="takes a value"):
+        engine.transact([(4, "age")])
+    engine.advance()
+    assert engine.query("[:find ?e ?v :where [?e :age ?v]]").rows() == [(4, 40)]
 
 
 def test_or_join_of_one_branch_shares_the_variables_it_lists_alone() -> None:

@@ -87,6 +87,32 @@ PROGRAMS = {
         """,
         {"self": [(1,), (2,)], "eq": [(1, 2), (3, 1)], "deg": [(1, 1), (2, 0), (3, 1)]},
     ),
+    "bits": (
+        """
+        .decl p(x: number)
+        p(6). p(-1).
+        .decl q(x: number, a: number, b: number, c: number, d: number)
+        q(x, x band 3, x bor 1, x bxor 5, bnot x) :- p(x).
+        .decl r(x: number, y: number, z: number)
+        r(x bshl 1 + 1, x bshr 1, 1 bor x band (1 + 1)) :- p(x), x band 4 = 4, x > 0.
+        .decl s(bandwidth: number)
+        s(-bandwidth ^ 2) :- p(bandwidth), bandwidth mod 2 = 0.
+        .output q, r, s
+        """,
+        {"q": [(-1, 3, -1, -6, 0), (6, 2, 7, 3, -7)], "r": [(24, 3, 3)], "s": [(-36,)]},
+    ),
+    "types behind the declarations that use them, and names of any alphabet": (
+        """
+        .decl größe(länge: Maß)
+        größe(3).
+        .decl größer(länge: Maß)
+        größer(länge + 1) :- größe(länge).
+        .type Maß = Länge
+        .type Länge <: unsigned
+        .output größer
+        """,
+        {"größer": [(4,)]},
+    ),
     "floats": (
         """
         .decl p(x: float)
@@ -106,3 +132,40 @@ def test_program_runs_as_it_is(text: str, expected: dict[str, list[tuple[object,
         program = engine.datalog(text)
         assert set(program.outputs) == set(expected)
         assert {name: sorted(program[name].rows()) for name in program.outputs} == expected
+
+
+def test_relation_that_is_read_and_has_rules_of_its_own_is_seen_as_a_whole() -> None:
+    with tk.Engine() as engine:
+        program = engine.datalog("""
+            .decl e(x: number, y: number)
+            .input e
+            .output e
+            e(y, x) :- e(x, y).
+            .decl f(x: number)
+            .input f
+            f(7).
+            both(x) :- f(x), e(x, _).
+        """)
+        e, f, both = program["e"], engine.view("f"), engine.view("both")
+        assert engine.view("e") is e
+        engine.table("e").insert([(1, 2), (7, 7)])
+        engine.table("f").insert([(1,)])
+        engine.advance()
+        assert sorted(e.rows()) == [(1, 2), (2, 1), (7, 7)]
+        assert sorted(f.rows()) == [(1,), (7,)]
+        assert sorted(both.rows()) == [(1,), (7,)]
+        assert engine.query("e(2, ?)").rows() == [(2, 1)]
+        engine.table("e").remove([(1, 2)])
+        engine.advance()
+        assert e.rows() == [(7, 7)]
+        assert both.rows() == [(7,)]
+        with pytest.raises(tk.ConflictError, match="its view is maintained"):
+            program.drop()
+
+
+def test_facts_of_a_program_are_there_before_an_epoch_closes_however_short_a_turn_is() -> None:
+    with tk.Engine(turn=0) as engine:
+        program = engine.datalog(
+            "w(1). w(2). shared(x + 1) :- w(x), x > 0. shared(x) :- w(x). a(x) :- shared(x), w(x)."
+        )
+        assert sorted(program["a"].rows()) == [(1,), (2,)]

@@ -35,6 +35,7 @@ LAYERS = (
     ("front",),
     ("__init__",),
     ("cli",),
+    ("__main__",),
 )
 
 # Layers that know even less than what lies below them.

@@ -10,6 +10,8 @@ that is written twice means is the attribute's own affair:
 | distinct | changes nothing | both are there | a set |
 | cardinality-many | changes nothing | both are there | a set |
 | cardinality-one, last-write-wins | changes nothing | w replaces v | one row for each entity |
+
+What is retracted from an attribute that is kept as one row for each entity is the entity's row, whatever its value.
 """
 
 from __future__ import annotations
@@ -114,20 +116,24 @@ def plain(name: Any) -> str:
 
 
 def transact(attributes: dict[str, Attribute], facts: Any) -> None:
-    """Write facts [e a v] and [e a], or with add or retract before them; all of them, or none if one is wrong."""
+    """Write facts [e a v] and [e a], or with add or retract before them; all of them, or none if one is wrong. A retraction
+    from an attribute of one value may leave the value out, and does not look at it.
+    """
     if isinstance(facts, str):
         facts = [read_fact(form) for form in facts_of(facts)]
     batches: list[tuple[Attribute, bool, list[tuple[Any, ...]]]] = []
     for number, fact in enumerate(facts):
         adding, attribute, row = parse_fact(attributes, fact, number)
-        if batches and batches[-1][0] is attribute and batches[-1][1] == adding:
-            batches[-1][2].append(row)
+        last = batches[-1] if batches else None
+        if last is not None and last[:2] == (attribute, adding) and len(last[2][0]) == len(row):
+            last[2].append(row)
         else:
             batches.append((attribute, adding, [row]))
     # Every row is read before the first is written.
     for attribute, _, rows in batches:
+        schema = attribute.table.schema
         try:
-            attribute.table.schema.encode(rows, attribute.table.engine.dictionary)
+            schema.select(*schema.names[: len(rows[0])]).encode(rows, attribute.table.engine.dictionary)
         except IncorrectError as error:
             raise IncorrectError(f"transact: attribute :{attribute.name}: {error}") from None
     for attribute, adding, rows in batches:
@@ -152,7 +158,8 @@ def parse_fact(attributes: dict[str, Attribute], fact: Any, number: int) -> tupl
         known = ", ".join(f":{known}" for known in attributes) or "none"
         raise NotFoundError(f"transact: fact {number}: there is no attribute :{name}; there are: {known}")
     attribute = attributes[name]
-    if attribute.unary == bool(value):
+    by_entity = not adding and SEMANTICS[attribute.semantics] == "upsert"
+    if attribute.unary == bool(value) and not (by_entity and not value):
         wanted = "no value" if attribute.unary else "a value"
         raise IncorrectError(f"transact: fact {number} is {fact!r}, but attribute :{name} takes {wanted}")
     return adding, attribute, (entity, *value)

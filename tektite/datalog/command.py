@@ -63,7 +63,7 @@ def datalog(
 
 def run(report: Report, file: Path, facts: Path, output: Path | None, workers: int, rounds: int, explain: bool) -> None:
     """Read, derive, write."""
-    from tektite.datalog.facts import delimiter, input_path, ordered, output_path, read_facts, shown, write_facts
+    from tektite.datalog.facts import form, input_path, lines, output_path, read_facts, write_facts
     from tektite.datalog.program import register
     from tektite.datalog.store import Store
     from tektite.engine import Engine
@@ -79,12 +79,14 @@ def run(report: Report, file: Path, facts: Path, output: Path | None, workers: i
             program = register(Store(engine), text, str(file), rounds)
             notes.append(f"{len(program.text.rules)} rules")
         directives = program.text.directives
-        for directive in directives:
+        declared = {d.predicate: d for d in program.text.declarations}
+        forms = [form(directive, declared.get(directive.predicate)) for directive in directives]
+        for directive, found_form in zip(directives, forms, strict=True):
             if directive.kind == "input":
                 path = input_path(directive, facts)
                 with report.step(f"load {directive.predicate} from {path}") as notes:
                     table = engine.table(directive.predicate)
-                    found = read_facts(path, table.schema, delimiter(directive))
+                    found = read_facts(path, table.schema, found_form)
                     table.insert(found)
                     notes.append(f"{found.num_rows:,} facts")
         wanted = [name for name in program.outputs if program.store.known(name)]
@@ -99,24 +101,25 @@ def run(report: Report, file: Path, facts: Path, output: Path | None, workers: i
         if explain:
             for name in wanted:
                 typer.echo(program.explain(name))
-        for directive in directives:
+        for directive, found_form in zip(directives, forms, strict=True):
             name = directive.predicate
             if directive.kind == "input":
                 continue
-            view = views[name] if name in views else engine.install(f"{name} as stored", engine.table(name))
-            snapshot = view.snapshot()
+            if name not in views:
+                views[name] = engine.install(f"{name} as stored", engine.table(name))
+            snapshot = views[name].snapshot()
             if directive.kind == "printsize":
                 typer.echo(f"{name}\t{snapshot.num_rows}")
                 continue
             target = output_path(directive, output)
             if target is None:
                 typer.echo(f"---------------\n{name}\n{chr(9).join(snapshot.column_names)}\n===============")
-                for row in zip(*(column.to_pylist() for column in ordered(snapshot).columns), strict=True):
-                    typer.echo("\t".join(map(shown, row)))
+                for line in lines(snapshot, found_form):
+                    typer.echo(line)
                 typer.echo("===============")
                 continue
             with report.step(f"write {target}") as notes:
-                write_facts(target, snapshot, delimiter(directive))
+                write_facts(target, snapshot, found_form)
                 notes.append(f"{snapshot.num_rows:,} facts")
         if not program.outputs:
             report.console.print("nothing is written: the program has no .output", style="yellow")

@@ -307,7 +307,7 @@ def is_fact(rule: ir.Rule) -> bool:
 def plain(term: ir.HeadTerm, type: Type) -> Any:
     """The value of a fact's term, as its column's type."""
     assert isinstance(term, ir.Constant)
-    return float(term.value) if type.kind == "float" else term.value
+    return terms.plain_value(term.value, type)
 
 
 def output(term: ir.HeadTerm | None, type: Type, types: Mapping[ir.Variable, Type]) -> Expr:

@@ -134,8 +134,8 @@ class Inference:
     def _term_type(self, term: ir.Term, types: terms.Types, rule: ir.Rule) -> Type | None:
         try:
             return terms.term_type(term, types)
-        except IncorrectError as error:
-            raise IncorrectError(f"{rule.where()}: {error}") from None
+        except TektiteError as error:
+            raise type(error)(f"{rule.where()}: {error}") from None
 
     def types(self, predicate: str) -> tuple[Type, ...]:
         """The types of a predicate's columns; refuses a predicate of which one is not known."""
@@ -155,8 +155,8 @@ def head_type(term: ir.HeadTerm, types: terms.Types, rule: ir.Rule) -> Type | No
         if not isinstance(term, ir.Aggregate):
             return terms.term_type(term, types)
         of = None if term.of is None else terms.term_type(term.of, types)
-    except IncorrectError as error:
-        raise IncorrectError(f"{rule.where()}: {error}") from None
+    except TektiteError as error:
+        raise type(error)(f"{rule.where()}: {error}") from None
     if term.kind in ("count", "count-distinct"):
         return Int
     if term.kind in ("sum", "avg") and of is not None and of not in (Int, Float) and of.kind != "decimal":

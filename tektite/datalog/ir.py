@@ -6,8 +6,9 @@ anonymous: it stands once, matches anything, and is never looked at again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
+from hashlib import blake2b
 from typing import Any
 
 from tektite.types import Type
@@ -213,6 +214,8 @@ class Rule:
     terms: tuple[HeadTerm, ...]
     body: tuple[Literal, ...]
     position: Position = field(default=NOWHERE, compare=False)
+    written: str = field(default="", compare=False)
+    """The rule as its author wrote it, for messages, where it is known."""
 
     def __str__(self) -> str:
         head = f"{self.predicate}({', '.join(map(str, self.terms))})"
@@ -225,16 +228,17 @@ class Rule:
 
     def where(self) -> str:
         """The rule and its place, for messages."""
-        return f"rule {str(self)!r} ({self.position})"
+        return f"rule {(self.written or str(self))!r} ({self.position})"
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """The columns of a predicate, declared."""
+    """The columns of a predicate, declared; `unsigned` are those whose facts hold no negative number."""
 
     predicate: str
     columns: tuple[tuple[str, Type], ...]
     position: Position = field(default=NOWHERE, compare=False)
+    unsigned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -318,22 +322,43 @@ def named(found: Iterable[Variable]) -> tuple[Variable, ...]:
 
 
 def canonical(rule: Rule) -> str:
-    """A rule's meaning as text: what its variables are called does not count."""
+    """A rule's meaning as text: neither what its variables are called nor how the clauses of a body are ordered counts. Equal
+    texts mean the same; rules whose variables play parts that are told apart by their names alone may have different ones.
+
+    >>> from tektite.datalog.textbook import parse_program
+    >>> one, other = parse_program("p(x) :- q(x, y), r(y).  p(a) :- r(b), q(a, b).").rules
+    >>> canonical(one) == canonical(other)
+    True
+    """
+    found = named([*(v for term in rule.terms for v in variables(term)), *body_variables(rule.body)])
+    parts = dict.fromkeys(found, "")
+    # What a variable does in the rule, by what those beside it do: three steps tell apart what lies three clauses away.
+    for _ in range(3):
+        each = {}
+        for variable in found:
+            seen = {**parts, variable: "this"}
+            each[variable] = digest(rendered(rule, seen.__getitem__, seen.__getitem__))
+        parts = each
     names: dict[Variable, str] = {}
+    return rendered(rule, lambda variable: names.setdefault(variable, f"v{len(names)}"), parts.__getitem__)
 
-    def show(value: Any) -> str:
-        if isinstance(value, Variable):
-            return names.setdefault(value, f"v{len(names)}") if not value.anonymous else "_"
-        if isinstance(value, Constant):
-            return f"{type(value.value).__name__} {value.value!r}"
-        if isinstance(value, Position):
-            return ""
-        if isinstance(value, tuple):
-            return "(" + ",".join(map(show, value)) + ")"
-        if hasattr(value, "__dataclass_fields__"):
-            return (
-                type(value).__name__ + "(" + ",".join(show(getattr(value, f)) for f in value.__dataclass_fields__) + ")"
-            )
-        return repr(value)
 
-    return show(rule)
+def digest(text: str) -> str:
+    """A short text that stands for a long one."""
+    return blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def rendered(value: Any, name: Callable[[Variable], str], part: Callable[[Variable], str]) -> str:
+    """A rule or a piece of it as text, with `name` for its variables; bodies are ordered by how they read with `part`."""
+    if isinstance(value, Variable):
+        return "_" if value.anonymous else name(value)
+    if isinstance(value, Constant):
+        return f"{type(value.value).__name__} {value.value!r}"
+    if isinstance(value, tuple):
+        if any(isinstance(item, Literal | tuple) for item in value):
+            value = sorted(value, key=lambda item: rendered(item, part, part))
+        return "(" + ",".join(rendered(item, name, part) for item in value) + ")"
+    if is_dataclass(value):
+        shown = (rendered(getattr(value, f.name), name, part) for f in fields(value) if f.compare)
+        return type(value).__name__ + "(" + ",".join(shown) + ")"
+    return repr(value)

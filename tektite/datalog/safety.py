@@ -52,7 +52,7 @@ def check(rule: ir.Rule) -> None:
                     f"{rule.where()}: '_' in the head, at place {at + 1}, is no value; name a variable"
                 )
             if variable not in bound:
-                raise unbound(rule, variable, "the head")
+                raise unbound(rule, *cause(rule, variable, "the head", bound))
     for literal in rule.body:
         if isinstance(literal, ir.Atom):
             continue
@@ -60,9 +60,38 @@ def check(rule: ir.Rule) -> None:
             if variable in bound:
                 continue
             if not variable.anonymous:
-                raise unbound(rule, variable, str(literal))
+                raise unbound(rule, *cause(rule, variable, str(literal), bound))
             if not isinstance(literal, ir.Negation):
                 raise IncorrectError(f"{rule.where()}: '_' in {str(literal)!r} has no value to compare")
+
+
+def cause(rule: ir.Rule, variable: ir.Variable, where: str, bound: set[ir.Variable]) -> tuple[ir.Variable, str]:
+    """The variable because of which another has no value, and where it stands: the rule computes the one from the other, or
+    looks the one up by the other, as the result of an aggregate by what its body shares with the rule.
+    """
+    seen = {variable}
+    given = (variable, where)
+    while True:
+        needed = [v for literal in rule.body for v in needs(literal, variable) if v not in bound and v not in seen]
+        if not needed:
+            # Two that are computed from each other: either is as good as the other.
+            around = any(v in seen for literal in rule.body for v in needs(literal, variable))
+            return given if around else (variable, where)
+        variable = needed[0]
+        seen.add(variable)
+        standing = [x for x in rule.body if not isinstance(x, ir.Lookup) and variable in ir.literal_variables(x)]
+        where = str(standing[0]) if standing else "the aggregate"
+
+
+def needs(literal: ir.Literal, variable: ir.Variable) -> Iterable[ir.Variable]:
+    """What a variable gets its value from by a literal."""
+    if isinstance(literal, ir.Lookup) and literal.atom.terms[-1] == variable:
+        return [v for term in literal.atom.terms[:-1] for v in ir.variables(term)]
+    if isinstance(literal, ir.Comparison) and literal.op == "=":
+        for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
+            if one == variable:
+                return ir.variables(other)
+    return ()
 
 
 def unbound(rule: ir.Rule, variable: ir.Variable, where: str) -> IncorrectError:

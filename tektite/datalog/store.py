@@ -19,10 +19,11 @@ Policy, for a predicate that another query or rule reads:
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -47,10 +48,18 @@ if TYPE_CHECKING:
 class Registered:
     """A predicate's rules as they were registered, for telling whether another registration means the same."""
 
-    meaning: frozenset[str]
+    rules: tuple[ir.Rule, ...]
+    improvement: tuple[int, str] | None
     where: str
     helpers: tuple[str, ...] = ()
     users: int = 1
+
+    def means(self, rules: Sequence[ir.Rule], improvement: tuple[int, str] | None) -> bool:
+        """Whether some rules say the same, whatever their variables are called and however their clauses are ordered."""
+        if self.improvement != improvement:
+            return False
+        mine, others = set(self.rules), set(rules)
+        return mine == others or {ir.canonical(r) for r in mine} == {ir.canonical(r) for r in others}
 
 
 @dataclass
@@ -120,8 +129,15 @@ class Store:
         for name, wanted in (share or {}).items():
             if name not in state.definitions.rules:
                 raise NotFoundError(f"share: there is no rule for {name!r}")
+            if name in self.state.registered and state.share.setdefault(name, wanted) != wanted:
+                raise ConflictError(
+                    f"the rules of {name!r} are registered with share={{{name!r}: {state.share[name]}}}; drop the program that "
+                    "registered them first"
+                )
             state.share[name] = wanted
         inputs = self._inputs_for(text, state)
+        self._check_outputs(text, state, inputs)
+        check_unsigned(text, state)
         inference = self._check(state, {name: schema.types for name, schema in inputs.items()})
         for predicate in defined:
             for name in (predicate, *state.registered[predicate].helpers):
@@ -147,24 +163,30 @@ class Store:
         for predicate, rules in given.items():
             if predicate in self.engine.views and predicate not in state.registered:
                 raise ConflictError(f"{rules[0].where()}: there is a view named {predicate!r} already")
-            meaning = frozenset(ir.canonical(rule) for rule in rules) | {str(improved.get(predicate, ""))}
             before = state.registered.get(predicate)
             if before is not None:
-                if before.meaning != meaning:
+                if not before.means(rules, improved.get(predicate)):
                     raise ConflictError(
                         f"{rules[0].where()}: {predicate!r} is registered with another meaning, at {before.where}; give this "
                         "one another name, or drop the program that registered it"
                     )
+                if state.rounds[predicate] != rounds:
+                    raise ConflictError(
+                        f"the rules of {predicate!r} are registered with rounds={state.rounds[predicate]}, not {rounds}; drop "
+                        "the program that registered them first"
+                    )
                 before.users += 1
                 continue
-            normal = normalise(rules)
+            normal = credited(normalise(rules), rules)
             for rule in normal:
                 safety.check(rule)
                 state.definitions.rules.setdefault(rule.predicate, [])
             for rule in normal:
                 state.definitions.rules[rule.predicate].append(rule)
             helpers = tuple(dict.fromkeys(rule.predicate for rule in normal if rule.predicate != predicate))
-            state.registered[predicate] = Registered(meaning, str(rules[0].position), helpers)
+            state.registered[predicate] = Registered(
+                tuple(rules), improved.get(predicate), str(rules[0].position), helpers
+            )
             if predicate in improved:
                 state.definitions.improvements[predicate] = improved[predicate]
             state.rounds |= dict.fromkeys((predicate, *helpers), rounds)
@@ -191,6 +213,16 @@ class Store:
             else:
                 found[name] = Schema(dict(declaration_of.columns))
         return found
+
+    def _check_outputs(self, text: ir.Text, state: State, inputs: Mapping[str, Schema]) -> None:
+        """Refuse an output of something that is not there."""
+        for directive in text.directives:
+            name = directive.predicate
+            if name not in state.registered and name not in inputs and self.stored(name, state) is None:
+                known = [*dict.fromkeys((*state.registered, *inputs, *self.names()))]
+                raise NotFoundError(
+                    f"{directive.position}: .{directive.kind}: there is no relation {name!r}: {close_names(name, known)}"
+                )
 
     def _check(self, state: State, inputs: Mapping[str, Sequence[Type]]) -> Inference:
         """Refuse what clashes: columns, types, and cycles through negation. What is known of types then."""
@@ -233,7 +265,7 @@ class Store:
                 going.append(predicate)
         gone = {name for p in going for name in (p, *state.registered[p].helpers)}
         for predicate in going:
-            if predicate in self.engine.views:
+            if self.title(predicate) in self.engine.views:
                 raise ConflictError(f"cannot drop the rules of {predicate!r}: its view is maintained; drop that first")
         for name, rules in state.definitions.rules.items():
             readers = [other for other in strata.reads({name: rules}, name) if other in gone]
@@ -344,15 +376,19 @@ class Store:
 
     def views(self, names: Sequence[str]) -> list[View]:
         """The views of several predicates, those that are not there yet by one dataflow."""
-        missing = [name for name in dict.fromkeys(names) if name not in self.engine.views]
+        missing = [name for name in dict.fromkeys(names) if self.title(name) not in self.engine.views]
         found = self.collections(missing, "view")
         for name, collection in zip(missing, found, strict=True):
             if isinstance(collection.operator, plan.Read):
                 raise IncorrectError(f"{name!r} has no rules: it is stored; read it as engine.table({name!r})")
         if missing:
             with self._owning():
-                self.engine.install_together(dict(zip(missing, found, strict=True)))
-        return [self.engine.view(name) for name in names]
+                self.engine.install_together(dict(zip(map(self.title, missing), found, strict=True)))
+        return [self.engine.view(self.title(name)) for name in names]
+
+    def title(self, predicate: str) -> str:
+        """What the view of a predicate is called: like it, unless what is stored for it has that name already."""
+        return f"{predicate} in full" if predicate in self.engine.tables else predicate
 
     @contextmanager
     def _owning(self) -> Iterator[None]:
@@ -362,6 +398,41 @@ class Store:
             yield
         finally:
             self._own = False
+
+
+def credited(normal: Sequence[ir.Rule], given: Sequence[ir.Rule]) -> list[ir.Rule]:
+    """Normal rules, each with the text of the rule that it comes from: the last that begins before it."""
+
+    def place(of: ir.Rule) -> tuple[int, int]:
+        return (of.position.line, of.position.column)
+
+    given = sorted(given, key=place)
+    places = list(map(place, given))
+    found = []
+    for rule in normal:
+        if not rule.written:
+            source = given[max(bisect_right(places, place(rule)) - 1, 0)]
+            rule = replace(rule, written=source.written or str(source))
+        found.append(rule)
+    return found
+
+
+def check_unsigned(text: ir.Text, state: State) -> None:
+    """Refuse a fact with a negative number in an unsigned column."""
+    for rule in text.rules:
+        declared = state.definitions.declarations.get(rule.predicate)
+        if declared is None or not declared.unsigned:
+            continue
+        for (name, _), term in zip(declared.columns, rule.terms, strict=False):
+            if name in declared.unsigned and isinstance(term, ir.Constant) and negative(term.value):
+                raise IncorrectError(
+                    f"{rule.where()}: {term} in column {name!r} of {rule.predicate!r}, which is unsigned"
+                )
+
+
+def negative(value: ir.Value) -> bool:
+    """Whether a constant is a number below zero."""
+    return not isinstance(value, str) and value < 0
 
 
 def has_state(found: Collection) -> bool:

@@ -6,12 +6,15 @@ that follows from the rules alone. A negation or an aggregate inside a component
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from tektite.datalog import ir
 from tektite.errors import IncorrectError
 
 Rules = Mapping[str, Sequence[ir.Rule]]
+INVENTED = re.compile(r"( (not|or|count|sum|min|max|avg|count-distinct) \d+)+$")
+"""How the names of predicates end that stand for a group within a rule (`tektite.datalog.normal`)."""
 
 
 class Unstratified(IncorrectError):
@@ -98,13 +101,29 @@ def check(rules: Rules, component: tuple[str, ...], improved: Mapping[str, tuple
                     continue
                 if how in ("min", "max") and predicate in improved:
                     continue
-                path = way(rules, other, predicate, inside)
-                cycle = " -> ".join([predicate, f"{'!' if how == 'not' else how + ' over '}{other}", *path[1:]])
-                what = "a negation" if how == "not" else f"the aggregate {how}"
-                raise Unstratified(
-                    f"{rule.where()}: {what} of {other!r}, which depends on {predicate!r} itself: {cycle}. "
-                    "What is negated or aggregated must be known before", other,
-                )  # fmt: skip
+                raise Unstratified(refusal(rules, rule, other, how, inside), other)
+
+
+def refusal(rules: Rules, rule: ir.Rule, other: str, how: str, inside: set[str]) -> str:
+    """What is wrong with a rule that negates or aggregates what depends on it, told in the predicates of its author: those
+    that stand for a group within a rule are passed over, and what is negated or aggregated is what they read.
+    """
+    if how == "count or sum":
+        how = "count" if " count " in other else "sum"
+    sign = "!" if how == "not" else f"{how} over "
+    around = [*way(rules, other, rule.predicate, inside), other]
+    cycle = [name for name in around if not INVENTED.search(name)] or [INVENTED.sub("", rule.predicate)]
+    if INVENTED.search(rule.predicate) is None and rule.predicate in cycle:
+        at = cycle.index(rule.predicate)
+        cycle = cycle[at:] + [name for name in cycle[:at] if name != rule.predicate]
+    start, *rest = dict.fromkeys(cycle)
+    rest.append(start)
+    shown = " -> ".join([start, f"{sign}{rest[0]}", *rest[1:]])
+    what = "a negation" if how == "not" else f"the aggregate {how}"
+    return (
+        f"{rule.where()}: {what} of {rest[0]!r}, which depends on {start!r} itself: {shown}. "
+        "What is negated or aggregated must be known before"
+    )
 
 
 def way(rules: Rules, start: str, end: str, inside: set[str]) -> list[str]:

@@ -7,14 +7,19 @@ a rule that needs one says nothing for these rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import Context, Decimal
+from math import isfinite
+from typing import Any
 
 from tektite.datalog import ir
 from tektite.errors import IncorrectError, TektiteError, UnsupportedError
 from tektite.expr import Expr, coalesce, col, concat, greatest, least, lit, type_of
-from tektite.types import Bool, Float, Int, String, Type
+from tektite.types import Bool, DecimalType, Float, Int, String, Type
 
 Types = Mapping[ir.Variable, Type]
 HIGHEST_POWER = 64
+EXACT = Context(prec=400)
+"""Enough digits for any float's shortest text."""
 
 
 def constant_type(value: ir.Value) -> Type:
@@ -25,13 +30,30 @@ def constant_type(value: ir.Value) -> Type:
 
 
 def fits(value: ir.Value, type: Type) -> bool:
-    """Whether a constant may stand where a type is wanted: a whole number may stand for a float."""
-    return constant_type(value) == type or (type == Float and constant_type(value) == Int)
+    """Whether a constant may stand where a type is wanted: a whole number may stand for a float, and a number for a decimal
+    that has as many places.
+    """
+    own = constant_type(value)
+    if isinstance(type, DecimalType) and own in (Int, Float):
+        exact = Decimal(repr(value))
+        if not exact.is_finite():
+            return False
+        return exact == exact.quantize(Decimal(1).scaleb(-type.scale), context=EXACT) and abs(exact) < 10 ** (
+            type.precision - type.scale
+        )
+    return own == type or (type == Float and own == Int)
+
+
+def plain_value(value: ir.Value, type: Type) -> Any:
+    """A constant as a value of a type that it fits."""
+    if isinstance(value, str):
+        return value
+    return float(value) if type == Float else Decimal(repr(value)) if type.kind == "decimal" else value
 
 
 def literal(value: ir.Value, type: Type) -> Expr:
     """A constant as an expression of a type that it fits."""
-    return lit(float(value) if type == Float and not isinstance(value, str) else value, type)
+    return lit(plain_value(value, type), type)
 
 
 def expression(term: ir.Term, types: Types) -> Expr:
@@ -64,12 +86,17 @@ def may_fail(term: ir.HeadTerm | None) -> bool:
 
 def comparison(op: str, left: ir.Term, right: ir.Term, types: Types) -> Expr:
     """A comparison as an expression; a constant is read as the other side's type."""
-    a, b = _expression(left, types), _expression(right, types)
-    for one, other in ((left, right), (right, left)):
+    sides = [_expression(left, types), _expression(right, types)]
+    for at, (one, other) in enumerate(((left, right), (right, left))):
         if isinstance(one, ir.Constant):
-            type = term_type(other, types)
-            if type is not None and not fits(one.value, type) and {type, constant_type(one.value)} != {Int, Float}:
-                raise IncorrectError(f"{other} is {type}, and {one} is {constant_type(one.value)}")
+            type, own = term_type(other, types), constant_type(one.value)
+            if type is not None and type.kind == "decimal" and own == Float and isfinite(float(one.value)):
+                sides[at] = lit(Decimal(repr(one.value)))
+                continue
+            numbers = ({Int, Float}, {type, Int}) if type is not None and type.kind == "decimal" else ({Int, Float},)
+            if type is not None and not fits(one.value, type) and {type, own} not in numbers:
+                raise IncorrectError(f"{other} is {type}, and {one} is {own}")
+    a, b = sides
     signs: dict[str, Callable[[Expr, Expr], Expr]] = {
         "=": lambda x, y: x == y, "!=": lambda x, y: x != y, "<": lambda x, y: x < y,
         "<=": lambda x, y: x <= y, ">": lambda x, y: x > y, ">=": lambda x, y: x >= y,
@@ -144,6 +171,8 @@ FUNCTIONS: dict[tuple[str, int], Callable[..., Expr]] = {
     ("bor", 2): lambda a, b: a.bit_or(b),
     ("bxor", 2): lambda a, b: a.bit_xor(b),
     ("bnot", 1): lambda a: a.bit_not(),
+    ("bshl", 2): lambda a, bits: a.shift_left(bits),
+    ("bshr", 2): lambda a, bits: a.shift_right(bits),
     ("min", -1): lambda *args: least(*args),
     ("max", -1): lambda *args: greatest(*args),
     ("cat", -1): lambda *args: concat(*args),

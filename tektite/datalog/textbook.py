@@ -7,84 +7,14 @@ Soufflé has beyond this subset (components, records, recursive types, functors 
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any
 
-from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
+from lark import Token, Tree
 
 from tektite.datalog import ir
+from tektite.datalog.grammar import parse
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.types import Float, Int, String, Type
-
-GRAMMAR = r"""
-start: statement*
-?statement: clause | declaration | directive | type_alias | unsupported
-clause: heads [":-" body] "."
-heads: expr ("," expr)* | expr COMPARE expr -> subsumed
-body: conjunction (";" conjunction)*
-conjunction: literal ("," literal)*
-?literal: expr COMPARE expr -> comparison
-        | expr
-        | "!" literal -> negation
-        | "(" body ")" -> group
-?expr: product
-     | expr PLUS product -> binary
-?product: power
-        | product TIMES power -> binary
-?power: unary
-      | unary POWER power -> binary
-?unary: MINUS unary -> minus
-      | primary
-?primary: call
-        | NAME -> variable
-        | NUMBER -> number
-        | FLOAT -> float
-        | STRING -> string
-        | PARAMETER -> parameter
-        | "(" expr ")" -> parenthesis
-        | aggregate
-call: NAME "(" [expr ("," expr)*] ")"
-aggregate: NAME ":" block -> aggregate_all
-         | NAME target ":" block -> aggregate_of
-         | call ":" block -> aggregate_call
-?target: target_product
-       | target PLUS product -> binary
-?target_product: target_primary
-               | target_product TIMES power -> binary
-?target_primary: call
-               | NAME -> variable
-               | NUMBER -> number
-               | FLOAT -> float
-block: "{" body "}" | call -> block_atom
-declaration: ".decl" NAME ("," NAME)* "(" [column ("," column)*] ")" QUALIFIER*
-column: NAME ":" NAME
-directive: DIRECTIVE target_name ("," target_name)*
-target_name: NAME ["(" [option ("," option)*] ")"]
-option: NAME "=" (STRING | NAME | NUMBER)
-type_alias: ".type" NAME [("<:" | "=") NAME ("|" NAME)*]
-          | ".number_type" NAME -> number_alias
-          | ".symbol_type" NAME -> symbol_alias
-unsupported: UNSUPPORTED
-COMPARE: "<=" | ">=" | "!=" | "=" | "<" | ">"
-PLUS: "+" | "-"
-MINUS: "-"
-TIMES: "*" | "/" | "%" | "band" | "bor" | "bxor" | "mod"
-POWER: "^" | "**"
-DIRECTIVE.2: ".input" | ".output" | ".printsize"
-UNSUPPORTED.2: /(\.(comp|init|functor|override|pragma|limitsize|lattice)|#(include|define|ifdef|ifndef))\b[^\n]*/
-QUALIFIER.3: /(inline|no_inline|no_magic|magic|brie|btree_delete|btree|overridable|eqrel|choice-domain)\b(?!\s*[(:])/
-           | /(input|output|printsize)\b(?!\s*[(:])/
-PARAMETER: /\$[A-Za-z_][A-Za-z0-9_]*/
-NAME: /[A-Za-z_?][A-Za-z0-9_?]*/
-FLOAT.3: /[0-9]+\.[0-9]+([eE][-+]?[0-9]+)?/
-NUMBER.2: /0x[0-9a-fA-F]+|0b[01]+|[0-9]+u?/
-STRING: /"(\\.|[^"\\\n])*"/
-COMMENT: /\/\/[^\n]*/ | /\/\*(.|\n)*?\*\//
-%ignore COMMENT
-%ignore /\.plan\b[^\n]*/
-%ignore /\s+/
-"""
 
 TYPES: dict[str, Type] = {"number": Int, "unsigned": Int, "float": Float, "symbol": String}
 KINDS = {"count": "count", "sum": "sum", "min": "min", "max": "max", "mean": "avg", "avg": "avg"}
@@ -92,11 +22,7 @@ QUALIFIERS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btre
 SIGNS = {"**": "^", "mod": "%"}
 TESTS = ("contains", "match")
 GOAL = re.compile(r"^\s*\?-")
-
-
-@cache
-def _parser(start: str) -> Lark:
-    return Lark(GRAMMAR, parser="lalr", start=start, propagate_positions=True, maybe_placeholders=False)
+ALIASES = ("type_alias", "number_alias", "symbol_alias")
 
 
 def parse_program(text: str, source: str = "program") -> ir.Text:
@@ -106,9 +32,14 @@ def parse_program(text: str, source: str = "program") -> ir.Text:
     >>> print(*program.rules)
     reach(x, z) :- reach(x, y), edge(y, z).
     """
-    reader = Reader(source)
-    for statement in _parse(text, source, "start").children:
-        reader.statement(statement)
+    reader = Reader(source, text)
+    statements = parse(text, source, "start").children
+    for statement in statements:
+        if statement.data in ALIASES:
+            reader.alias(statement)
+    for statement in statements:
+        if statement.data not in ALIASES:
+            reader.statement(statement)
     return reader.result()
 
 
@@ -119,38 +50,26 @@ def parse_goal(text: str, source: str = "goal") -> ir.Atom:
     >>> print(parse_goal('tc("david", ?).'), parse_goal('?- tc("david", x).'))
     tc("david", _) tc("david", x)
     """
-    found = _parse(GOAL.sub("", text).strip().removesuffix("."), source, "expr")
-    literal = Reader(source).literal(found)
+    found = parse(GOAL.sub("", text).strip().removesuffix("."), source, "expr")
+    literal = Reader(source, text, goal=True).literal(found)
     if not isinstance(literal, ir.Atom):
         raise IncorrectError(f'{source}: a goal is one predicate, such as tc("david", ?), not {text!r}')
     return literal
 
 
-def _parse(text: str, source: str, start: str) -> Tree[Any]:
-    try:
-        return _parser(start).parse(text)
-    except UnexpectedInput as error:
-        line, column = max(error.line, 1), max(error.column, 1)
-        if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
-            found = "the end of the text; is a '.' or a parenthesis missing?"
-        elif isinstance(error, UnexpectedCharacters):
-            found = repr(error.char)
-        else:
-            found = repr(str(getattr(error, "token", "")))
-        shown = "\n" + error.get_context(text, 60).rstrip() if error.pos_in_stream is not None else ""
-        raise IncorrectError(f"{source}:{line}:{column}: did not expect {found} here{shown}") from None
-
-
 class Reader:
     """Turns the parser's trees into rules."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, text: str, goal: bool = False) -> None:
+        """With `goal`, a `$name` stands for an argument."""
         self.source = source
+        self.text = text
+        self.goal = goal
         self.rules: list[ir.Rule] = []
         self.declarations: list[ir.Declaration] = []
         self.directives: list[ir.Directive] = []
         self.improvements: list[ir.Improvement] = []
-        self.types = dict(TYPES)
+        self.aliases: dict[str, tuple[Tree[Any], list[str]]] = {}
         self._fresh = 0
 
     def result(self) -> ir.Text:
@@ -166,6 +85,11 @@ class Reader:
     def wrong(self, tree: Tree[Any] | Token, problem: str) -> IncorrectError:
         return IncorrectError(f"{self.position(tree)}: {problem}")
 
+    def written(self, tree: Tree[Any]) -> str:
+        """A clause as it stands in the text, on one line; nothing where comments stand in it."""
+        found = self.text[tree.meta.start_pos : tree.meta.end_pos]
+        return "" if "//" in found or "/*" in found else " ".join(found.split())
+
     # ------------------------------------------------------------------ statements
 
     def statement(self, tree: Tree[Any]) -> None:
@@ -180,23 +104,31 @@ class Reader:
                 name, *options = target.children
                 pairs = tuple((str(o.children[0]), unquoted(o.children[1])) for o in options)
                 self.directives.append(ir.Directive(str(children[0])[1:], str(name), pairs, self.position(target)))
-        elif kind == "type_alias":
-            name, *of = map(str, children)
-            found = {self._type(str(other), tree) for other in of} or {String}
-            if len(found) > 1:
-                raise self.wrong(
-                    tree, f"type {name} is a union of numbers and texts; declare them as columns of their own"
-                )
-            self.types[name] = found.pop()
-        elif kind in ("number_alias", "symbol_alias"):
-            self.types[str(children[0])] = Int if kind == "number_alias" else String
-        else:
-            raise UnsupportedError(f"{self.position(tree)}: {children[0]} is Soufflé that is not supported here")
 
-    def _type(self, name: str, tree: Tree[Any]) -> Type:
-        if name not in self.types:
-            raise self.wrong(tree, f"there is no type {name!r}; there are: {', '.join(self.types)}")
-        return self.types[name]
+    def alias(self, tree: Tree[Any]) -> None:
+        """Take in a type that is another's name, or a union of such."""
+        name, *of = map(str, tree.children)
+        if tree.data != "type_alias":
+            of = ["number" if tree.data == "number_alias" else "symbol"]
+        if name in TYPES or name in self.aliases:
+            raise self.wrong(tree, f"there is a type {name!r} already")
+        self.aliases[name] = (tree, of or ["symbol"])
+
+    def _type(self, name: str, tree: Tree[Any], within: tuple[str, ...] = ()) -> str:
+        """Which of the types that there are a name stands for."""
+        if name in TYPES:
+            return name
+        if name not in self.aliases:
+            raise self.wrong(tree, f"there is no type {name!r}; there are: {', '.join((*TYPES, *self.aliases))}")
+        place, of = self.aliases[name]
+        if name in within:
+            raise self.wrong(place, f"type {name} is defined by itself")
+        found = {self._type(other, place, (*within, name)) for other in of}
+        if len({TYPES[kind] for kind in found}) > 1:
+            raise self.wrong(
+                place, f"type {name} is a union of numbers and texts; declare them as columns of their own"
+            )
+        return found.pop() if len(found) == 1 else "number"
 
     def _declaration(self, tree: Tree[Any]) -> None:
         names = [str(c) for c in tree.children if isinstance(c, Token) and c.type == "NAME"]
@@ -212,11 +144,13 @@ class Reader:
                     self.directives.append(ir.Directive(qualifier, name, (), self.position(tree)))
             elif qualifier not in QUALIFIERS:
                 raise UnsupportedError(f"{self.position(tree)}: a relation that is {qualifier!r} is not supported")
-        typed = tuple((str(c.children[0]), self._type(str(c.children[1]), c)) for c in columns)
+        kinds = [(str(c.children[0]), self._type(str(c.children[1]), c)) for c in columns]
+        typed = tuple((name, TYPES[kind]) for name, kind in kinds)
+        unsigned = tuple(name for name, kind in kinds if kind == "unsigned")
         if len({name for name, _ in typed}) < len(typed):
             raise self.wrong(tree, f"two columns of {names[0]!r} have one name")
         for name in names:
-            self.declarations.append(ir.Declaration(name, typed, self.position(tree)))
+            self.declarations.append(ir.Declaration(name, typed, self.position(tree), unsigned))
 
     def _clause(self, tree: Tree[Any]) -> None:
         heads, *rest = tree.children
@@ -225,6 +159,7 @@ class Reader:
             self._subsumption(tree, heads, body)
             return
         literals = () if body is None else self._flat(body, tree)
+        written = self.written(tree)
         for head in heads.children:
             if isinstance(head, Tree) and head.data == "binary" and is_goal(head):
                 raise self.wrong(head, "'?-' asks, and rules say: give the goal to engine.query, or name it in .output")
@@ -236,7 +171,7 @@ class Reader:
                 raise UnsupportedError(
                     f"{self.position(head)}: predicate {str(name)!r} has no columns: give it at least one"
                 )
-            self.rules.append(ir.Rule(str(name), found, literals, self.position(head)))
+            self.rules.append(ir.Rule(str(name), found, literals, self.position(head), written))
 
     def _flat(self, branches: tuple[tuple[ir.Literal, ...], ...], tree: Tree[Any]) -> tuple[ir.Literal, ...]:
         if len(branches) == 1:
@@ -383,6 +318,8 @@ class Reader:
         match tree.data:
             case "variable":
                 name = str(tree.children[0])
+                if name == "nil":
+                    raise UnsupportedError(f"{self.position(tree)}: nil, as records have it, is not supported here")
                 return self.fresh("_") if name in ("_", "?") else ir.Variable(name.removeprefix("?"))
             case "number":
                 return ir.Constant(self._number(tree))
@@ -391,6 +328,10 @@ class Reader:
             case "string":
                 return ir.Constant(unquoted(tree.children[0]))
             case "parameter":
+                if not self.goal:
+                    raise UnsupportedError(
+                        f"{self.position(tree)}: {tree.children[0]}: constructors are not supported; arguments belong to goals"
+                    )
                 return ir.Variable(str(tree.children[0]))
             case "parenthesis":
                 return self.term(tree.children[0])
@@ -399,11 +340,15 @@ class Reader:
                 if isinstance(inner, ir.Constant) and isinstance(inner.value, int | float):
                     return ir.Constant(-inner.value)
                 return ir.Compute("-", (inner,))
+            case "complement":
+                return ir.Compute(str(tree.children[0]), (self.term(tree.children[-1]),))
             case "binary":
                 left, sign, right = tree.children
                 return ir.Compute(SIGNS.get(str(sign), str(sign)), (self.term(left), self.term(right)))
             case "call":
                 name, *terms = tree.children
+                if name == "autoinc":
+                    raise UnsupportedError(f"{self.position(tree)}: autoinc() is not supported here")
                 return ir.Compute(str(name), tuple(map(self.term, terms)))
         raise self.wrong(tree, "an aggregate stands alone on one side of a comparison: n = count : { ... }")
 
