@@ -19,6 +19,7 @@ FUNCTIONS = {
 }  # fmt: skip
 SAME = ("identity", "ground")
 TESTS = {"clojure.string/includes?": "includes", "includes?": "includes"}
+COMBINATIONS = ("not", "not-join", "or", "or-join", "and")
 
 
 @dataclass(frozen=True)
@@ -230,9 +231,8 @@ class PatternReader:
         if not isinstance(name, Symbol):
             raise IncorrectError(f"{form.position}: expected a rule, not, or, found {show(name)}")
         rest = list(form.items[1:])
-        match name.name:
-            case "not" | "not-join" | "or" | "or-join" | "and":
-                return self._combined(name.name, form, rest)
+        if name.name in COMBINATIONS:
+            return self._combined(name.name, form, rest)
         return ir.Atom(name.name, tuple(map(self.term, rest)), form.position)
 
     def _combined(self, how: str, form: Group, rest: list[Form]) -> ir.Literal:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from tektite.kernels.compile import kernel
+from tektite.kernels.compile import inner, kernel
 from tektite.kernels.pages import address_of
 from tektite.kernels.rows import new_head, set_constant, set_stored
+
+
+@inner
+def _set(head, column, words, word):
+    """A column of words of its own or, where there are none, of one word."""
+    if len(words) > 0:
+        set_stored(head, column, address_of(words))
+    else:
+        set_constant(head, column, word)
 
 
 @kernel("int64[::1](int64[:, ::1], int64[::1], int64[::1], int64[::1], int64, int64)")
@@ -18,14 +27,8 @@ def arriving_rows(columns, order, times, diffs, epoch, diff):
     at = address_of(columns)
     for j in range(data):
         set_stored(head, j, at + 8 * rows * order[j])
-    if len(times) > 0:
-        set_stored(head, data, address_of(times))
-    else:
-        set_constant(head, data, epoch)
-    if len(diffs) > 0:
-        set_stored(head, data + 1, address_of(diffs))
-    else:
-        set_constant(head, data + 1, diff)
+    _set(head, data, times, epoch)
+    _set(head, data + 1, diffs, diff)
     return head
 
 
@@ -41,15 +44,9 @@ def arriving_operations(columns, keys, values, times, arrivals, puts, epoch, put
     at = address_of(columns)
     for j in range(wide):
         set_stored(head, j, at + 8 * rows * keys[j])
-    if len(times) > 0:
-        set_stored(head, wide, address_of(times))
-    else:
-        set_constant(head, wide, epoch)
+    _set(head, wide, times, epoch)
     set_stored(head, wide + 1, address_of(arrivals))
-    if len(puts) > 0:
-        set_stored(head, wide + 2, address_of(puts))
-    else:
-        set_constant(head, wide + 2, put)
+    _set(head, wide + 2, puts, put)
     for j in range(len(values)):
         set_stored(head, wide + 3 + j, at + 8 * rows * values[j])
     set_constant(head, wide + 3 + len(values) + 1, 1)
