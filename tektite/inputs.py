@@ -22,10 +22,8 @@ from tektite.dataflow.graph import Outbox
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.guard import guarded
 from tektite.kernels.arriving import arriving_operations, arriving_rows
-from tektite.kernels.build import build
 from tektite.kernels.route import route, split_epoch
-from tektite.kernels.upsert import resolve
-from tektite.pending import Pending
+from tektite.pending import Pending, resolved
 from tektite.plan import operators as plan
 from tektite.storage.batchfile import FileInfo, Rows
 from tektite.storage.description import InputDescription
@@ -462,11 +460,8 @@ class Input(Collection):
     def _keyed_batch(self, shard: int, chunks: list[Chunk]) -> Chunk:
         keys = len(self._operation_keys())
         values = len(self.columns) - keys
-        table = np.array([chunk.at for chunk in chunks], np.int64)
-        buf, head = build(table, keys + 3 + values, 1, 1, 0)
-        ops = Chunk(head, buf)
-        buf, head = resolve(ops.at, keys, values, self.trace.version(shard).table)
-        batch = consolidate([Chunk(head, buf)], (keys + values, 1, 1), self.low)
+        changes = resolved(chunks, keys, values, self.trace.version(shard))
+        batch = consolidate([changes], (keys + values, 1, 1), self.low)
         check_batch(self, shard, batch)
         return batch
 

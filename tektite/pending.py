@@ -6,12 +6,17 @@ chunk does not stand for one row for long.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
+
+import numpy as np
 
 from tektite.dataflow.arrange import consolidate
 from tektite.errors import IncorrectError
+from tektite.kernels.build import build
+from tektite.kernels.upsert import resolve
 from tektite.trace.chunk import Chunk
+from tektite.trace.spine import Version
 
 MOST_ROWS = 1 << 22
 """Rows that are kept as they came. From there on it is worth a sort to see what cancels."""
@@ -73,3 +78,11 @@ class Pending:
         self._rows = sum(chunk.n for chunk, _ in self._chunks)
         self._small = sum(1 for _ in takewhile(lambda kept: kept[0].n < SMALL_ROWS, reversed(self._chunks)))
         self._allowed = max(MOST_ROWS, 2 * self._rows)
+
+
+def resolved(operations: Sequence[Chunk], keys: int, values: int, held: Version) -> Chunk:
+    """What operations on a set or upsert input (see `arriving_operations`) change in what it holds, in any order."""
+    buf, head = build(np.array([chunk.at for chunk in operations], np.int64), keys + 3 + values, 1, 1, 0)
+    ordered = Chunk(head, buf)
+    buf, head = resolve(ordered.at, keys, values, held.table)
+    return Chunk(head, buf)

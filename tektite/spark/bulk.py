@@ -27,12 +27,12 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
+from tektite import pending
 from tektite.dataflow.arrange import consolidate
 from tektite.dictionary import START, Dictionary, text_ids
 from tektite.errors import FaultError, IncorrectError, TektiteError
-from tektite.kernels.build import build
+from tektite.kernels.arriving import arriving_operations
 from tektite.kernels.route import route
-from tektite.kernels.upsert import resolve
 from tektite.spark.encoded import check_order, key_ends
 from tektite.spark.feed import Feed, pack_texts, unpack_texts
 from tektite.spark.freight import pack_rows, unpack_rows
@@ -355,20 +355,12 @@ def resolved(feed: Feed, target: Target, shard: int, words: Words, dictionary: D
     in_schema_order[list(target.columns)] = words[:width]
     in_schema_order[width:] = words[width:]
     check_order(feed, in_schema_order, dictionary)
-    operations = np.empty(
-        (width + 5, rows), np.int64
-    )  # key, epoch, order, 1 to put or 0 to remove, value; a time and a diff
-    operations[:keys] = words[:keys]
-    operations[keys] = target.epoch
-    operations[keys + 1] = words[width + 1] if feed.order is not None else 0
-    operations[keys + 2] = words[width] > 0
-    operations[keys + 3 : width + 3] = words[keys:width]
-    operations[width + 3], operations[width + 4] = 0, 1
-    chunk = Chunk.of_array(operations)
-    ordered, at = build(np.array([chunk.at], np.int64), width + 3, 1, 1, 0)
-    held = target.version(shard)
-    updates, head = resolve(Chunk(at, ordered).at, keys, width - keys, held.table)
-    return Chunk(head, (updates, held))
+    kept, puts = np.ascontiguousarray(words), (words[width] > 0).astype(np.int64)
+    when = kept[width + 1] if feed.order is not None else np.zeros(rows, np.int64)
+    columns = np.arange(width)
+    head = arriving_operations(kept, columns[:keys], columns[keys:], columns[:0], when, puts, target.epoch, 1)
+    operations = Chunk(head, (kept, when, puts))
+    return pending.resolved([operations], keys, width - keys, target.version(shard))
 
 
 def freight(
