@@ -22,7 +22,7 @@ SCHEMA = """
 QUERIES = {
     "joined": "SELECT name, sum(cost) AS total FROM visit, person, town WHERE visit.person = person.id AND "
     "person.town = town.id GROUP BY name",
-    "alike": "SELECT count(*) AS visits FROM visit JOIN town ON visit.town = town.id WHERE name LIKE '%1%'",
+    "alike": "SELECT count(*) AS visits FROM visit JOIN town ON visit.town = town.id WHERE name ILIKE '%1%'",
     "above": "SELECT person, sum(cost) AS total FROM visit GROUP BY person HAVING sum(cost) > "
     "(SELECT avg(cost) * 2 FROM visit)",
     "never": "SELECT id, age FROM person WHERE NOT EXISTS (SELECT * FROM visit WHERE visit.person = person.id)",
