@@ -189,6 +189,7 @@ def changes_of(seed: int, operators: int, epochs: int, stops: list[int], **optio
         return [bag(((row, time), diff) for row, time, diff in v.said) for v in watched]
 
 
+@pytest.mark.share(stages=10, spark=100)
 def test_changes_depend_neither_on_batching_nor_on_merging_nor_on_workers(executor: str) -> None:
     @settings(max_examples=4 * MOST if executor == "threads" else examples(MOST))
     @given(seed=SEEDS, operators=st.integers(1, 8), epochs=st.integers(2, 10))
