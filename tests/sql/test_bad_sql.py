@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -160,3 +161,31 @@ def test_nothing_asked_is_nothing_done(engine: tk.Engine, text: str) -> None:
 @pytest.mark.parametrize("text", ["\x00", "SELECT '", 'SELECT "', "/*", "SELECT 1 +", ")", "CREATE", "SELECT * FROM"])
 def test_fragments_are_refused_where_they_end(engine: tk.Engine, text: str) -> None:
     assert "^" in refused(engine, text)
+
+
+def test_question_marks_are_parameters_one_by_one(engine: tk.Engine) -> None:
+    engine.sql("PREPARE paid AS SELECT name FROM people WHERE pay > ? AND id < ?")
+    assert engine.sql("EXECUTE paid(400, 2)").rows() == [("Ada",)]
+    assert "takes 2 values" in refused(engine, "EXECUTE paid(400)")
+
+
+def test_changes_in_a_transaction_do_not_miss_what_it_changed_before(engine: tk.Engine) -> None:
+    engine.sql("BEGIN; INSERT INTO people VALUES (3, 'Cyd', 1)")
+    assert "was changed since BEGIN" in refused(engine, "DELETE FROM people WHERE id = 3", tk.ConflictError)
+    assert "was changed since BEGIN" in refused(engine, "UPDATE people SET pay = pay + 1", tk.ConflictError)
+    engine.sql("COMMIT")
+    assert engine.sql("SELECT sum(pay) FROM people").rows() == [(1401,)]
+
+
+def test_files_are_written_as_asked_or_not_at_all(engine: tk.Engine, tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    engine.sql(f"COPY people TO '{path}' (FORMAT csv, HEADER true)")
+    assert path.read_text().splitlines()[0] == '"id","name","pay"'
+    engine.sql(f"COPY (SELECT id, name FROM people) TO '{tmp_path}/some.parquet'")
+    message = refused(engine, f"COPY people FROM '{tmp_path}/some.parquet'", tk.NotFoundError)
+    assert "no column 'pay'" in message
+    assert "no column 'wage'" in refused(engine, f"COPY people (id, wage) FROM '{tmp_path}/some.parquet'")
+    refused(engine, f"COPY people TO '{tmp_path}/nowhere/people.csv'", tk.IncorrectError)
+    refused(engine, f"COPY people TO '{tmp_path}/people.json'", tk.UnsupportedError)
+    (tmp_path / "empty.csv").touch()
+    assert engine.sql(f"COPY people FROM '{tmp_path}/empty.csv'").message == "COPY 0"
