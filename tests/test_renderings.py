@@ -70,7 +70,7 @@ def test_queries_that_come_and_go_answer_as_in_an_engine_of_their_own(
     past: list[tuple[list[Any], list[Any]]] = []
     begun = 0
     seen: dict[str, Dataflow] = {}
-    for _ in range(10 if executor == "spark" else 60):
+    for _ in range(4 if executor == "spark" else 60):
         name = pick.choice(list(QUERIES))
         if name in others:
             engine.sql(f"DROP MATERIALIZED VIEW {name}")
