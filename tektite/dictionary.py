@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,21 @@ class Mark(NamedTuple):
 
 
 START = Mark(0, strings.FIRST)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """What kernels find texts through, without a lock: those that a dictionary had at some moment, and perhaps later ones. Its
+    memory stays as long as this does.
+    """
+
+    words: Words
+    memory: tuple[Any, ...]
+
+    @property
+    def address(self) -> int:
+        """Where the words are."""
+        return int(self.words.ctypes.data)
 
 
 def text_ids(texts: Any) -> Words:
@@ -64,6 +80,7 @@ class Dictionary:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._state = np.zeros(strings.STATE_SIZE, np.int64)
+        self._reading: Reading | None = None
         self._set_heap(np.empty(_FIRST_HEAP, np.uint8))
         self._table: Words = np.empty(0, np.int64)
         self._set_table(_FIRST_SLOTS, START)
@@ -130,6 +147,13 @@ class Dictionary:
                 raise NotFoundError(f"no text has the id {ids[done]} (row {done}): it was never added here")
             return self._texts_at(positions, offsets, ids)
 
+    def reading(self) -> Reading:
+        """What kernels find the texts through that are known now."""
+        with self._lock:
+            if self._reading is None:
+                self._reading = Reading(self._state[list(strings.READING)], (self._table, self._heap))
+            return self._reading
+
     def mark(self) -> Mark:
         """This moment, for `since`."""
         with self._lock:
@@ -184,6 +208,7 @@ class Dictionary:
 
     def _set_heap(self, heap: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
         self._heap = heap
+        self._reading = None
         self._state[strings.HEAP] = heap.ctypes.data
         self._state[strings.CAPACITY] = len(heap)
 
@@ -194,6 +219,7 @@ class Dictionary:
         if upto.texts:
             strings.rebuild(self._table, table, shift, upto.position)
         self._table = table
+        self._reading = None
         self._state[strings.TABLE] = table.ctypes.data
         self._state[strings.SHIFT] = shift
         self._state[strings.COUNT] = upto.texts

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import hashlib
 import math
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from narrow import narrow_columns
 
+from tektite.dictionary import Dictionary, Reading
 from tektite.expr import Expr, Program, compile
 from tektite.expr.literals import float_of_word, literal_word
 from tektite.kernels.rows import copy_out, head_of_array
@@ -26,19 +26,20 @@ DAY = datetime.timedelta(days=1)
 
 
 class TextDictionary:
-    """Texts by the hash that is their id."""
+    """A dictionary that counts what is looked up, and gives every text back by its id."""
 
     def __init__(self) -> None:
         self.texts: dict[int, str] = {}
         self.looked_up = 0
+        self._real = Dictionary()
 
     def add(self, texts: pa.Array) -> np.ndarray:
-        ids = []
-        for text in texts.to_pylist():
-            word = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
-            self.texts[word] = text
-            ids.append(word)
-        return np.array(ids, np.int64)
+        ids = self._real.add(texts)
+        self.texts.update(zip(ids.tolist(), texts.to_pylist(), strict=True))
+        return ids
+
+    def reading(self) -> Reading:
+        return self._real.reading()
 
     @property
     def lasting(self) -> Any:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import gc
+import random
+import re
+import threading
 import weakref
 
+import pyarrow as pa
 import pytest
 from expression_twin import Rows, TextDictionary, read
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tektite.dictionary import Dictionary
 from tektite.errors import FaultError
-from tektite.expr import col, concat
+from tektite.expr import col, compile, concat
 from tektite.expr.steps import TextFunction
 from tektite.expr.text import memo_for, set_table
 from tektite.kernels.memo import HEADER
+from tektite.kernels.rows import head_of_array
 from tektite.types import Int, String
 from tektite.words import NULL
 
@@ -148,3 +156,49 @@ def test_a_memo_that_does_not_learn_is_a_fault_and_not_an_endless_loop() -> None
     program._memos[0].learn = lambda *args: None  # type: ignore[method-assign]
     with pytest.raises(FaultError, match=r"s.lower\(\): texts stay unknown"):
         program.run(int(source.head[1]), 3, 1, 1, NULL, source.array)
+
+
+@given(st.integers(0, 2**32))
+def test_like_is_what_a_regular_expression_says(seed: int) -> None:
+    chance = random.Random(seed)
+
+    def text(alphabet: str, most: int) -> str:
+        return "".join(chance.choice(alphabet) for _ in range(chance.randrange(most)))
+
+    pattern = text("aab%%_é木!", 9).rstrip("!")
+    values = [text("aabé木!%_\n", 12) for _ in range(40)]
+    source = texts(TextDictionary(), *((value, None, None) for value in values))
+    for escape in (None, "!"):
+        parts = re.findall("!.|.", pattern, re.DOTALL) if escape else list(pattern)
+        wanted = "".join({"%": ".*", "_": "."}.get(part) or re.escape(part[-1]) for part in parts)
+        found = [re.fullmatch(wanted, value, re.DOTALL) is not None for value in values]
+        assert source.values(s.like(pattern, escape) if escape else s.like(pattern)) == found
+    part = text("aabé木", 3)
+    assert source.values(s.startswith(part)) == [value.startswith(part) for value in values]
+    assert source.values(s.endswith(part)) == [value.endswith(part) for value in values]
+    assert source.values(s.contains(part)) == [part in value for value in values]
+
+
+def test_patterns_are_matched_while_others_add_texts() -> None:
+    dictionary = Dictionary()
+    ids = dictionary.add(pa.array([f"text {i} of many" for i in range(3000)]))
+    program = compile([s.like("%1% of%")], None, {"s": (0, String)}, dictionary)
+    head = head_of_array(ids.reshape(1, -1), len(ids))
+    wanted = ["1" in str(i) for i in range(3000)]
+    going = True
+
+    def add() -> None:
+        number = 0
+        while going:
+            dictionary.add(pa.array([f"another {number + i}" for i in range(500)]))
+            number += 500
+
+    adder = threading.Thread(target=add)
+    adder.start()
+    try:
+        for _ in range(100):
+            _, found = program.run(int(head[1]), 1, 0, 0, NULL)
+            assert read(found)[0].astype(bool).tolist() == wanted
+    finally:
+        going = False
+        adder.join()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tektite.errors import IncorrectError
 from tektite.expr.ast import Expr
+from tektite.expr.like import PATTERNS
 from tektite.expr.literals import DAY, MAX_DAYS, MAX_INT, Untyped, literal_word, show_word
 from tektite.expr.steps import CONSTANT, Step, limit_of, number, word
 from tektite.kernels import expr_steps as ops
@@ -106,6 +107,9 @@ def text_function(resolver: Resolver, expr: Expr, *args: Step) -> Step:
         if arg.type not in (type, Untyped):
             raise resolver.wrong(expr, f"{expr.op} needs {', '.join(map(str, wanted[: len(args)]))}", *args)
         steps.append(resolver.coerce(arg, type, expr))
+    pattern = [*(step.extra for step in steps[1:] if step.op == CONSTANT), *expr.params]
+    if expr.op in PATTERNS and pattern and NULL not in (steps[0].extra, *pattern):
+        return Step(ops.LIKE, Bool, (steps[0],), PATTERNS[expr.op](*pattern), expr)
     return resolver.text(expr.op, expr, result, steps, expr.params)
 
 

@@ -51,6 +51,7 @@ class Program:
         self._steps = steps
         self._memos = memos
         self._read = [memo for memo in memos if memo is not None]
+        self._matches = any(step.op == ops.LIKE for step in steps)
         self.wake()
         self._dictionary = dictionary
         self._outputs = outputs
@@ -108,7 +109,9 @@ class Program:
         rounds = len(self._steps) + 1
         most = FEW
         while rounds:
-            ended, buf, head = run_program(source, nd, nt, nf, lo, most, self._words)
+            texts = self._dictionary.reading() if self._matches else None
+            place = 0 if texts is None else texts.address
+            ended, buf, head = run_program(source, nd, nt, nf, lo, most, place, self._words)
             if ended == SHARES:
                 return (keep, buf), head
             if ended == OWNS:
@@ -123,12 +126,14 @@ class Program:
         raise FaultError(f"{self}: texts stay unknown after they were evaluated")
 
     def _learn(self, missing: Words, learnt: dict[Memo, int]) -> None:
-        """Evaluate the text functions for what their memos lack, and count what is learnt."""
+        """Evaluate the text functions for what their memos lack, and count what is learnt; have the texts that patterns lack."""
         records = missing[4 : 4 + 4 * int(missing[0])].reshape(-1, 4)
         for number in np.unique(records[:, 0]).tolist():
             memo = self._memos[number]
-            assert memo is not None
             rows = records[records[:, 0] == number]
+            if memo is None:
+                self._dictionary.lookup(np.ascontiguousarray(rows[:, 1]))
+                continue
             learnt[memo] += len(rows)
             memo.learn(np.ascontiguousarray(rows[:, 1 : 1 + len(memo.function.arguments)].T), self._dictionary)
 
@@ -270,7 +275,7 @@ class Assembler:
             args.append(self.value(arg, guards[i]))
         args += [self.none] * (3 - len(args))
         extra = step.extra
-        if step.op in (ops.MAP1, ops.MAP2, ops.MAP3, ops.MEMBER):
+        if step.op in (ops.MAP1, ops.MAP2, ops.MAP3, ops.MEMBER, ops.LIKE):
             extra = self.memo(step)
         if step.op in FALLIBLE:
             unguarded = (step.op, args[0], args[1], self.none, extra)
@@ -299,7 +304,7 @@ class Assembler:
         return taken if guard == none else self.emit(Step(ops.AND, Bool), [guard, taken, none], 0)
 
     def memo(self, step: Step) -> int:
-        """The number of the memo or set that a step looks things up in."""
+        """The number of the memo or set that a step looks things up in, or of its pattern."""
         key: object = step.extra
         if isinstance(step.extra, TextFunction):
             if key not in self.memo_numbers:
@@ -308,10 +313,14 @@ class Assembler:
                 self.cells.append(memo.cell)
                 self.memo_numbers[key] = len(self.memos) - 1
             return self.memo_numbers[key]
-        words = [self.word_of(extra) for extra in step.extra]
-        key = frozenset(words)
+        if step.op == ops.LIKE:
+            words = [len(step.extra), *step.extra]
+            key = tuple(words)
+        else:
+            words = [self.word_of(extra) for extra in step.extra]
+            key = frozenset(words)
         if key not in self.memo_numbers:
-            table = set_table(words)
+            table = np.array(words, np.int64) if step.op == ops.LIKE else set_table(words)
             cell = np.array([table.ctypes.data], np.int64)
             self.keep.append(table)
             self.memos.append(None)

@@ -1,10 +1,11 @@
 """Functions of text, each evaluated once for each distinct argument and remembered.
 
-A column of text holds ids; what a function needs the texts for (LIKE, substring, lower, order) is looked up by id in a
-memo: a table from argument words to the result's word. A kernel maps whole blocks through it and reports the arguments
-it lacks; Python fetches their texts from the dictionary, evaluates the function with Arrow, and runs the kernel again.
-Results that are texts are added to the dictionary. The order of two text columns is a memo of pairs, so its memory
-follows the number of distinct pairs that were compared.
+A column of text holds ids; what a function needs the texts for (substring, lower, order) is looked up by id in a memo: a
+table from argument words to the result's word. A kernel maps whole blocks through it and reports the arguments it lacks;
+Python fetches their texts from the dictionary, evaluates the function with Arrow, and runs the kernel again. Results that
+are texts are added to the dictionary. The order of two text columns is a memo of pairs, so its memory follows the number of
+distinct pairs that were compared. LIKE and its kin need no memo: kernels match patterns with the texts themselves
+(`tektite.kernels.like`).
 
 Memos belong to a dictionary and are shared by every program that uses the same function with the same constants; a memo
 goes when the last such program does, and is emptied when none of them is in use. A table that was replaced by a larger one
@@ -39,6 +40,14 @@ WORTH_KEEPING = 1 << 18  # results that are kept even if texts hardly come again
 NEW_OF = 16  # texts hardly come again where all but one of so many are new: of millions, all equally likely, or each there once
 
 
+class Reading(Protocol):
+    """Texts by their ids, for kernels: see `tektite.kernels.strings`."""
+
+    @property
+    def address(self) -> int:
+        """Where it is, while it is kept."""
+
+
 class Dictionary(Protocol):
     """Where texts live: what `tektite.expr` needs of it. Ids are never NULL."""
 
@@ -47,6 +56,9 @@ class Dictionary(Protocol):
 
     def add(self, texts: Texts) -> Words:
         """The ids of these texts, which the dictionary knows from here on."""
+
+    def reading(self) -> Reading:
+        """What kernels find texts through; ids that they do not find there are asked for with `lookup` first."""
 
     @property
     def lasting(self) -> Dictionary:
@@ -222,10 +234,6 @@ def _like_pattern(pattern: str, escape: str | None) -> str:
     return pattern if escape else pattern.replace("\\", "\\\\")
 
 
-def _like(texts: Texts, pattern: str, escape: str | None = None) -> Texts:
-    return pc.match_like(texts, _like_pattern(pattern, escape))
-
-
 def _ilike(texts: Texts, pattern: str, escape: str | None = None) -> Texts:
     return pc.match_like(texts, _like_pattern(pattern, escape), ignore_case=True)
 
@@ -352,15 +360,9 @@ def _of_floats(call: Callable[..., Any]) -> Callable[..., Words]:
     return evaluated
 
 
-def _test(fast: Callable[..., Any], slow: Callable[[str, str], bool]) -> Callable[..., Texts]:
-    """A test of a text against a constant by Arrow; against another column row by row."""
-
-    def test(texts: Any, part: Any) -> Texts:
-        if isinstance(texts, pa.Array) and isinstance(part, str):
-            return fast(texts, part)
-        return _by_row(slow, pa.bool_(), texts, part)
-
-    return test
+def _test(call: Callable[[str, str], bool]) -> Callable[..., Texts]:
+    """A test of a text against another one that is no constant: those are patterns (`tektite.expr.like`)."""
+    return lambda texts, part: _by_row(call, pa.bool_(), texts, part)
 
 
 def _concat(*parts: Any) -> Texts:
@@ -386,12 +388,11 @@ def _parse(texts: Texts, type: Type) -> Words:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "compare": _compare,
     "concat": _concat,
-    "contains": _test(pc.match_substring, lambda text, part: part in text),
+    "contains": _test(lambda text, part: part in text),
     "exp": _of_floats(np.exp),
-    "endswith": _test(pc.ends_with, str.endswith),
+    "endswith": _test(str.endswith),
     "ilike": _ilike,
     "length": pc.utf8_length,
-    "like": _like,
     "like_text": _like_text,
     "ln": _of_floats(np.log),
     "lower": pc.utf8_lower,
@@ -411,7 +412,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "show": _show,
     "split_part": _split_part,
     "sqrt": _of_floats(np.sqrt),
-    "startswith": _test(pc.starts_with, str.startswith),
+    "startswith": _test(str.startswith),
     "strip": _trim(pc.utf8_trim_whitespace, pc.utf8_trim),
     "substring": _substrings,
     "upper": pc.utf8_upper,

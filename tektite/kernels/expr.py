@@ -6,7 +6,7 @@ A program is one int64 array:
                      number of steps of the predicate, of all steps; the predicate's register (-1: none); 0
     constants        their words: registers 0, 1, ...; constant 0 is the word 0 and stands for "no operand"
     inputs           (column, whether the outputs' steps read it): the next registers
-    memos            addresses of cells that hold the address of a memo table
+    memos            addresses of cells that hold the address of a memo table, a set or a pattern
     outputs          (kind, value): COLUMN number, WORD, or REGISTER number
     kept             registers that the predicate's steps write and the outputs' steps read
     steps            (op, result, a, b, c, extra): the predicate's, then the outputs'
@@ -31,6 +31,7 @@ from tektite.kernels.expr_steps import (
     BIT_AND,
     CHECK_PARSED,
     FLOAT_TO_INT,
+    LIKE,
     MAP1,
     MAP2,
     MEMBER,
@@ -38,6 +39,7 @@ from tektite.kernels.expr_steps import (
     SHIFT_RIGHT,
     step,
 )
+from tektite.kernels.like import like_block
 from tektite.kernels.memo import add_missing, find
 from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of, empty_words
@@ -102,7 +104,7 @@ def can_fail(op):
 
 
 @inner
-def run_steps(program, start, stop, n, registers, tables, missing):
+def run_steps(program, start, stop, n, registers, tables, texts, missing):
     """Run steps over n rows. Returns (failed step or -1, its row): the failure in the first row that has one, whose
     operands are then missing[2] and [3].
 
@@ -140,6 +142,8 @@ def run_steps(program, start, stop, n, registers, tables, missing):
                     break
         elif op == MEMBER:
             member_block(n, d, a, b, load(tables, extra))
+        elif op == LIKE:
+            like_block(n, d, a, load(tables, extra), extra, texts, missing)
         else:
             map_block(op, n, d, a, b, c, extra, load(tables, extra), missing)
     if load(missing, 0) > 0:
@@ -193,7 +197,7 @@ def fill_registers(source, program, registers, constant, scratch, block):
 
 
 @inner
-def run_predicate(source, program, start, stop, rows, registers, tables, missing, bits, scratch, block):
+def run_predicate(source, program, start, stop, rows, registers, tables, texts, missing, bits, scratch, block):
     """The predicate over all rows, a bit each. Returns (rows that pass, failed step or -1, its row in its block, the
     block's first row)."""
     truth = load(program, 8)
@@ -201,7 +205,7 @@ def run_predicate(source, program, start, stop, rows, registers, tables, missing
     for first in range(0, rows, BLOCK):
         m = min(rows - first, BLOCK)
         point_inputs(source, program, registers, first, m, scratch, block)
-        failed, row = run_steps(program, start, stop, m, registers, tables, missing)
+        failed, row = run_steps(program, start, stop, m, registers, tables, texts, missing)
         if failed >= 0:
             return passed, failed, row, first
         words = load(registers, truth)
@@ -256,8 +260,8 @@ def compact_registers(program, registers, constant, selection, picked, scratch, 
 
 @inner
 def run_outputs(
-    source, nd, rest, program, rows, whole, head, registers, constant, tables, missing, bits, selection, scratch, block
-):
+    source, nd, rest, program, rows, whole, head, registers, constant, tables, texts, missing, bits, selection, scratch, block
+):  # fmt: skip
     """Compute the outputs and, unless all rows passed, gather the other columns, into the memory that `head` names.
 
     Returns (failed step or -1, its row in its block, its row).
@@ -285,7 +289,7 @@ def run_outputs(
                         store(registers, load(program, at_outputs + 2 * j + 1), load(head, 3 + 3 * j) + 8 * written)
             begin = at_steps if part == 0 else at_second
             end = at_second if part == 0 else at_end
-            failed, row = run_steps(program, begin, end, size, registers, tables, missing)
+            failed, row = run_steps(program, begin, end, size, registers, tables, texts, missing)
             if failed >= 0:
                 return failed, row, first + (row if size == m else load(selection, row))
         if not whole:
@@ -358,14 +362,15 @@ def place_columns(source, nd, nt, nf, lo, program, constant, passed, clamp, head
     return size
 
 
-@kernel("Tuple((int64, int64[::1], int64[::1]))(int64, int64, int64, int64, int64, int64, int64[::1])")
-def run_program(source, nd, nt, nf, lo, most, words):
-    """Run a program on the rows at `source`: (how it ended, buf, head).
+@kernel("Tuple((int64, int64[::1], int64[::1]))(int64, int64, int64, int64, int64, int64, int64, int64[::1])")
+def run_program(source, nd, nt, nf, lo, most, texts, words):
+    """Run a program on the rows at `source`: (how it ended, buf, head). `texts` is where a program that matches patterns
+    finds texts by their ids (see `tektite.kernels.strings`).
 
     SHARES: `head` describes the rows, some of whose columns are the input's memory, others lie in `buf`.
     OWNS: the same, but no column is the input's. FAILED: `buf` is (step, row, operand, operand).
-    MISSING: `buf` holds arguments that memos lack, at most `most`, a power of two, laid out as `add_missing` says;
-    Python evaluates them and runs the program again.
+    MISSING: `buf` holds arguments that memos lack, and ids that `texts` lacks, at most `most`, a power of two, laid out as
+    `add_missing` says; Python evaluates or finds them and runs the program again.
     """
     program = address_of(words)
     constants, inputs, memos, outputs, width = words[0], words[1], words[2], words[3], words[5]
@@ -414,8 +419,8 @@ def run_program(source, nd, nt, nf, lo, most, words):
             store(tables, j, load(load(program, at_memos + j), 0))
         if filters:
             passed, failed, row, first = run_predicate(
-                source, program, at_steps, at_second, rows, registers, tables, address_of(missing), bits, scratch, block
-            )
+                source, program, at_steps, at_second, rows, registers, tables, texts, address_of(missing), bits, scratch, block
+            )  # fmt: skip
             original = first + row
             if rows < n:
                 passed *= n
@@ -438,7 +443,7 @@ def run_program(source, nd, nt, nf, lo, most, words):
         if computes and (at_end > at_second or not whole):
             failed, row, original = run_outputs(
                 source, nd, nt + nf, program, rows, whole, head[1], registers, constant, tables,
-                address_of(missing), bits, selection, scratch, block,
+                texts, address_of(missing), bits, selection, scratch, block,
             )  # fmt: skip
         if clamp:
             epochs = head[3 + 3 * outputs]

@@ -11,6 +11,9 @@ The table lives in memory that `state` describes (see the constants below):
     table    open addressing, linear probing; slot s is the pair (id, position in the heap), position 0 if it is free
 
 so finding a text costs two cache misses, and the heap alone determines the table.
+
+Who reads texts without the dictionary's lock has three words of the state as they were at one moment (READING): the table and the
+heap of that moment stay as they are but for slots and bytes that are added. A slot's position is written last.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from tektite.kernels.compile import inner, kernel
+from tektite.kernels.memo import load_acquire, store_release
 from tektite.kernels.memory import load, store
 from tektite.words import NULL
 
@@ -31,6 +35,9 @@ SEED = 42
 # What `state` holds. COUNT may not exceed LIMIT, so that probing always meets a free slot soon.
 TABLE, SHIFT, COUNT, LIMIT, HEAP, USED, CAPACITY, REASON, DETAIL = range(9)
 STATE_SIZE = 9
+
+# What a reader without the lock has of it, in this order.
+READING = (TABLE, SHIFT, HEAP)
 
 # Why `intern` stopped before the last row; DETAIL says more.
 DONE, TABLE_FULL, HEAP_FULL, CLASH, TOO_LONG = range(5)
@@ -185,6 +192,32 @@ def _home(word, shift):
 
 
 @inner
+def position_of(reading, word):
+    """Where the text of an id lies in the heap of a reader without the lock; 0 if it is not there."""
+    table = load(reading, 0)
+    shift = load(reading, 1)
+    mask = (np.int64(1) << (64 - shift)) - 1
+    slot = _home(word, shift)
+    while True:
+        position = load_acquire(table, 2 * slot + 1)
+        if position == 0 or load(table, 2 * slot) == word:
+            return position
+        slot = (slot + 1) & mask
+
+
+@inner
+def byte_at(address):
+    """The byte at an address, as a word."""
+    return np.int64(_load_8(address))
+
+
+@inner
+def length_at(address):
+    """The length of the text whose place in the heap is at an address."""
+    return np.int64(_load_32(address))
+
+
+@inner
 def _hash_rows(offsets, wide, data, validity, first, begin, end, ids):
     for i in range(begin, end):
         row = first + i
@@ -242,7 +275,7 @@ def intern(state, offsets, wide, data, validity, first, done, ids):
                 _store_32(heap + used, np.uint64(length))
                 _copy(text, heap + used + HEADER, length)
                 store(table, 2 * slot, word)
-                store(table, 2 * slot + 1, used)
+                store_release(table, 2 * slot + 1, used)
                 state[USED] = used + HEADER + length
                 state[COUNT] += 1
                 break

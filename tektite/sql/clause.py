@@ -15,7 +15,7 @@ from tektite.sql.known import check_arguments
 from tektite.sql.logical import Aggregate, Apply, Call, Node, Project, Union, call_type, columns_of
 from tektite.sql.predicates import TRUE, conjunction
 from tektite.sql.scalar import Scalars
-from tektite.sql.scope import Scope
+from tektite.sql.scope import Scope, folded
 
 if TYPE_CHECKING:
     from tektite.sql.query import Binder
@@ -55,6 +55,8 @@ class Clause:
         self.where = where
         self.grouping = grouping
         self.windows: list[Declared] | None = None
+        self.aliases: dict[str, Expr] = {}
+        """The outputs of SELECT that a name may mean where there is no column of that name."""
         self.pending: list[Pending] = []
         self.scalars = Scalars(binder.source, self, binder.columns)
 
@@ -65,6 +67,9 @@ class Clause:
             raise self.binder.source.error("* stands for columns only in SELECT and in count(*)", node)
         if node.args.get("db"):
             raise self.binder.source.error("names with more than two parts are not supported", node, UnsupportedError)
+        name = "" if node.args.get("table") else folded(node.this)
+        if name in self.aliases and not self.scope.find(name, ""):
+            return self.aliases[name]
         unique, _ = self.scope.resolve(node, self.binder.source)
         self.binder.places.setdefault(unique, node)
         return col(unique)
@@ -252,7 +257,8 @@ class Grouping:
         if isinstance(tree, exp.LogicalAnd | exp.LogicalOr) and found != types.Bool:
             raise self.binder.source.error(f"{tree.key} needs conditions, not {found}", tree)
         used = call.argument.columns()
-        if used and not any(name in self.outer for name in used):
+        own = self.outer | {found.name for found in self.inner.pending}
+        if used and not any(name in own for name in used):
             message = "an aggregate of columns of the query around is not supported"
             raise self.binder.source.error(message, tree, UnsupportedError)
 

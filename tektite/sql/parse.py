@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tektite.errors import UnsupportedError
 from tektite.sql.text import Source
+from tektite.sql.tokens import checked, unclosed
 
 
 class Dialect(DuckDB):
@@ -22,6 +23,10 @@ class Dialect(DuckDB):
 
     class Tokenizer(DuckDB.Tokenizer):
         COMMANDS = set()  # noqa: RUF012 (sqlglot declares it so)
+
+    class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
+        def _warn_unsupported(self) -> None:
+            """What is not understood is refused: there is nothing to warn of."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,9 @@ def parse(text: str) -> Iterator[Statement]:
     try:
         tokens = dialect.tokenize(text)
     except TokenError as error:
-        raise source.error(f"syntax error: {error}", len(text)) from None
+        place, opening = unclosed(text)
+        message = f"{opening} is not closed" if opening else str(error)
+        raise source.error(f"syntax error: {message}", place) from None
     statement: list[Token] = []
     for token in [*tokens, None]:
         if token is not None and token.token_type != TokenType.SEMICOLON:
@@ -133,14 +140,15 @@ class Reader:
         if not tokens:
             raise self.source.error("syntax error: the statement ends here", len(self.source.text))
         try:
-            (found,) = self.dialect.parser().parse(tokens, self.source.text)
+            (found,) = self.dialect.parser().parse(checked(self.source, tokens), self.source.text)
         except ParseError as error:
             raise self._syntax_error(error) from None
         except RecursionError:
             message = "the statement is nested too deeply"
             raise self.source.error(message, tokens[0].start, UnsupportedError) from None
         if found is None or isinstance(found, exp.Command):
-            raise self.source.error(f"{tokens[0].text.upper()} is not supported", tokens[0].start, UnsupportedError)
+            words = [token.text.upper() for token in tokens[:2] if token.text.isidentifier()]
+            raise self.source.error(f"{' '.join(words)} is not supported", tokens[0].start, UnsupportedError)
         return found
 
     def _syntax_error(self, error: ParseError) -> Exception:
@@ -155,7 +163,7 @@ class Reader:
                 begin = self.source.text.find("\n", begin) + 1
             # sqlglot counts to the end of the token
             place = begin + column - len(found.get("highlight") or "")
-        message = (found.get("description") or "invalid statement").rstrip(".")
+        message = (found.get("description") or "invalid statement").rstrip(".").partition(" but got <Token")[0]
         if message.startswith("Required keyword"):  # of a class of sqlglot's
             message = "something is missing"
         shown = f" near {found['highlight']!r}" if found.get("highlight") else ""

@@ -189,8 +189,10 @@ def joined(binder: Binder, plan: Node, node: exp.Join, scope: Scope) -> Node:
     check_arguments(binder.source, node)
     side, kind = (node.args.get("side") or "").upper(), (node.args.get("kind") or "").upper()
     method = (node.args.get("method") or "").upper()
-    if kind not in ("", "INNER", "OUTER", "CROSS") or method not in ("", "NATURAL"):
-        raise binder.unsupported(" ".join(f"{method} {side} {kind} JOIN".split()), node)
+    named = " ".join(f"{method} {side} {kind} JOIN".split())
+    half = kind in ("SEMI", "ANTI") and side in ("", "LEFT")
+    if not half and kind not in ("", "INNER", "OUTER", "CROSS") or method not in ("", "NATURAL"):
+        raise binder.unsupported(named, node)
     before = list(scope.relations)
     merged = dict(scope.merged)
     right = member(binder, node.this, scope)
@@ -199,12 +201,21 @@ def joined(binder: Binder, plan: Node, node: exp.Join, scope: Scope) -> Node:
     if method == "NATURAL":
         left_names = {v for r in before for v, _ in r.columns if v not in r.hidden}
         using = [v for r in after for v, _ in r.columns if v in left_names]
+        if not using:
+            raise binder.source.error("NATURAL JOIN: the two sides have no column of the same name", node)
+    elif not using and node.args.get("on") is None and kind != "CROSS" and not is_comma(node):
+        raise binder.source.error("a join needs ON or USING; CROSS JOIN pairs all rows", node)
     condition, clause = TRUE, None
     if using:
         condition = same_columns(binder, using, before, merged, after, node)
     elif node.args.get("on") is not None:
         clause = Clause(binder, scope, "ON")
         condition = clause.predicate(node.args["on"])
+    if half:
+        if clause is not None and clause.pending or isinstance(node.this, exp.Lateral):
+            raise binder.unsupported(f"a subquery in {named}", node)
+        scope.relations[len(before) :] = []
+        return Join(plan, right, kind.lower(), condition)
     if clause is not None and clause.pending:
         if not side:
             return Filter(clause.attach(Join(plan, right, "inner")), condition)

@@ -45,6 +45,8 @@ class SelectList:
             self._group(group)
         having = self.node.args.get("having")
         condition = None if having is None else self.clause.predicate(having.this)
+        if having is not None and condition is not None and windows.of_windows(self.clause, condition):
+            raise self.binder.source.error("a window function cannot be used in HAVING", having)
         qualify = self.node.args.get("qualify")
         chosen = None if qualify is None else self.clause.predicate(qualify.this)
         order = self._order()
@@ -98,6 +100,8 @@ class SelectList:
         self.outputs.append(self.clause.bind(item))
         self.titles.append(title_of(item))
         self.trees.append(item)
+        if isinstance(item, exp.Alias):
+            self.clause.aliases.setdefault(self.titles[-1], self.outputs[-1])
 
     def _group(self, group: exp.Group) -> None:
         for kind in ("rollup", "cube", "grouping_sets", "totals"):

@@ -86,7 +86,7 @@ class Session:
         source = statement.source
         match statement:
             case parse.Plain():
-                return self._plain(source, statement.tree, parameters)
+                return self._plain(statement, parameters)
             case parse.Explain():
                 return self._explain(source, statement.tree, parameters)
             case parse.Subscribe():
@@ -101,13 +101,15 @@ class Session:
                 return prepared.deallocate(self, statement, parameters)
         raise AssertionError(f"no way to run {type(statement).__name__}")
 
-    def _plain(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
+    def _plain(self, statement: parse.Plain, parameters: Mapping[str, Any]) -> Result:
+        source, tree = statement.source, statement.tree
         if isinstance(tree, exp.Query | exp.Values):
             return Result("SELECT", self.select(source, tree, parameters))
         for kind, handler in HANDLERS.items():
             if isinstance(tree, kind):
                 return handler(self, source, tree, parameters)
-        raise source.error(f"{tree.key.upper()} is not supported", tree, UnsupportedError)
+        said = source.word(statement.start).upper()
+        raise source.error(f"{said or 'such a statement'} is not supported", statement.start, UnsupportedError)
 
     def _explain(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
         """The plan of a query, and what installing it would share and make."""
@@ -117,7 +119,7 @@ class Session:
             joins = tables.joins_of(source, tree)
             tree = tree.expression
         if not isinstance(tree, exp.Query | exp.Values):
-            raise source.error(f"EXPLAIN {tree.key.upper()} is not supported: explain a query", tree, UnsupportedError)
+            raise source.error("EXPLAIN of anything but a query is not supported", tree, UnsupportedError)
         planned = self.bind(source, tree, parameters).joined_by(joins)
         lines = ["plan", *(f"  {line}" for line in explain(planned.plan))]
         lines += self.engine.explain(self.collection(planned)).splitlines()
@@ -430,6 +432,7 @@ HANDLERS: dict[type[exp.Expr], Callable[[Session, Source, Any, Mapping[str, Any]
     exp.Insert: writing.insert,
     exp.Update: writing.update,
     exp.Delete: writing.delete,
+    exp.TruncateTable: writing.truncate,
     exp.Transaction: writing.begin,
     exp.Commit: writing.commit,
     exp.Rollback: writing.rollback,

@@ -78,7 +78,10 @@ def new_name(session: Session, source: Source, tree: exp.Create, node: exp.Expr)
         return name  # a table that was stored is declared again: the engine compares both
     if tree.args.get("exists"):
         return None
-    raise source.error(f"there is a {kind_of(session, name)} named {name!r} already", node, ConflictError)
+    kind = kind_of(session, name)
+    raise source.error(
+        f"there is {'an' if kind == 'index' else 'a'} {kind} named {name!r} already", node, ConflictError
+    )
 
 
 def kind_of(session: Session, name: str) -> str:
@@ -96,9 +99,14 @@ def create_table(session: Session, source: Source, tree: exp.Create, parameters:
         raise source.error("CREATE TABLE AS is not supported: use CREATE MATERIALIZED VIEW", tree, UnsupportedError)
     if not isinstance(tree.this, exp.Schema):
         raise source.error("CREATE TABLE needs columns, as in (id int, name varchar)", tree, UnsupportedError)
+    if tree.args.get("replace"):
+        raise source.error("CREATE OR REPLACE TABLE is not supported: DROP TABLE first", tree, UnsupportedError)
+    refuse_schema(source, tree.this.this)
     name = new_name(session, source, tree, tree.this.this.this)
     if name is None:
         return Result("CREATE TABLE")
+    if not tree.this.expressions:
+        raise source.error(f"table {name!r} needs at least one column", tree)
     columns: dict[str, Any] = {}
     key: list[str] = []
     required: list[str] = []
@@ -111,13 +119,19 @@ def create_table(session: Session, source: Source, tree: exp.Create, parameters:
                 raise source.error(f"column {column!r} needs a type", item)
             columns[column] = column_type(source, item.kind)
             constraints(source, item, column, key, required)
-        elif isinstance(item, exp.PrimaryKey):
+        elif (declared := primary_key(item)) is not None:
+            if key:
+                raise source.error(f"table {name!r} has two PRIMARY KEYs: name all columns of one, as in "
+                                   "PRIMARY KEY (a, b)", item)  # fmt: skip
             key += [
-                folded(part.this if isinstance(part, exp.Ordered | exp.Column) else part) for part in item.expressions
+                folded(part.this if isinstance(part, exp.Ordered | exp.Column) else part)
+                for part in declared.expressions
             ]
         else:
             raise source.error(f"{item.sql('duckdb')[:40]} is not supported in CREATE TABLE", item, UnsupportedError)
     for column in key:
+        if key.count(column) > 1:
+            raise source.error(f"PRIMARY KEY names column {column!r} twice", tree)
         if column not in columns:
             raise source.error(
                 f"PRIMARY KEY: there is no column {column!r}: {nearest(column, columns)}", tree, NotFoundError
@@ -132,11 +146,29 @@ def create_table(session: Session, source: Source, tree: exp.Create, parameters:
     return Result("CREATE TABLE")
 
 
+def primary_key(item: exp.Expr) -> exp.PrimaryKey | None:
+    """The primary key that a member of CREATE TABLE declares, with a name of its own or without."""
+    if isinstance(item, exp.Constraint) and len(item.expressions) == 1:
+        item = item.expressions[0]
+    return item if isinstance(item, exp.PrimaryKey) else None
+
+
+def refuse_schema(source: Source, node: exp.Expr) -> None:
+    """There are no schemas: a name has one part."""
+    if node.args.get("db"):
+        raise source.error("a schema before the name is not supported", node, UnsupportedError)
+
+
 def constraints(source: Source, item: exp.ColumnDef, column: str, key: list[str], required: list[str]) -> None:
     """What is said of a column beside its type."""
     for constraint in item.args.get("constraints") or ():
         kind = constraint.kind
         if isinstance(kind, exp.PrimaryKeyColumnConstraint):
+            if key:
+                message = (
+                    f"columns {key[0]!r} and {column!r} are both PRIMARY KEY: write PRIMARY KEY ({key[0]}, {column})"
+                )
+                raise source.error(message, item)
             key.append(column)
         elif isinstance(kind, exp.NotNullColumnConstraint):
             if not kind.args.get("allow_null"):
@@ -170,6 +202,7 @@ def create_view(session: Session, source: Source, tree: exp.Create, parameters: 
     from tektite.sql.session import Definition
 
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
+    refuse_schema(source, tree.this if schema is None else schema.this)
     node = (tree.this if schema is None else schema.this).this
     properties = tree.args.get("properties")
     materialized = any(isinstance(p, exp.MaterializedProperty) for p in (properties.expressions if properties else ()))
@@ -245,8 +278,10 @@ def replaceable(session: Session, source: Source, tree: exp.Create, node: exp.Ex
 def create_index(session: Session, source: Source, tree: exp.Create) -> Result:
     """CREATE INDEX name ON table (columns): an arrangement that is held until the index is dropped."""
     index = tree.this
-    if tree.args.get("unique") or index.args.get("where"):
-        raise source.error("CREATE UNIQUE INDEX and partial indexes are not supported", tree, UnsupportedError)
+    if tree.args.get("unique"):
+        raise source.error("CREATE UNIQUE INDEX is not supported", tree, UnsupportedError)
+    if index.args["params"] is not None and index.args["params"].args.get("where"):
+        raise source.error("an index of some rows (WHERE) is not supported", index.args["params"], UnsupportedError)
     table_name = folded(index.args["table"].this)
     found = session.readable(table_name)
     if not isinstance(found, Input | View) or found.name.startswith("__"):
@@ -266,7 +301,11 @@ def create_index(session: Session, source: Source, tree: exp.Create) -> Result:
         if column not in found.schema.names:
             message = f"{found.name!r} has no column {column!r}: {nearest(column, found.schema.names)}"
             raise source.error(message, part, NotFoundError)
+        if column in columns:
+            raise source.error(f"an index names column {column!r} twice", part)
         columns.append(column)
+    if not columns:
+        raise source.error(f"CREATE INDEX needs columns, as in ON {found.name} (a, b)", tree)
     wish = index.this if index.this is not None else exp.to_identifier(f"{found.name}_{'_'.join(columns)}_index")
     name = new_name(session, source, tree, wish)
     if name is not None:
@@ -305,6 +344,9 @@ def drop_one(session: Session, source: Source, kind: str, node: exp.Expr, lenien
     if found is None or not right[kind]:
         if lenient and found is None:
             return
+        if found is not None:
+            other = kind_of(session, found.name)
+            raise source.error(f"{name!r} is a {other}: DROP {other.upper()} drops it", node, ConflictError)
         known = list(session.indexes) if kind == "INDEX" else session.known()
         raise source.error(f"there is no {kind.lower()} {name!r}: {nearest(name, known)}", node, NotFoundError)
     if isinstance(found, Index):

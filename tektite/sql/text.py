@@ -57,6 +57,11 @@ class Source:
             return written.group().lower()
         return known.lower()
 
+    def word(self, place: int) -> str:
+        """The word that begins at a place; empty if there is none."""
+        found = NAME.match(self.text, place)
+        return "" if found is None else found.group()
+
     def point(self, place: int) -> str:
         """The line that a place is in, and a caret under it."""
         place = min(place, len(self.text))

@@ -75,6 +75,8 @@ def declare(binder: Binder, node: exp.Window, clause: Clause) -> str:
     by = [clause.bind(tree) for tree in node.args.get("partition_by") or ()]
     ordered = node.args["order"].expressions if node.args.get("order") else []
     order = [(clause.bind(o.this), o) for o in ordered]
+    if any(of_windows(clause, part) for part in (*arguments, *by, *(part for part, _ in order))):
+        raise binder.unsupported("a window function of a window function", node)
     name = binder.name(kind, type)
     clause.windows.append(
         Declared(name, kind, arguments, by, order, frame_of(binder, node, bool(order)), type, constants)
@@ -82,17 +84,29 @@ def declare(binder: Binder, node: exp.Window, clause: Clause) -> str:
     return name
 
 
+def of_windows(clause: Clause, expression: Expr) -> bool:
+    """Whether an expression reads the result of a window function of its clause."""
+    own = {found.name for found in clause.windows or ()}
+    return any(name in own for name in expression.columns())
+
+
 def resolved(binder: Binder, node: exp.Window) -> exp.Window:
-    """A window with what a WINDOW clause says of the name it uses."""
+    """A window with what a WINDOW clause says of the name it uses, and what it says itself beyond that."""
     alias = node.args.get("alias")
     if alias is None:
         return node
     select = node.find_ancestor(exp.Select)
     for window in (select.args.get("windows") if select is not None else None) or ():
-        if window.name.lower() == alias.name.lower():
-            found = window.copy()
+        if window.name.lower() == alias.name.lower() and window is not node:
+            found = resolved(binder, window).copy() if window.args.get("alias") else window.copy()
+            for part, called in (("partition_by", "PARTITION BY"), ("order", "ORDER BY"), ("spec", "frame")):
+                if node.args.get(part):
+                    if found.args.get(part) or part == "partition_by":
+                        message = f"window {alias.name!r} cannot be given another {called}"
+                        raise binder.source.error(message, node)
+                    found.set(part, node.args[part].copy())
             found.set("this", node.this)
-            return found  # type: ignore[no-any-return]
+            return found
     raise binder.source.error(f"there is no window {alias.name!r}", node)
 
 

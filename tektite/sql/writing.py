@@ -13,13 +13,23 @@ from tektite.inputs import Input
 from tektite.sql.result import Result
 from tektite.sql.scope import folded
 from tektite.sql.text import Source, nearest
+from tektite.types import Type
 
 if TYPE_CHECKING:
     from tektite.sql.session import Session
 
 
+NOT_IN_INSERT = {
+    "conflict": "INSERT ... ON CONFLICT", "returning": "INSERT ... RETURNING", "overwrite": "INSERT OVERWRITE",
+    "default": "INSERT ... DEFAULT VALUES", "by_name": "INSERT ... BY NAME", "alternative": "INSERT OR ...",
+}  # fmt: skip
+"""What an INSERT may say beside its rows, as it is written."""
+
+
 def target(session: Session, source: Source, node: exp.Table) -> Input:
     """The table that a statement changes."""
+    if node.args.get("db"):
+        raise source.error("a schema before the name of a table is not supported", node, UnsupportedError)
     name = folded(node.this)
     found = session.readable(name)
     if isinstance(found, Input) and not found.name.startswith("__"):
@@ -32,9 +42,9 @@ def target(session: Session, source: Source, node: exp.Table) -> Input:
 
 def insert(session: Session, source: Source, tree: exp.Insert, parameters: Mapping[str, Any]) -> Result:
     """INSERT INTO table (columns) VALUES ... or a query."""
-    for clause in ("conflict", "returning", "overwrite", "default", "by_name", "alternative"):
+    for clause, called in NOT_IN_INSERT.items():
         if tree.args.get(clause):
-            raise source.error(f"INSERT with {clause.upper()} is not supported", tree, UnsupportedError)
+            raise source.error(f"{called} is not supported", tree, UnsupportedError)
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
     found = target(session, source, tree.this if schema is None else schema.this)
     names = list(found.schema.names)
@@ -46,10 +56,48 @@ def insert(session: Session, source: Source, tree: exp.Insert, parameters: Mappi
         if given.count(column) > 1:
             raise source.error(f"column {column!r} is named twice", tree.this)
     wanted = [found.schema.types[found.schema.index(column)] for column in given]
-    rows = session.select(source, tree.expression, parameters, wanted)
+    read_alike(tree.expression, wanted)
+    try:
+        rows = session.select(source, tree.expression, parameters, wanted)
+    except TektiteError as error:
+        raise of_target(error, "INSERT INTO", found) from None
     table = arranged(found, rows, given)
     session.write(found, table, None)
     return Result(f"INSERT 0 {table.num_rows}")
+
+
+def read_alike(rows: exp.Expr, wanted: list[Type]) -> None:
+    """Texts among values of another type, such as '2024-01-01' below a date or 'nan' below a number, say a value of the
+    column's type: written as casts, they do not decide on the type of their column.
+    """
+    if not isinstance(rows, exp.Values):
+        return
+    tuples = [row.expressions for row in rows.expressions if isinstance(row, exp.Tuple)]
+    for at, type in enumerate(wanted):
+        cells = [row[at] for row in tuples if at < len(row)]
+        texts = [cell for cell in cells if isinstance(cell, exp.Literal) and cell.is_string]
+        others = sum(not isinstance(cell, exp.Null) for cell in cells) - len(texts)
+        if texts and others and type.kind != "string":
+            for cell in texts:
+                cell.replace(exp.Cast(this=cell.copy(), to=exp.DataType.build(sql_name(type), dialect="duckdb")))
+
+
+def sql_name(type: Type) -> str:
+    """What SQL calls a type."""
+    return {"int": "bigint", "float": "double", "bool": "boolean"}.get(type.kind, str(type))
+
+
+def of_target(error: TektiteError, what: str, found: Input) -> TektiteError:
+    """An error in the values of a statement that changes a table; it names the table, unless it points at its place."""
+    said = str(error)
+    return error if "\nline " in said else type(error)(f"{what} {found.name}: {said}")
+
+
+def refuse_unseen(session: Session, source: Source, tree: exp.Expr, what: str, found: Input) -> None:
+    """In a transaction, statements see tables as they were before it: what changes rows must not miss the latest ones."""
+    if session.transaction and found.pending:
+        message = f"table {found.name!r} was changed since BEGIN, which {what} would not see: COMMIT first"
+        raise source.error(message, tree, ConflictError)
 
 
 def arranged(found: Input, rows: pa.Table, given: list[str]) -> pa.Table:
@@ -72,35 +120,67 @@ def arranged(found: Input, rows: pa.Table, given: list[str]) -> pa.Table:
 
 def delete(session: Session, source: Source, tree: exp.Delete, parameters: Mapping[str, Any]) -> Result:
     """DELETE FROM table WHERE ..."""
-    for clause in ("using", "returning", "tables"):
-        if tree.args.get(clause):
-            raise source.error(f"DELETE with {clause.upper()} is not supported", tree, UnsupportedError)
+    if tree.args.get("tables") or tree.this is None:
+        raise source.error("syntax error: DELETE needs FROM", tree)
+    if tree.args.get("returning"):
+        raise source.error("DELETE ... RETURNING is not supported", tree, UnsupportedError)
     found = target(session, source, tree.this)
+    refuse_unseen(session, source, tree, "DELETE", found)
+    if tree.args.get("using"):
+        tree = with_matches(tree)
     query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=tree.this.copy()), where=tree.args.get("where"))
     rows = session.select(source, query, parameters)
     session.write(found, None, rows)
     return Result(f"DELETE {rows.num_rows}")
 
 
+def with_matches(tree: exp.Delete) -> exp.Delete:
+    """DELETE ... USING as a DELETE of the rows for which there is a match."""
+    found = tree.copy()
+    first, *others = found.args["using"]
+    joins = [exp.Join(this=other) for other in others]
+    matches = exp.Select(
+        expressions=[exp.Literal.number(1)], from_=exp.From(this=first), joins=joins, where=found.args.get("where")
+    )
+    found.set("using", None)
+    found.set("where", exp.Where(this=exp.Exists(this=matches)))
+    return found
+
+
+def truncate(session: Session, source: Source, tree: exp.TruncateTable, parameters: Mapping[str, Any]) -> Result:
+    """TRUNCATE table: DELETE without a condition."""
+    for node in tree.expressions:
+        delete(session, source, exp.Delete(this=node), parameters)
+    return Result("TRUNCATE TABLE")
+
+
 def update(session: Session, source: Source, tree: exp.Update, parameters: Mapping[str, Any]) -> Result:
     """UPDATE table SET column = expression WHERE ..."""
     for clause in ("from_", "returning"):
         if tree.args.get(clause):
-            raise source.error(f"UPDATE with {clause.upper().strip('_')} is not supported", tree, UnsupportedError)
+            raise source.error(f"UPDATE ... {clause.upper().strip('_')} is not supported", tree, UnsupportedError)
     found = target(session, source, tree.this)
+    refuse_unseen(session, source, tree, "UPDATE", found)
     names = list(found.schema.names)
     changes: dict[str, exp.Expr] = {}
     for assignment in tree.expressions:
+        if not isinstance(assignment, exp.EQ) or not isinstance(assignment.this, exp.Column):
+            raise source.error("SET of anything but column = value is not supported", assignment, UnsupportedError)
         column = folded(assignment.this.this)
         if column not in names:
             message = f"table {found.name!r} has no column {column!r}: {nearest(column, names)}"
             raise source.error(message, assignment, NotFoundError)
+        if column in changes:
+            raise source.error(f"column {column!r} is set twice", assignment)
         changes[column] = assignment.expression
     outputs: list[exp.Expr] = [exp.column(n, quoted=True) for n in names]
     outputs += [exp.alias_(value, f"new_{column}", quoted=True) for column, value in changes.items()]
     query = exp.Select(expressions=outputs, from_=exp.From(this=tree.this.copy()), where=tree.args.get("where"))
     kinds = [*found.schema.types, *(found.schema.types[found.schema.index(column)] for column in changes)]
-    rows = session.select(source, query, parameters, kinds)
+    try:
+        rows = session.select(source, query, parameters, kinds)
+    except TektiteError as error:
+        raise of_target(error, "UPDATE", found) from None
     old = rows.select(list(range(len(names))))
     new = dict(zip(names, old.columns, strict=True))
     for at, column in enumerate(changes):

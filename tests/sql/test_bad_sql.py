@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -137,22 +138,6 @@ def test_row_against_the_primary_key_changes_nothing(engine: tk.Engine, text: st
     assert sorted(engine.sql("SELECT id FROM people").rows()) == [(1,), (2,), (7,)]
 
 
-def test_overflow_fails_the_view_that_computes_it_alone(engine: tk.Engine) -> None:
-    engine.sql("CREATE MATERIALIZED VIEW doubled AS SELECT id, pay * 2 AS pay FROM people")
-    engine.sql("CREATE MATERIALIZED VIEW ids AS SELECT id FROM people")
-    engine.sql(f"INSERT INTO people VALUES (3, 'Midas', {2**62})")
-    assert sorted(engine.view("ids").rows()) == [(1,), (2,), (3,)]
-    with pytest.raises(tk.TektiteError, match=r"(?s)doubled.*overflow"):
-        engine.view("doubled").rows()
-
-
-def test_sum_beyond_64_bits_is_an_error_not_a_wrong_answer(engine: tk.Engine) -> None:
-    engine.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(pay) AS pay FROM people")
-    engine.sql(f"INSERT INTO people VALUES (3, 'x', {2**62}), (4, 'y', {2**62})")
-    with pytest.raises(tk.TektiteError, match="total"):
-        engine.view("total").rows()
-
-
 def test_missing_parameter_is_named(engine: tk.Engine) -> None:
     assert "wanted" in refused(engine, "SELECT * FROM people WHERE id = $wanted")
 
@@ -176,3 +161,31 @@ def test_nothing_asked_is_nothing_done(engine: tk.Engine, text: str) -> None:
 @pytest.mark.parametrize("text", ["\x00", "SELECT '", 'SELECT "', "/*", "SELECT 1 +", ")", "CREATE", "SELECT * FROM"])
 def test_fragments_are_refused_where_they_end(engine: tk.Engine, text: str) -> None:
     assert "^" in refused(engine, text)
+
+
+def test_question_marks_are_parameters_one_by_one(engine: tk.Engine) -> None:
+    engine.sql("PREPARE paid AS SELECT name FROM people WHERE pay > ? AND id < ?")
+    assert engine.sql("EXECUTE paid(400, 2)").rows() == [("Ada",)]
+    assert "takes 2 values" in refused(engine, "EXECUTE paid(400)")
+
+
+def test_changes_in_a_transaction_do_not_miss_what_it_changed_before(engine: tk.Engine) -> None:
+    engine.sql("BEGIN; INSERT INTO people VALUES (3, 'Cyd', 1)")
+    assert "was changed since BEGIN" in refused(engine, "DELETE FROM people WHERE id = 3", tk.ConflictError)
+    assert "was changed since BEGIN" in refused(engine, "UPDATE people SET pay = pay + 1", tk.ConflictError)
+    engine.sql("COMMIT")
+    assert engine.sql("SELECT sum(pay) FROM people").rows() == [(1401,)]
+
+
+def test_files_are_written_as_asked_or_not_at_all(engine: tk.Engine, tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    engine.sql(f"COPY people TO '{path}' (FORMAT csv, HEADER true)")
+    assert path.read_text().splitlines()[0] == '"id","name","pay"'
+    engine.sql(f"COPY (SELECT id, name FROM people) TO '{tmp_path}/some.parquet'")
+    message = refused(engine, f"COPY people FROM '{tmp_path}/some.parquet'", tk.NotFoundError)
+    assert "no column 'pay'" in message
+    assert "no column 'wage'" in refused(engine, f"COPY people (id, wage) FROM '{tmp_path}/some.parquet'")
+    refused(engine, f"COPY people TO '{tmp_path}/nowhere/people.csv'", tk.IncorrectError)
+    refused(engine, f"COPY people TO '{tmp_path}/people.json'", tk.UnsupportedError)
+    (tmp_path / "empty.csv").touch()
+    assert engine.sql(f"COPY people FROM '{tmp_path}/empty.csv'").message == "COPY 0"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tektite.dictionary import Dictionary
+from tektite.dictionary import Dictionary, Reading
 from tektite.errors import NotFoundError
 from tektite.spark.sweep.files import opened
 from tektite.storage.store import Store
@@ -95,6 +95,10 @@ class Shelf:
         """See `Dictionary.lookup_chunks`."""
         found: list[pa.Array[Any]] = self._with_all(lambda: self._texts.lookup_chunks(ids))
         return found
+
+    def reading(self) -> Reading:
+        """See `Dictionary.reading`. Texts that were not asked for yet may be missing: `lookup` brings them."""
+        return self._texts.reading()
 
     def _with_all(self, ask: Any) -> Any:
         try:
