@@ -62,7 +62,7 @@ class Options:
         self.changes = changes == "true"
         self.from_latest = str(options.get("startingVersion", "")).lower() == "latest"
         self.start = 0 if self.from_latest else _number(options, "startingVersion") or 0
-        self.lease = float(options.get("leaseSeconds", LEASE_SECONDS))
+        self.lease = _seconds(options)
 
 
 def _number(options: MutableMapping[str, str], name: str) -> int | None:
@@ -74,6 +74,19 @@ def _number(options: MutableMapping[str, str], name: str) -> int | None:
     if not str(text).isdigit():
         raise IncorrectError(f"data source tektite: the option {name!r} is the number of a version, not {text!r}")
     return int(text)
+
+
+def _seconds(options: MutableMapping[str, str]) -> float:
+    from tektite.errors import IncorrectError
+
+    text = options.get("leaseSeconds", LEASE_SECONDS)
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 < found < float("inf"):
+        raise IncorrectError(f"data source tektite: the option 'leaseSeconds' is a number of seconds, not {text!r}")
+    return found
 
 
 class DefaultSource(DataSource):

@@ -443,7 +443,8 @@ class Engine:
             del self._inputs[name]
             if self._session is not None and found.is_stored:
                 self._session.unclaimed.pop(name, None)
-                self._session.append(Closed(self._epoch, arrangements={name: None}))
+                # Whoever declares an input of this name again begins anew, its sources included.
+                self._session.append(Closed(self._epoch, arrangements={name: None}, positions={name: None}))
             return
         view = self.view(name)
         self.forget(view, "view")
@@ -563,9 +564,14 @@ class Engine:
         """Stop what feeds the engine, drop every view, make every closed epoch durable if there is a storage, and stop the
         threads.
         """
-        for callback in self.on_close:  # without the lock, which a thread that is being stopped may wait for
-            callback()
-        self.on_close.clear()
+        try:
+            while self.on_close:  # without the lock, which a thread that is being stopped may wait for
+                self.on_close.pop(0)()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        """Let go of everything, and make every closed epoch durable."""
         with self.lock:
             for view in reversed(list(self._views.values())):
                 view.release()

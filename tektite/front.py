@@ -144,6 +144,14 @@ class Engine(engine.Engine):
         turn: float = 0.05,
         job_rows: int | None = None,
     ) -> None:
+        if shards is not None and (isinstance(shards, bool) or not isinstance(shards, int) or shards < 1):
+            raise IncorrectError(f"shards must be a positive number, not {shards!r}")
+        if None not in (workers, shards) and workers != shards:
+            raise IncorrectError(
+                f"workers and shards are two names of one number: give one, not {workers} and {shards}"
+            )
+        if job_rows is not None and (isinstance(job_rows, bool) or not isinstance(job_rows, int) or job_rows < 0):
+            raise IncorrectError(f"job_rows must be a number of rows from 0 on, not {job_rows!r}")
         self.spark: SparkSession | None = None
         if spark is not None:
             from tektite.spark.session import session

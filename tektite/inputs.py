@@ -177,7 +177,7 @@ class Input(Collection):
 
         Times may come in any order and may lie ahead; each counts when its epoch closes. Diffs are for bag inputs.
         """
-        self._check_open("update")
+        self.check_open("update")
         if self.semantics != "bag" and diffs is not None:
             raise IncorrectError(
                 f"input {self.name!r} has {self.semantics} semantics: diffs are for bag inputs; use insert and remove"
@@ -202,7 +202,7 @@ class Input(Collection):
         The words are not copied and must stay as they are. In a set or upsert input a positive diff puts its row and
         another one removes it, in the order given.
         """
-        self._check_open("update")
+        self.check_open("update")
         self._take(words, diffs, times)
 
     def _take(self, words: Words, diffs: Words | None, times: Words | None) -> None:
@@ -226,7 +226,7 @@ class Input(Collection):
         self._pending.add(Chunk(head, (words, at, by)), epoch if times is None else int(at.max()))
 
     def _write(self, data: Any, time: int | None, diff: int, verb: str) -> None:
-        self._check_open(verb)
+        self.check_open(verb)
         epoch = self.low if time is None else self._time(time)
         if diff < 0 and self.semantics == "upsert":
             words = self._encode_keys(data)
@@ -315,7 +315,8 @@ class Input(Collection):
             raise IncorrectError(f"input {self.name!r}: {what} must fit into 64 bits; found {found.max()}")
         return found.astype(np.int64, copy=False)
 
-    def _check_open(self, verb: str) -> None:
+    def check_open(self, verb: str) -> None:
+        """Refuse to do something to an input that has ended."""
         if self.closed or self.engine.is_closed:
             what = f"input {self.name!r}" if self.closed else "its engine"
             raise ConflictError(f"cannot {verb}: {what} is closed")
@@ -339,7 +340,7 @@ class Input(Collection):
 
     def adopt(self, adopted: Adopted) -> None:
         """Take rows that others have sorted, sharded and stored as the updates of the open epoch."""
-        self._check_open("adopt files")
+        self.check_open("adopt files")
         if self.is_due or adopted.writes not in (None, self.writes):
             raise ConflictError(f"input {self.name!r} was written to meanwhile: load it again")
         self._adopted = adopted
@@ -355,7 +356,7 @@ class Input(Collection):
     @guarded
     def advance(self, to: int | None = None) -> int:
         """Close this input's epochs before `to` (the open one, where left out); its new open epoch."""
-        self._check_open("advance")
+        self.check_open("advance")
         to = self.low + 1 if to is None else self._time(to)
         self.engine.close_epochs({self: to})
         return self.low
@@ -363,7 +364,7 @@ class Input(Collection):
     @guarded
     def close(self) -> None:
         """End the input: what it holds stays, and it holds nobody up any longer."""
-        self._check_open("close again")
+        self.check_open("close again")
         to = max([self.low, *(last + 1 for _, last in self._pending)])
         self.engine.close_epochs({self: to}, ending=self)
 

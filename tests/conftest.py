@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -65,20 +66,30 @@ def own_executor(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-SHARE_ON_SPARK = 1 if os.environ.get("TEKTITE_ALL_ON_SPARK") else 4
-"""Of the behavioural tests, one in so many also runs as Spark jobs, which take some tenths of a second each; all run on the
-machines of single shards in this process. `make nightly` runs all on Spark.
+ALL = bool(os.environ.get("TEKTITE_ALL_EXECUTORS"))
+SHARES = {"stages": 1, "spark": 8}
+"""Of the behavioural tests of a module, all of which run on the engine's own threads, one in so many, and at least one, also runs
+on the machines of single shards in this process, where a small sweep takes some milliseconds, and as Spark jobs, which take some
+tenths of a second each. The marker `share(stages=10, spark=100)` says otherwise for tests that are many or heavy. `make nightly`
+runs all on all.
 """
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Quick failures first, and a share of what could run on Spark."""
-    left_out = [
-        item for item in items if runs_on(item) == "spark" and zlib.crc32(item.nodeid.encode()) % SHARE_ON_SPARK
-    ]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        dropped = set(left_out)
+    """Quick failures first, and of what could run on every executor the share that does."""
+    groups: dict[tuple[Path, str, int], list[pytest.Item]] = {}
+    for item in items:
+        executor = runs_on(item)
+        if executor in SHARES and not ALL:
+            marker = item.get_closest_marker("share")
+            share = SHARES[executor] if marker is None else marker.kwargs.get(executor, SHARES[executor])
+            groups.setdefault((item.path, executor, share), []).append(item)
+    dropped: set[pytest.Item] = set()
+    for (_, _, share), group in groups.items():
+        group.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
+        dropped.update(group[-(-len(group) // share) :])
+    if dropped:
+        config.hook.pytest_deselected(items=[item for item in items if item in dropped])
         items[:] = [item for item in items if item not in dropped]
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
 

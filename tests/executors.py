@@ -19,10 +19,27 @@ from stages import in_stages
 
 import tektite as tk
 
+current = "threads"
+"""The executor that engines run on."""
+
+COST = {"threads": 1, "stages": 20, "spark": 50}
+"""How many times as long a small sweep takes, roughly."""
+
+
+def examples(most: int) -> int:
+    """How many of so many examples a test tries on the executor it runs on."""
+    return max(most // COST[current], 1)
+
 
 @contextmanager
 def running_on(executor: str, folder: Path, spark: Any = None) -> Iterator[None]:
     """Have every engine that a test makes run on an executor."""
+    with patch.object(sys.modules[__name__], "current", executor), _made_for(executor, folder, spark):
+        yield
+
+
+@contextmanager
+def _made_for(executor: str, folder: Path, spark: Any) -> Iterator[None]:
     if executor == "threads":
         yield
         return

@@ -9,6 +9,8 @@ import pytest
 
 import tektite as tk
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 
 @pytest.fixture
 def engine() -> tk.Engine:

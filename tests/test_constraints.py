@@ -6,10 +6,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from executors import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tektite as tk
+
+pytestmark = pytest.mark.usefixtures("executor")
 
 ROWS = st.tuples(st.integers(0, 5), st.integers(0, 1), st.integers(0, 2))
 CHANGES = st.lists(st.tuples(ROWS, st.integers(0, 2), st.sampled_from((1, -1))), max_size=8)
@@ -20,35 +23,37 @@ def repeats(rows: Counter[tuple[int, int, int]]) -> bool:
     return max(Counter(row[:2] for row in rows.elements()).values(), default=0) > 1
 
 
-@settings(max_examples=150, deadline=None)
-@given(batches=st.lists(CHANGES, max_size=8), workers=st.sampled_from((1, 2)))
-def test_an_epoch_closes_iff_no_two_rows_have_the_same_key_at_any_time(
-    batches: list[list[tuple[tuple[int, int, int], int, int]]], workers: int
-) -> None:
-    engine = tk.Engine(workers=workers)
-    table = engine.input("t", key=["a", "b"], unique=True, c=tk.Int, a=tk.Int, b=tk.Int)
-    view = engine.install("v", table)
-    held: Counter[tuple[int, int, int]] = Counter()
-    for batch in batches:
-        first, wrong, later = engine.epoch, False, held.copy()
-        for epoch in range(3):
-            for row, at, diff in batch:
-                later[row] += diff * (at == epoch)
-            wrong = wrong or repeats(+later) or min(later.values(), default=0) < 0
-        if batch:
-            table.update(
-                [(c, a, b) for (a, b, c), _, _ in batch],
-                times=[first + at for _, at, _ in batch],
-                diffs=[diff for _, _, diff in batch],
-            )
-        if wrong:
-            with pytest.raises(tk.TektiteError, match="two rows with the key a = |negative number"):
+def test_an_epoch_closes_iff_no_two_rows_have_the_same_key_at_any_time() -> None:
+    @settings(max_examples=examples(150))
+    @given(batches=st.lists(CHANGES, max_size=8), workers=st.sampled_from((1, 2)))
+    def check(batches: list[list[tuple[tuple[int, int, int], int, int]]], workers: int) -> None:
+        engine = tk.Engine(workers=workers)
+        table = engine.input("t", key=["a", "b"], unique=True, c=tk.Int, a=tk.Int, b=tk.Int)
+        view = engine.install("v", table)
+        held: Counter[tuple[int, int, int]] = Counter()
+        for batch in batches:
+            first, wrong, later = engine.epoch, False, held.copy()
+            for epoch in range(3):
+                for row, at, diff in batch:
+                    later[row] += diff * (at == epoch)
+                wrong = wrong or repeats(+later) or min(later.values(), default=0) < 0
+            if batch:
+                table.update(
+                    [(c, a, b) for (a, b, c), _, _ in batch],
+                    times=[first + at for _, at, _ in batch],
+                    diffs=[diff for _, _, diff in batch],
+                )
+            if wrong:
+                with pytest.raises(tk.TektiteError, match="two rows with the key a = |negative number"):
+                    engine.advance(first + 3)
+                table.rollback()
+            else:
                 engine.advance(first + 3)
-            table.rollback()
-        else:
-            engine.advance(first + 3)
-            held = +later
-        assert sorted(view.rows()) == sorted((c, a, b) for a, b, c in held)
+                held = +later
+            assert sorted(view.rows()) == sorted((c, a, b) for a, b, c in held)
+        engine.close()
+
+    check()
 
 
 def test_keys_are_compared_with_many_rows_that_are_there() -> None:

@@ -258,6 +258,7 @@ def test_query_is_refused(engine: tk.Engine, query: str, given: dict[str, object
     assert (engine.tables, engine.views) == before
 
 
+@pytest.mark.usefixtures("executor")
 def test_recursion_that_grows_for_ever_ends_with_an_error_that_names_it(engine: tk.Engine) -> None:
     program = engine.datalog("count_up(0). count_up(n + 1) :- count_up(n).", rounds=50)
     engine.datalog("other(0). other(n + 1) :- other(n), n < 3.", rounds=1_000)
@@ -268,6 +269,7 @@ def test_recursion_that_grows_for_ever_ends_with_an_error_that_names_it(engine: 
     assert engine.datalog("p(x) :- edge(x, _).")["p"].rows() == []
 
 
+@pytest.mark.usefixtures("executor")
 def test_recursion_without_arithmetic_has_no_limit(engine: tk.Engine) -> None:
     program = engine.datalog("reach(1). reach(y) :- reach(x), edge(x, y).", rounds=3)
     engine.table("edge").insert([(i, i + 1) for i in range(1, 40)])
@@ -360,6 +362,7 @@ def test_names_of_rules_are_taken() -> None:
         engine.install("f", other)
 
 
+@pytest.mark.usefixtures("executor")
 def test_facts_of_both_zeros_are_one() -> None:
     with tk.Engine() as engine:
         engine.datalog("p(-0.0).  p(0.0).  q(x) :- p(x), p(x).  n(count()) :- q(_).")

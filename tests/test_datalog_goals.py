@@ -11,6 +11,8 @@ from datalog_twin import evaluate
 import tektite as tk
 from tektite.datalog.textbook import parse_program
 
+pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=8, spark=35)]
+
 COLUMNS = {1: {"x": tk.Int}, 2: {"x": tk.Int, "y": tk.Int}}
 GRAPH = """
 tc(x, y) :- edge(x, y).

@@ -9,6 +9,8 @@ import pytest
 
 import tektite as tk
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 PEOPLE = """
 [1 :name "ann"] [2 :name "bob"] [3 :name "cid"] [4 :name "dee"]
 [1 :knows 2] [2 :knows 1] [2 :knows 3] [3 :knows 4]

@@ -15,6 +15,8 @@ import tektite as tk
 from tektite.datalog import ir
 from tektite.datalog.textbook import parse_program
 
+pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=20, spark=100)]
+
 COLUMNS = {1: {"x": tk.Int}, 2: {"x": tk.Int, "y": tk.Int}}
 
 

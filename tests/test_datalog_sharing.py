@@ -6,6 +6,8 @@ import pytest
 
 import tektite as tk
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 RULES = """
 tc(x, y) :- edge(x, y).
 tc(x, z) :- tc(x, y), edge(y, z).

@@ -6,6 +6,8 @@ import pytest
 
 import tektite as tk
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 PROGRAMS = {
     "the tutorial's security analysis": (
         """

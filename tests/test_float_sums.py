@@ -4,130 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from executors import examples
+from float_twin import LEAST, anything, expected, rounded, same, scaled
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tektite as tk
-from tektite.kernels.accumulate import accumulate, explode
-from tektite.kernels.aggregate import AVG_FLOAT, SUM_FLOAT
-from tektite.kernels.reduce import LINEAR, reduce
-from tektite.trace.chunk import Chunk
-from tektite.words import NULL, float_words, word_floats
 
-LARGEST = 1.7976931348623157e308
-LEAST = 5e-324
-
-ODD = [0.0, -0.0, LEAST, -LEAST, 2.2250738585072014e-308, 2.225073858507201e-308, 1.0, -1.0, 0.1, 1e16, 1e308, -1e308,
-       LARGEST, -LARGEST, 2.0**970, -(2.0**970), 2.0**-1022, 2.0**53, 2.0**-53, math.inf, -math.inf, math.nan]  # fmt: skip
-
-finite = st.floats(allow_nan=False, allow_infinity=False)
-scaled = st.builds(math.ldexp, st.floats(-1, 1), st.integers(-1080, 1020))
-anything = st.one_of(st.none(), finite, scaled, st.sampled_from(ODD))
-
+pytestmark = pytest.mark.usefixtures("executor")
 
 Row = tuple[int, int, float | None, float | None]
-
-
-def rounded(exact: Fraction) -> float:
-    """The double nearest to a fraction; infinite where there is none so large."""
-    try:
-        return exact.numerator / exact.denominator
-    except OverflowError:
-        return math.inf if exact > 0 else -math.inf
-
-
-def expected(values: Sequence[float | None]) -> tuple[int, float | None, float | None]:
-    """How many values are not NULL, their sum and their mean."""
-    present = [x for x in values if x is not None]
-    if not present:
-        return 0, None, None
-    if not all(map(math.isfinite, present)):
-        total = sum(x for x in present if not math.isfinite(x))
-        return len(present), total, total
-    exact = sum(map(Fraction, present), Fraction(0))
-    return len(present), rounded(exact), rounded(exact / len(present))
-
-
-def same(a: float | None, b: float | None) -> bool:
-    """Whether two results are the same bits, or both NULL or NaN."""
-    if a is None or b is None or math.isnan(a) or math.isnan(b):
-        return repr(a) == repr(b)
-    return a == b and math.copysign(1, a) == math.copysign(1, b)
-
-
-def test_the_expectation_agrees_with_fsum() -> None:
-    values = [0.1] * 10 + [1e300, 1e-300, -1e300, LEAST]
-    assert expected(values)[1] == math.fsum(values)
-
-
-# ---------------------------------------------------------------------- the kernels alone
-
-
-def kernel_results(values: list[float | None], counts: list[int]) -> tuple[Any, Any]:
-    """Sum and mean of one group, straight from the kernels."""
-    words = np.array([NULL if v is None else int(float_words(np.array([v]))[0]) for v in values], np.int64)
-    rows = Chunk.of_array(np.array([np.zeros(len(words), np.int64), words, np.zeros(len(words), np.int64), counts]))
-    buf, head = accumulate(rows.at, 2, 1, np.array([1, 0, 1, 1], np.int64))
-    more, exploded = explode(int(head[1]), 1, 1, rows.at, np.array([1], np.int64))
-    assert exploded[0] >= 0
-    table = np.array([exploded[1]], np.int64)
-    params = np.array([SUM_FLOAT, 0, 0, 1, 0, AVG_FLOAT, 0, 0, 1, 0], np.int64)
-    shape = np.array([1, 2, 1, 1, 3, 2, 0, LINEAR], np.int64)
-    none = np.empty(0, np.int64)
-    out, result, _, _, status = reduce(table, np.array([2]), table, none, shape, params, none, 0, 1)
-    assert status[0] == 0 and len(buf) >= 0 and len(more) >= 0 and len(out) >= 0
-    found = Chunk(result, out).to_array()
-    assert found.shape == (5, 1)
-    total, mean = (None if w == NULL else float(word_floats(np.array([w]))[0]) for w in found[1:3, 0])
-    return total, mean
-
-
-counts = st.one_of(st.integers(1, 3), st.integers(-(2**20), 2**20).filter(bool))
-
-
-@given(st.lists(st.tuples(anything, counts), min_size=1, max_size=12))
-@example([(LARGEST, 1), (2.0**970, 1)])  # exactly between the largest double and what would be the next: to even
-@example([(LARGEST, 1), (2.0**969, 1), (2.0**969, 1), (-LEAST, 1)])
-@example([(1.0, 1), (2.0**-53, 1)])
-@example([(1.0, 1), (2.0**-53, 1), (LEAST, 1)])
-@example([(1.0, 1), (2.0**-53, 3)])
-@example([(-1.0, 1), (2.0**-54, 1)])
-@example([(-LEAST, 1), (0.0, 1)])
-@example([(2.0**-1022, 1), (-LEAST, 1)])
-@example([(LARGEST, 2**20), (-LARGEST, 2**20 - 1), (-LARGEST, 1)])
-@settings(max_examples=400)
-def test_a_sum_is_the_nearest_double_to_the_exact_one(rows: list[tuple[float | None, int]]) -> None:
-    assume(sum(n for _, n in rows) != 0)
-    present = sum(n for v, n in rows if v is not None)
-    special: Counter[str] = Counter()
-    for value, n in rows:
-        if value is not None and not math.isfinite(value):
-            special[repr(value)] += n
-    infinite = sum(math.copysign(1, n) * float(text) for text, n in special.items() if n)
-    total, mean = kernel_results([v for v, _ in rows], [n for _, n in rows])
-    if not present:
-        assert (total, mean) == (None, None)
-    elif any(special.values()):
-        assert same(total, infinite) and same(mean, infinite / present)
-    else:
-        exact = sum((Fraction(v) * n for v, n in rows if v is not None and math.isfinite(v)), Fraction(0))
-        assert same(total, rounded(exact)) and same(mean, rounded(exact / present))
-
-
-@given(st.lists(scaled, min_size=1, max_size=5), st.integers(2**31, 2**35))
-def test_means_of_more_values_than_a_digit_counts(values: list[float], zeros: int) -> None:
-    parts = [zeros // 64] * 64
-    _, mean = kernel_results([*values, *[0.0] * 64], [*[1] * len(values), *parts])
-    assert same(mean, rounded(sum(map(Fraction, values), Fraction(0)) / (len(values) + sum(parts))))
-
-
-# ---------------------------------------------------------------------- engines
 
 
 class Twin:
@@ -160,52 +51,60 @@ epochs = st.lists(st.tuples(st.lists(one_row, max_size=6), st.integers(0, 2**16)
 
 
 @pytest.mark.parametrize("workers,merging", [(1, "eager"), (1, "lazy"), (2, "default"), (3, "eager")])
-@given(epochs, st.integers(1, 3))
-@settings(max_examples=150)
-def test_sums_are_exact_at_every_epoch(workers: int, merging: str, script: Any, batch: int) -> None:
-    twin = Twin(workers, merging)
-    held: list[Row] = []
-    for inserted, seed in script:
-        choices = np.random.default_rng(seed)
-        choices.shuffle(held)
-        stay = int(choices.integers(0, len(held) + 1))
-        held, removed = held[:stay], held[stay:]
-        for at in range(0, len(inserted), batch):
-            twin.source.insert(inserted[at : at + batch])
-        twin.source.remove(removed)
-        held += inserted
+def test_sums_are_exact_at_every_epoch(workers: int, merging: str) -> None:
+    @settings(max_examples=examples(150))
+    @given(epochs, st.integers(1, 3))
+    def check(script: Any, batch: int) -> None:
+        twin = Twin(workers, merging)
+        held: list[Row] = []
+        for inserted, seed in script:
+            choices = np.random.default_rng(seed)
+            choices.shuffle(held)
+            stay = int(choices.integers(0, len(held) + 1))
+            held, removed = held[:stay], held[stay:]
+            for at in range(0, len(inserted), batch):
+                twin.source.insert(inserted[at : at + batch])
+            twin.source.remove(removed)
+            held += inserted
+            twin.engine.advance()
+            twin.check(held)
+        twin.source.remove(held)
         twin.engine.advance()
-        twin.check(held)
-    twin.source.remove(held)
-    twin.engine.advance()
-    assert twin.view.rows() == []
-    twin.engine.close()
+        assert twin.view.rows() == []
+        twin.engine.close()
+
+    check()
 
 
-@given(st.lists(st.tuples(one_row, st.integers(0, 5)), max_size=20))
-@settings(max_examples=150)
-def test_several_epochs_in_one_sweep_give_each_its_sum(rows: list[tuple[Any, int]]) -> None:
-    twin = Twin(1, "default")
-    changes = twin.view.changes()
-    twin.source.update([row for row, _ in rows], times=[time for _, time in rows])
-    twin.source.update([row for row, _ in rows], times=[time + 3 for _, time in rows], diffs=[-1] * len(rows))
-    twin.engine.advance(10)
-    found = [*changes]
-    by_text = {repr(change.row): change.row for change in found}  # NaN does not equal itself
-    for epoch in range(10):
-        held = [row for row, time in rows if time <= epoch < time + 3]
-        shown: Counter[str] = Counter()
-        for change in found:
-            if change.time <= epoch:
-                shown[repr(change.row)] += change.diff
-        assert all(n in (0, 1) for n in shown.values())
-        wanted = {k: expected([row[2] for row in held if row[0] == k]) for k in {row[0] for row in held}}
-        results = [by_text[text] for text, n in shown.items() if n]
-        assert len(results) == len(wanted)
-        for row in results:
-            assert row[4] == wanted[row[0]][0] and same(row[3], wanted[row[0]][1]) and same(row[5], wanted[row[0]][2])
-    assert twin.view.rows() == []
-    twin.engine.close()
+def test_several_epochs_in_one_sweep_give_each_its_sum() -> None:
+    @settings(max_examples=examples(150))
+    @given(st.lists(st.tuples(one_row, st.integers(0, 5)), max_size=20))
+    def check(rows: list[tuple[Any, int]]) -> None:
+        twin = Twin(1, "default")
+        changes = twin.view.changes()
+        twin.source.update([row for row, _ in rows], times=[time for _, time in rows])
+        twin.source.update([row for row, _ in rows], times=[time + 3 for _, time in rows], diffs=[-1] * len(rows))
+        twin.engine.advance(10)
+        found = [*changes]
+        by_text = {repr(change.row): change.row for change in found}  # NaN does not equal itself
+        for epoch in range(10):
+            held = [row for row, time in rows if time <= epoch < time + 3]
+            shown: Counter[str] = Counter()
+            for change in found:
+                if change.time <= epoch:
+                    shown[repr(change.row)] += change.diff
+            assert all(n in (0, 1) for n in shown.values())
+            wanted = {k: expected([row[2] for row in held if row[0] == k]) for k in {row[0] for row in held}}
+            results = [by_text[text] for text, n in shown.items() if n]
+            assert len(results) == len(wanted)
+            for row in results:
+                assert (
+                    row[4] == wanted[row[0]][0] and same(row[3], wanted[row[0]][1]) and same(row[5], wanted[row[0]][2])
+                )
+        assert twin.view.rows() == []
+        twin.engine.close()
+
+    check()
 
 
 def accumulating_rows(engine: tk.Engine) -> int:

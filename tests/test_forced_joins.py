@@ -6,6 +6,8 @@ import pytest
 
 import tektite as tk
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 EDGES = [(1, 2), (2, 3), (1, 3), (3, 4), (2, 4), (4, 4)]
 TRIANGLES = sorted((a, b, c) for a, b in EDGES for d, c in EDGES if b == d and (a, c) in EDGES)
 STEPS = {"binary": "  join ", "delta": "fetch edge", "hector": "by the fewest candidates of"}

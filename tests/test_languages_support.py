@@ -12,6 +12,8 @@ from tektite.collection import Collection
 from tektite.plan import operators as plan
 from tektite.schema import Schema
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 
 def fixed(engine: tk.Engine, rows: list[tuple[int, int]]) -> Collection:
     schema = Schema(a=tk.Int, b=tk.Int)

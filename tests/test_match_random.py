@@ -12,6 +12,8 @@ from conjunctions import random_match
 import tektite as tk
 from tektite.dataflow import actions, pipelines
 
+pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=6, spark=60)]
+
 each_strategy = pytest.mark.parametrize("strategy", ["binary", "delta", "hector"])
 
 
@@ -121,6 +123,7 @@ def test_pieces_of_any_size_come_to_the_same(strategy: str, seed: int, monkeypat
     follow(Random(seed, strategy, 1 + seed % 3, wide=seed % 2 == 0), seed, 6)
 
 
+@pytest.mark.share(stages=1, spark=20)
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("strategy", ["delta", "hector"])
 def test_traces_may_run_ahead_of_a_conjunction_that_is_suspended(

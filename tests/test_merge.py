@@ -123,6 +123,22 @@ def test_large_merges_equal_their_twin(keys: int, epochs: int, rounds: int, fron
     check(a, b, (2, 2, 1), frontier, (1000,))
 
 
+@pytest.mark.parametrize("overlap", [0, 1, 700])
+@pytest.mark.parametrize("large", [0, 1 << 40])
+def test_runs_of_rows_from_one_input_are_all_there(overlap: int, large: int) -> None:
+    chance = random.Random(overlap)
+    sides: tuple[list[Row], list[Row]] = ([], [])
+    key = 0
+    for run in range(12):
+        length = chance.randrange(1, 4000)
+        word = large if run == 9 else chance.randrange(100)  # a column that has to be widened late
+        sides[run % 2].extend((key + i, word + i % 5, 0, 1) for i in range(length))
+        key += max(length - overlap, 1) if run % 3 else length
+    a, b = (consolidate(side, 3) or [] for side in sides)
+    check(a, b, (2, 1, 1), [], (1, 1000, 5000))
+    check(a, [(*row[:3], -1) for row in b], (2, 1, 1), [(3,)], (999,))
+
+
 def test_a_diff_column_that_stays_constant_until_late_is_complete() -> None:
     a = [(i, 0, 1, 0) for i in range(5000)]
     b = [(i, 0, 1, 0) for i in range(4990, 10_000)]

@@ -10,10 +10,13 @@ import random
 
 import pytest
 from brute import Bag
+from executors import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tektite as tk
+
+pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=2, spark=4)]
 
 MOST = settings.default.max_examples if settings.default is not None else 100
 
@@ -75,7 +78,7 @@ def sparse(rng: random.Random) -> tuple[int, set[Edge]]:
 @pytest.mark.parametrize("graph", [rings, sparse])
 @pytest.mark.parametrize("together", [False, True], ids=["epoch by epoch", "several epochs at once"])
 def test_components_follow_the_edges(graph: object, together: bool) -> None:
-    @settings(max_examples=max(MOST // 2, 5))
+    @settings(max_examples=examples(max(MOST // 2, 5)))
     @given(seed=st.integers(0, 2**32 - 1))
     def check(seed: int) -> None:
         rng = random.Random(seed)

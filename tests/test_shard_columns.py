@@ -10,6 +10,8 @@ import pytest
 import tektite as tk
 from tektite.errors import ConflictError, IncorrectError
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 
 def lines_of(engine: tk.Engine, shard: str | tuple[str, ...] = "order") -> tk.Input:
     return engine.input("lines", key=("order", "number"), shard=shard, order=tk.Int, number=tk.Int, amount=tk.Int)

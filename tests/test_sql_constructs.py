@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from sql_oracle import Changing, bag
 
+pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=4, spark=40)]
+
 CONSTRUCTS = {
     "columns and arithmetic": "SELECT x, x + 1 AS y, x * 2 - k AS z, -x AS n, x / 2 AS h, x % 3 AS m, x // 2 AS q FROM a",
     "where": "SELECT * FROM a WHERE x > 2 AND (s = 'north' OR s IS NULL) AND NOT k = 3",

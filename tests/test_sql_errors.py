@@ -92,26 +92,6 @@ def test_place_is_in_the_line_that_is_wrong(engine: tk.Engine) -> None:
     assert "line 3: WHERE nme = 'x'" in str(raised.value)
 
 
-def test_subquery_with_two_rows_where_one_is_needed_fails_the_query(engine: tk.Engine) -> None:
-    with pytest.raises(tk.IncorrectError, match="gives more than one row"):
-        engine.sql("SELECT (SELECT a FROM t)")
-
-
-def test_overflow_is_an_error_and_division_by_zero_is_null(engine: tk.Engine) -> None:
-    with pytest.raises(tk.IncorrectError, match="overflow of int"):
-        engine.sql("SELECT 9223372036854775807 + a FROM t")
-    assert engine.sql("SELECT a / 0, a % 0, a // 0, 1.5 / 0 FROM t WHERE a = 1").rows() == [(None, None, None, None)]
-
-
-def test_failing_view_leaves_the_others_alone(engine: tk.Engine) -> None:
-    failing = engine.sql("CREATE MATERIALIZED VIEW bad AS SELECT CAST(name AS int) AS n FROM t WHERE a = 2").view
-    assert failing is not None
-    with pytest.raises(tk.IncorrectError, match="view 'bad'"):
-        failing.rows()
-    assert engine.view("v").rows() == [(1,), (2,)]
-    engine.sql("DROP VIEW bad")
-
-
 def test_megabyte_of_statement(engine: tk.Engine) -> None:
     values = ", ".join(f"({i}, '{'x' * 40}')" for i in range(20_000))
     assert len(values) > 1_000_000

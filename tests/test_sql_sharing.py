@@ -9,6 +9,8 @@ import pytest
 
 import tektite as tk
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 SCHEMA = """
     CREATE TABLE nation (n_nationkey int PRIMARY KEY, n_name varchar);
     CREATE TABLE supplier (s_suppkey int PRIMARY KEY, s_nationkey int);

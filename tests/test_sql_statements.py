@@ -12,6 +12,8 @@ from pyarrow import parquet
 import tektite as tk
 from tektite import sql
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 
 def rows(engine: tk.Engine, query: str) -> list[tuple[object, ...]]:
     return engine.sql(query).rows()

@@ -215,3 +215,22 @@ def test_damaged_manifest_can_be_rolled_back(path: Path, twin: Twin) -> None:
     with tk.Engine(storage=path) as engine:
         assert 30 < engine.epoch < 40
         check(engine, twin)
+
+
+def test_repair_writes_nothing_into_a_folder_that_is_no_storage(tmp_path: Path) -> None:
+    (tmp_path / "readme.txt").write_text("other")
+    found = run("repair", tmp_path)
+    assert found.exit_code == 1 and "is no Tektite storage" in found.output
+    assert [entry.name for entry in tmp_path.iterdir()] == ["readme.txt"]
+
+
+def test_rollback_says_if_no_version_is_sound(path: Path) -> None:
+    assert run("vacuum", path, "--retention", 0).exit_code == 0
+    for file in (path / "batches").iterdir():
+        file.write_bytes(file.read_bytes()[:10])
+    assert "give --rollback" in run("repair", path).output
+    assert "no older version is there whose files are all sound" in run("repair", path, "--rollback").output
+
+
+def test_retention_is_no_negative_number(path: Path) -> None:
+    assert run("vacuum", path, "--retention", -5).exit_code == 2

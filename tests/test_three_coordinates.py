@@ -13,20 +13,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from brute import Bag, Brute, Row, bag
+from executors import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import odd_ones, spread
 
 import tektite as tk
 from tektite.catalog import Scribe
+from tektite.dataflow.arrange import Buffer
 from tektite.dataflow.graph import Moment, Node, Outbox, Scope
 from tektite.dataflow.join import emit_by_moment
+from tektite.dataflow.output import Inspect
 from tektite.plan import operators as plan
 from tektite.plan.render import Renderer, Stream
 from tektite.times import Time, before
 from tektite.trace.chunk import Chunk, column_spec
+
+pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=2, spark=10)]
 
 MOST = settings.default.max_examples if settings.default is not None else 100
 
@@ -50,36 +56,29 @@ class Delay(Node):
 
     def __init__(self, scope: Scope, shards: int) -> None:
         super().__init__(scope, shards, "delay")
-        self.waiting: list[tuple[int, Chunk]] = []
+        self.buffer = Buffer(self.flow, shards, 4, 3, 1)
 
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
-        self.waiting.append((shard, chunk))
+        self.buffer.add(shard, chunk, moment)
         self.scope.schedule(self.position, moment)
 
     def run(self, moment: Moment) -> None:
-        waiting, self.waiting = self.waiting, []
+        waiting = self.buffer.take(moment) or [[] for _ in range(self.shards)]
 
         def work(shard: int, outbox: Outbox) -> None:
-            for at, chunk in waiting:
-                if at == shard:
-                    emit_by_moment(self.port, shard, chunk.select(self.retime), 2, 3, outbox)
+            for chunk in waiting[shard]:
+                emit_by_moment(self.port, shard, chunk.select(self.retime), 2, 3, outbox)
 
         self.each_shard(work, 0)
 
 
-class Capture(Node):
-    """Keeps every update that arrives: (row, time, diff), in words."""
-
-    def __init__(self, scope: Scope, shards: int, data: int) -> None:
-        super().__init__(scope, shards, "capture")
-        self.data = data
-        self.got: list[tuple[Row, Time, int]] = []
+class Capture(Inspect):
+    """Shows every update that arrives to a function, at its moment."""
 
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         for words in chunk.to_array().T.tolist():
-            time = tuple(words[self.data : -1])
-            assert time[1:] == moment, "a chunk says another moment than its rows"
-            self.got.append((tuple(words[: self.data]), time, words[-1]))
+            assert tuple(words[-1 - len(moment) : -1]) == moment, "a chunk says another moment than its rows"
+        super().receive(shard, chunk, moment)
 
 
 class GridRenderer(Renderer):
@@ -165,10 +164,17 @@ class Grid:
         self.flow = catalog.new_flow("grid")
         renderer = GridRenderer(self.flow, Scribe(catalog, self.flow), self.engine.dictionary, self.result.operator)
         stream = renderer.stream(self.result.operator)
-        self.capture = Capture(stream.scope, self.engine.workers, len(self.result.schema.names))
-        stream.feed(self.capture)
+        self.updates: list[tuple[Row, Time, int]] = []
+        schema = self.result.schema
+        stream.feed(Capture(stream.scope, self.engine.workers, schema, self.take, self.engine.dictionary))
         self.flow.settle_start()
         self.engine._coordinator.add(self.flow)
+
+    def take(self, changes: pa.Table) -> None:
+        """Keep what was captured: (row, time, diff)."""
+        data = len(self.result.schema.names)
+        for *words, diff in zip(*(column.to_pylist() for column in changes.columns), strict=True):
+            self.updates.append((tuple(words[:data]), tuple(words[data:]), diff))
 
     def delayed(self, source: tk.Input, loop: tk.Loop) -> tk.Collection:
         return tk.Collection(self.engine, Delayed(source.schema.select("k", "v"), source, loop._plan))
@@ -192,9 +198,7 @@ class Grid:
         return brute.value(operator.inner if isinstance(operator, plan.Leave) else operator)
 
     def got(self, point: Time) -> Bag:
-        words = bag((row, diff) for row, time, diff in self.capture.got if before(time, point))
-        null = -(2**63)
-        return {tuple(None if w == null else w for w in row): many for row, many in words.items()}
+        return bag((row, diff) for row, time, diff in self.updates if before(time, point))
 
 
 def at_random(seed: int, operation: Operation, leave: bool) -> None:
@@ -235,7 +239,7 @@ def at_random(seed: int, operation: Operation, leave: bool) -> None:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operator_in_a_nested_loop_is_right_at_every_point(name: str) -> None:
-    @settings(max_examples=MOST)
+    @settings(max_examples=examples(MOST))
     @given(seed=st.integers(0, 2**32 - 1))
     def check(seed: int) -> None:
         at_random(seed, OPERATIONS[name], leave=False)
@@ -245,7 +249,7 @@ def test_an_operator_in_a_nested_loop_is_right_at_every_point(name: str) -> None
 
 @pytest.mark.parametrize("name", ["join", "count", "join of joins", "delta pipelines", "reduce"])
 def test_what_leaves_a_nested_loop_is_right_at_every_point(name: str) -> None:
-    @settings(max_examples=MOST)
+    @settings(max_examples=examples(MOST))
     @given(seed=st.integers(0, 2**32 - 1))
     def check(seed: int) -> None:
         at_random(seed, OPERATIONS[name], leave=True)

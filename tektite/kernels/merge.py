@@ -8,11 +8,12 @@ as such.
 rep_F(t) is the meet over f in F of join(t, f). Times are tuples of integers, a distributive lattice, so that this
 equals join(t, meet of F): one *floor* per time column, and each coordinate is clamped by itself.
 
-A block of rows is merged in phases: *plan* which side each row comes from, *copy* column by column, *fold* rows that became
-equal. Inputs may hold equal data at many times. Clamping keeps the order of times unless it collapses a column that
-varies and another one behind it varies too; then (`GROUPED`) the rows of equal data are sorted again, whole groups at
-a time. Otherwise (`STREAMED`, or `DISTINCT` if no time column varies at all and equal rows can only come from
-different sides) rows are merged by data and time.
+Where the next block of rows comes from one input alone, as where keys grow with time, it is copied. Any other is merged in
+phases: *plan* which side each row comes from, *copy* column by column, *fold* rows that became equal. Inputs may hold equal
+data at many times. Clamping keeps the order of times unless it collapses a column that varies and another one behind it
+varies too; then (`GROUPED`) the rows of equal data are sorted again, whole groups at a time. Otherwise (`STREAMED`, or
+`DISTINCT` if no time column varies at all and equal rows can only come from different sides) rows are merged by data and
+time.
 
 Columns of large results are as narrow as the words written so far allow. A block with a word that does not fit has the
 column widened in place, from its last row to its first, and is written again.
@@ -24,7 +25,7 @@ import numpy as np
 
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.memory import load, load4, read, store, store1, store2, store4
-from tektite.kernels.merge_order import plan, plan_pairs, sort_groups, whole_groups
+from tektite.kernels.merge_order import plan, plan_pairs, plan_run, sort_groups, whole_groups
 from tektite.kernels.merge_state import (
     ABOVE,
     ADDRESS_A,
@@ -40,6 +41,7 @@ from tektite.kernels.merge_state import (
     FLOOR,
     GROUPED,
     KEYS,
+    LEAST,
     LIVE,
     MODE,
     NEEDED,
@@ -162,6 +164,34 @@ def _copy(state, sources, n, start):
                 column_field(state, j, ADDRESS_B), column_field(state, j, STEP_B),
                 column_field(state, j, FLOOR), column_field(state, j, ROOM) + to_step * start, to_step, sources, n,
             )  # fmt: skip
+            needed = fitting_step(0, bits)
+            if needed <= to_step:
+                break
+            to_step = _widen(state, j, start, needed)
+
+
+@inner
+def _copy_run(state, source, n, start):
+    """Write n rows of one input, from row `source` on (named as in a plan), behind row `start` of the result."""
+    side = ADDRESS_A if source >= 0 else ADDRESS_B
+    first = source if source >= 0 else ~source
+    for j in range(load(state, COLUMNS)):
+        if column_field(state, j, LIVE) == 0:
+            continue
+        by = column_field(state, j, side + 1)
+        at = column_field(state, j, side) + by * first
+        floor = column_field(state, j, FLOOR)
+        to_step = column_field(state, j, STEP)
+        while True:
+            to = column_field(state, j, ROOM) + to_step * start
+            bits = 0
+            if by == to_step and floor == LEAST:
+                copy_words(at, by, 0, n, to, by)
+            else:
+                for r in range(n):
+                    word = max(read(at, by, r), floor)
+                    bits |= word ^ (word >> 63)
+                    put(to, to_step, r, word)
             needed = fitting_step(0, bits)
             if needed <= to_step:
                 break
@@ -376,6 +406,14 @@ def _advance(state, fuel, sources, pairs, same):
             continue
         size = min(_BLOCK, min(fuel, left))
         if mode == DISTINCT:
+            source, n = plan_run(state, size)
+            if n > 0:
+                start = load(state, ROWS)
+                _copy_run(state, source, n, start)
+                store(state, ROWS, start + n)
+                _scan(state)
+                fuel -= n
+                continue
             n, paired = plan_pairs(state, sources, pairs, size)
             start = load(state, ROWS)
             _copy(state, sources, n, start)

@@ -34,6 +34,26 @@ _SHORT = 16
 
 
 @inner
+def plan_run(state, size):
+    """The next rows, up to `size`, if they all come from one input and have no equal in the other: (the first of them, how many)
+    and moves on; else (0, 0).
+    """
+    i = load(state, TAKEN_A)
+    k = load(state, TAKEN_B)
+    left_a = load(state, SIZE_A) - i
+    left_b = load(state, SIZE_B) - k
+    n = min(size, left_a)
+    if n > 0 and (left_b == 0 or compare(state, i + n - 1, ~k, _FIRST, _FIRST + 1) < 0):
+        store(state, TAKEN_A, i + n)
+        return i, n
+    n = min(size, left_b)
+    if n > 0 and (left_a == 0 or compare(state, ~(k + n - 1), i, _FIRST, _FIRST + 1) < 0):
+        store(state, TAKEN_B, k + n)
+        return ~k, n
+    return _FIRST, _FIRST
+
+
+@inner
 def plan_pairs(state, sources, pairs, size):
     """Fill sources[:n], n up to `size`, with the next input rows in order, for inputs of which neither holds two equal
     rows: where both have one, only the first input's is listed. `pairs` lists (place, row of the second input) of those.

@@ -55,7 +55,7 @@ PER_COLUMN = 14
 
 NEEDED = -1
 
-_LEAST = -(2**63)
+LEAST = -(2**63)
 _MOST = 2**63 - 1
 
 
@@ -131,7 +131,7 @@ def prepare(state, a, b, nd, nt, nf, frontier, latest_a, latest_b):
     collapsed_b = False
     for j in range(columns):
         is_time = nd <= j < nd + nt
-        floor = _LEAST
+        floor = LEAST
         if is_time and frontier.shape[0] > 0:
             floor = frontier[0, j - nd]
             for f in range(1, frontier.shape[0]):
@@ -145,8 +145,8 @@ def prepare(state, a, b, nd, nt, nf, frontier, latest_a, latest_b):
                 mode = GROUPED
             elif (varies_a or varies_b) and mode == DISTINCT:
                 mode = STREAMED
-            collapsed_a = collapsed_a or (varies_a and floor > _LEAST)
-            collapsed_b = collapsed_b or (varies_b and floor > _LEAST)
+            collapsed_a = collapsed_a or (varies_a and floor > LEAST)
+            collapsed_b = collapsed_b or (varies_b and floor > LEAST)
         constant = (
             column_field(state, j, STEP_A) == 0
             and column_field(state, j, STEP_B) == 0

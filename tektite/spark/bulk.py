@@ -33,7 +33,7 @@ from tektite.dictionary import START, Dictionary, text_ids
 from tektite.errors import FaultError, IncorrectError, TektiteError
 from tektite.kernels.arriving import arriving_operations
 from tektite.kernels.route import route
-from tektite.spark.encoded import check_order, key_ends
+from tektite.spark.encoded import check_order, key_ends, moments
 from tektite.spark.feed import Feed, pack_texts, unpack_texts
 from tektite.spark.freight import pack_rows, unpack_rows
 from tektite.spark.sweep.files import opened
@@ -143,7 +143,8 @@ class Loaded:
 
 def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
     """Run the job. A row that is wrong is an error, and nothing counts."""
-    sent = feed.needed(frame).mapInArrow(sender(feed, target), FREIGHT)
+    feed, frame = feed.needed(frame)
+    sent = frame.mapInArrow(sender(feed, target), FREIGHT)
     count = target.tasks(feed)
     reports = given_up_repeated(
         lambda: sent.repartitionById(count, "dest").mapInArrow(receiver(feed, target), REPORT).collect()
@@ -262,7 +263,8 @@ def latest_of(feed: Feed, target: Target, rows: Chunk) -> Chunk:
         return rows
     words = rows.to_array()
     width, keys = len(target.columns), words[: target.keys(feed)]
-    when = words[width + 1] if feed.order is not None else np.zeros(rows.n, np.int64)
+    # Without an order all rows are needed, to find out whether they contradict each other.
+    when = moments(feed, words) if feed.order is not None else np.zeros(rows.n, np.int64)
     order = np.lexsort([*words[: width + 1], when, *keys])
     ends = key_ends(keys[:, order])
     last = np.repeat(when[order][ends], np.diff(ends, prepend=-1))
@@ -350,13 +352,13 @@ def sorted_rows(feed: Feed, target: Target, shard: int, chunks: list[Chunk], dic
 
 def resolved(feed: Feed, target: Target, shard: int, words: Words, dictionary: Dictionary) -> Chunk:
     """The updates that bring a shard from what it holds to what the last row of each key says. The key's columns come first."""
-    width, keys, rows = len(target.columns), target.keys(feed), words.shape[1]
+    width, keys = len(target.columns), target.keys(feed)
     in_schema_order = np.empty_like(words)
     in_schema_order[list(target.columns)] = words[:width]
     in_schema_order[width:] = words[width:]
     check_order(feed, in_schema_order, dictionary)
     kept, puts = np.ascontiguousarray(words), (words[width] > 0).astype(np.int64)
-    when = kept[width + 1] if feed.order is not None else np.zeros(rows, np.int64)
+    when = moments(feed, kept)
     columns = np.arange(width)
     head = arriving_operations(kept, columns[:keys], columns[keys:], columns[:0], when, puts, target.epoch, 1)
     operations = Chunk(head, (kept, when, puts))

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from tektite.dictionary import Dictionary
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
-from tektite.spark.feed import PARCEL, Feed, encoder, unpack_texts
+from tektite.spark.feed import FORGET, PARCEL, PUT, Feed, encoder, unpack_texts
 from tektite.words import NULL, Words
 
 
@@ -37,16 +37,15 @@ def collect(feed: Feed, frame: DataFrame, dictionary: Dictionary, at_once: bool 
     width = len(feed.schema.names) + 1 + (feed.order is not None)
     parts = [np.empty((width, 0), np.int64)]
     latest = NULL
-    found = (
-        handed_over(feed, feed.needed(frame), dictionary) if at_once else encoded(feed, feed.needed(frame), dictionary)
-    )
+    feed, frame = feed.needed(frame)
+    found = handed_over(feed, frame, dictionary) if at_once else encoded(feed, frame, dictionary)
     for part, last in found:
         parts.append(part)
         latest = max(latest, last)
     whole = np.concatenate(parts, axis=1)
     columns = len(feed.schema.names)
-    if feed.order is not None:
-        whole = whole[:, np.argsort(whole[columns + 1], kind="stable")]
+    if feed.order is not None or feed.operation is not None:
+        whole = whole[:, np.argsort(moments(feed, whole), kind="stable")]
     if feed.semantics != "bag":
         check_order(feed, whole, dictionary)
     return Encoded(np.ascontiguousarray(whole[:columns]), np.ascontiguousarray(whole[columns]), latest)
@@ -79,11 +78,28 @@ def key_ends(keys: Words) -> Words:
     return np.flatnonzero(ends)
 
 
+def moments(feed: Feed, whole: Words) -> Words:
+    """When each row counts, as numbers that compare like that: by the order column, and of rows that share a value of it, those
+    that say what was there before count first.
+    """
+    width = len(feed.schema.names)
+    when = whole[width + 1] if feed.order is not None else np.zeros(whole.shape[1], np.int64)
+    after = whole[width] != FORGET
+    if after.all():
+        return when
+    order = np.lexsort([after, when])
+    changed = np.zeros(len(order), np.int64)
+    changed[1:] = (when[order][1:] != when[order][:-1]) | (after[order][1:] != after[order][:-1])
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.cumsum(changed)
+    return ranks
+
+
 def check_order(feed: Feed, whole: Words, dictionary: Dictionary) -> None:
     """Refuse rows that share a key but say different things, if nothing says which of them comes last."""
     width = len(feed.schema.names)
     keys = list(feed.keys or range(width))
-    when = whole[width + 1] if feed.order is not None else np.zeros(whole.shape[1], np.int64)
+    when = moments(feed, whole)
     order = np.lexsort([when, *whole[keys]])
     ends = key_ends(whole[keys][:, order])
     lasts = when[order] == np.repeat(when[order][ends], np.diff(ends, prepend=-1))
@@ -91,9 +107,9 @@ def check_order(feed: Feed, whole: Words, dictionary: Dictionary) -> None:
     clash[ends[:-1]] = False
     first, second = order[:-1], order[1:]
     others = [c for c in range(width + 1) if c not in keys]
-    clash &= (whole[others][:, first] != whole[others][:, second]).any(axis=0)
-    if clash.any():
-        at = first[int(np.argmax(clash))]
+    clash &= (whole[others][:, first] != whole[others][:, second]).any(axis=0) & (whole[width, first] != FORGET)
+    at = first[int(np.argmax(clash))] if clash.any() else put_and_forgotten(feed, whole)
+    if at is not None:
         names = [feed.schema.names[key] for key in keys]
         what = "several rows" if feed.order is None else f"several rows with one value of {feed.order!r}"
         try:
@@ -105,3 +121,14 @@ def check_order(feed: Feed, whole: Words, dictionary: Dictionary) -> None:
             f"input {feed.name!r}: found {what} for {key} that say different things, and nothing says which comes last: "
             "name a column that does, order='...'"
         )
+
+
+def put_and_forgotten(feed: Feed, whole: Words) -> int | None:
+    """A row that one update puts and another one finds there before it, if nothing says which of the two comes first."""
+    width = len(feed.schema.names)
+    if feed.order is not None or not (whole[width] == FORGET).any():
+        return None
+    order = np.lexsort([whole[width], *whole[:width]])
+    before, after = whole[:, order[:-1]], whole[:, order[1:]]
+    both = (before[width] == FORGET) & (after[width] == PUT) & (before[:width] == after[:width]).all(axis=0)
+    return int(order[int(np.argmax(both))]) if both.any() else None

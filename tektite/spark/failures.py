@@ -12,19 +12,29 @@ from tektite.errors import FaultError, TektiteError
 _RAISED: Final = re.compile(r"(?!(org|java|scala|py4j)\.)[\w.]*(Error|Exception|Exit|Interrupt)\b")
 """A line that ends a Python traceback."""
 
+_CONDITION: Final = re.compile(r"(?:Caused by: )?(?:[\w.$]+: )?(\[[A-Z][A-Z0-9_.]+\] .*)")
+"""A line that names one of Spark's own error conditions, such as [CAST_INVALID_INPUT]."""
+
+_WRAPPING: Final = re.compile(
+    r"\[(STREAM_FAILED|FAILED_READ_FILE|FOREACH_BATCH_USER_FUNCTION_ERROR|TASK_WRITE_FAILED)\b"
+)
+"""Conditions that only say where something failed."""
+
+FAILED: Final = "Spark's job failed, and nothing counts: "
+
 
 @contextmanager
-def explained(what: str) -> Iterator[None]:
-    """Turn the failure of a Spark job into an error that says in a line what the failed task said."""
+def explained(what: str, failed: str = FAILED) -> Iterator[None]:
+    """Turn the failure of something that Spark does into an error that says in a line what went wrong there."""
     try:
         yield
     except TektiteError:
         raise
     except Exception as error:
-        raise failed_job(what, error) from error
+        raise failed_job(what, error, failed) from error
 
 
-def failed_job(what: str, error: BaseException) -> FaultError:
+def failed_job(what: str, error: BaseException, failed: str = FAILED) -> FaultError:
     """What to tell a user of a Spark job that failed."""
     said = reason(error)
     if "ModuleNotFoundError" in said or "ImportError" in said or "Can't get attribute" in said:
@@ -32,18 +42,24 @@ def failed_job(what: str, error: BaseException) -> FaultError:
             f"{what}: Spark's executors cannot load what the tasks need ({said}): install the same packages there, or "
             "send an environment along (spark.archives); tektite.spark.preflight(spark) says what each of them lacks"
         )
-    return FaultError(f"{what}: Spark's job failed, and nothing counts: {said}")
+    return FaultError(f"{what}: {failed}{said}")
 
 
 def reason(error: BaseException) -> str:
-    """The line of a Spark error that names what was raised in Python, or its last one.
+    """The line of a Spark error that names what was raised in Python, or Spark's own name for it, or its last one.
 
     >>> reason(Exception("Job aborted\\n  File x, line 3\\nOSError: no space\\n\\tat org.apache.spark.Task\\n"))
     'OSError: no space'
+    >>> reason(Exception("[CAST_INVALID_INPUT] The value 'x' is malformed.\\n== SQL (line 1) ==\\nselect cast(s\\n   ^^^^"))
+    "[CAST_INVALID_INPUT] The value 'x' is malformed."
     """
     if isinstance(error, TektiteError):
         return str(error)
     lines = [line.strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback", "..."))]
     told = [line for line in lines if _RAISED.match(line)] or [line for line in lines if "crashed" in line]
-    return (told or lines or [type(error).__name__])[-1]
+    named = [
+        found.group(1) for line in lines if (found := _CONDITION.match(line)) and not _WRAPPING.match(found.group(1))
+    ]
+    caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (told or named[-1:] or caused or lines or [type(error).__name__])[-1]

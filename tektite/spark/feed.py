@@ -8,7 +8,7 @@ row with an error, so that a job does not retry what will fail again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -20,11 +20,12 @@ from tektite import columns, words
 from tektite.dictionary import START, Dictionary
 from tektite.errors import IncorrectError, TektiteError
 from tektite.schema import Schema
-from tektite.types import Int
+from tektite.types import Int, String
 from tektite.words import NULL, Words
 
 PUT, REMOVE, REPLACE, FORGET = 1, -1, 2, -2
-"""What an operation does: add a row, take one away, put a row in place of the one with its key, drop the key's old row."""
+"""What an operation does: add a row, take one away, put a row in place of the one with its key, drop the key's old row unless
+something is put there at the same time."""
 
 OPERATIONS: Final = {
     **dict.fromkeys(("insert", "i", "+i", "create", "c", "read", "r", "append", "update_postimage", "+u"), PUT),
@@ -60,6 +61,8 @@ class Feed:
     ignore_extra: bool = False
     float_keys: tuple[int, ...] = ()
     """Columns of floats that tell rows apart: 0.0 and -0.0 are equal in them."""
+    named: tuple[str, ...] = ()
+    """What the columns of a batch are called, where they travel under other names."""
 
     @property
     def only_adds(self) -> bool:
@@ -85,12 +88,16 @@ class Feed:
         except TektiteError as error:
             raise IncorrectError(f"input {self.name!r}: {error}") from None
 
-    def needed(self, frame: DataFrame) -> DataFrame:
-        """The DataFrame without columns that are left out anyway, so that nobody hands them over."""
-        if not self.ignore_extra:
-            return frame
-        named = (*self.schema.names, *(name for name in self._beside() if name not in self.schema.names))
-        return frame.select([frame[f"`{name.replace('`', '``')}`"] for name in frame.columns if name in named])
+    def needed(self, frame: DataFrame) -> tuple[Feed, DataFrame]:
+        """The DataFrame without columns that are left out anyway, so that nobody hands them over, and the feed that reads it.
+        PySpark takes a column's name for an expression when it sends rows to Python: what would not be one travels as a number.
+        """
+        if self.ignore_extra:
+            named = (*self.schema.names, *(name for name in self._beside() if name not in self.schema.names))
+            frame = frame.select([frame[f"`{name.replace('`', '``')}`"] for name in frame.columns if name in named])
+        if not any(character in name for name in frame.columns for character in ".`"):
+            return self, frame
+        return replace(self, named=tuple(frame.columns)), frame.toDF(*map(str, range(len(frame.columns))))
 
     def encode(self, batch: Any, dictionary: Dictionary) -> tuple[Words, int]:
         """The words of a batch's rows (columns, diff, order), and the last position among them."""
@@ -107,7 +114,7 @@ class Feed:
         return encoded, latest
 
     def _rows(self, batch: Any, dictionary: Dictionary) -> tuple[Words, int]:
-        table = self._split(batch)
+        table = self._split(batch.rename_columns(list(self.named)) if self.named else batch)
         positions = self._integers(table, self.position, "position")
         diffs = self._diffs(table)
         order = self._integers(table, self.order, "order")
@@ -120,11 +127,25 @@ class Feed:
         data = table.select(list(self.schema.names))
         if not keep.all():
             data = data.filter(pa.array(keep))
+        self._check_texts(data)
         beside = [diffs[keep]] + ([] if order is None else [order[keep]])
         encoded = self.schema.encode(data, dictionary, room=len(beside))
         encoded[-len(beside) :] = beside
         latest = NULL if positions is None or not keep.any() else int(positions[keep].max())
         return encoded, latest
+
+    def _check_texts(self, data: Any) -> None:
+        """Refuse texts that are none: Spark lets any bytes be a string."""
+        for name, type in zip(self.schema.names, self.schema.types, strict=True):
+            values = data.column(name)
+            if type == String and len(values):
+                try:
+                    values.validate(full=True)
+                except pa.ArrowInvalid as error:
+                    raise IncorrectError(
+                        f"column {name!r} holds bytes that are no text in UTF-8 ({error}): decode them, "
+                        "decode(bytes, 'ISO-8859-1'), or replace them, make_valid_utf8(text)"
+                    ) from None
 
     def _split(self, table: Any) -> Any:
         """The table, if it has the columns that it should have."""
@@ -197,8 +218,8 @@ class Feed:
                 f"operation column {self.operation!r}: found {text!r}, but the input has {self.semantics} semantics: an "
                 "update without its old row needs an upsert input, which has a key"
             )
-        if meant == FORGET:
-            return 0 if self.semantics == "upsert" else -1  # the new row that comes with it replaces it
+        if meant == FORGET and self.semantics != "bag":
+            return FORGET  # the new row that comes with it may have the same key, or another one
         return 1 if meant > 0 else -1
 
 

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.spark import checkpoint as checkpoints
 from tektite.spark.encoded import collect
-from tektite.spark.failures import failed_job, reason
+from tektite.spark.failures import explained, failed_job, reason
 from tektite.spark.feed import Feed
 from tektite.spark.load import apply, feed_of
 from tektite.spark.positions import Record, advance, recorded
@@ -76,7 +77,7 @@ class Following:
     @property
     def batch(self) -> int | None:
         """The last micro-batch that counts."""
-        return recorded(self.source.engine, self.source.name).batch
+        return recorded(self.source).batch
 
     def take(self, frame: DataFrame, batch: int) -> None:
         """Make a micro-batch an epoch. Spark calls it, from a thread of its own."""
@@ -99,8 +100,9 @@ class Following:
 
     def _take(self, frame: DataFrame, batch: int) -> None:
         engine = self.source.engine
-        before = recorded(engine, self.source.name)
+        before = recorded(self.source)
         if before.query == self.query.id and before.batch is not None and batch <= before.batch:
+            self._make_durable()  # it counts, but the storage may have failed when it came first
             return
         if before.batch is not None and batch != before.batch + 1:
             raise ConflictError(
@@ -111,10 +113,15 @@ class Following:
         with described(frame.sparkSession, None, what):
             found = collect(self.feed, frame, engine.dictionary, at_once=True)
         encode = steps.next()
-        apply(self.source, found, before, replace(before, query=self.query.id, batch=batch))
+
+        def noted(now: Record) -> Record:
+            if (now.query, now.batch) != (before.query, before.batch):
+                raise ConflictError(f"input {self.source.name!r} has followed another stream meanwhile")
+            return replace(now, query=self.query.id, batch=batch)
+
+        apply(self.source, found, noted)
         epoch, update = self.source.low - 1, steps.next()
-        if engine.store is not None:
-            engine.sync()  # Spark forgets the rows once this call has returned
+        self._make_durable()
         durable = steps.next()
         self._wait_for_views()
         self.rows += found.rows
@@ -124,12 +131,23 @@ class Following:
         )
         self.recent.append(done)
         if self.on_progress is not None:
-            self.on_progress(done)
+            try:
+                self.on_progress(done)
+            except Exception as error:
+                raise FaultError(
+                    f"input {self.source.name!r}, micro-batch {batch} counts, but on_progress raised "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+
+    def _make_durable(self) -> None:
+        """Wait until the storage has what counts: Spark forgets the rows of a micro-batch once it has been taken."""
+        if self.source.engine.store is not None:
+            self.source.engine.sync()
 
     def _wait_for_views(self) -> None:
         """Hold the stream up while some view is too far behind, letting others at the engine in between."""
         engine = self.source.engine
-        while self.behind() > self.lag:
+        while self.behind() > self.lag and not self._stopping:
             with engine.lock:
                 engine.run()
             time.sleep(0)
@@ -194,10 +212,12 @@ def follow(
     feed = feed_of(source, stream, diff, operation, order, position, extra)
     if not stream.isStreaming:
         raise IncorrectError(f"input {source.name!r}: the DataFrame is no stream (spark.readStream): use load")
+    if isinstance(lag, bool) or not isinstance(lag, int) or lag < 0:
+        raise IncorrectError(f"input {source.name!r}: lag is a number of epochs from 0 on, not {lag!r}")
     running = _FOLLOWED.get(source)
     if running is not None and running.active:
         raise ConflictError(f"input {source.name!r} follows a stream already: stop that first")
-    record = recorded(source.engine, source.name)
+    record = recorded(source)
     if record.column is not None and position is None:
         raise ConflictError(
             f"input {source.name!r} was loaded up to a position of column {record.column!r}: name it, "
@@ -214,22 +234,37 @@ def follow(
             checkpoints.delete(spark, folder)
         forget(source, record)
     elif folder is not None:
-        check_together(source.name, record, checkpoints.read(spark, folder), folder)
+        with explained(f"input {source.name!r}: the checkpoint {folder} cannot be read", ""):
+            found = checkpoints.read(spark, folder)
+        check_together(source.name, record, found, folder)
     elif record.query is not None:
         raise ConflictError(
             f"input {source.name!r} has followed another stream, which this one would count again: give its checkpoint, "
             "or say reset=True"
         )
     following = Following(source, replace(feed, after=record.position), lag, on_progress)
-    writer = stream.writeStream.foreachBatch(following.take).queryName(f"tektite_{source.name}")
+    writer = stream.writeStream.foreachBatch(following.take).queryName(free_name(spark, f"tektite_{source.name}"))
     if folder is not None:
         writer = writer.option("checkpointLocation", folder)
     if trigger is not None:
-        writer = writer.trigger(**trigger)
-    following.start(writer.start())
+        try:
+            writer = writer.trigger(**trigger)
+        except Exception as error:
+            raise IncorrectError(
+                f"input {source.name!r}: trigger is what Spark's DataStreamWriter.trigger takes, such as "
+                f"{{'availableNow': True}}, not {trigger!r}: {reason(error)}"
+            ) from None
+    with explained(f"input {source.name!r}: the stream cannot start", ""):
+        following.start(writer.start())
     _FOLLOWED[source] = following
     source.engine.on_close.append(following.stop)
     return following
+
+
+def free_name(spark: SparkSession, name: str) -> str:
+    """A name for a stream that none in the session has: another engine may follow one into an input of the same name."""
+    taken = any(query.name == name for query in spark.streams.active)
+    return f"{name}_{uuid.uuid4().hex[:8]}" if taken else name
 
 
 def default_checkpoint(source: Input) -> str | None:
@@ -266,4 +301,4 @@ def forget(source: Input, record: Record) -> None:
     if record.query is not None:
         engine = source.engine
         with engine.lock:
-            advance(engine, source.name, replace(record, query=None, batch=None))
+            advance(source, replace(record, query=None, batch=None))

@@ -7,6 +7,7 @@ checked.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -54,16 +55,16 @@ def load(
     if upto is not None and position is None:
         raise IncorrectError(f"input {source.name!r}: upto is a position: say in which column it is, position='...'")
     engine = source.engine
-    before = record = recorded(engine, source.name)
-    if (once is not None and once in record.once) or (position is not None and record.query is not None):
+    before = recorded(source)
+    if (once is not None and once in before.once) or (position is not None and before.query is not None):
         return 0  # an earlier run did it; from its position on, the stream has taken over
     if position is not None:
-        if record.column not in (None, position):
+        if before.column not in (None, position):
             raise ConflictError(
-                f"input {source.name!r} was loaded up to a position of column {record.column!r}, not of {position!r}"
+                f"input {source.name!r} was loaded up to a position of column {before.column!r}, not of {position!r}"
             )
         last = None if upto is None else position_word(source, frame, position, upto)
-        feed = replace(feed, after=record.position, upto=last)
+        feed = replace(feed, after=before.position, upto=last)
     spark = frame.sparkSession
     group = f"tektite load {source.name} {uuid.uuid4().hex[:8]}"
     with (
@@ -72,11 +73,17 @@ def load(
         explained(f"input {source.name!r}"),
     ):
         found = write_files(source, feed, frame) if by_tasks(source) else collect(feed, frame, engine.dictionary)
-    if once is not None:
-        record = replace(record, once=(*record.once, once))
-    if position is not None and found.latest != NULL:
-        record = replace(record, column=position, position=found.latest)
-    apply(source, found, before, record)
+
+    def noted(now: Record) -> Record:
+        """The record with this load in it, if nobody has loaded or followed the same rows meanwhile."""
+        moved = position is not None and replace(now, once=()) != replace(before, once=())
+        if moved or (once is not None and once in now.once):
+            raise ConflictError(f"input {source.name!r} was loaded or followed by somebody else meanwhile")
+        if once is not None:
+            now = replace(now, once=(*now.once, once))
+        return now if position is None or found.latest == NULL else replace(now, column=position, position=found.latest)
+
+    apply(source, found, noted)
     return found.rows
 
 
@@ -126,19 +133,18 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
     return found if source.semantics == "bag" else replace(found, writes=writes)
 
 
-def apply(source: Input, found: Encoded | Loaded, before: Record, after: Record) -> None:
+def apply(source: Input, found: Encoded | Loaded, noted: Callable[[Record], Record]) -> None:
     """Close an epoch that adds what was found, together with the record of where it came from: both, or neither."""
     engine = source.engine
     with engine.lock:
-        if recorded(engine, source.name) != before:
-            raise ConflictError(f"input {source.name!r} was loaded or followed by somebody else meanwhile")
+        after = noted(recorded(source))
         if isinstance(found, Loaded):
             adopt(engine, source, found.files, found.epoch, {source.name: after.to_json()}, found.writes)
             return
         waiting = source.waiting()
         try:
             source.update_words(found.words, found.diffs)
-            advance(engine, source.name, after)
+            advance(source, after)
         except BaseException:
             source.rollback(waiting)
             raise
@@ -160,7 +166,8 @@ def feed_of(
             "it with a classic session, such as tektite.spark.session()"
         )
     if not isinstance(frame, DataFrame):
-        raise IncorrectError(f"input {source.name!r}: expected a classic Spark DataFrame, found {type(frame).__name__}")
+        raise no_frame(source, frame)
+    source.check_open("take rows from Spark")
     classic(frame.sparkSession)
     if extra not in ("error", "ignore"):
         raise IncorrectError(f"input {source.name!r}: extra is 'error' or 'ignore', not {extra!r}")
@@ -170,6 +177,15 @@ def feed_of(
     )  # fmt: skip
     feed.check(frame)
     return feed
+
+
+def no_frame(source: Input, found: object) -> IncorrectError:
+    """What to say of something that is no DataFrame of Spark's."""
+    kind = type(found)
+    return IncorrectError(
+        f"input {source.name!r}: expected a Spark DataFrame, found {kind.__module__}.{kind.__qualname__}: read it with Spark, "
+        "or insert() rows, columns, Arrow tables and pandas frames"
+    )
 
 
 def position_word(source: Input, frame: DataFrame, column: str, value: Any) -> int:

@@ -10,6 +10,7 @@ import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 import yaml
@@ -113,7 +114,10 @@ def from_plain(plain: Any, path: Path) -> Pipeline:
     spark = reader.mapping(top.get("spark") or {}, "spark", ("master", "memory", "config"))
     inputs = reader.named(top.get("inputs"), "inputs", reader.input)
     views = reader.named(top.get("views"), "views", reader.view)
-    sinks = tuple(reader.sink(one, f"sinks[{n}]") for n, one in enumerate(top.get("sinks") or ()))
+    listed = top.get("sinks") or []
+    if not isinstance(listed, list):
+        raise reader.wrong("sinks", f"expected a list of sinks, - {{view: ..., path: ...}}, found {listed!r}")
+    sinks = tuple(reader.sink(one, f"sinks[{n}]") for n, one in enumerate(listed))
     for number, sink in enumerate(sinks):
         if sink.view not in views:
             raise reader.wrong(f"sinks[{number}]", f"there is no view {sink.view!r}: {columns.hint(sink.view, views)}")
@@ -132,7 +136,13 @@ def _from_program(path: Path) -> Pipeline:
     spec = importlib.util.spec_from_file_location(f"tektite_pipeline_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise IncorrectError(f"{path}, line {error.lineno}: {error.msg}") from None
+    except Exception as error:
+        line = next((f.lineno for f in reversed(extract_tb(error.__traceback__)) if f.filename == str(path)), None)
+        raise IncorrectError(f"{path}, line {line}: {type(error).__name__}: {error}") from error
     build = getattr(module, "build", None)
     plain = getattr(module, "PIPELINE", {})
     if build is None and not plain:
@@ -157,7 +167,7 @@ class _Reader:
             raise self.wrong(where, f"expected names and values, found {plain!r}")
         for name in plain:
             if name not in known:
-                raise self.wrong(where, f"unknown word {name!r}; known are {', '.join(known)}")
+                raise self.wrong(where, f"unknown word {name!r}: {columns.hint(name, known, 'words')}")
         return plain
 
     def named(self, plain: Any, where: str, read: Callable[[Any, str], Any]) -> dict[str, Any]:

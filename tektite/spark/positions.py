@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
-    from tektite.engine import Engine
+    from tektite.inputs import Input
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,22 @@ class Record:
         )  # fmt: skip
 
 
-_IN_MEMORY: WeakKeyDictionary[Engine, dict[str, dict[str, Any]]] = WeakKeyDictionary()
-"""The records of engines without a storage, which end with them."""
+_IN_MEMORY: WeakKeyDictionary[Input, Record] = WeakKeyDictionary()
+"""The records of inputs whose engines have no storage, which end with them."""
 
 
-def recorded(engine: Engine, name: str) -> Record:
+def recorded(source: Input) -> Record:
     """How far an input has come."""
-    known = engine.positions if engine.store is not None else _IN_MEMORY.get(engine, {})
-    return Record.from_json(known.get(name, {}))
+    if source.engine.store is None:
+        return _IN_MEMORY.get(source, Record())
+    return Record.from_json(source.engine.positions.get(source.name, {}))
 
 
-def advance(engine: Engine, name: str, record: Record) -> None:
+def advance(source: Input, record: Record) -> None:
     """Close the open epoch, which brings an input to where `record` says."""
-    plain = {name: record.to_json()}
+    engine = source.engine
     if engine.store is not None:
-        engine.advance(positions=plain)
+        engine.advance(positions={source.name: record.to_json()})
     else:
         engine.advance()
-        _IN_MEMORY.setdefault(engine, {}).update(plain)
+        _IN_MEMORY[source] = record

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from tektite.errors import FaultError
 from tektite.spark.failures import reason
 from tektite.spark.session import classic, described
+from tektite.storage.store import PosixStore, open_store
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Preflight:
 
 
 def preflight(spark: SparkSession, storage: str | os.PathLike[str] | None = None) -> Preflight:
-    """Ask the executors for their Python, packages, compiled kernels and, with `storage`, a round trip to that folder.
+    """Ask the executors for their Python, packages, compiled kernels and, if `storage` is a folder, a round trip to it.
 
     >>> import tektite.spark
     >>> spark = tektite.spark.session(config={"spark.ui.enabled": "false"})
@@ -47,11 +48,13 @@ def preflight(spark: SparkSession, storage: str | os.PathLike[str] | None = None
     """
     classic(spark)
     context = spark.sparkContext
-    ask = _question(None if storage is None else os.fspath(storage), uuid.uuid4().hex)
+    store = None if storage is None else open_store(os.fspath(storage))
+    folder = store.url if isinstance(store, PosixStore) else None
+    ask = _question(folder, uuid.uuid4().hex)
     tasks = 2 * max(context.defaultParallelism, 1)
-    if storage is not None:
+    if folder is not None:
         with contextlib.suppress(OSError):  # the executors will say what is wrong with it
-            Path(storage).mkdir(parents=True, exist_ok=True)
+            Path(folder).mkdir(parents=True, exist_ok=True)
     with described(spark, "tektite preflight", "what the executors have"):
         try:
             answers = spark.range(0, tasks, 1, tasks).mapInArrow(ask, "answer string").collect()

@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -23,7 +24,8 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tektite.errors import IncorrectError
+from tektite.errors import FaultError, IncorrectError, TektiteError
+from tektite.spark.failures import explained, reason
 from tektite.spark.follow import Following
 from tektite.spark.pipeline import InputPlan, Pipeline, Source, ViewPlan
 from tektite.spark.preflight import preflight
@@ -71,8 +73,17 @@ def run(pipeline: Pipeline, make_engine: Callable[..., Any], say: Say, stop: thr
         ready.check()
         for note in ready.notes:
             say(f"note: {note}")
-        with make_engine(spark=spark, shards=pipeline.shards, storage=pipeline.storage) as engine:
-            _work(pipeline, engine, spark, metrics, say, stop)
+        with (
+            make_engine(spark=spark, shards=pipeline.shards, storage=pipeline.storage) as engine,
+            loads_given_up(spark, stop) as loading_is_over,
+        ):
+            try:
+                _work(pipeline, engine, spark, metrics, say, stop, loading_is_over)
+            except TektiteError as error:
+                if not stop.is_set() or loading_is_over.is_set():
+                    raise
+                say(f"given up: {error}")
+                metrics.stopped = True
             metrics.seconds = round(time.perf_counter() - began, 3)
     finally:
         if ours:
@@ -80,8 +91,38 @@ def run(pipeline: Pipeline, make_engine: Callable[..., Any], say: Say, stop: thr
     return metrics
 
 
+@contextmanager
+def loads_given_up(spark: SparkSession, stop: threading.Event) -> Iterator[threading.Event]:
+    """While loads run, which may take hours, `stop` ends their jobs: nothing of such a load counts, and the next run repeats it.
+    The event that is yielded says that no load is running any longer.
+    """
+    over = threading.Event()
+    tag = f"tektite-{uuid.uuid4().hex}"
+    spark.sparkContext.addJobTag(tag)
+
+    def watch() -> None:
+        while not over.wait(SECONDS_BETWEEN):
+            if stop.is_set():
+                spark.sparkContext.cancelJobsWithTag(tag)
+
+    thread = threading.Thread(target=watch, name="tektite-stop", daemon=True)
+    thread.start()
+    try:
+        yield over
+    finally:
+        over.set()
+        thread.join()
+        spark.sparkContext.removeJobTag(tag)
+
+
 def _work(
-    pipeline: Pipeline, engine: Any, spark: SparkSession, metrics: Metrics, say: Say, stop: threading.Event
+    pipeline: Pipeline,
+    engine: Any,
+    spark: SparkSession,
+    metrics: Metrics,
+    say: Say,
+    stop: threading.Event,
+    loading_is_over: threading.Event,
 ) -> None:
     began = time.perf_counter()
     inputs = {name: _input(engine, name, plan) for name, plan in pipeline.inputs.items()}
@@ -95,10 +136,13 @@ def _work(
                 say(f"view {name}")
             if pipeline.build is not None:
                 pipeline.build(engine, spark)
+    loading_is_over.set()
     metrics.load_seconds = round(time.perf_counter() - began, 3)
     queries = [engine.view(s.view).write_changes(s.format, s.path, options=dict(s.options)) for s in pipeline.sinks]
     followings = [
-        inputs[name].follow(_frame(spark, plan.follow, True), **_columns(plan.follow), trigger=_trigger(plan.follow))
+        inputs[name].follow(
+            _frame(spark, name, plan.follow, True), **_columns(plan.follow), trigger=_trigger(plan.follow)
+        )
         for name, plan in pipeline.inputs.items()
         if plan.follow is not None and not stop.is_set()
     ]
@@ -138,7 +182,7 @@ def _wait(
     for query in queries:
         failure = query.exception()
         if failure is not None:
-            raise IncorrectError(f"a sink failed: {failure}")
+            raise FaultError(f"the sink {query.name or query.id} failed: {reason(failure)}")
     say(progress_line(engine, followings))
 
 
@@ -159,7 +203,7 @@ def _input(engine: Any, name: str, plan: InputPlan) -> Any:
 def _load(spark: SparkSession, target: Any, source: Source, say: Say) -> int:
     began = time.perf_counter()
     once = None if source.position is not None else "pipeline"
-    rows = target.load(_frame(spark, source, False), **_columns(source), upto=source.upto, once=once)
+    rows = target.load(_frame(spark, target.name, source, False), **_columns(source), upto=source.upto, once=once)
     say(f"load {target.name}: {rows} rows in {time.perf_counter() - began:.1f} s")
     return int(rows)
 
@@ -172,8 +216,13 @@ def _trigger(source: Source) -> dict[str, Any] | None:
     return None if source.trigger is None else dict(source.trigger)
 
 
-def _frame(spark: SparkSession, source: Source, stream: bool) -> DataFrame:
-    """The rows that a source stands for."""
+def _frame(spark: SparkSession, name: str, source: Source, stream: bool) -> DataFrame:
+    """The rows that a source of an input stands for."""
+    with explained(f"inputs.{name}.{'follow' if stream else 'load'}", ""):
+        return _read(spark, source, stream)
+
+
+def _read(spark: SparkSession, source: Source, stream: bool) -> DataFrame:
     reader: Any = spark.readStream if stream else spark.read
     if source.schema is not None:
         reader = reader.schema(source.schema)
@@ -230,7 +279,10 @@ def stopped_by_signals(stop: threading.Event, say: Say) -> Iterator[None]:
     """Set `stop` when the process is asked to end; asked again, it ends at once."""
 
     def ask(number: int, _: Any) -> None:
-        say(f"{signal.Signals(number).name}: stopping after the epoch that is under way; once more to stop at once")
+        say(
+            f"{signal.Signals(number).name}: stopping after the epoch that is under way (a load is given up, and repeated by the "
+            "next run); once more to stop at once"
+        )
         stop.set()
         signal.signal(number, signal.SIG_DFL)
 

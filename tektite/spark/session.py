@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,6 +112,10 @@ def described(spark: SparkSession, group: str | None, description: str, pool: st
         context.setLocalProperty(key, cast(str, value))
     try:
         yield
+    except KeyboardInterrupt:
+        if group is not None:
+            context.cancelJobGroup(group)  # Spark's own handler fails where the main thread waits for an answer
+        raise
     finally:
         for key, found in before.items():
             context.setLocalProperty(key, cast(str, found))  # None takes the property away
@@ -135,7 +141,18 @@ def _start(master: str | None, name: str, memory: str, config: dict[str, Any]) -
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in (settings | config | said).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with _interrupts_kept():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Keep what the program does when it is interrupted: Spark puts a handler of its own in its place."""
+    handler = signal.getsignal(signal.SIGINT)
+    yield
+    theirs = handler is not signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if theirs and handler is not None:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _submitted() -> dict[str, str]:

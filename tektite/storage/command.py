@@ -60,7 +60,7 @@ def inspect(
 def vacuum(
     path: Path,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
-    retention: Annotated[float, typer.Option(help="Keep what was in use this many seconds ago.")] = 300.0,
+    retention: Annotated[float, typer.Option(min=0, help="Keep what was in use this many seconds ago.")] = 300.0,
 ) -> None:
     """Delete files that no version needs: merged away, left over by crashes, or old versions. Readers' leases count.
 
@@ -96,12 +96,16 @@ def repair(
     ] = False,
 ) -> None:
     """Mend a damaged storage. Nothing durable is given up, unless --rollback says so."""
+    from tektite.errors import NotFoundError
     from tektite.storage.files import Files
+    from tektite.storage.manifest import Manifest
     from tektite.storage.repair import Examination
     from tektite.storage.repair import repair as mend
 
     with errors_explained():
         store = existing(path)
+        if not Manifest(store).versions():
+            raise NotFoundError(f"{path} is no Tektite storage: it has no manifest")
         lock = None if dry_run else store.lock()
         done: list[str] = []
         if dry_run:
@@ -118,11 +122,12 @@ def repair(
         if report.sound:
             typer.echo("nothing is wrong")
         elif report.hopeless and not done:
-            typer.echo(
-                "cannot be repaired without loss: restore the named files from a backup, or give --rollback to go back to "
-                "the newest version whose files are all sound",
-                err=True,
+            otherwise = (
+                "no older version is there whose files are all sound"
+                if rollback
+                else "or give --rollback to go back to the newest version whose files are all sound"
             )
+            typer.echo(f"cannot be repaired without loss: restore the named files from a backup; {otherwise}", err=True)
             raise typer.Exit(1)
 
 

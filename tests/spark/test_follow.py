@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import threading
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,8 +16,11 @@ from pyspark.sql import functions as F
 from spark_files import NOW, Files
 
 import tektite as tk
-from tektite.errors import ConflictError, IncorrectError
+from tektite.errors import ConflictError, FaultError, IncorrectError
+from tektite.spark import load as loading
+from tektite.spark.load import write_files
 from tektite.spark.progress import EpochProgress
+from tektite.storage.store import PosixStore
 
 
 @pytest.fixture
@@ -283,3 +289,138 @@ def test_reader_in_another_thread_sees_whole_epochs(files: Files) -> None:
     reader.join()
     assert all(n == 2 for rows in seen for _, n in rows)
     shutil.rmtree(files.folder)
+
+
+def test_micro_batch_that_the_storage_lost_is_not_committed_before_it_is_durable(files: Files, tmp_path: Path) -> None:
+    full: list[bool] = []
+
+    class Full(PosixStore):
+        def put(self, file: Any, part: Any) -> None:
+            if full:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().put(file, part)
+
+    files.add([(1, "a")])
+    with tk.Engine(storage=tk.Storage(Full(tmp_path / "store"))) as engine:
+        table = engine.input("t", k=tk.Int, v=tk.String)
+        view = engine.install("all", table)
+        assert table.follow(files.stream(), trigger=NOW).await_termination(60)
+        files.add([(2, "b")])
+        full.append(True)
+        for _ in range(2):  # the second time the micro-batch counts already
+            with pytest.raises(FaultError, match="cannot be written"):
+                table.follow(files.stream(), trigger=NOW).await_termination(60)
+            assert not (tmp_path / "store" / "checkpoints" / "t" / "commits" / "1").exists()
+        full.clear()
+        assert table.follow(files.stream(), trigger=NOW).await_termination(60)
+        assert engine.durable == engine.epoch and sorted(view.rows()) == [(1, "a"), (2, "b")]
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["memory", "storage"])
+def test_input_that_was_dropped_begins_again(spark: SparkSession, files: Files, tmp_path: Path, stored: bool) -> None:
+    """Loads that happened once and streams that were followed belong to the input that went."""
+    files.add([(1, "a")])
+    frame = spark.createDataFrame([(2, "b")], "k int, v string")
+    with tk.Engine(storage=tmp_path / "store" if stored else None) as engine:
+        for _ in range(2):
+            table = engine.input("t", k=tk.Int, v=tk.String)
+            view = engine.install("all", table)
+            assert table.load(frame, once="history") == 1
+            following = table.follow(files.stream(), checkpoint=str(tmp_path / "c"), trigger=NOW)
+            assert following.await_termination(60)
+            assert sorted(view.rows()) == [(1, "a"), (2, "b")]
+            engine.drop("all")
+            engine.drop("t")
+            again = engine.input("t", k=tk.Int, v=tk.String)
+            with pytest.raises(ConflictError, match="holds no micro-batch of its stream"):
+                again.follow(files.stream(), checkpoint=str(tmp_path / "c"), trigger=NOW)
+            engine.drop("t")
+            shutil.rmtree(tmp_path / "c")
+
+
+def test_engines_follow_streams_into_inputs_of_one_name(files: Files, tmp_path: Path) -> None:
+    files.add([(1, "a")])
+    with tk.Engine(storage=tmp_path / "a") as one, tk.Engine(storage=tmp_path / "b") as other:
+        views = []
+        for engine in (one, other):
+            table = engine.input("t", k=tk.Int, v=tk.String)
+            views.append(engine.install("all", table))
+            table.follow(files.stream()).process_all_available()
+        assert [view.rows() for view in views] == [[(1, "a")], [(1, "a")]]
+
+
+def test_load_beside_a_stream_counts_once(spark: SparkSession, files: Files, tmp_path: Path) -> None:
+    """A load that notes no position has nothing to do with how far a stream is."""
+    files.add([(1, "a")])
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+        table = engine.input("t", k=tk.Int, v=tk.String)
+        view = engine.install("all", table)
+        following = table.follow(files.stream())
+
+        def written(*arguments: Any) -> Any:
+            files.add([(2, "b")])
+            following.process_all_available()
+            return write_files(*arguments)
+
+        with patch.object(loading, "write_files", written):
+            assert table.load(spark.createDataFrame([(3, "c")], "k int, v string"), once="history") == 1
+        assert sorted(view.rows()) == [(1, "a"), (2, "b"), (3, "c")]
+        assert table.load(spark.createDataFrame([(3, "c")], "k int, v string"), once="history") == 0
+        files.add([(4, "d")])
+        following.process_all_available()
+        assert len(view.rows()) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lag": -1}, "lag is a number of epochs from 0 on, not -1"),
+        ({"lag": "x"}, "lag is a number of epochs from 0 on, not 'x'"),
+        ({"trigger": {"availableNov": True}}, "trigger is what Spark's DataStreamWriter.trigger takes"),
+        ({"trigger": "now"}, "trigger is what Spark's DataStreamWriter.trigger takes.*not 'now'"),
+        ({"trigger": {"processingTime": "soon"}}, "trigger is what .*'soon' to interval"),
+    ],
+)
+def test_bad_options_are_refused_before_the_stream_starts(files: Files, options: dict[str, Any], message: str) -> None:
+    table = tk.Engine().input("t", k=tk.Int, v=tk.String)
+    with pytest.raises(IncorrectError, match=message):
+        table.follow(files.stream(), **options)
+
+
+def test_listener_that_raises_is_named_and_its_epoch_counts(files: Files, tmp_path: Path) -> None:
+    files.add([(1, "a")])
+    with tk.Engine(storage=tmp_path / "store") as engine:
+        table = engine.input("t", k=tk.Int, v=tk.String)
+        view = engine.install("all", table)
+
+        def fail(_: EpochProgress) -> None:
+            raise ValueError("mine")
+
+        with pytest.raises(FaultError, match="micro-batch 0 counts, but on_progress raised ValueError: mine"):
+            table.follow(files.stream(), trigger=NOW, on_progress=fail).await_termination(60)
+        assert table.follow(files.stream(), trigger=NOW).await_termination(60)
+        assert view.rows() == [(1, "a")]
+
+
+def test_damaged_checkpoint_and_streams_that_cannot_start_are_named(files: Files, tmp_path: Path) -> None:
+    files.add([(1, "a")])
+    with tk.Engine(storage=tmp_path / "store") as engine:
+        table = engine.input("t", k=tk.Int, v=tk.String)
+        counts = engine.input("n", k=tk.Int, n=tk.Int)
+        assert table.follow(files.stream(), trigger=NOW).await_termination(60)
+        (tmp_path / "store" / "checkpoints" / "t" / "metadata").write_text("garbage")
+        with pytest.raises(FaultError, match=r"input 't': the checkpoint .*checkpoints/t cannot be read: .*Checksum"):
+            table.follow(files.stream(), trigger=NOW)
+        with pytest.raises(FaultError, match=r"input 'n': the stream cannot start: \[STREAMING_OUTPUT_MODE"):
+            counts.follow(files.stream().groupBy("k").agg(F.count("*").alias("n")), trigger=NOW)
+
+
+def test_closed_input_takes_nothing(spark: SparkSession, files: Files) -> None:
+    engine = tk.Engine()
+    table = engine.input("t", k=tk.Int, v=tk.String)
+    table.close()
+    with pytest.raises(ConflictError, match="cannot take rows from Spark: input 't' is closed"):
+        table.load(files.table())
+    engine.close()
+    with pytest.raises(ConflictError, match="closed"):
+        table.follow(files.stream())

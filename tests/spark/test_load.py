@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import signal
+import threading
+import time
 from collections import Counter
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +19,7 @@ from pyspark.sql import functions as F
 
 import tektite as tk
 from tektite.dictionary import Dictionary
-from tektite.errors import ConflictError, IncorrectError
+from tektite.errors import ConflictError, FaultError, IncorrectError
 from tektite.schema import Schema
 from tektite.spark.encoded import collect
 from tektite.spark.feed import Feed
@@ -192,6 +196,7 @@ def test_bad_frame_is_refused_and_changes_nothing(spark: SparkSession, case: str
     [
         ("SELECT CAST(NULL AS string) AS k, 1 AS v", "key column 'k' holds a NULL"),
         ("SELECT 'a' AS k, CAST(-9223372036854775808 AS bigint) AS v", "reserved for NULL"),
+        ("SELECT CAST(X'FF41' AS string) AS k, 1 AS v", "'k' holds bytes that are no text in UTF-8.*make_valid_utf8"),
     ],
 )
 def test_bad_value_is_named_and_changes_nothing(spark: SparkSession, query: str, message: str) -> None:
@@ -218,7 +223,7 @@ def test_stream_is_no_table(spark: SparkSession) -> None:
 
 
 def test_what_is_no_frame_is_refused() -> None:
-    with pytest.raises(IncorrectError, match="expected a classic Spark DataFrame, found list"):
+    with pytest.raises(IncorrectError, match="expected a Spark DataFrame, found builtins.list: .*insert"):
         tk.Engine().input("t", k=tk.Int).load([(1,)])  # type: ignore[arg-type]
 
 
@@ -286,3 +291,50 @@ def test_many_partitions_with_few_distinct_texts(spark: SparkSession) -> None:
     table.load(spark.range(0, 3000, 1, 7).select(F.concat(F.lit("s"), F.col("id") % 3).alias("s")))
     assert sorted(view.rows()) == [("s0", 1000), ("s1", 1000), ("s2", 1000)]
     assert pa.types.is_string(view.snapshot().schema.field("s").type)
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["driver", "tasks"])
+def test_columns_may_have_any_name(spark: SparkSession, tmp_path: Path, stored: bool) -> None:
+    """Dots, which a header of a CSV file may have, and what quotes names."""
+    with tk.Engine(spark=spark, storage=tmp_path / "store" if stored else None) as engine:
+        table = engine.input("t", {"a.b": tk.Int, "c`d": tk.String})
+        view = engine.install("all", table)
+        frame = spark.createDataFrame([(1, "x", 0, 1)], "`a.b` int, `c``d` string, `e.f` int, `n.o` int")
+        table.load(frame.select("`a.b`", "`c``d`"))
+        table.load(frame, extra="ignore", diff="n.o")
+        assert view.multiplicities() == {(1, "x"): 2}
+        assert view.to_spark().collect() == [(1, "x")] * 2
+
+
+def test_what_spark_says_of_a_bad_value_is_passed_on(spark: SparkSession) -> None:
+    table = tk.Engine().input("t", k=tk.Int)
+    frame = spark.createDataFrame([("x",)], "s string").selectExpr("CAST(s AS int) AS k")
+    with pytest.raises(FaultError, match=r"nothing counts: \[CAST_INVALID_INPUT\] The value 'x'"):
+        table.load(frame)
+
+
+def test_interrupted_load_leaves_no_job_and_no_row(spark: SparkSession, tmp_path: Path) -> None:
+    """Ctrl-C while the driver waits for tasks."""
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+        table = engine.input("t", k=tk.Int)
+        view = engine.install("all", table)
+        slow = F.udf(lambda number: (__import__("time").sleep(1), number)[1], "long")
+        tracker = spark.sparkContext.statusTracker()
+        main = threading.main_thread().ident
+        assert main is not None
+
+        def interrupt() -> None:
+            while not tracker.getActiveJobsIds():
+                time.sleep(0.05)
+            signal.pthread_kill(main, signal.SIGINT)
+
+        threading.Thread(target=interrupt, daemon=True).start()
+        with pytest.raises(KeyboardInterrupt):
+            table.load(spark.range(0, 120, 1, 2).select(slow("id").alias("k")))
+        for _ in range(100):
+            if not tracker.getActiveJobsIds():
+                break
+            time.sleep(0.1)
+        assert not tracker.getActiveJobsIds()
+        assert table.load(spark.range(3).selectExpr("id AS k")) == 3
+        assert sorted(view.rows()) == [(0,), (1,), (2,)] and engine.epoch == 1

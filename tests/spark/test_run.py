@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from spark_cluster import wait_until
 from spark_files import Files
 
 import tektite as tk
-from tektite.errors import IncorrectError, NotFoundError
+from tektite.errors import FaultError, IncorrectError, NotFoundError
 from tektite.spark.pipeline import read_pipeline
 from tektite.spark.run import Metrics, run
 
@@ -145,7 +147,7 @@ def test_pipeline_may_be_a_program(spark: SparkSession, folder: Path) -> None:
 
 
 BAD = {
-    "unknown word": ("shrads: 2", "unknown word 'shrads'; known are name"),
+    "unknown word": ("shrads: 2", "unknown word 'shrads': did you mean 'shards'"),
     "no columns": ("inputs: {t: {key: k}}", "inputs.t: an input has columns"),
     "unknown type": ("inputs: {t: {columns: {k: integer}}}", "inputs.t.columns: .*'integer'"),
     "no rows": ("inputs: {t: {columns: {k: int}, load: {path: x}}}", "inputs.t.load: rows come from a format"),
@@ -157,6 +159,7 @@ BAD = {
     "sink without storage": ("views: {v: {sql: SELECT 1}}\nsinks: [{view: v}]", "a sink needs a storage"),
     "no shards": ("shards: 0", "shards: expected a positive number, found 0"),
     "no YAML": ("a: [", "is no YAML"),
+    "sinks by name": ("storage: s\nsinks: {out: {view: v}}", "sinks: expected a list of sinks"),
 }  # fmt: skip
 
 
@@ -166,6 +169,61 @@ def test_bad_pipeline_is_refused_before_it_runs(tmp_path: Path, case: str) -> No
     (tmp_path / "p.yaml").write_text(text)
     with pytest.raises(IncorrectError, match=message):
         read_pipeline(tmp_path / "p.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def build(engine, spark)\n    pass\n", r"p\.py, line 1: expected ':'"),
+        ("import nothing_like_it\n", r"p\.py, line 1: ModuleNotFoundError: No module named 'nothing_like_it'"),
+        ("x = 1\n", "defines neither build"),
+    ],
+)
+def test_program_that_cannot_be_read_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "p.py").write_text(text)
+    with pytest.raises(IncorrectError, match=message):
+        read_pipeline(tmp_path / "p.py")
+
+
+def test_source_that_spark_cannot_read_is_named(spark: SparkSession, folder: Path) -> None:
+    (folder / "p.yaml").write_text(
+        "inputs: {t: {columns: {k: int}, load: {format: parquet, path: nowhere}}}\nstorage: other\n"
+    )
+    with pytest.raises(FaultError, match=r"inputs\.t\.load: \[PATH_NOT_FOUND\].*nowhere"):
+        run_here(folder, "p.yaml")
+
+
+def test_load_that_is_under_way_is_given_up_when_asked_to_stop(spark: SparkSession, folder: Path) -> None:
+    """A load may take hours: nothing of it counts, and the next run repeats it."""
+    (folder / "p.py").write_text(
+        textwrap.dedent(
+            """
+            import tektite as tk
+            PIPELINE = {"storage": "other"}
+            SECONDS = 60
+            def build(engine, spark):
+                from pyspark.sql.functions import udf
+                seconds = SECONDS
+                slow = udf(lambda number: (__import__("time").sleep(seconds), number)[1], "long")
+                numbers = engine.input("numbers", k=tk.Int)
+                engine.install("n", numbers.count())
+                numbers.load(spark.range(1).select(slow("id").alias("k")), once="numbers")
+            """
+        )
+    )
+    stop, said = threading.Event(), list[str]()
+    tracker = spark.sparkContext.statusTracker()
+
+    def ask() -> None:
+        while not tracker.getActiveJobsIds():
+            time.sleep(0.05)
+        stop.set()
+
+    threading.Thread(target=ask, daemon=True).start()
+    metrics = run(read_pipeline(folder / "p.py"), tk.Engine, said.append, stop)
+    assert metrics.stopped and any(line.startswith("given up: input 'numbers'") for line in said)
+    (folder / "p.py").write_text((folder / "p.py").read_text().replace("SECONDS = 60", "SECONDS = 0"))
+    assert run_here(folder, "p.py").updates == {"n": 1}
 
 
 def test_missing_pipeline_is_an_error(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import tektite as tk
 import tektite.spark
 from tektite.errors import FaultError, IncorrectError, NotFoundError, UnsupportedError
 from tektite.spark import java
-from tektite.spark.preflight import _problems
+from tektite.spark.preflight import _problems, preflight
 from tektite.spark.session import classic
 
 
@@ -118,6 +119,7 @@ def connect_packages(tmp_path_factory: pytest.TempPathFactory) -> str:
 CONNECTED = """
 from pyspark.sql import SparkSession
 import tektite as tk
+import tektite as tk
 import tektite.spark
 
 spark = SparkSession.builder.remote("local[1]").getOrCreate()
@@ -186,6 +188,7 @@ def test_preflight_names_what_an_executor_lacks() -> None:
 LACKING = """
 import os
 import tektite as tk
+import tektite as tk
 import tektite.spark
 
 spark = tektite.spark.session(master="local[1,2]", config={
@@ -221,3 +224,39 @@ def test_executor_without_the_package_is_an_error_that_says_so(tmp_path: Path) -
     assert load.startswith("FaultError input 't'") and "executors cannot load what the tasks need" in load, load
     assert epoch == "epoch 0"
     assert not list((tmp_path / "store" / "batches").glob("*.batch"))
+
+
+def test_arguments_of_an_engine_on_spark_are_checked(spark: SparkSession, tmp_path: Path) -> None:
+    for options, message in (
+        ({"shards": 0}, "shards must be a positive number, not 0"),
+        ({"shards": 2, "workers": 3}, "two names of one number"),
+        ({"job_rows": "many"}, "job_rows must be a number of rows"),
+    ):
+        with pytest.raises(IncorrectError, match=message):
+            tk.Engine(spark=spark, storage=tmp_path / "store", **options)  # type: ignore[arg-type]
+    assert not (tmp_path / "store").exists()
+
+
+def test_preflight_takes_a_storage_as_the_engine_does(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A URL of a folder is that folder, and no folder with a strange name."""
+    monkeypatch.chdir(tmp_path)
+    assert preflight(spark, f"file://{tmp_path}/store").problems == ()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["store"]
+
+
+def test_engine_closes_though_what_feeds_it_fails_to_stop(tmp_path: Path) -> None:
+    engine = tk.Engine(storage=tmp_path / "store")
+    table = engine.input("t", k=tk.Int)
+    table.insert([(1,)])
+    engine.advance()
+
+    def fail() -> None:
+        raise RuntimeError("the session was stopped before")
+
+    engine.on_close.append(fail)
+    with pytest.raises(RuntimeError, match="before"):
+        engine.close()
+    with tk.Engine(storage=tmp_path / "store") as again:
+        assert again.install("all", again.table("t")).rows() == [(1,)]

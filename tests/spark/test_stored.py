@@ -459,6 +459,10 @@ def test_dropped_view_is_gone(spark: SparkSession, tmp_path: Path) -> None:
         ({"path": "{store}", "view": "t", "version": "new"}, "is the number of a version, not 'new'"),
         ({"path": "{store}", "view": "t", "colour": "red"}, "no option 'colour'"),
         ({"path": "{store}", "view": "t", "changes": "maybe"}, "true or false"),
+        (
+            {"path": "{store}", "view": "t", "leaseSeconds": "a day"},
+            "'leaseSeconds' is a number of seconds, not 'a day'",
+        ),
     ],
 )
 def test_options_of_the_data_source_are_checked(

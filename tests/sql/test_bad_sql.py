@@ -144,22 +144,6 @@ def test_row_against_the_primary_key_changes_nothing(engine: tk.Engine, text: st
     assert sorted(engine.sql("SELECT id FROM people").rows()) == [(1,), (2,), (7,)]
 
 
-def test_overflow_fails_the_view_that_computes_it_alone(engine: tk.Engine) -> None:
-    engine.sql("CREATE MATERIALIZED VIEW doubled AS SELECT id, pay * 2 AS pay FROM people")
-    engine.sql("CREATE MATERIALIZED VIEW ids AS SELECT id FROM people")
-    engine.sql(f"INSERT INTO people VALUES (3, 'Midas', {2**62})")
-    assert sorted(engine.view("ids").rows()) == [(1,), (2,), (3,)]
-    with pytest.raises(tk.TektiteError, match=r"(?s)doubled.*overflow"):
-        engine.view("doubled").rows()
-
-
-def test_sum_beyond_64_bits_is_an_error_not_a_wrong_answer(engine: tk.Engine) -> None:
-    engine.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(pay) AS pay FROM people")
-    engine.sql(f"INSERT INTO people VALUES (3, 'x', {2**62}), (4, 'y', {2**62})")
-    with pytest.raises(tk.TektiteError, match="total"):
-        engine.view("total").rows()
-
-
 def test_missing_parameter_is_named(engine: tk.Engine) -> None:
     assert "wanted" in refused(engine, "SELECT * FROM people WHERE id = $wanted")
 

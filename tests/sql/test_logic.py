@@ -8,6 +8,8 @@ import pytest
 
 from tests.sql.logic import FOLDER, run
 
+pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=2, spark=12)]
+
 FILES = sorted(FOLDER.glob("*.slt"))
 
 

@@ -8,6 +8,8 @@ import tektite as tk
 from tektite import sql
 from tektite.sql.session import Session
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 TOTALS = "CREATE MATERIALIZED VIEW totals AS SELECT town, sum(total) AS total FROM sales GROUP BY town"
 
 

@@ -10,6 +10,8 @@ import pytest
 
 import tektite as tk
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 QUERIES = {
     "all": "SELECT count(*) AS n, sum(price) AS total FROM sales",
     "groups": "SELECT shop, count(*) AS n, min(price) AS least FROM sales GROUP BY shop",

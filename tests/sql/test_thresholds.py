@@ -13,12 +13,14 @@ from benchmarks.tpch import query, schema
 from tektite.dataflow import between
 from tektite.kernels.between import emit_segments
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 MANY = 20_000
 
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many rows each step of a range filter has produced."""
+    """How many rows each step of a range filter has produced in this process, which tasks of Spark are not."""
     found: list[int] = []
 
     def counting(*arguments: Any) -> Any:
@@ -39,7 +41,7 @@ def engine() -> tk.Engine:
 
 
 def test_query_11_touches_only_parts_between_the_old_and_the_new_threshold(
-    engine: tk.Engine, written: list[int]
+    engine: tk.Engine, written: list[int], executor: str
 ) -> None:
     text = query(11, 1.0).select.replace("0.0001000000", "0.00005")
     view = engine.sql(f"CREATE MATERIALIZED VIEW q11 AS {text}").view
@@ -55,11 +57,11 @@ def test_query_11_touches_only_parts_between_the_old_and_the_new_threshold(
         engine.advance()
         total += MANY
         assert len(view.rows()) == sum(p > total * 0.00005 for p in range(1, MANY)) + extra + 1
-    assert 0 < sum(written) <= 3 * 5
+    assert executor == "spark" or 0 < sum(written) <= 3 * 5
 
 
 def test_query_22_touches_only_customers_between_the_old_and_the_new_average(
-    engine: tk.Engine, written: list[int]
+    engine: tk.Engine, written: list[int], executor: str
 ) -> None:
     view = engine.sql(f"CREATE MATERIALIZED VIEW q22 AS {query(22, 1.0).select}").view
 
@@ -80,4 +82,4 @@ def test_query_22_touches_only_customers_between_the_old_and_the_new_average(
         engine.advance()
         balances.append(5 * MANY // 2)
         assert view.rows()[0][1] == expected()
-    assert 0 < sum(written) <= 3 * 5
+    assert executor == "spark" or 0 < sum(written) <= 3 * 5

@@ -196,12 +196,21 @@ class Sweeps:
 
 
 def waiting_rows(graph: Graph, stages: Stages) -> int:
-    """How many rows wait for the nodes of some stages at the first moment."""
+    """How many rows wait for the nodes of some stages at the first moment. What other dataflows have made of later epochs is for
+    later sweeps.
+    """
     rows = 0
     moment = stages.moments[0] if stages.moments else ()
     for number in stages.first:
         node = graph.nodes[number]
-        rows += sum(batch.n for reader in node.reads for queue in reader.handle.queues for batch in queue)
+        high = node.flow.high
+        rows += sum(
+            batch.n
+            for reader in node.reads
+            for queue in reader.handle.queues
+            for batch in queue
+            if not reader.imported or batch.lower[0][0] < high
+        )
         if isinstance(buffer := getattr(node, "buffer", None), Buffer):
             rows += sum(chunk.n for chunks in buffer.waiting(moment) for chunk in chunks)
         if isinstance(node, ReduceNode):

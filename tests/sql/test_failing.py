@@ -1,0 +1,58 @@
+"""A statement or a view that fails while it computes says so, and nothing else suffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import tektite as tk
+
+pytestmark = pytest.mark.usefixtures("executor")
+
+
+@pytest.fixture
+def engine() -> Iterator[tk.Engine]:
+    with tk.Engine() as made:
+        made.sql("CREATE TABLE people (id INTEGER PRIMARY KEY, name VARCHAR, pay BIGINT)")
+        made.sql("INSERT INTO people VALUES (1, 'Ada', 900), (2, 'Bob', 500)")
+        yield made
+
+
+def test_subquery_with_two_rows_where_one_is_needed_fails_the_query(engine: tk.Engine) -> None:
+    with pytest.raises(tk.IncorrectError, match="gives more than one row"):
+        engine.sql("SELECT (SELECT id FROM people)")
+    assert engine.sql("SELECT (SELECT id FROM people WHERE pay > 500)").rows() == [(1,)]
+
+
+def test_overflow_is_an_error_and_division_by_zero_is_null(engine: tk.Engine) -> None:
+    with pytest.raises(tk.IncorrectError, match="overflow of int"):
+        engine.sql("SELECT 9223372036854775807 + id FROM people")
+    asked = "SELECT id / 0, id % 0, id // 0, 1.5 / 0 FROM people WHERE id = 1"
+    assert engine.sql(asked).rows() == [(None, None, None, None)]
+
+
+def test_failing_view_leaves_the_others_alone(engine: tk.Engine) -> None:
+    engine.sql("CREATE MATERIALIZED VIEW ids AS SELECT id FROM people")
+    failing = engine.sql("CREATE MATERIALIZED VIEW bad AS SELECT CAST(name AS int) AS n FROM people WHERE id = 2").view
+    assert failing is not None
+    with pytest.raises(tk.IncorrectError, match="view 'bad'"):
+        failing.rows()
+    assert sorted(engine.view("ids").rows()) == [(1,), (2,)]
+    engine.sql("DROP VIEW bad")
+
+
+def test_overflow_fails_the_view_that_computes_it_alone(engine: tk.Engine) -> None:
+    engine.sql("CREATE MATERIALIZED VIEW doubled AS SELECT id, pay * 2 AS pay FROM people")
+    engine.sql("CREATE MATERIALIZED VIEW ids AS SELECT id FROM people")
+    engine.sql(f"INSERT INTO people VALUES (3, 'Midas', {2**62})")
+    assert sorted(engine.view("ids").rows()) == [(1,), (2,), (3,)]
+    with pytest.raises(tk.TektiteError, match=r"(?s)doubled.*overflow"):
+        engine.view("doubled").rows()
+
+
+def test_sum_beyond_64_bits_is_an_error_not_a_wrong_answer(engine: tk.Engine) -> None:
+    engine.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(pay) AS pay FROM people")
+    engine.sql(f"INSERT INTO people VALUES (3, 'x', {2**62}), (4, 'y', {2**62})")
+    with pytest.raises(tk.TektiteError, match="total"):
+        engine.view("total").rows()
