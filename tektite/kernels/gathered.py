@@ -253,8 +253,8 @@ def _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offs
         mixed = 0
         for i in range(begin + _GATHERED, min(begin + 2 * _GATHERED, rows)):
             row = (load(order, i) & _MAX) * stride
-            prefetch(cells, row)
-            prefetch(cells, row + stride - 1)
+            prefetch(cells + 8 * row)
+            prefetch(cells + 8 * (row + stride - 1))
         for i in range(size):
             row = load(order, begin + i)
             mixed |= row

@@ -12,7 +12,7 @@ import numpy as np
 from tektite.kernels.compile import inner
 from tektite.kernels.memo import add_missing
 from tektite.kernels.memory import load, store
-from tektite.kernels.seek import prefetch
+from tektite.kernels.pages import prefetch
 from tektite.kernels.strings import HEADER, byte_at, length_at, position_of
 from tektite.words import NULL
 

@@ -44,18 +44,16 @@ def empty_words(words):
 
 
 @intrinsic
-def prefetch(typing_context: Any, address: Any, index: Any) -> Any:
-    """Start to bring the word at `address + 8 * index` into the cache."""
+def prefetch(typing_context: Any, address: Any) -> Any:
+    """Ask for the cache line at an address that will be read soon. The address need not be valid."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
-        flag = ir.IntType(32)
-        pointer = builder.inttoptr(args[0], context.get_value_type(types.CPointer(types.int64)))
-        function = builder.module.declare_intrinsic(
-            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte] + 3 * [flag])
-        )
-        spot = builder.bitcast(builder.gep(pointer, [args[1]]), byte)
-        builder.call(function, [spot, flag(0), flag(3), flag(1)])  # to read, in every cache, data
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        constants = [ir.Constant(number, n) for n in (0, 3, 1)]  # to read, keep in all levels, data
+        builder.call(function, [builder.inttoptr(args[0], byte), *constants])
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64), generate
+    return types.void(types.int64), generate

@@ -9,15 +9,11 @@ from where the one before it ended. Either way the work follows the keys, never 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from tektite.kernels.compile import inner
 from tektite.kernels.memory import load, load4, read, store
+from tektite.kernels.pages import prefetch
 from tektite.kernels.rows import address, count, step_of, value
 
 NULL = -(2**63)
@@ -33,22 +29,6 @@ MOST_SCANS = 64
 _CLOSE = 768
 # Among fewer rows than these, the second guess of an even column is about as good as a third would be.
 _NEAR = 1 << 16
-
-
-@intrinsic
-def prefetch(typing_context: Any, address: Any) -> Any:
-    """Ask for the cache line at an address that will be read soon. The address need not be valid."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        byte = ir.IntType(8).as_pointer()
-        number = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        constants = [ir.Constant(number, n) for n in (0, 3, 1)]  # to read, keep in all levels, data
-        builder.call(function, [builder.inttoptr(args[0], byte), *constants])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), generate
 
 
 @inner

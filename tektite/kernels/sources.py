@@ -14,8 +14,9 @@ import numpy as np
 
 from tektite.kernels.compile import inner
 from tektite.kernels.memory import load, read, store
+from tektite.kernels.pages import prefetch
 from tektite.kernels.rows import address, count, step_of, value
-from tektite.kernels.seek import BLOCK, compare_rows, gather_block, group_end, prefetch, seek_block
+from tektite.kernels.seek import BLOCK, compare_rows, gather_block, group_end, seek_block
 
 
 @inner
