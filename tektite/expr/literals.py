@@ -19,7 +19,7 @@ Untyped = Type("null")  # the type of a bare None: it fits any other
 
 MAX_INT = 2**63 - 1
 MAX_DIGITS = 18
-MAX_DAYS = 2**31 - 1  # what Arrow's date32 can hold
+MAX_DAYS = 2_932_896  # 9999-12-31, the last day that a Python date can be
 DAY = 86_400_000_000  # microseconds
 
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tektite.expr.ast import Expr
-from tektite.expr.literals import MAX_DAYS, MAX_INT
+from tektite.expr.literals import DAY, MAX_DAYS, MAX_INT
 from tektite.kernels import expr_steps as ops
-from tektite.types import Date, DecimalType, Int, Type
+from tektite.types import Date, DecimalType, Int, Timestamp, Type
 
 CONSTANT, INPUT = -1, -2  # steps that are leaves
 
@@ -61,4 +61,4 @@ def limit_of(type: Type) -> int:
     """The greatest size of a result of this type."""
     if isinstance(type, DecimalType):
         return int(10**type.precision) - 1
-    return MAX_DAYS if type == Date else MAX_INT
+    return MAX_DAYS if type == Date else (MAX_DAYS + 1) * DAY - 1 if type == Timestamp else MAX_INT

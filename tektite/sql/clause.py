@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tektite import types
 from tektite.errors import UnsupportedError
-from tektite.expr import Expr, col, greatest, lit
+from tektite.expr import Expr, coalesce, col, concat, greatest, lit
 from tektite.sql import ordered
 from tektite.sql.known import check_arguments
 from tektite.sql.logical import Aggregate, Apply, Call, Node, Project, Union, call_type, columns_of
@@ -245,9 +245,14 @@ class Grouping:
             if len(given.expressions) != 1 or given.args.get("on"):
                 raise self.binder.source.error("DISTINCT of several values is not supported", tree, UnsupportedError)
             given = given.expressions[0]
+        if distinct and isinstance(tree, exp.Count) and isinstance(given, exp.Tuple):
+            return row_key([self.inner.bind(part) for part in given.expressions]), True
         if isinstance(given, exp.Order | exp.HavingMax):
             raise self.binder.source.error("ORDER BY in an aggregate is not supported", tree, UnsupportedError)
-        return self.inner.bind(given), distinct
+        value = self.inner.bind(given)
+        if isinstance(tree, exp.Sum) and self.inner.scalars.type(value, tree) == types.Bool:
+            value = value.cast(types.Int)  # how many are true
+        return value, distinct
 
     def _check(self, call: Call, tree: exp.Expr) -> None:
         assert call.argument is not None
@@ -304,6 +309,12 @@ class Grouping:
                 message = f"column {shown!r} is neither in GROUP BY nor in an aggregate"
                 raise self.binder.source.error(message, place)
         return found
+
+
+def row_key(values: list[Expr]) -> Expr:
+    """A text that tells rows of values apart: each value's text behind its length, and - for NULL."""
+    texts = [value.cast(types.String) for value in values]
+    return concat(*(coalesce(concat(text.length().cast(types.String), ":", text), "-") for text in texts))
 
 
 def same_call(one: Call, other: Call) -> bool:

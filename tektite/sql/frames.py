@@ -116,6 +116,14 @@ def value_of(call: Call, partitions: Partitions, given: Words, kind: Type, rows:
             return floats((partitions.first - start) / np.maximum(stop - start - 1, 1))
         case "cume_dist":
             return floats((partitions.last - start) / (stop - start))
+        case "ntile":
+            # of so many buckets the first ones have one row more where the rows cannot be shared out
+            least, longer = np.divmod(stop - start, call.constants[0])
+            place = at - start
+            ahead = longer * (least + 1)
+            behind = longer + (place - ahead) // np.maximum(least, 1)
+            bucket: Words = np.where(place < ahead, place // (least + 1), behind) + 1
+            return bucket
         case "lag" | "lead":
             offset, default = call.constants
             place = at + (offset if call.kind == "lead" else -offset)
@@ -123,9 +131,10 @@ def value_of(call: Call, partitions: Partitions, given: Words, kind: Type, rows:
             otherwise = constant(default, kind, rows)
             return np.where(inside, given[np.where(inside, place, at)], otherwise)
     low, high = partitions.frame(*call.frame)
-    if call.kind in ("first_value", "last_value"):
-        place = low if call.kind == "first_value" else high - 1
-        return np.where(high > low, given[np.where(high > low, place, at)], NULL)
+    if call.kind in ("first_value", "last_value", "nth_value"):
+        place = high - 1 if call.kind == "last_value" else low + (call.constants[0] - 1 if call.constants else 0)
+        inside = (place >= low) & (place < high)
+        return np.where(inside, given[np.where(inside, place, at)], NULL)
     if call.kind in ("min", "max"):
         return extremes(call, low, high, given, kind, rows)
     return totals(call, low, high, given, kind)

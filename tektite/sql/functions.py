@@ -12,6 +12,7 @@ from sqlglot import exp
 from tektite import types
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, coalesce, concat, greatest, hash64, least, lit, when
+from tektite.sql import dates
 from tektite.sql.text import Source
 from tektite.types import Type
 
@@ -35,6 +36,8 @@ def column_type(source: Source, node: exp.DataType) -> Type:
     if node.this == DType.DECIMAL:
         sizes = [int(param.name) for param in node.expressions]
         precision, scale = (sizes + [0])[:2] if sizes else (18, 3)
+        if scale > precision:
+            raise source.error(f"type decimal({precision}, {scale}): more places than digits", node)
         try:
             return types.Decimal(precision, scale)
         except ValueError:
@@ -85,7 +88,10 @@ def rounded(scalars: Scalars, node: exp.Expr, value: Expr, places: Expr | None =
         whole = (scaled.abs() + 0.5) // 1.0
         back = whole / factor if digits >= 0 else whole * factor
         return when(value < 0, -back).otherwise(back)
-    raise scalars.unsupported("ROUND to places before the point", node)
+    step = 10**-digits
+    whole = (value.abs() + lit(step // 2)) // lit(step) * step
+    result = whole.cast(types.Int) if kind == types.Int else whole.cast(types.Decimal(18))
+    return when(value < 0, -result).otherwise(result)
 
 
 def floor(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
@@ -106,65 +112,6 @@ def ceiling(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
 def truncated_number(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
     """TRUNC: the whole number next to it on the way to zero."""
     return when(value < 0, ceiling(scalars, node, value)).otherwise(floor(scalars, node, value))
-
-
-# ---------------------------------------------------------------------- dates
-
-FIELDS = {
-    "year": Expr.year, "quarter": Expr.quarter, "month": Expr.month, "day": Expr.day, "hour": Expr.hour,
-    "minute": Expr.minute, "second": Expr.second,
-}  # fmt: skip
-
-
-def extract(scalars: Scalars, node: exp.Expr, field: str, value: Expr) -> Expr:
-    """EXTRACT and DATE_PART."""
-    name = field.lower()
-    kind = scalars.type(value, node)
-    if name in ("dow", "dayofweek", "weekday"):  # Sunday is 0
-        return (value.weekday() + 1) % 7
-    if name == "isodow":
-        return value.weekday() + 1
-    if name in ("doy", "dayofyear"):
-        day = value.cast(types.Date) if kind == types.Timestamp else value
-        return day - day.truncate("year") + 1
-    if name == "epoch":
-        if kind == types.Timestamp:
-            return (value - lit("1970-01-01", types.Timestamp)) / 1_000_000
-        return ((value - lit("1970-01-01", types.Date)) * 86_400).cast(types.Float)
-    if kind == types.Date and name in ("hour", "minute", "second"):
-        value = value.cast(types.Timestamp)
-    if name not in FIELDS:
-        raise scalars.unsupported(f"EXTRACT({field})", node)
-    return FIELDS[name](value)
-
-
-def truncated(scalars: Scalars, node: exp.Expr, unit: str, value: Expr) -> Expr:
-    """DATE_TRUNC: a timestamp gives a timestamp, a date a date."""
-    return value.truncate(unit.lower())
-
-
-def difference(scalars: Scalars, node: exp.DateDiff) -> Expr:
-    """DATE_DIFF: how many boundaries of a unit lie between two moments."""
-    unit = node.args["unit"].name.lower() if node.args.get("unit") is not None else "day"
-    later, earlier = scalars.bind(node.this), scalars.bind(node.expression)
-    if unit in ("year", "quarter", "month"):
-        per_year = {"year": 1, "quarter": 4, "month": 12}[unit]
-        part = {"year": None, "quarter": Expr.quarter, "month": Expr.month}[unit]
-        counts = [m.year() * per_year + (0 if part is None else part(m)) for m in (later, earlier)]
-        return counts[0] - counts[1]
-    if unit in ("day", "week"):
-        days = [m.truncate(unit).cast(types.Date) for m in (later, earlier)]
-        return days[0] - days[1] if unit == "day" else (days[0] - days[1]) // 7
-    micros = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}.get(unit)
-    if micros is None:
-        raise scalars.unsupported(f"DATE_DIFF by {unit}", node)
-    moments = [m.cast(types.Timestamp).truncate(unit) for m in (later, earlier)]
-    return (moments[0] - moments[1]) // micros
-
-
-def last_day(value: Expr) -> Expr:
-    """The last day of a date's month."""
-    return value.cast(types.Date).truncate("month").add_months(1) - 1
 
 
 # ---------------------------------------------------------------------- text
@@ -215,6 +162,7 @@ def of_pattern(scalars: Scalars, node: exp.Expr) -> Expr:
     """Functions of a text and a regular expression."""
     value = scalars.bind(node.this)
     flags = constant_text(scalars, node, "flag", "modifiers", "options", "parameters")
+    flags += "i" * isinstance(node, exp.RegexpILike)
     pattern = regular_expression(
         scalars, node, flags.replace("g", "", 1) if isinstance(node, exp.RegexpReplace) else flags
     )
@@ -227,7 +175,7 @@ def of_pattern(scalars: Scalars, node: exp.Expr) -> Expr:
         if group.op != "lit" or type(group.params[1]) is not int or group.params[1] < 0:
             raise scalars.unsupported("a group of a regular expression that is not a constant number", node)
         return value.regexp_extract(pattern, group.params[1])
-    return value.matches(pattern if isinstance(node, exp.RegexpLike) else rf"\A(?:{pattern})\z")
+    return value.matches(pattern if isinstance(node, exp.RegexpLike | exp.RegexpILike) else rf"\A(?:{pattern})\z")
 
 
 def regular_expression(scalars: Scalars, node: exp.Expr, flags: str = "") -> str:
@@ -296,7 +244,10 @@ SIMPLE: dict[type[exp.Expr], tuple[tuple[str, ...], Builder]] = {
     exp.Hour: (("this",), Expr.hour),
     exp.Minute: (("this",), Expr.minute),
     exp.Second: (("this",), Expr.second),
-    exp.LastDay: (("this",), last_day),
+    exp.LastDay: (("this",), dates.last_day),
+    exp.Dayname: (("this",), dates.day_name),
+    exp.Monthname: (("this",), dates.month_name),
+    exp.DateFromParts: (("year", "month", "day"), dates.made),
 }
 BITS: dict[type[exp.Expr], Builder] = {
     exp.BitwiseAnd: Expr.bit_and,
@@ -313,6 +264,12 @@ TYPED: dict[type[exp.Expr], tuple[tuple[str, ...], Callable[..., Expr]]] = {
     exp.Trunc: (("this",), truncated_number),
 }
 VARIADIC: dict[type[exp.Expr], Builder] = {exp.Coalesce: coalesce, exp.Greatest: greatest, exp.Least: least}
+PARTS: dict[type[exp.Expr], str] = {
+    exp.Week: "week", exp.WeekOfYear: "week", exp.DayOfWeek: "dow", exp.DayOfWeekIso: "isodow", exp.DayOfMonth: "day",
+    exp.DayOfYear: "doy", exp.TimeToUnix: "epoch",
+}  # fmt: skip
+"""Functions that are a field of their argument."""
+ANONYMOUS_PARTS = ("yearweek", "isoyear", "decade", "century", "millennium", "weekday", "millisecond", "microsecond")
 BY_NAME: dict[str, tuple[int, Builder]] = {
     "hash64": (-1, hash64),
     "prefix": (2, Expr.startswith),
@@ -332,22 +289,26 @@ def build(scalars: Scalars, node: exp.Func) -> Expr | None:
     if kind in VARIADIC:
         return VARIADIC[kind](*map(scalars.bind, [node.this, *node.expressions]))
     if isinstance(node, exp.Extract):
-        return extract(scalars, node, node.this.name, scalars.bind(node.expression))
+        return dates.extract(scalars, node, node.this.name, node.expression)
+    if type(node) in PARTS:
+        return dates.extract(scalars, node, PARTS[type(node)], node.this)
+    if isinstance(node, exp.TimeToStr):
+        return dates.formatted(scalars, node)
     if isinstance(node, exp.DateTrunc | exp.TimestampTrunc):
-        return truncated(scalars, node, node.args["unit"].name, scalars.bind(node.this))
+        return dates.truncated(scalars, node, node.args["unit"].name, scalars.bind(node.this))
     if isinstance(node, exp.Trim):
         return trimmed(scalars, node)
     if isinstance(node, exp.Pad):
         parts = [node.this, node.expression, node.args.get("fill_pattern")]
         pad = Expr.lpad if node.args.get("is_left") else Expr.rpad
         return pad(*(scalars.bind(part) for part in parts if part is not None))
-    if isinstance(node, exp.RegexpLike | exp.RegexpFullMatch | exp.RegexpReplace | exp.RegexpExtract):
+    if isinstance(node, exp.RegexpLike | exp.RegexpILike | exp.RegexpFullMatch | exp.RegexpReplace | exp.RegexpExtract):
         return of_pattern(scalars, node)
     if isinstance(node, exp.Log):
         base, value = (lit(10), node.this) if node.expression is None else (scalars.bind(node.this), node.expression)
         return scalars.bind(value).ln() / base.ln()
     if isinstance(node, exp.DateDiff):
-        return difference(scalars, node)
+        return dates.difference(scalars, node)
     if isinstance(node, exp.ConcatWs):
         separator, *parts = map(scalars.bind, node.expressions)
         return joined_by(separator, parts)
@@ -361,7 +322,9 @@ def build(scalars: Scalars, node: exp.Func) -> Expr | None:
         if name == "now":
             return scalars.context.now(node)
         if name == "date_part" and len(node.expressions) == 2 and node.expressions[0].is_string:
-            return extract(scalars, node, node.expressions[0].name, scalars.bind(node.expressions[1]))
+            return dates.extract(scalars, node, node.expressions[0].name, node.expressions[1])
+        if name in ANONYMOUS_PARTS and len(node.expressions) == 1:
+            return dates.extract(scalars, node, name, node.expressions[0])
         if name in BY_NAME:
             arity, builder = BY_NAME[name]
             if arity >= 0 and len(node.expressions) != arity:

@@ -9,6 +9,7 @@ from tektite.expr import Expr, lit
 from tektite.types import Date, Timestamp, Type
 
 MICROSECONDS = {"microsecond": 1, "millisecond": 1000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000}
+DAY = 86_400_000_000
 DAYS = {"day": 1, "week": 7}
 MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200}
 SHORT = {
@@ -43,6 +44,15 @@ class Interval:
         return Interval(
             add(self.months, other.months), add(self.days, other.days), add(self.microseconds, other.microseconds)
         )
+
+    def length(self) -> Expr:
+        """All of it in microseconds; a month counts as 30 days, as where intervals are compared."""
+        parts = [(self.months, 30 * DAY), (self.days, DAY), (self.microseconds, 1)]
+        found = lit(0)
+        for part, unit in parts:
+            if part is not None:
+                found = total(found, product(part, lit(unit)))
+        return found
 
     def move(self, moment: Expr, kind: Type) -> Expr:
         """A date or timestamp that much later, as a timestamp: what SQL makes of both."""

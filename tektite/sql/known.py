@@ -7,6 +7,8 @@ from sqlglot import exp
 from tektite.errors import UnsupportedError
 from tektite.sql.text import Source
 
+CALLED = {"sample": "TABLESAMPLE", "pivots": "PIVOT", "locks": "FOR UPDATE", "laterals": "LATERAL VIEW", "into": "INTO"}
+"""What is written where the parser has a word of its own."""
 PLAIN = frozenset({"this", "expression", "expressions"})
 ARGUMENTS: dict[type[exp.Expr], frozenset[str]] = {
     exp.Literal: frozenset({"is_string"}),
@@ -49,6 +51,9 @@ ARGUMENTS: dict[type[exp.Expr], frozenset[str]] = {
     exp.Greatest: frozenset({"ignore_nulls"}),
     exp.Least: frozenset({"ignore_nulls"}),
     exp.DateTrunc: frozenset({"unit"}),
+    exp.DateFromParts: frozenset({"year", "month", "day"}),
+    exp.TimeToStr: frozenset({"format"}),
+    exp.NthValue: frozenset({"offset"}),
     exp.TimestampTrunc: frozenset({"unit"}),
     exp.Trim: frozenset({"position"}),
     exp.Concat: frozenset({"safe", "coalesce"}),
@@ -76,6 +81,7 @@ def check_arguments(source: Source, node: exp.Expr) -> None:
     known = ARGUMENTS.get(type(node), frozenset())
     for name, value in node.args.items():
         if value and name not in PLAIN and name not in known and not name.startswith("_"):
-            what = name.strip("_").upper().replace("_", " ")
-            where = source.called(node) if isinstance(node, exp.Func) else node.key.upper()
-            raise source.error(f"{what} in {where} is not supported", node, UnsupportedError)
+            said = CALLED.get(name, f"{name.strip('_').upper().replace('_', ' ')} in {node.key.upper()}")
+            if isinstance(node, exp.Func):  # its arguments have names of the parser's
+                said = f"function {source.called(node)} with these arguments"
+            raise source.error(f"{said} is not supported", node, UnsupportedError)

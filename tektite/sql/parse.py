@@ -125,7 +125,7 @@ class Reader:
         start = self.tokens[0].start
         readers = {
             "EXPLAIN": self.explain, "PREPARE": self.prepare, "EXECUTE": self.execute, "DEALLOCATE": self.deallocate,
-            "SUBSCRIBE": self.subscribe, "SHOW": self.show,
+            "SUBSCRIBE": self.subscribe, "SHOW": self.show, "DESCRIBE": self.describe,
         }  # fmt: skip
         reader = readers.get(self.tokens[0].text.upper())
         if reader is None or self.tokens[0].token_type == TokenType.STRING:
@@ -247,6 +247,12 @@ class Reader:
             name = self.word("the name of a table")
         self.end()
         return Show(self.source, start, what, name)
+
+    def describe(self, start: int) -> Statement:
+        self.skip("TABLE")
+        name = self.word("the name of a table or view")
+        self.end()
+        return Show(self.source, start, "columns", name)
 
     def _next(self) -> int:
         return self.tokens[self.at].start if self.at < len(self.tokens) else self.tokens[-1].end + 1

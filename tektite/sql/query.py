@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -30,6 +32,7 @@ from tektite.sql.logical import (
     WindowCall,
     columns_of,
 )
+from tektite.sql.rules.fold_constants import folded as folded_constant
 from tektite.sql.scope import Scope, folded
 from tektite.sql.select import SelectList, output_place
 from tektite.sql.text import Source
@@ -177,20 +180,25 @@ class Binder:
             chain.append(first)
             first = first.this
         found = self.query(first, scope)
-        for operation in reversed(chain):
-            found = self.combine(operation, found, self.query(operation.expression, scope))
+        chain.reverse()
+        while chain:
+            # UNIONs of one kind in a row are one
+            alike = chain[: len(list(itertools.takewhile(functools.partial(same_union, chain[0]), chain))) or 1]
+            chain = chain[len(alike) :]
+            found = self.combine(alike[0], found, [self.query(operation.expression, scope) for operation in alike])
         return found
 
-    def combine(self, node: exp.SetOperation, left: Bound, right: Bound) -> Bound:
-        """UNION, INTERSECT or EXCEPT of two queries."""
-        one, other = self.unify([left.visible(), right.visible()], node)
+    def combine(self, node: exp.SetOperation, left: Bound, others: list[Bound]) -> Bound:
+        """UNION of some queries, or INTERSECT or EXCEPT of two."""
+        one, *rest = self.unify([part.visible() for part in (left, *others)], node)
         names = [self.name(title, type) for title, type in zip(left.titles, one.columns.values(), strict=True)]
         every = node.args.get("distinct") is False
         plan: Node
         if isinstance(node, exp.Union):
-            plan = Union((one, other), tuple(names))
+            plan = Union((one, *rest), tuple(names))
             plan = plan if every else Distinct(plan)
         else:
+            (other,) = rest
             kind = "except" if isinstance(node, exp.Except) else "intersect"
             compared = Compare(one, other, kind, every)
             plan = Project(compared, tuple((new, col(old)) for new, old in zip(names, one.columns, strict=True)))
@@ -267,14 +275,14 @@ class Binder:
             options = limit.args.get("limit_options")
             if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
                 raise self.unsupported("LIMIT by percentage or WITH TIES", limit)
-            if not isinstance(tree, exp.Null):
+            if not isinstance(tree, exp.Null) and not (isinstance(tree, exp.Var) and tree.name.upper() == "ALL"):
                 count = 1 if tree is None else self._count(tree, "LIMIT")
         offset = node.args.get("offset")
         return count, 0 if offset is None else self._count(offset.expression, "OFFSET")
 
     def _count(self, node: exp.Expr, what: str) -> int | Expr:
         clause = Clause(self, Scope(), what)
-        value = clause.bind(node)
+        value = folded_constant(clause.bind(node))
         if clause.pending:
             raise self.unsupported(f"a subquery in {what}", node)
         if value.columns() and clause.scalars.type(value, node) == types.Int:
@@ -291,3 +299,9 @@ class Binder:
 def modifiers(node: exp.Expr) -> bool:
     """Whether a set operation or a query in parentheses is ordered or limited, or defines names."""
     return any(node.args.get(clause) for clause in ("order", "limit", "offset", "with_"))
+
+
+def same_union(one: exp.SetOperation, other: exp.SetOperation) -> bool:
+    """Whether two operations are both UNION, or both UNION ALL."""
+    both = isinstance(one, exp.Union) and isinstance(other, exp.Union)
+    return both and (one.args.get("distinct") is False) == (other.args.get("distinct") is False)

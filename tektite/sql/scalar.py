@@ -13,9 +13,10 @@ from tektite.errors import TektiteError, UnsupportedError
 from tektite.expr import Expr, coalesce, concat, lit
 from tektite.expr import type_of as expression_type
 from tektite.sql import functions
-from tektite.sql.intervals import Interval, of_unit, parse_interval, unit_name
+from tektite.sql.intervals import DAY, Interval, of_unit, parse_interval, unit_name
 from tektite.sql.known import check_arguments
 from tektite.sql.predicates import FALSE, TRUE, conjunction
+from tektite.sql.rules.fold_constants import folded as folded_constant
 from tektite.sql.text import Source
 from tektite.types import Type
 
@@ -61,7 +62,8 @@ class Scalars:
         """The expression that a tree means."""
         found = self.any(node)
         if isinstance(found, Interval):
-            raise self.error("an interval can be added to or taken from a date, not stand on its own", node)
+            message = "an interval can be compared, and added to or taken from a date; it is not a value of its own"
+            raise self.error(f"{message}: date_diff('second', a, b) is a number", node)
         return found
 
     def predicate(self, node: exp.Expr, where: str) -> Expr:
@@ -168,6 +170,10 @@ class Scalars:
         if kind is exp.Add:
             return self.checked(left + right, node)
         if kind is exp.Sub:
+            kinds = {self.type(left, node), self.type(right, node)}
+            if types.Timestamp in kinds and kinds <= {types.Date, types.Timestamp}:
+                between = left.cast(types.Timestamp) - right.cast(types.Timestamp)
+                return Interval(None, functions.quotient(between, lit(DAY)), functions.remainder(between, lit(DAY)))
             return self.checked(left - right, node)
         if kind is exp.Mul:
             return self.checked(left * right, node)
@@ -237,13 +243,36 @@ class Scalars:
             return self.quantified(node, op, left, right)
         if isinstance(left, exp.Tuple) or isinstance(right, exp.Tuple):
             return self.rows(node, op, left, right)
-        return self.compare(op, self.bind(left), self.bind(right), node)
+        return self.compare(op, self.length(left), self.length(right), node)
+
+    def length(self, node: exp.Expr) -> Expr:
+        """What a tree means where it is compared: an interval is as long as it is."""
+        found = self.any(node)
+        return found.length() if isinstance(found, Interval) else found
 
     def compare(self, op: str, left: Expr, right: Expr, node: exp.Expr) -> Expr:
-        """A comparison; a date meets a constant timestamp as a date where that says the same."""
+        """A comparison; a date meets a constant timestamp as a date where that says the same, and a number a constant text
+        as the number that it says.
+        """
+        left, right = self.as_said(left, right, node), self.as_said(right, left, node)
         left, right = self.as_dates(left, right)
         right, left = self.as_dates(right, left)
         return self.checked(Expr(op, (left, right)), node)
+
+    def as_said(self, one: Expr, other: Expr, node: exp.Expr) -> Expr:
+        """A constant text as a value of the type that it is compared with, where that is a number or a truth value."""
+        if one.op != "lit" or not isinstance(one.params[1], str) or one.params[0] != types.String:
+            return one
+        kind = self.type(other, node)
+        if kind.kind not in ("int", "float", "decimal", "bool"):
+            return one
+        if isinstance(kind, types.DecimalType):  # with all the places that the text has
+            places = len(one.params[1].partition(".")[2].strip())
+            kind = types.Decimal(18, min(18, max(kind.scale, places)))
+        found = folded_constant(one.cast(kind))
+        if found.op != "lit":
+            raise self.error(f"{one.params[1]!r} does not say a value of type {kind}", node)
+        return found
 
     def as_dates(self, one: Expr, other: Expr) -> tuple[Expr, Expr]:
         """Two sides, the second as a date if the first is one and the second is a constant midnight."""
@@ -255,13 +284,18 @@ class Scalars:
 
     def rows(self, node: exp.Expr, op: str, left: exp.Expr, right: exp.Expr) -> Expr:
         """Comparison of rows of values."""
-        if not (isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple)) or op not in ("eq", "ne"):
-            raise self.unsupported("this comparison of rows", node)
+        if not (isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple)):
+            raise self.unsupported("comparison of a row with what is none", node)
         if len(left.expressions) != len(right.expressions):
             raise self.error(f"rows of {len(left.expressions)} and {len(right.expressions)} values", node)
-        pairs = zip(left.expressions, right.expressions, strict=True)
-        same = conjunction([self.compare("eq", self.bind(a), self.bind(b), node) for a, b in pairs])
-        return same if op == "eq" else ~same
+        pairs = [(self.bind(a), self.bind(b)) for a, b in zip(left.expressions, right.expressions, strict=True)]
+        if op in ("eq", "ne"):
+            same = conjunction([self.compare("eq", a, b, node) for a, b in pairs])
+            return same if op == "eq" else ~same
+        found = self.compare(op, *pairs[-1], node)
+        for a, b in reversed(pairs[:-1]):  # the first pair that differs decides
+            found = self.compare(op[0] + "t", a, b, node) | (self.compare("eq", a, b, node) & found)
+        return found
 
     def quantified(self, node: exp.Expr, op: str, left: exp.Expr, right: exp.Any | exp.All) -> Expr:
         """x = ANY (query), x < ALL (query): the latter is that no row fails to."""
@@ -290,7 +324,7 @@ class Scalars:
         return self.checked(~self.bind(node.this).is_same(self.bind(node.expression)), node)
 
     def between(self, node: exp.Between) -> Expr:
-        value, low, high = self.bind(node.this), self.bind(node.args["low"]), self.bind(node.args["high"])
+        value, low, high = self.length(node.this), self.length(node.args["low"]), self.length(node.args["high"])
         return self.compare("ge", value, low, node) & self.compare("le", value, high, node)
 
     def member(self, node: exp.In) -> Expr:
@@ -303,7 +337,8 @@ class Scalars:
             for item in node.expressions:
                 result = result | self.rows(node, "eq", node.this, item)
             return result
-        return self.checked(self.bind(node.this).isin([self.bind(item) for item in node.expressions]), node)
+        value = self.bind(node.this)
+        return self.checked(value.isin([self.as_said(self.bind(item), value, node) for item in node.expressions]), node)
 
     def exists(self, node: exp.Exists) -> Expr:
         return self.context.subquery("exists", node.this, "eq", ())
@@ -369,6 +404,8 @@ class Scalars:
             try:
                 return lit(value.params[1], target)
             except TektiteError as error:
+                if isinstance(node, exp.TryCast):
+                    return lit(None, target)
                 raise self.source.error(str(error), node.this) from None
         trying = isinstance(node, exp.TryCast) and self.type(value, node.this) == types.String
         return self.checked(value.try_cast(target) if trying else value.cast(target), node)

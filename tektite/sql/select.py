@@ -140,7 +140,10 @@ class SelectList:
     def _order(self) -> list[tuple[Expr, exp.Ordered]]:
         """What ORDER BY orders by: outputs by number or name first, then expressions."""
         found = []
-        for ordered in self.node.args["order"].expressions if self.node.args.get("order") else ():
+        terms = self.node.args["order"].expressions if self.node.args.get("order") else []
+        if len(terms) == 1 and isinstance(terms[0].this, exp.Var) and terms[0].name.upper() == "ALL":
+            return [(output, terms[0]) for output in self.outputs]
+        for ordered in terms:
             at = output_place(ordered.this, self.titles)
             if at is None and isinstance(ordered.this, exp.Literal) and not ordered.this.is_string:
                 message = f"ORDER BY {ordered.this.this}: SELECT has {len(self.titles)} columns"

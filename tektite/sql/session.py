@@ -83,6 +83,13 @@ class Session:
 
     def statement(self, statement: parse.Statement, parameters: Mapping[str, Any]) -> Result:
         """Run one statement."""
+        try:
+            return self._run(statement, parameters)
+        except RecursionError:
+            message = "the statement is nested too deeply"
+            raise statement.source.error(message, statement.start, UnsupportedError) from None
+
+    def _run(self, statement: parse.Statement, parameters: Mapping[str, Any]) -> Result:
         source = statement.source
         match statement:
             case parse.Plain():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from tektite import types
-from tektite.expr import Expr
+from tektite.expr import Expr, lit
 from tektite.sql.known import check_arguments
 from tektite.sql.logical import Node, Project, Window, WindowCall, columns_of
 from tektite.types import Type
@@ -53,6 +53,14 @@ def declare(binder: Binder, node: exp.Window, clause: Clause) -> str:
     assert clause.windows is not None
     node = resolved(binder, node)
     call = node.this
+    condition = None
+    if isinstance(call, exp.Filter):
+        condition = clause.predicate(call.expression.this)
+        call = call.this
+        if call.__class__ not in TOTALS or TOTALS[call.__class__] in ("first_value", "last_value"):
+            raise binder.unsupported(f"FILTER with window function {binder.source.called(call)}", call)
+    if isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
+        raise binder.unsupported("IGNORE NULLS and RESPECT NULLS of a window function", call)
     check_arguments(binder.source, call)
     arguments: list[Expr] = []
     constants: tuple[Any, ...] = ()
@@ -63,6 +71,16 @@ def declare(binder: Binder, node: exp.Window, clause: Clause) -> str:
         kind = call.key
         arguments, constants = shifted(binder, call, clause)
         type = clause.scalars.type(arguments[0], call)
+    elif isinstance(call, exp.Ntile | exp.NthValue):
+        kind = "ntile" if isinstance(call, exp.Ntile) else "nth_value"
+        tree = call.this if isinstance(call, exp.Ntile) else call.args.get("offset")
+        number = None if tree is None else clause.bind(tree)
+        if number is None or number.op != "lit" or not isinstance(number.params[1], int) or number.params[1] < 1:
+            raise binder.source.error(f"{kind} takes a whole constant of at least 1", call)
+        constants = (number.params[1],)
+        if kind == "nth_value":
+            arguments = [clause.bind(call.this)]
+            type = clause.scalars.type(arguments[0], call)
     elif call.__class__ in TOTALS:
         kind = TOTALS[call.__class__]
         given = call.this
@@ -70,6 +88,8 @@ def declare(binder: Binder, node: exp.Window, clause: Clause) -> str:
             raise binder.unsupported("DISTINCT in a window function", call)
         arguments = [] if given is None or isinstance(given, exp.Star) else [clause.bind(given)]
         type = total_type(binder, clause, kind, arguments, call)
+        if condition is not None:
+            arguments = [Expr("case", (condition, arguments[0] if arguments else lit(1), lit(None)))]
     else:
         raise binder.unsupported(f"window function {binder.source.called(call)}", call)
     by = [clause.bind(tree) for tree in node.args.get("partition_by") or ()]
@@ -145,7 +165,7 @@ def frame_of(binder: Binder, node: exp.Window, ordered: bool) -> Frame:
         return RUNNING if ordered else WHOLE
     kind = (spec.args.get("kind") or "").lower()
     if spec.args.get("exclude") or kind not in ("rows", "range"):
-        raise binder.unsupported(f"a {kind.upper()} frame with what it says", node)
+        raise binder.unsupported("EXCLUDE in a frame" if spec.args.get("exclude") else f"a {kind.upper()} frame", node)
 
     def bound(which: str, sign: int) -> int | None:
         value, side = spec.args.get(which), (spec.args.get(f"{which}_side") or "").upper()

@@ -33,7 +33,7 @@ def refused(engine: tk.Engine, text: str, kind: type[tk.TektiteError] = tk.Tekti
         ("SELECT id, wrong.name FROM people", "wrong"),
         ("SELECT max(id), array_agg (id) FROM people", "array_agg"),
         ("SELECT approx_count_distinct(DISTINCT id) FROM people", "approx_count_distinct"),
-        ("SELECT ntile(2) OVER (ORDER BY id) FROM people", "ntile"),
+        ("SELECT mode(id) OVER (ORDER BY id) FROM people", "mode"),
         ("SELECT median(name) FROM people", "median"),
         ("SELECT id FROM people LIMIT (SELECT 1)", "1"),
     ],
@@ -48,8 +48,14 @@ def test_caret_stands_under_what_is_wrong(engine: tk.Engine, text: str, pointed:
     [
         ("SELECT array_agg(id) FROM people", "array_agg"),
         ("SELECT bit_and(id) FROM people", "bit_and"),
-        ("SELECT ntile(2) OVER (ORDER BY id) FROM people", "ntile"),
-        ("SELECT strftime(DATE '2024-01-01', '%Y')", "strftime"),
+        ("SELECT mode(id) OVER (ORDER BY id) FROM people", "mode"),
+        ("SELECT strptime('2024-01-01', '%Y')", "strptime"),
+        ("SELECT translate(name, 'a', 'b') FROM people", "translate"),
+        ("SELECT id FROM people TABLESAMPLE 10", "TABLESAMPLE"),
+        ("SELECT * FROM people PIVOT (sum(pay) FOR id IN (1, 2))", "PIVOT"),
+        ("SELECT strftime(DATE '2024-01-01', '%Q')", "%Q in strftime"),
+        ("SELECT lag(id IGNORE NULLS) OVER (ORDER BY id) FROM people", "IGNORE NULLS"),
+        ("SELECT sum(id) OVER (ORDER BY id GROUPS 1 PRECEDING) FROM people", "GROUPS frame"),
         ("SELECT quantile_cont(id, 2) FROM people", "quantile_cont"),
         ("SELECT id FROM people LIMIT (SELECT 1)", "a subquery in LIMIT"),
         ("SELECT p.id FROM people AS p ASOF JOIN people AS q ON p.id >= q.id", "ASOF JOIN"),
@@ -189,3 +195,30 @@ def test_files_are_written_as_asked_or_not_at_all(engine: tk.Engine, tmp_path: P
     refused(engine, f"COPY people TO '{tmp_path}/people.json'", tk.UnsupportedError)
     (tmp_path / "empty.csv").touch()
     assert engine.sql(f"COPY people FROM '{tmp_path}/empty.csv'").message == "COPY 0"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " UNION ALL ".join(f"SELECT {n} AS n" for n in range(1500)),
+        "SELECT id FROM people WHERE " + " OR ".join(f"id = {n}" for n in range(3000)),
+    ],
+    ids=["union", "disjunction"],
+)
+def test_long_chains_are_answered(engine: tk.Engine, text: str) -> None:
+    assert engine.sql(text).rows()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT " + "(" * 5000 + "1" + ")" * 5000,
+        "SELECT CASE " + " ".join(f"WHEN id = {n} THEN {n}" for n in range(5000)) + " END FROM people",
+        "SELECT " + " + ".join(["id"] * 5000) + " FROM people",
+        "SELECT " + " || ".join(["name"] * 5000) + " FROM people",
+    ],
+    ids=["parentheses", "case", "sum", "concatenation"],
+)
+def test_what_nests_too_deeply_is_refused_and_harms_nobody(engine: tk.Engine, text: str) -> None:
+    assert "nested too deeply" in refused(engine, text, tk.UnsupportedError)
+    assert engine.sql("SELECT count(*) FROM people").rows() == [(2,)]
