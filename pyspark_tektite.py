@@ -28,6 +28,8 @@ __all__ = ["DefaultSource"]
 
 LEASE_SECONDS = 86400.0
 OPTIONS = ("path", "view", "version", "changes", "startingVersion", "leaseSeconds")
+OF_TABLES = ("option.", "location", "serialization.format", "owner", "provider")
+"""How the names begin that Spark's catalog adds to the options of a table, CREATE TABLE ... USING tektite."""
 
 
 class Shard(InputPartition):
@@ -48,7 +50,7 @@ class Options:
 
         known = {name.lower() for name in OPTIONS}
         for name in options:
-            if name.lower() not in known:
+            if name.lower() not in known and not name.lower().startswith(OF_TABLES):
                 raise IncorrectError(f"data source tektite: no option {name!r}; the options are {', '.join(OPTIONS)}")
         for name in ("path", "view"):
             if not options.get(name):
@@ -63,6 +65,10 @@ class Options:
         self.from_latest = str(options.get("startingVersion", "")).lower() == "latest"
         self.start = 0 if self.from_latest else _number(options, "startingVersion") or 0
         self.lease = _seconds(options)
+        if self.changes and self.version is not None and self.start > self.version:
+            raise IncorrectError(
+                f"data source tektite: changes begin behind version {self.start}, which is later than version {self.version}"
+            )
 
 
 def _number(options: MutableMapping[str, str], name: str) -> int | None:
@@ -97,17 +103,36 @@ class DefaultSource(DataSource):
         return "tektite"
 
     def schema(self) -> StructType:
+        from tektite.errors import IncorrectError
         from tektite.spark.out import spark_schema
         from tektite.spark.stored import open_stored
 
         options = Options(self.options)
         schema = spark_schema(open_stored(options.path).collection(options.view).schema)
         if options.changes:
+            taken = [name for name in ("time", "diff") if name in schema.names]
+            if taken:
+                raise IncorrectError(
+                    f"data source tektite: {options.view!r} has a column {taken[0]!r} of its own, beside which changes cannot "
+                    "have theirs: give it another name in the view"
+                )
             schema = schema.add("time", LongType()).add("diff", LongType())
         return schema
 
+    def _checked(self, schema: StructType) -> StructType:
+        """The columns that were asked for, if they are those that are there."""
+        from tektite.errors import IncorrectError
+
+        mine = self.schema()
+        if [(field.name, field.dataType) for field in schema] != [(field.name, field.dataType) for field in mine]:
+            raise IncorrectError(
+                f"data source tektite: asked for {schema.simpleString()}, found {mine.simpleString()}: leave .schema() out "
+                "and select columns"
+            )
+        return schema
+
     def reader(self, schema: StructType) -> DataSourceReader:
-        return Reader(Options(self.options), schema)
+        return Reader(Options(self.options), self._checked(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from tektite.errors import IncorrectError
@@ -120,7 +145,7 @@ class DefaultSource(DataSource):
             )
         if options.version is not None:
             raise IncorrectError("data source tektite: a stream has no last version: leave the option 'version' out")
-        return StreamReader(options, schema)
+        return StreamReader(options, self._checked(schema))
 
 
 class _Both:

@@ -16,7 +16,7 @@ from tektite.dataflow.flow import Dataflow, last_closed
 from tektite.dataflow.join import PIECE
 from tektite.dataflow.linear import function_name
 from tektite.dataflow.output import changes_table
-from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
+from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError, UnsupportedError
 from tektite.guard import guarded
 from tektite.kernels.join import JOIN_STATE, join
 from tektite.kernels.route import split_epoch
@@ -136,7 +136,13 @@ class View(Collection):
     def rows(self, at: int | None = None) -> list[tuple[Any, ...]]:
         """The snapshot as Python tuples."""
         table = self.snapshot(at)
-        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        try:
+            return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        except OverflowError:
+            raise UnsupportedError(
+                f"view {self.name!r} holds a date or timestamp outside the years 1 to 9999, where Python has none: read its "
+                "snapshot(), or to_spark()"
+            ) from None
 
     def multiplicities(self, at: int | None = None) -> dict[tuple[Any, ...], int]:
         """The snapshot as a mapping from row to multiplicity; these may be negative."""

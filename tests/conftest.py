@@ -77,17 +77,17 @@ runs all on all.
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Quick failures first, and of what could run on every executor the share that does."""
-    groups: dict[tuple[Path, str, int], list[pytest.Item]] = {}
+    shared: dict[tuple[Path, str], list[tuple[int, int, pytest.Item]]] = {}
     for item in items:
         executor = runs_on(item)
         if executor in SHARES and not ALL:
             marker = item.get_closest_marker("share")
             share = SHARES[executor] if marker is None else marker.kwargs.get(executor, SHARES[executor])
-            groups.setdefault((item.path, executor, share), []).append(item)
+            shared.setdefault((item.path, executor), []).append((share, zlib.crc32(item.nodeid.encode()), item))
     dropped: set[pytest.Item] = set()
-    for (_, _, share), group in groups.items():
-        group.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
-        dropped.update(group[-(-len(group) // share) :])
+    for found in shared.values():
+        chosen = {item for share, number, item in found if number % share == 0} or {min(found, key=lambda f: f[:2])[2]}
+        dropped.update(item for _, _, item in found if item not in chosen)
     if dropped:
         config.hook.pytest_deselected(items=[item for item in items if item in dropped])
         items[:] = [item for item in items if item not in dropped]

@@ -22,13 +22,15 @@ import tektite as tk
 current = "threads"
 """The executor that engines run on."""
 
-COST = {"threads": 1, "stages": 20, "spark": 50}
-"""How many times as long a small sweep takes, roughly."""
+SCARCE = {"threads": 1, "stages": 20, "spark": 400}
+"""Of how many random examples one is tried: about how many times as long as on threads a small sweep takes."""
 
 
 def examples(most: int) -> int:
-    """How many of so many examples a test tries on the executor it runs on."""
-    return max(most // COST[current], 1)
+    """How many of so many random examples there is time for on the executor that a test runs on: two at least, since the first
+    one that Hypothesis draws is as small as can be.
+    """
+    return max(most // SCARCE[current], 2)
 
 
 @contextmanager

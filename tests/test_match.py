@@ -184,6 +184,7 @@ def test_changes_of_several_clauses_in_one_epoch_are_counted_once(strategy: str)
     assert view.multiplicities() == {(1, 1, 1): 8}
 
 
+@pytest.mark.share(spark=30)
 @pytest.mark.parametrize("workers", [1, 2, 3])
 @pytest.mark.parametrize("strategy", ["delta", "hector"])
 def test_conjunction_in_a_loop_within_a_loop(strategy: str, workers: int) -> None:

@@ -10,6 +10,8 @@ import pytest
 import tektite as tk
 from tektite import pending
 
+pytestmark = pytest.mark.usefixtures("executor")
+
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 
 import pytest
 from brute import Bag, Brute, Row, bag
+from executors import examples
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from programs import KEYED, History, Program
 
 import tektite as tk
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("executor"), pytest.mark.share(spark=100)]
 
 SEEDS = st.integers(0, 2**32 - 1)
 MOST = settings.default.max_examples if settings.default is not None else 100
@@ -154,31 +157,22 @@ def run_at_random(w: World, rng: random.Random) -> None:
     w.check()
 
 
-@pytest.mark.slow
-@settings(max_examples=15 * MOST)
-@given(seed=SEEDS, operators=st.integers(1, 8), epochs=st.integers(1, 10))
-def test_every_view_equals_brute_force_at_every_epoch(seed: int, operators: int, epochs: int) -> None:
-    rng = random.Random(~seed)
-    options = {
-        "workers": rng.choice([1, 1, 2, 3]),
-        "merging": rng.choice(["eager", "default", "lazy"]),
-        "turn": rng.choice([0.05, 0.05, 0.0]),
-    }
-    note(str(options))
-    with world(seed, operators, epochs, **options) as w:
-        run_at_random(w, rng)
-
-
-EXAMPLES = {"threads": 10, "stages": 30, "spark": 4}
-"""Programs on each executor; a sweep that is a Spark job takes some tenths of a second."""
-
-
-@pytest.mark.slow
-def test_every_view_equals_brute_force_on_every_executor(executor: str) -> None:
-    for seed in range(EXAMPLES[executor]):
+@pytest.mark.share(spark=1)
+def test_every_view_equals_brute_force_at_every_epoch() -> None:
+    @settings(max_examples=examples(15 * MOST))
+    @given(seed=SEEDS, operators=st.integers(1, 8), epochs=st.integers(1, 10))
+    def check(seed: int, operators: int, epochs: int) -> None:
         rng = random.Random(~seed)
-        with world(seed, rng.randint(1, 6), rng.randint(1, 5), workers=rng.choice([1, 2, 3])) as w:
+        options = {
+            "workers": rng.choice([1, 1, 2, 3]),
+            "merging": rng.choice(["eager", "default", "lazy"]),
+            "turn": rng.choice([0.05, 0.05, 0.0]),
+        }
+        note(str(options))
+        with world(seed, operators, epochs, **options) as w:
             run_at_random(w, rng)
+
+    check()
 
 
 def changes_of(seed: int, operators: int, epochs: int, stops: list[int], **options: object) -> list[dict[object, int]]:
@@ -195,43 +189,47 @@ def changes_of(seed: int, operators: int, epochs: int, stops: list[int], **optio
         return [bag(((row, time), diff) for row, time, diff in v.said) for v in watched]
 
 
-@pytest.mark.slow
-@settings(max_examples=4 * MOST)
-@given(seed=SEEDS, operators=st.integers(1, 8), epochs=st.integers(2, 10))
-def test_changes_depend_neither_on_batching_nor_on_merging_nor_on_workers(
-    seed: int, operators: int, epochs: int
-) -> None:
-    rng = random.Random(~seed)
-    one_by_one = list(range(1, epochs + 1))
-    some = sorted({*rng.sample(one_by_one, len(one_by_one) // 2), epochs})
-    reference = changes_of(seed, operators, epochs, one_by_one)
-    assert changes_of(seed, operators, epochs, [epochs], workers=2, merging="lazy") == reference
-    assert changes_of(seed, operators, epochs, some, workers=3, merging="eager", turn=0.0) == reference
-    assert changes_of(seed, operators, epochs, one_by_one, merging="lazy") == reference
+@pytest.mark.share(stages=10, spark=100)
+def test_changes_depend_neither_on_batching_nor_on_merging_nor_on_workers(executor: str) -> None:
+    @settings(max_examples=4 * MOST if executor == "threads" else examples(MOST))
+    @given(seed=SEEDS, operators=st.integers(1, 8), epochs=st.integers(2, 10))
+    def check(seed: int, operators: int, epochs: int) -> None:
+        rng = random.Random(~seed)
+        one_by_one = list(range(1, epochs + 1))
+        some = sorted({*rng.sample(one_by_one, len(one_by_one) // 2), epochs})
+        reference = changes_of(seed, operators, epochs, one_by_one)
+        assert changes_of(seed, operators, epochs, [epochs], workers=2, merging="lazy") == reference
+        assert changes_of(seed, operators, epochs, some, workers=3, merging="eager", turn=0.0) == reference
+        assert changes_of(seed, operators, epochs, one_by_one, merging="lazy") == reference
+
+    check()
 
 
-@pytest.mark.slow
-@settings(max_examples=4 * MOST)
-@given(seed=SEEDS, operators=st.integers(1, 6), epochs=st.integers(3, 10))
-def test_views_go_on_when_an_input_has_ended(seed: int, operators: int, epochs: int) -> None:
+def test_views_go_on_when_an_input_has_ended(executor: str) -> None:
     """Inputs are closed one after the other; what they hold stays, and nobody waits for them."""
-    rng = random.Random(~seed)
-    with world(seed, operators, epochs, workers=rng.choice([1, 2])) as w:
-        ending = {name: rng.randint(1, epochs) for name in (*w.program.inputs,)}
-        for name, end in ending.items():
-            w.history.updates[name] = [u for u in w.history.updates[name] if u[1] < end]
-        w.waiting = {name: list(log) for name, log in w.history.updates.items()}
-        w.install(len(w.program.pool) - 1)
-        for epoch in range(1, epochs + 1):
-            for name, source in w.program.inputs.items():
-                if not source.closed:
-                    w.deliver(name, epoch, rng)
-            w.engine.advance(epoch)
-            w.check()
-            for name, source in w.program.inputs.items():
-                if ending[name] <= epoch and not source.closed:
-                    source.close()
-                    w.check()
-            if rng.random() < 0.2:
-                w.install(rng.randrange(len(w.program.pool)))
+
+    @settings(max_examples=4 * MOST if executor == "threads" else examples(MOST))
+    @given(seed=SEEDS, operators=st.integers(1, 6), epochs=st.integers(3, 10))
+    def check(seed: int, operators: int, epochs: int) -> None:
+        rng = random.Random(~seed)
+        with world(seed, operators, epochs, workers=rng.choice([1, 2])) as w:
+            ending = {name: rng.randint(1, epochs) for name in (*w.program.inputs,)}
+            for name, end in ending.items():
+                w.history.updates[name] = [u for u in w.history.updates[name] if u[1] < end]
+            w.waiting = {name: list(log) for name, log in w.history.updates.items()}
+            w.install(len(w.program.pool) - 1)
+            for epoch in range(1, epochs + 1):
+                for name, source in w.program.inputs.items():
+                    if not source.closed:
+                        w.deliver(name, epoch, rng)
+                w.engine.advance(epoch)
                 w.check()
+                for name, source in w.program.inputs.items():
+                    if ending[name] <= epoch and not source.closed:
+                        source.close()
+                        w.check()
+                if rng.random() < 0.2:
+                    w.install(rng.randrange(len(w.program.pool)))
+                    w.check()
+
+    check()

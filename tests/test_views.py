@@ -352,3 +352,16 @@ def test_a_plan_that_uses_its_parts_over_and_over_is_rendered_once() -> None:
         view = engine.install("deep", found)
         engine.settle()
         assert sorted(view.rows()) == [(1, 1), (2, 3)]
+
+
+def test_moments_that_python_lacks_are_named() -> None:
+    import pyarrow as pa
+
+    engine = tk.Engine()
+    table = engine.input("t", t=tk.Timestamp)
+    view = engine.install("all", table)
+    table.insert(pa.table({"t": pa.array([253402318800000000], pa.timestamp("us"))}))  # the year 10000
+    engine.advance()
+    assert view.snapshot().num_rows == 1
+    with pytest.raises(tk.UnsupportedError, match="view 'all' holds a date or timestamp outside the years 1 to 9999"):
+        view.rows()

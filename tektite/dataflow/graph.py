@@ -170,10 +170,13 @@ class Port:
         self.edges: list[Edge] = []
 
     def emit(self, shard: int, chunk: Chunk, moment: Moment, times: int, outbox: Outbox) -> None:
-        """Run a chunk of one moment through the edges and leave the results in the outbox."""
+        """Run a chunk of one moment through the edges and leave the results in the outbox. A step that several edges begin
+        with runs once.
+        """
         if chunk.n:
+            done: Done = {}
             for edge in self.edges:
-                edge.carry(shard, chunk, moment, times, outbox)
+                edge.carry(shard, chunk, moment, times, outbox, done)
 
 
 class Edge:
@@ -186,10 +189,13 @@ class Edge:
         self.lift = lift
         self.target = target
 
-    def carry(self, shard: int, chunk: Chunk, moment: Moment, times: int, outbox: Outbox) -> None:
-        """Transform a chunk and address it."""
+    def carry(self, shard: int, chunk: Chunk, moment: Moment, times: int, outbox: Outbox, done: Done) -> None:
+        """Transform a chunk and address it. `done` keeps what steps made of chunks, so that numbers tell these apart."""
         for step in self.steps:
-            chunk = step(chunk, times)
+            made = done.get((step, id(chunk)))
+            if made is None:
+                made = done[step, id(chunk)] = step(chunk, times)
+            chunk = made
             if not chunk.n:
                 return
         target = self.target
@@ -199,6 +205,7 @@ class Edge:
         target.exchange(shard, chunk, moment, outbox)
 
 
+Done = dict[tuple[Step, int], Chunk]
 Delivery = tuple["Node", int, Chunk, Moment]
 Outbox = list[Delivery]
 

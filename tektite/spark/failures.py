@@ -55,7 +55,7 @@ def reason(error: BaseException) -> str:
     """
     if isinstance(error, TektiteError):
         return str(error)
-    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line.strip().removeprefix(": ") for line in str(error).splitlines()]
     lines = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback", "..."))]
     told = [line for line in lines if _RAISED.match(line)] or [line for line in lines if "crashed" in line]
     named = [

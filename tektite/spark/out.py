@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from tektite.errors import IncorrectError
 from tektite.schema import Schema
+from tektite.spark.failures import explained
 from tektite.spark.session import classic
 
 if TYPE_CHECKING:
@@ -69,13 +70,15 @@ def write_changes(
     assert store is not None
     view.engine.sync()
     source = session.readStream.format("tektite").option("path", store.url).option("view", view.name)
-    changes = source.option("changes", "true").load()
+    with explained(f"view {view.name!r}: its changes cannot be read", ""):
+        changes = source.option("changes", "true").load()
     if format == "kafka":
         changes = changes.select(functions.to_json(functions.struct("*")).alias("value"))
     if checkpoint is None:
         place = hashlib.sha256(f"{format} {path} {sorted(options.items())}".encode()).hexdigest()[:12]
         checkpoint = f"{store.url}/checkpoints/out-{quote(view.name, safe='')}-{place}"
     writer = changes.writeStream.format(format).options(**options).option("checkpointLocation", checkpoint)
-    query = writer.trigger(**(trigger or EVERY_SECOND)).start(path)
+    with explained(f"view {view.name!r}: its changes cannot be written as {format!r}", ""):
+        query = writer.trigger(**(trigger or EVERY_SECOND)).start(path)
     view.engine.on_close.append(query.stop)
     return query

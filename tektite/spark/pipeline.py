@@ -11,13 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from tektite import columns
-from tektite.errors import IncorrectError, NotFoundError
+from tektite.constraints import declare
+from tektite.errors import IncorrectError, NotFoundError, TektiteError
 from tektite.schema import Schema
+from tektite.sql.parse import parse
 from tektite.storage.description import type_from_text
 
 
@@ -63,6 +65,11 @@ class ViewPlan:
     python: str | None = None
     key: tuple[str, ...] = ()
     publish: bool = True
+
+    def statement(self, name: str) -> str:
+        """What makes the view, where it is a query of SQL."""
+        quoted = '"' + name.replace('"', '""') + '"'
+        return f"CREATE MATERIALIZED VIEW {quoted} AS {self.sql}"
 
 
 @dataclass(frozen=True)
@@ -121,13 +128,16 @@ def from_plain(plain: Any, path: Path) -> Pipeline:
     for number, sink in enumerate(sinks):
         if sink.view not in views:
             raise reader.wrong(f"sinks[{number}]", f"there is no view {sink.view!r}: {columns.hint(sink.view, views)}")
-    storage = top.get("storage")
+    for name in views:
+        if name in inputs:
+            raise reader.wrong(f"views.{name}", "there is an input of this name already")
+    storage = reader.text(top.get("storage"), "storage")
     if sinks and storage is None:
         raise reader.wrong("sinks", "a sink needs a storage, which the changes are read from: add storage: <path>")
     return Pipeline(
         str(top.get("name") or path.stem), path.parent, None if storage is None else reader.path(storage),
-        reader.positive(top.get("shards", 1), "shards"), spark.get("master"), str(spark.get("memory", "1g")),
-        spark.get("config") or {}, inputs, views, sinks,
+        reader.positive(top.get("shards", 1), "shards"), reader.text(spark.get("master"), "spark.master"),
+        str(spark.get("memory", "1g")), reader.any_mapping(spark.get("config"), "spark.config"), inputs, views, sinks,
     )  # fmt: skip
 
 
@@ -151,6 +161,19 @@ def _from_program(path: Path) -> Pipeline:
         )
     found = from_plain(plain, path)
     return Pipeline(**{**vars(found), "build": build})
+
+
+FILES: Final = ("parquet", "csv", "json", "orc", "text", "delta")
+"""Formats of sinks that write into a folder."""
+
+
+def option_text(value: Any) -> str:
+    """A value of YAML as Spark's options have it.
+
+    >>> option_text(True), option_text(3)
+    ('true', '3')
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class _Reader:
@@ -188,6 +211,24 @@ class _Reader:
             raise self.wrong(where, f"expected a positive number, found {value!r}")
         return value
 
+    def text(self, value: Any, where: str) -> str | None:
+        if value is not None and (not isinstance(value, str) or not value):
+            raise self.wrong(where, f"expected a text, found {value!r}")
+        return value
+
+    def flag(self, value: Any, where: str) -> bool:
+        if not isinstance(value, bool):
+            raise self.wrong(where, f"expected true or false, found {value!r}")
+        return value
+
+    def any_mapping(self, value: Any, where: str) -> dict[str, Any]:
+        if value is not None and not isinstance(value, dict):
+            raise self.wrong(where, f"expected names and values, found {value!r}")
+        return {str(name): one for name, one in (value or {}).items()}
+
+    def options(self, value: Any, where: str) -> dict[str, str]:
+        return {name: option_text(one) for name, one in self.any_mapping(value, where).items()}
+
     def names(self, value: Any, where: str) -> tuple[str, ...]:
         listed = [value] if isinstance(value, str) else value if isinstance(value, list) else None
         if listed is None or not all(isinstance(name, str) for name in listed):
@@ -205,13 +246,28 @@ class _Reader:
             schema = Schema({str(name): type_from_text(str(text)) for name, text in types.items()})
         except Exception as error:
             raise self.wrong(f"{where}.columns", str(error)) from None
-        return InputPlan(
+        plan = InputPlan(
             schema, self.names(found.get("key", []), f"{where}.key"), str(found.get("semantics", "bag")),
-            bool(found.get("stream", False)), bool(found.get("checked", True)),
+            self.flag(found.get("stream", False), f"{where}.stream"),
+            self.flag(found.get("checked", True), f"{where}.checked"),
             self.names(found.get("shard", []), f"{where}.shard"),
             None if found.get("load") is None else self.source(found["load"], f"{where}.load", False),
             None if found.get("follow") is None else self.source(found["follow"], f"{where}.follow", True),
         )  # fmt: skip
+        try:
+            declare(
+                where.removeprefix("inputs."), schema, {}, key=plan.key, semantics=plan.semantics, stream=plan.stream,
+                checked=plan.checked, unique=False, required=(), append=False, shard=plan.shard,
+            )  # fmt: skip
+        except TektiteError as error:
+            raise self.wrong(where, str(error)) from None
+        for what, source in (("load", plan.load), ("follow", plan.follow)):
+            if source is not None and source.diff is not None and plan.semantics != "bag":
+                raise self.wrong(
+                    f"{where}.{what}",
+                    f"diffs are for bags, and this is of {plan.semantics} semantics: name an operation",
+                )
+        return plan
 
     def source(self, plain: Any, where: str, stream: bool) -> Source:
         known = ["format", "path", "table", "schema", "options", "select", "where", "diff", "operation", "order"]
@@ -219,24 +275,49 @@ class _Reader:
         found = dict(self.mapping(plain, where, tuple(known)))
         if (found.get("format") is None) == (found.get("table") is None):
             raise self.wrong(where, "rows come from a format (with a path) or from a table: name one of them")
+        for name in ("format", "table", "path", "schema", "where", "diff", "operation", "order", "position"):
+            self.text(found.get(name), f"{where}.{name}")
+        if found.get("diff") is not None and found.get("operation") is not None:
+            raise self.wrong(where, "rows have a diff or an operation, not both")
+        if found.get("upto") is not None and found.get("position") is None:
+            raise self.wrong(where, "upto is a position: say in which column it is, position: <column>")
+        if found.get("extra", "error") not in ("error", "ignore"):
+            raise self.wrong(f"{where}.extra", f"expected error or ignore, found {found['extra']!r}")
         if found.get("path") is not None:
             found["path"] = self.path(found["path"])
+        if found.get("trigger") is not None:
+            found["trigger"] = self.any_mapping(found["trigger"], f"{where}.trigger")
         found["select"] = self.names(found.get("select", []), f"{where}.select")
-        found["options"] = {str(name): str(value) for name, value in (found.get("options") or {}).items()}
+        found["options"] = self.options(found.get("options"), f"{where}.options")
         return Source(**found)
 
     def view(self, plain: Any, where: str) -> ViewPlan:
         found = dict(self.mapping(plain, where, ("sql", "python", "key", "publish")))
         if (found.get("sql") is None) == (found.get("python") is None):
             raise self.wrong(where, "a view is a query, sql: SELECT ..., or a function, python: module:function")
+        for name in ("sql", "python"):
+            self.text(found.get(name), f"{where}.{name}")
+        if found.get("python") is not None and not all(found["python"].partition(":")):
+            raise self.wrong(f"{where}.python", f"expected module:function, found {found['python']!r}")
+        self.flag(found.get("publish", True), f"{where}.publish")
         found["key"] = self.names(found.get("key", []), f"{where}.key")
-        return ViewPlan(**found)
+        plan = ViewPlan(**found)
+        if plan.sql is not None:
+            try:
+                list(parse(plan.statement("v")))
+            except TektiteError as error:
+                raise self.wrong(f"{where}.sql", str(error)) from None
+        return plan
 
     def sink(self, plain: Any, where: str) -> Sink:
         found = dict(self.mapping(plain, where, ("view", "format", "path", "options")))
         if not isinstance(found.get("view"), str):
             raise self.wrong(where, "a sink names the view whose changes it gets, view: <name>")
+        for name in ("format", "path"):
+            self.text(found.get(name), f"{where}.{name}")
         if found.get("path") is not None:
             found["path"] = self.path(found["path"])
-        found["options"] = {str(name): str(value) for name, value in (found.get("options") or {}).items()}
+        elif found.get("format", "parquet") in FILES:
+            raise self.wrong(where, "a sink of files needs a folder to write to, path: <folder>")
+        found["options"] = self.options(found.get("options"), f"{where}.options")
         return Sink(**found)

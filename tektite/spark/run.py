@@ -239,8 +239,7 @@ def _read(spark: SparkSession, source: Source, stream: bool) -> DataFrame:
 
 def _install(pipeline: Pipeline, engine: Any, name: str, plan: ViewPlan) -> None:
     if plan.sql is not None:
-        quoted = '"' + name.replace('"', '""') + '"'
-        engine.sql(f"CREATE MATERIALIZED VIEW {quoted} AS {plan.sql}")
+        engine.sql(plan.statement(name))
     else:
         assert plan.python is not None
         engine.install(name, _function(pipeline.folder, name, plan.python)(engine), key=plan.key)
@@ -250,9 +249,7 @@ def _install(pipeline: Pipeline, engine: Any, name: str, plan: ViewPlan) -> None
 
 def _function(folder: Path, view: str, where: str) -> Callable[[Any], Any]:
     """The function that `module:function` names; the module may lie beside the pipeline."""
-    module, colon, name = where.partition(":")
-    if not colon:
-        raise IncorrectError(f"view {view!r}: python is module:function, not {where!r}")
+    module, _, name = where.partition(":")
     with _importable(folder):
         try:
             found = getattr(importlib.import_module(module), name)

@@ -281,7 +281,8 @@ class Manifest:
             return State()
         last = there[-1] if version is None else version
         if last not in there:
-            raise NotFoundError(f"storage {self.store.url} has no version {last}: it has {there[:1]} to {there[-1:]}")
+            known = f"those from {there[0]} to {there[-1]}" if there else "none"
+            raise NotFoundError(f"storage {self.store.url} has no version {last}: it has {known}")
         behind: list[dict[str, Any]] = []
         for number in range(last, -1, -1):
             body = self.read(number)

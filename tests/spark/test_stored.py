@@ -460,6 +460,10 @@ def test_dropped_view_is_gone(spark: SparkSession, tmp_path: Path) -> None:
         ({"path": "{store}", "view": "t", "colour": "red"}, "no option 'colour'"),
         ({"path": "{store}", "view": "t", "changes": "maybe"}, "true or false"),
         (
+            {"path": "{store}", "view": "t", "changes": "true", "startingVersion": "2", "version": "1"},
+            "begin behind version 2, which is later than version 1",
+        ),
+        (
             {"path": "{store}", "view": "t", "leaseSeconds": "a day"},
             "'leaseSeconds' is a number of seconds, not 'a day'",
         ),
@@ -505,3 +509,57 @@ def test_synchronising_brings_published_views_up_to_date(tmp_path: Path) -> None
         engine.sync()
         stored = Manifest.open(open_store(tmp_path)).state
         assert all(stored.lows[name] == 1 for name in ("first", "second", "third"))
+
+
+def test_columns_that_a_reader_asks_for_are_those_that_are_there(spark: SparkSession, tmp_path: Path) -> None:
+    with tk.Engine(storage=tmp_path / "store") as engine:
+        table = engine.input("t", k=tk.Int, s=tk.String)
+        table.insert([(1, "a")])
+        engine.advance()
+    reader = spark.read.format("tektite").option("path", str(tmp_path / "store")).option("view", "t")
+    assert reader.schema("k long, s string").load().collect() == [(1, "a")]
+    for asked in ("k long", "k long, text string"):
+        with pytest.raises(Exception, match="asked for struct<.*found struct<k:bigint,s:string>: leave .schema"):
+            reader.schema(asked).load().collect()
+
+
+def test_stored_view_is_a_table_of_sparks_catalog(spark: SparkSession, tmp_path: Path) -> None:
+    with tk.Engine(storage=tmp_path / "store") as engine:
+        table = engine.input("t", k=tk.Int)
+        table.insert([(1,), (2,)])
+        engine.advance()
+    spark.sql(f"CREATE TABLE stored_t USING tektite OPTIONS (path '{tmp_path / 'store'}', view 't')")
+    try:
+        assert spark.sql("SELECT sum(k) FROM stored_t").collect() == [(3,)]
+    finally:
+        spark.sql("DROP TABLE stored_t")
+
+
+def test_changes_of_a_view_with_columns_of_their_names_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+        table = engine.input("t", time=tk.Int)
+        view = engine.install("all", table)
+        table.insert([(1,)])
+        engine.advance()
+        with pytest.raises(
+            FaultError, match="view 'all': its changes cannot be read: .*has a column 'time' of its own"
+        ):
+            view.write_changes("parquet", str(tmp_path / "out"))
+        assert read(spark, tmp_path / "store", "all").collect() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("form", "path", "message"),
+    [
+        ("parqet", "out", r"its changes cannot be written as 'parqet': \[DATA_SOURCE_NOT_FOUND\]"),
+        ("parquet", None, "its changes cannot be written as 'parquet': 'path' is not specified"),
+    ],
+)
+def test_sink_that_cannot_start_is_named(
+    spark: SparkSession, tmp_path: Path, form: str, path: str | None, message: str
+) -> None:
+    with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+        view = engine.install("all", engine.input("t", k=tk.Int))
+        engine.advance()
+        with pytest.raises(FaultError, match=message):
+            view.write_changes(form, None if path is None else str(tmp_path / path))
