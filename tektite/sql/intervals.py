@@ -26,14 +26,18 @@ class Interval:
     months: Expr | None = None
     days: Expr | None = None
     microseconds: Expr | None = None
+    ends: tuple[Expr, Expr] | None = None
+    """The later and the earlier timestamp of which this is the difference, if it is one."""
 
     def negated(self) -> Interval:
         return self.times(lit(-1))
 
     def times(self, factor: Expr) -> Interval:
         """Each part multiplied by an Int."""
-        parts = (self.months, self.days, self.microseconds)
-        return Interval(*(None if part is None else product(part, factor) for part in parts))
+        months, days, micros = (
+            None if part is None else product(part, factor) for part in (self.months, self.days, self.microseconds)
+        )
+        return Interval(months, days, micros)
 
     def plus(self, other: Interval) -> Interval:
         def add(one: Expr | None, two: Expr | None) -> Expr | None:
@@ -47,6 +51,8 @@ class Interval:
 
     def length(self) -> Expr:
         """All of it in microseconds; a month counts as 30 days, as where intervals are compared."""
+        if self.ends is not None:
+            return self.ends[0] - self.ends[1]
         parts = [(self.months, 30 * DAY), (self.days, DAY), (self.microseconds, 1)]
         found = lit(0)
         for part, unit in parts:

@@ -172,8 +172,10 @@ class Scalars:
         if kind is exp.Sub:
             kinds = {self.type(left, node), self.type(right, node)}
             if types.Timestamp in kinds and kinds <= {types.Date, types.Timestamp}:
-                between = left.cast(types.Timestamp) - right.cast(types.Timestamp)
-                return Interval(None, functions.quotient(between, lit(DAY)), functions.remainder(between, lit(DAY)))
+                ends = left.cast(types.Timestamp), right.cast(types.Timestamp)
+                between = ends[0] - ends[1]
+                days, clock = functions.quotient(between, lit(DAY)), functions.remainder(between, lit(DAY))
+                return Interval(None, days, clock, ends)
             return self.checked(left - right, node)
         if kind is exp.Mul:
             return self.checked(left * right, node)
@@ -243,7 +245,15 @@ class Scalars:
             return self.quantified(node, op, left, right)
         if isinstance(left, exp.Tuple) or isinstance(right, exp.Tuple):
             return self.rows(node, op, left, right)
-        return self.compare(op, self.length(left), self.length(right), node)
+        one, other = self.any(left), self.any(right)
+        if isinstance(other, Interval) and other.ends is not None:
+            one, other, op = other, one, MIRRORED[op]
+        if isinstance(one, Interval) and one.ends is not None and isinstance(other, Interval) and other.months is None:
+            # now() - at < an hour is now() - an hour < at: a bound that moves
+            later, earlier = one.ends
+            return self.compare(op, other.negated().move(later, types.Timestamp), earlier, node)
+        lengths = [found.length() if isinstance(found, Interval) else found for found in (one, other)]
+        return self.compare(op, lengths[0], lengths[1], node)
 
     def length(self, node: exp.Expr) -> Expr:
         """What a tree means where it is compared: an interval is as long as it is."""

@@ -12,6 +12,7 @@ from tektite import types
 from tektite.expr import Expr, lit
 from tektite.sql.known import check_arguments
 from tektite.sql.logical import Node, Project, Window, WindowCall, columns_of
+from tektite.sql.rules.fold_constants import folded as folded_constant
 from tektite.types import Type
 
 if TYPE_CHECKING:
@@ -132,16 +133,20 @@ def resolved(binder: Binder, node: exp.Window) -> exp.Window:
 
 def shifted(binder: Binder, call: exp.Lag | exp.Lead, clause: Clause) -> tuple[list[Expr], tuple[Any, ...]]:
     """The arguments of lag and lead: a value, and a constant offset and default."""
-    offset, default = call.args.get("offset"), call.args.get("default")
+    value = clause.bind(call.this)
+    kind = clause.scalars.type(value, call)
     constants: list[Any] = []
-    for tree, otherwise in ((offset, 1), (default, None)):
-        value = None if tree is None else clause.bind(tree)
-        if value is not None and value.op != "lit":
+    for tree, otherwise in ((call.args.get("offset"), 1), (call.args.get("default"), None)):
+        given = None if tree is None else clause.bind(tree)
+        if given is not None and tree is call.args.get("default") and clause.scalars.type(given, call) != kind:
+            given = given if given.op == "lit" and given.params[1] is None else given.cast(kind)
+        found = None if given is None else folded_constant(given)
+        if found is not None and found.op != "lit":
             raise binder.unsupported(f"{call.key} with an offset or default that is not a constant", call)
-        constants.append(otherwise if value is None else value.params[1])
+        constants.append(otherwise if found is None else found.params[1])
     if type(constants[0]) is not int:
         raise binder.source.error(f"{call.key}: the offset is a whole number", call)
-    return [clause.bind(call.this)], tuple(constants)
+    return [value], tuple(constants)
 
 
 def total_type(binder: Binder, clause: Clause, kind: str, arguments: list[Expr], call: exp.Expr) -> Type:

@@ -18,6 +18,9 @@ NUMBERS = ("int", "decimal", "float")
 ORDERED = ("int", "decimal", "float", "date", "timestamp", "text")
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 KINDS = tuple(TYPES)
+FIELDS = (
+    "year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "isoyear", "decade", "century", "hour", "minute", "second",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,10 @@ class Generator:
             return f"string_agg({distinct}{value}, '-' ORDER BY {value}{order}){self.filter(scope)}"
         if kind == "float" and self.maybe(0.15):
             return f"median({argument('int')}){self.filter(scope)}"
+        if kind == "int" and self.maybe(0.1):
+            if self.maybe(0.5):
+                return f"CAST(sum({self.condition(scope, [], 0)}){self.filter(scope)} AS BIGINT)"
+            return f"count(DISTINCT ({argument(self.chance.choice(KINDS))}, {argument('int')}))"
         if kind == "int":
             form = self.chance.choice(("count(*)", "count", "count distinct", "sum", "min", "max"))
             if form == "count(*)":
@@ -193,8 +200,13 @@ class Generator:
             parts.append(
                 f"SELECT {', '.join(f'{alias}.{name} AS {name}' for name, _ in columns)} FROM ({text}) AS {alias}"
             )
-        verb = self.chance.choice(("UNION", "UNION ALL", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"))
-        return f"{parts[0]} {verb} {parts[1]}"
+        verbs = ("UNION", "UNION ALL", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL")
+        chain = f"{parts[0]} {self.chance.choice(verbs)} {parts[1]}"
+        # in a chain of UNION and EXCEPT the left comes first; INTERSECT would bind tighter
+        while self.maybe(0.25):
+            text, _ = self.relation(0, outer, kinds)
+            chain = f"{chain} {self.chance.choice(verbs[:2])} SELECT * FROM ({text}) AS {self.alias('u')}"
+        return chain
 
     def windowed(self, depth: int, outer: Columns, kinds: Sequence[str]) -> str:
         """Window functions over a relation; the others of its columns are passed on."""
@@ -209,7 +221,8 @@ class Generator:
         telling = False
         for place, kind in enumerate(kinds):
             options = ["pass", "pass"]
-            options += ["rank", "dense_rank", "count", "sum"] if kind == "int" else ["min", "max"]
+            options += ["rank", "dense_rank", "count", "sum", "ntile"] if kind == "int" else ["min", "max"]
+            options += ["nth_value", "framed"]
             options += [] if telling else ["row_number", "row_number"] if kind == "int" else ["lag"]
             option = self.chance.choice(options)
             telling = telling or option in ("row_number", "lag")
@@ -225,12 +238,33 @@ class Generator:
             elif option in ("rank", "dense_rank"):
                 items.append(f"{option}() OVER ({by} ORDER BY {one}) AS c{place}")
             elif option == "lag":
+                more = f", {self.chance.randint(0, 2)}, {self.constant(kind)}" if self.maybe(0.4) else ""
                 items.append(
-                    f"{self.chance.choice(('lag', 'lead'))}({same}) OVER ({by} ORDER BY {everything}) AS c{place}"
+                    f"{self.chance.choice(('lag', 'lead'))}({same}{more}) OVER ({by} ORDER BY {everything}) AS c{place}"
                 )
+            elif option == "ntile":
+                # rows that are alike may fall into two buckets: which one falls where is open, so let it tell alone
+                items.append(f"{same} AS c{place}" if telling else f"ntile({self.chance.randint(1, 5)}) OVER ({by} "
+                             f"ORDER BY {everything}) AS c{place}")  # fmt: skip
+                telling = True
+            elif option in ("nth_value", "framed"):
+                call = f"nth_value({same}, {self.chance.randint(1, 3)})"
+                if option == "framed":
+                    call = f"{self.chance.choice(('min', 'max', 'first_value', 'last_value'))}({same})"
+                low = self.chance.choice(("UNBOUNDED PRECEDING", "1 PRECEDING", "CURRENT ROW"))
+                high = self.chance.choice(("UNBOUNDED FOLLOWING", "1 FOLLOWING", "CURRENT ROW"))
+                if low != "UNBOUNDED PRECEDING" or high != "UNBOUNDED FOLLOWING":
+                    if telling:
+                        call = f"min({same})"
+                        low, high = "UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING"
+                    telling = True
+                items.append(f"{call} OVER ({by} ORDER BY {everything} ROWS BETWEEN {low} AND {high}) AS c{place}")
             else:
                 order = f" ORDER BY {one}" if self.maybe(0.5) else ""
-                inner = f"{option}({same}) OVER ({by}{order})"
+                chosen = (
+                    f" FILTER (WHERE {self.condition(columns_of(alias, columns), [], 0)})" if self.maybe(0.2) else ""
+                )
+                inner = f"{option}({same}){chosen} OVER ({by}{order})"
                 items.append(f"CAST({inner} AS BIGINT) AS c{place}" if option == "sum" else f"{inner} AS c{place}")
         return f"SELECT {', '.join(items)} FROM ({text}) AS {alias}"
 
@@ -242,13 +276,23 @@ class Generator:
         for _ in range(self.chance.choice((0, 0, 1, 1, 2)) if depth > 0 else self.chance.choice((0, 0, 0, 1))):
             other, columns = self.source(depth)
             how = self.chance.choice(
-                ("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN")
+                (
+                    "JOIN",
+                    "JOIN",
+                    "LEFT JOIN",
+                    "LEFT JOIN",
+                    "RIGHT JOIN",
+                    "FULL JOIN",
+                    "CROSS JOIN",
+                    "SEMI JOIN",
+                    "ANTI JOIN",
+                )
             )
             if how == "CROSS JOIN":
                 text = f"{text}, {other}" if self.maybe(0.5) and "JOIN" not in text else f"{text} CROSS JOIN {other}"
             else:
                 text = f"{text} {how} {other} ON {self.joining(scope, columns, how)}"
-            scope = scope + columns
+            scope = scope if how in ("SEMI JOIN", "ANTI JOIN") else scope + columns
         return text, scope
 
     def source(self, depth: int) -> tuple[str, Columns]:
@@ -275,7 +319,7 @@ class Generator:
                 conditions.append(f"{a} {self.chance.choice(COMPARISONS)} {b}")
             else:
                 conditions.append(self.condition(left + right, [], 0))
-        if self.depth > 0 and self.maybe(0.08):
+        if self.depth > 0 and self.maybe(0.08) and how not in ("SEMI JOIN", "ANTI JOIN"):
             conditions.append(self.with_subquery(left + right, [], 1))
         return " AND ".join(conditions)
 
@@ -329,7 +373,12 @@ class Generator:
                 lambda: f"length({part('text')})",
                 lambda: f"extract(year FROM {part('date')})",
                 lambda: f"extract(day FROM {part('date')})",
-                lambda: f"extract(month FROM {part('timestamp')})",
+                lambda: f"extract({self.chance.choice(FIELDS)} FROM {part(self.chance.choice(('date', 'timestamp')))})",
+                lambda: (
+                    f"extract({self.chance.choice(('day', 'hour', 'minute'))} FROM {part('timestamp')} - {part('timestamp')})"
+                ),
+                lambda: f"date_diff('{self.chance.choice(('day', 'month', 'year'))}', {part('date')}, {part('date')})",
+                lambda: f"CAST(round({part()}, -1) AS BIGINT)",
                 lambda: f"CAST({part('bool')} AS BIGINT)",
             ),
             "decimal": (
@@ -363,6 +412,10 @@ class Generator:
                 lambda: f"replace({part()}, 'a', 'xy')",
                 lambda: f"regexp_replace({part()}, '[ab]', '<\\0>', 'g')",
                 lambda: f"regexp_extract({part()}, '(.)b', 1)",
+                lambda: f"strftime({part('timestamp')}, '%d/%m/%Y %H:%M %a %j')",
+                lambda: f"lpad({part()}, 4, 'xy')",
+                lambda: f"concat_ws('-', {part()}, {part('int')}, {part()})",
+                lambda: f"dayname({part('date')})",
             ),
         }
         return self.chance.choice(options[kind])()
@@ -388,6 +441,12 @@ class Generator:
             return self.with_subquery(scope, outer, depth)
         kind = self.chance.choice(scope)[1] if scope else "int"
         value = self.value(kind, scope, outer, 0)
+        if kind == "timestamp" and self.maybe(0.2):
+            length = f"INTERVAL '{self.chance.choice((-1, 0, 2, 30))}' HOUR"
+            other = self.value("timestamp", scope, outer, 0)
+            return f"({value} - {other} {self.chance.choice(COMPARISONS)} {length})"
+        if kind in ("int", "bool") and self.maybe(0.05):
+            return f"({value} = '{self.chance.choice(DOMAINS[kind])}')"
         if roll < 0.58:
             return f"({value} IS {self.chance.choice(('', 'NOT '))}NULL)"
         if kind == "bool":
@@ -460,3 +519,8 @@ class Generator:
         rest, _ = self.relation(1, [], self.kinds())
         self.tables = saved
         return f"WITH RECURSIVE reach(x) AS (SELECT * FROM ({start}) AS start UNION {step}) {rest}"
+
+
+def columns_of(alias: str, columns: Columns) -> Columns:
+    """Columns as they are written behind an alias."""
+    return [(f"{alias}.{name}", kind) for name, kind in columns]

@@ -83,3 +83,10 @@ def test_query_22_touches_only_customers_between_the_old_and_the_new_average(
         balances.append(5 * MANY // 2)
         assert view.rows()[0][1] == expected()
     assert executor == "spark" or 0 < sum(written) <= 3 * 5
+
+
+def test_age_below_a_limit_is_a_range_filter() -> None:
+    with tk.Engine() as engine:
+        engine.sql("CREATE TABLE events (id int, at timestamp)")
+        plan = str(engine.sql("EXPLAIN SELECT id FROM events WHERE now() - at < INTERVAL '1 hour'"))
+        assert "range filter" in plan
