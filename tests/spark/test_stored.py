@@ -526,16 +526,16 @@ def test_columns_that_a_reader_asks_for_are_those_that_are_there(spark: SparkSes
             reader.schema(asked).load().collect()
 
 
-def test_stored_view_is_a_table_of_sparks_catalog(spark: SparkSession, tmp_path: Path) -> None:
+def test_stored_view_is_a_view_of_sparks_sql(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path / "store") as engine:
         table = engine.input("t", k=tk.Int)
         table.insert([(1,), (2,)])
         engine.advance()
-    spark.sql(f"CREATE TABLE stored_t USING tektite OPTIONS (path '{tmp_path / 'store'}', view 't')")
+    spark.sql(f"CREATE TEMPORARY VIEW stored_t USING tektite OPTIONS (path '{tmp_path / 'store'}', view 't')")
     try:
         assert spark.sql("SELECT sum(k) FROM stored_t").collect() == [(3,)]
     finally:
-        spark.sql("DROP TABLE stored_t")
+        spark.sql("DROP VIEW stored_t")
 
 
 def test_changes_of_a_view_with_columns_of_their_names_are_refused(spark: SparkSession, tmp_path: Path) -> None:
