@@ -28,8 +28,6 @@ __all__ = ["DefaultSource"]
 
 LEASE_SECONDS = 86400.0
 OPTIONS = ("path", "view", "version", "changes", "startingVersion", "leaseSeconds")
-OF_TABLES = ("option.", "location", "serialization.format", "owner", "provider")
-"""How the names begin that Spark's catalog adds to the options of a table, CREATE TABLE ... USING tektite."""
 
 
 class Shard(InputPartition):
@@ -50,7 +48,7 @@ class Options:
 
         known = {name.lower() for name in OPTIONS}
         for name in options:
-            if name.lower() not in known and not name.lower().startswith(OF_TABLES):
+            if name.lower() not in known:
                 raise IncorrectError(f"data source tektite: no option {name!r}; the options are {', '.join(OPTIONS)}")
         for name in ("path", "view"):
             if not options.get(name):

@@ -38,26 +38,28 @@ def adopt(
     with engine.lock:
         engine.sync()
         low = source.low
-        before = engine.dictionary.mark()
         batches: list[Chunk | None] = [None] * engine.workers
         more: list[tuple[int, Chunk]] = []
-        for info in files:
-            opened = session.keeper.files.open(info)
-            for place, section in enumerate(info.sections):
-                if section.kind == "texts":
-                    engine.dictionary.add(opened.texts(place))
-                else:
-                    batch = opened.batch(place)
-                    chunk = Chunk(batch.head, batch.keep)
-                    if batches[section.shard] is None:
-                        batches[section.shard] = chunk
+        with engine.dictionary.alone():  # a stream encodes its rows without the engine's lock
+            before = engine.dictionary.mark()
+            for info in files:
+                opened = session.keeper.files.open(info)
+                for place, section in enumerate(info.sections):
+                    if section.kind == "texts":
+                        engine.dictionary.add(opened.texts(place))
                     else:
-                        more.append((section.shard, chunk))
-                    low = section.lower[0][0]
+                        batch = opened.batch(place)
+                        chunk = Chunk(batch.head, batch.keep)
+                        if batches[section.shard] is None:
+                            batches[section.shard] = chunk
+                        else:
+                            more.append((section.shard, chunk))
+                        low = section.lower[0][0]
+            after = engine.dictionary.mark()
         going = engine.open_inputs()
         target = max([engine.epoch, *(i.low for i in going)]) + 1
         fits = (low, epoch) == (source.low, target - 1)  # others may have closed epochs meanwhile
-        known = (before, engine.dictionary.mark()) if fits else None
+        known = (before, after) if fits else None
         try:
             source.adopt(Adopted(batches, more, list(files) if fits else [], low, epoch, writes))
             engine.close_epochs(dict.fromkeys(going, target), positions=positions, known=known)

@@ -8,7 +8,8 @@ refuses the second. A call that fails adds nothing.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -78,7 +79,7 @@ class Dictionary:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._state = np.zeros(strings.STATE_SIZE, np.int64)
         self._reading: Reading | None = None
         self._set_heap(np.empty(_FIRST_HEAP, np.uint8))
@@ -153,6 +154,12 @@ class Dictionary:
             if self._reading is None:
                 self._reading = Reading(self._state[list(strings.READING)], (self._table, self._heap))
             return self._reading
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let no other thread add texts meanwhile, so that what comes between two marks is the caller's."""
+        with self._lock:
+            yield
 
     def mark(self) -> Mark:
         """This moment, for `since`."""

@@ -350,6 +350,8 @@ def open_store(
     path = str(where)
     if not path:
         raise IncorrectError("storage needs the path of a folder, not an empty text")
+    if re.match("file:/(?!/)", path):  # as Hadoop, and so Spark's catalog, writes the URL of a folder
+        path = path.removeprefix("file:")
     if filesystem is None and _SCHEME.match(path):
         try:
             filesystem, path = arrow_fs.FileSystem.from_uri(path)

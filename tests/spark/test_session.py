@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ import tektite.spark
 from tektite.errors import FaultError, IncorrectError, NotFoundError, UnsupportedError
 from tektite.spark import java
 from tektite.spark.preflight import _problems, preflight
-from tektite.spark.session import classic
+from tektite.spark.session import _interrupts_kept, classic
 
 
 def make_java(home: Path, version: str) -> Path:
@@ -260,3 +261,16 @@ def test_engine_closes_though_what_feeds_it_fails_to_stop(tmp_path: Path) -> Non
         engine.close()
     with tk.Engine(storage=tmp_path / "store") as again:
         assert again.install("all", again.table("t")).rows() == [(1,)]
+
+
+def test_handler_of_interrupts_outlives_the_start_of_spark() -> None:
+    def mine(*_: object) -> None:
+        raise AssertionError("not called")
+
+    before = signal.signal(signal.SIGINT, mine)
+    try:
+        with _interrupts_kept():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        assert signal.getsignal(signal.SIGINT) is mine
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -523,16 +526,16 @@ def test_columns_that_a_reader_asks_for_are_those_that_are_there(spark: SparkSes
             reader.schema(asked).load().collect()
 
 
-def test_stored_view_is_a_table_of_sparks_catalog(spark: SparkSession, tmp_path: Path) -> None:
+def test_stored_view_is_a_view_of_sparks_sql(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path / "store") as engine:
         table = engine.input("t", k=tk.Int)
         table.insert([(1,), (2,)])
         engine.advance()
-    spark.sql(f"CREATE TABLE stored_t USING tektite OPTIONS (path '{tmp_path / 'store'}', view 't')")
+    spark.sql(f"CREATE TEMPORARY VIEW stored_t USING tektite OPTIONS (path '{tmp_path / 'store'}', view 't')")
     try:
         assert spark.sql("SELECT sum(k) FROM stored_t").collect() == [(3,)]
     finally:
-        spark.sql("DROP TABLE stored_t")
+        spark.sql("DROP VIEW stored_t")
 
 
 def test_changes_of_a_view_with_columns_of_their_names_are_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -563,3 +566,29 @@ def test_sink_that_cannot_start_is_named(
         engine.advance()
         with pytest.raises(FaultError, match=message):
             view.write_changes(form, None if path is None else str(tmp_path / path))
+
+
+def test_texts_that_come_while_a_load_is_taken_over_are_stored(spark: SparkSession, tmp_path: Path) -> None:
+    """A stream encodes its rows beside a load of another input: the load's files do not have its texts."""
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+        table = engine.input("t", s=tk.String)
+        other = engine.input("o", s=tk.String)
+        assert engine.session is not None
+        files = engine.session.keeper.files
+        real = files.open
+        adding: list[threading.Thread] = []
+
+        def opened(info: Any) -> Any:
+            if not adding:
+                adding.append(threading.Thread(target=engine.dictionary.add, args=(pa.array(["theirs"]),)))
+                adding[0].start()
+                adding[0].join(0.5)
+            return real(info)
+
+        with patch.object(files, "open", opened):
+            assert table.load(spark.createDataFrame([("a",), ("b",)], "s string")) == 2
+        adding[0].join()
+        other.insert([("theirs",)])
+        engine.advance()
+    with tk.Engine(storage=tmp_path / "store") as engine:
+        assert engine.install("all", engine.table("o")).rows() == [("theirs",)]
