@@ -12,7 +12,7 @@ import numpy as np
 
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.memory import load, read, store
-from tektite.kernels.pages import address_of
+from tektite.kernels.pages import address_of, prefetch
 from tektite.kernels.rows import address, copy_words, count, new_head, set_constant, set_stored, step_of
 from tektite.kernels.seek import (
     BLOCK,
@@ -21,7 +21,6 @@ from tektite.kernels.seek import (
     gather_block,
     group_end,
     has_null,
-    prefetch,
     seek_block,
 )
 from tektite.kernels.wide import product_overflows
