@@ -190,16 +190,21 @@ def test_a_transaction_that_repeats_a_key_is_undone_as_a_whole() -> None:
         engine.sql("COMMIT")
     engine.sql("INSERT INTO t VALUES (1)")
     assert engine.sql("SELECT k, 't' FROM t UNION ALL SELECT k, 'u' FROM u").rows() == [(1, "t")]
-    engine.sql("BEGIN; INSERT INTO t SELECT k + 1 FROM t; DELETE FROM t WHERE k = 1; COMMIT")
+    engine.sql("BEGIN; DELETE FROM t WHERE k = 1; INSERT INTO t SELECT k + 1 FROM t; COMMIT")
     assert engine.sql("SELECT k FROM t").rows() == [(2,)]
 
 
 def test_a_statement_that_repeats_a_key_leaves_its_transaction_as_it_was() -> None:
     engine = tk.Engine()
     engine.sql("CREATE TABLE t (k int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1), (2, 2)")
-    engine.sql("BEGIN; INSERT INTO t VALUES (3, 3)")
-    for statement in ("UPDATE t SET k = 2", "INSERT INTO t VALUES (4, 4), (3, 9)", "UPDATE t SET k = NULL WHERE k = 2"):
+    engine.sql("BEGIN")
+    for statement in ("UPDATE t SET k = 2", "UPDATE t SET k = NULL WHERE k = 2"):
         with pytest.raises(tk.TektiteError, match="two rows with the key|cannot be NULL"):
             engine.sql(statement)
+    engine.sql("INSERT INTO t VALUES (3, 3)")
+    with pytest.raises(tk.ConflictError, match="two rows with the key"):
+        engine.sql("INSERT INTO t VALUES (4, 4), (3, 9)")
+    with pytest.raises(tk.ConflictError, match="changed since BEGIN"):
+        engine.sql("DELETE FROM t")
     engine.sql("COMMIT")
     assert engine.sql("SELECT * FROM t ORDER BY k").rows() == [(1, 1), (2, 2), (3, 3)]
