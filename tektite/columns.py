@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from tektite import words
-from tektite.errors import IncorrectError
+from tektite.errors import IncorrectError, UnsupportedError
 from tektite.types import Type
 from tektite.words import NULL, Words
 
@@ -363,3 +363,13 @@ def _listed(names: Iterable[Any]) -> str:
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:80] + "..."
+
+
+def python_rows(table: pa.Table, what: str, instead: str) -> list[tuple[Any, ...]]:
+    """A table's rows as Python tuples; `what` holds it, and can be read by `instead` if Python has no such values."""
+    try:
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    except OverflowError:
+        raise UnsupportedError(
+            f"{what} holds a date or timestamp outside the years 1 to 9999, where Python has none: read its {instead}"
+        ) from None

@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.collection import Collection
+from tektite.columns import python_rows
 from tektite.constraints import check_time
 from tektite.dataflow.arrange import Arranged, consolidate
 from tektite.dataflow.flow import Dataflow, last_closed
 from tektite.dataflow.join import PIECE
 from tektite.dataflow.linear import function_name
 from tektite.dataflow.output import changes_table
-from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError, UnsupportedError
+from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.guard import guarded
 from tektite.kernels.join import JOIN_STATE, join
 from tektite.kernels.route import split_epoch
@@ -136,13 +137,7 @@ class View(Collection):
     def rows(self, at: int | None = None) -> list[tuple[Any, ...]]:
         """The snapshot as Python tuples."""
         table = self.snapshot(at)
-        try:
-            return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-        except OverflowError:
-            raise UnsupportedError(
-                f"view {self.name!r} holds a date or timestamp outside the years 1 to 9999, where Python has none: read its "
-                "snapshot(), or to_spark()"
-            ) from None
+        return python_rows(table, f"view {self.name!r}", "snapshot(), or to_spark()")
 
     def multiplicities(self, at: int | None = None) -> dict[tuple[Any, ...], int]:
         """The snapshot as a mapping from row to multiplicity; these may be negative."""

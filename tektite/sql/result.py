@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tektite.columns import python_rows
 from tektite.views import Changes, View
 
 SHOWN_ROWS = 40
@@ -39,7 +40,7 @@ class Result:
             return []
         if not self.table.num_columns:
             return [()] * self.table.num_rows
-        return list(zip(*(column.to_pylist() for column in self.table.columns), strict=True))
+        return python_rows(self.table, "the result", "table")
 
     def __str__(self) -> str:
         if self.table is None:

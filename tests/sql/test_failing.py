@@ -56,3 +56,10 @@ def test_sum_beyond_64_bits_is_an_error_not_a_wrong_answer(engine: tk.Engine) ->
     engine.sql(f"INSERT INTO people VALUES (3, 'x', {2**62}), (4, 'y', {2**62})")
     with pytest.raises(tk.TektiteError, match="total"):
         engine.view("total").rows()
+
+
+def test_dates_before_the_first_year_are_named_where_python_has_none(engine: tk.Engine) -> None:
+    found = engine.sql("SELECT DATE '0001-06-01' - 400 AS d")
+    with pytest.raises(tk.UnsupportedError, match="the result holds a date or timestamp outside the years 1 to 9999"):
+        found.rows()
+    assert found.table is not None and found.table.num_rows == 1
