@@ -30,7 +30,7 @@ demo: $(STAMP)  ## TPC-H on Spark, with sharing and without; DEMO holds options,
 
 test: lint  ## lint, then run all tests and the examples in the documentation
 	$(RUN) -m tektite.kernels.warm
-	$(RUN) -m pytest -n 2 --dist load $(PYTEST_ARGS)
+	$(RUN) -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
 
 soak: $(STAMP)  ## kill writers of CASES storages at random steps, and a Spark driver KILLS times; as long as you like
 	$(RUN) -m tektite.kernels.warm
@@ -40,7 +40,7 @@ soak: $(STAMP)  ## kill writers of CASES storages at random steps, and a Spark d
 nightly: $(STAMP)  ## all tests on all executors with more examples: 5,000 random SQL queries, TPC-H at a larger scale
 	$(RUN) -m tektite.kernels.warm
 	TEKTITE_SQL_QUERIES=5000 TEKTITE_TPCH_SCALE=0.05 TEKTITE_ALL_EXECUTORS=1 HYPOTHESIS_PROFILE=nightly \
-	  $(RUN) -m pytest -n 2 --dist load $(PYTEST_ARGS)
+	  $(RUN) -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
 
 bench: $(STAMP)  ## run benchmarks; results go to out/
 	$(RUN) -m tektite.kernels.warm

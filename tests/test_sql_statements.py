@@ -312,7 +312,9 @@ def test_copy_reads_and_writes_files(shop: tk.Engine, tmp_path: Path) -> None:
         assert shop.sql(f"COPY items FROM '{tmp_path}/{file}' {options}").message == "COPY 3"
         assert rows(shop, "SELECT * FROM items ORDER BY id") == before
     parquet.write_table(pa.table({"id": [7], "name": ["x"]}), tmp_path / "part.parquet")
-    shop.sql(f"COPY items FROM '{tmp_path}/part.parquet'")
+    with pytest.raises(tk.NotFoundError, match="the file has no column 'price'"):
+        shop.sql(f"COPY items FROM '{tmp_path}/part.parquet'")
+    shop.sql(f"COPY items (id, name) FROM '{tmp_path}/part.parquet'")
     assert rows(shop, "SELECT * FROM items WHERE id = 7") == [(7, "x", None)]
 
 
