@@ -29,6 +29,14 @@ def _next_character(at, end):
 
 
 @inner
+def _first_place(token, at, end):
+    """Where a token fits first, from `at` on, or `end`; one that is no byte is tried at once."""
+    while token >= 0 and at < end and byte_at(at) != token:
+        at += 1
+    return at
+
+
+@inner
 def matches(pattern, at, end):
     """Whether the bytes from `at` to `end` are as the pattern at address `pattern` says.
 
@@ -49,11 +57,8 @@ def matches(pattern, at, end):
                 token += 1
                 if token == stop:
                     return True
+                at = _first_place(load(pattern, token), at, end)
                 again, tried = token, at
-                wanted = load(pattern, token)
-                while wanted >= 0 and tried < end and byte_at(tried) != wanted:
-                    tried += 1
-                at = tried
                 continue
             if at < end and wanted == ANY_CHARACTER:
                 at = _next_character(at, end)
@@ -65,10 +70,7 @@ def matches(pattern, at, end):
                 continue
         if again == 0 or tried >= end:
             return False
-        wanted = load(pattern, again)
-        tried = _next_character(tried, end)
-        while wanted >= 0 and tried < end and byte_at(tried) != wanted:
-            tried += 1
+        tried = _first_place(load(pattern, again), _next_character(tried, end), end)
         at, token = tried, again
 
 

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import tektite as tk
-
-
-@pytest.fixture
-def engine() -> Iterator[tk.Engine]:
-    with tk.Engine() as made:
-        made.sql("CREATE TABLE people (id INTEGER PRIMARY KEY, name VARCHAR, pay BIGINT)")
-        made.sql("INSERT INTO people VALUES (1, 'Ada', 900), (2, 'Bob', 500)")
-        yield made
 
 
 def refused(engine: tk.Engine, text: str, kind: type[tk.TektiteError] = tk.TektiteError) -> str:

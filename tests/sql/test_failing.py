@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 import tektite as tk
 
 pytestmark = pytest.mark.usefixtures("executor")
-
-
-@pytest.fixture
-def engine() -> Iterator[tk.Engine]:
-    with tk.Engine() as made:
-        made.sql("CREATE TABLE people (id INTEGER PRIMARY KEY, name VARCHAR, pay BIGINT)")
-        made.sql("INSERT INTO people VALUES (1, 'Ada', 900), (2, 'Bob', 500)")
-        yield made
 
 
 def test_subquery_with_two_rows_where_one_is_needed_fails_the_query(engine: tk.Engine) -> None:
