@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -14,7 +15,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tektite.errors import UnsupportedError
-from tektite.sql.text import Source
+from tektite.sql.text import KEYWORD, Source
 from tektite.sql.tokens import checked, unclosed
 
 
@@ -27,6 +28,20 @@ class Dialect(DuckDB):
     class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
         def _warn_unsupported(self) -> None:
             """What is not understood is refused: there is nothing to warn of."""
+
+        def expression(self, instance: Any, token: Any = None, comments: Any = None) -> Any:
+            """A node of the tree, which knows where it stands even if it has no name or value in it."""
+            if token is None and self._prev is not None:
+                instance.meta[KEYWORD] = self._prev.start
+            return super().expression(instance, token, comments)
+
+        def _parse_types(self, *args: Any, **options: Any) -> Any:
+            """A type, which stands where its name does."""
+            begin = self._curr
+            found = super()._parse_types(*args, **options)
+            if isinstance(found, exp.DataType) and begin is not None:
+                found.meta["start"] = begin.start
+            return found
 
 
 @dataclass(frozen=True)
@@ -108,7 +123,7 @@ def parse(text: str) -> Iterator[Statement]:
         if token is not None and token.token_type != TokenType.SEMICOLON:
             statement.append(token)
         elif statement:
-            yield Reader(source, dialect, statement).statement()
+            yield Reader(Source(text, statement[0].start), dialect, statement).statement()
             statement = []
 
 

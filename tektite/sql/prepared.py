@@ -125,8 +125,6 @@ def execute(session: Session, statement: Execute, parameters: Mapping[str, Any])
     row = tuple(value for value, _ in given)
     wanted = fitting(found, given, statement)
     fresh = row not in found.bindings
-    if session.transaction and (fresh or wanted != found.types):
-        raise statement.source.error("a new binding cannot be made in a transaction", statement.start, ConflictError)
     if found.view is None or wanted != found.types:
         install(session, found, wanted)
     assert found.view is not None and found.parameters is not None
@@ -135,7 +133,11 @@ def execute(session: Session, statement: Execute, parameters: Mapping[str, Any])
         found.bindings[row] = found.numbers
         found.parameters.insert([(found.numbers, *row)])
         session.engine.advance()
-    mine = found.view.lookup(found.bindings[row])
+    number = found.bindings[row]
+    if session.transaction is None:
+        mine = found.view.lookup(number)
+    else:
+        mine = session.once(found.view.filter(col(BINDING) == number))
     return Result("EXECUTE", ordered(mine, found.order).select(found.titles), view=found.view)
 
 
@@ -216,7 +218,7 @@ def deallocate(session: Session, statement: Deallocate, parameters: Mapping[str,
         if number is None or found.parameters is None:
             raise statement.source.error(f"{found.name!r} is not bound to these values", statement.start, NotFoundError)
         found.parameters.remove([(number,)])
-        session.commit()
+        session.engine.advance()
         return Result("DEALLOCATE")
     remove(session, found)
     del session.prepared[statement.name]

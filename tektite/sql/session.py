@@ -1,7 +1,7 @@
 """A session: what SQL knows of an engine beside its inputs and views, and how each statement is run.
 
 Statements that change tables close an epoch each, unless they stand between BEGIN and COMMIT; queries answer as of the
-last closed epoch.
+last closed epoch, and see what their transaction has changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tektite.errors import ConflictError, FaultError, NotFoundError, TektiteErro
 from tektite.expr import Expr, col, lit
 from tektite.inputs import Input
 from tektite.schema import Schema
-from tektite.sql import copying, parse, prepared, showing, tables, writing
+from tektite.sql import copying, parse, prepared, showing, tables, transactions, writing
 from tektite.sql.bound import nothing
 from tektite.sql.explain import explain
 from tektite.sql.logical import Node, Project, Scan, outer_columns
@@ -64,7 +64,7 @@ class Session:
         self.prepared: dict[str, prepared.Prepared] = {}
         self.reads: dict[str, set[str]] = {}
         """What each materialised view was defined over, by name."""
-        self.transaction = False
+        self.transaction: transactions.Transaction | None = None
         self.clock: Callable[[], datetime.datetime] = utc_now
         self._unit: Input | None = None
         self._now: Input | None = None
@@ -75,10 +75,16 @@ class Session:
     # ------------------------------------------------------------------ statements
 
     def run(self, text: str, parameters: Mapping[str, Any]) -> Result:
-        """Run all statements of a text; the last one's result."""
+        """Run all statements of a text; the last one's result. A transaction that a text begins does not outlive its failure."""
         result = Result("")
-        for statement in self.remembered.statements(text):
-            result = self.statement(statement, parameters)
+        before = self.transaction
+        try:
+            for statement in self.remembered.statements(text):
+                result = self.statement(statement, parameters)
+        except BaseException:
+            if self.transaction is not before:
+                self.transaction = None
+            raise
         return result
 
     def statement(self, statement: parse.Statement, parameters: Mapping[str, Any]) -> Result:
@@ -219,8 +225,10 @@ class Session:
         return Schema(dict(zip(unique_titles(definition.aliases), kinds, strict=True)))
 
     def once(self, collection: Collection) -> pa.Table:
-        """The rows of a collection as of the last closed epoch."""
+        """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open."""
         self._numbers += 1
+        if self.transaction is not None:
+            collection = self.transaction.seen(collection)
         view = self.engine.install(f"{HIDDEN}select_{self._numbers}", collection)
         try:
             return view.snapshot()
@@ -292,30 +300,18 @@ class Session:
         """Take rows from a table and add others, and close an epoch unless a transaction is open."""
         if table.is_stream and old is not None and old.num_rows:
             raise ConflictError(f"table {table.name!r} is a stream: rows cannot be changed or deleted")
-        waiting = table.waiting()
-        try:
-            if old is not None and old.num_rows:
-                table.remove(old)
-            if new is not None and new.num_rows:
-                table.insert(new)
-            if self.transaction:
-                table.prepare(table.low + 1)  # what breaks the table's declaration is refused here, not at COMMIT
-            self.commit()
-        except TektiteError:
-            table.rollback(waiting)
-            if not self.transaction:
-                self.forget()
-            raise
-
-    def commit(self) -> None:
-        """Close an epoch, unless a transaction is open."""
-        if not self.transaction:
-            self.engine.advance()
-
-    def forget(self) -> None:
-        """Undo everything that waits for its epoch to close."""
-        for table in self.engine._inputs.values():
-            table.rollback()
+        writes = transactions.writes_of(new, old)
+        if self.transaction is not None:
+            self.transaction.write(table, writes)
+            return
+        with self.engine.lock:
+            waiting = table.waiting()
+            try:
+                transactions.apply(table, writes)
+                self.engine.advance()
+            except TektiteError:
+                table.rollback(waiting)
+                raise
 
     # ------------------------------------------------------------------ names
 
@@ -440,8 +436,8 @@ HANDLERS: dict[type[exp.Expr], Callable[[Session, Source, Any, Mapping[str, Any]
     exp.Update: writing.update,
     exp.Delete: writing.delete,
     exp.TruncateTable: writing.truncate,
-    exp.Transaction: writing.begin,
-    exp.Commit: writing.commit,
-    exp.Rollback: writing.rollback,
+    exp.Transaction: transactions.begin,
+    exp.Commit: transactions.commit,
+    exp.Rollback: transactions.rollback,
     exp.Copy: copying.copy,
 }

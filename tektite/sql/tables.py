@@ -59,8 +59,7 @@ def refuse_modifiers(source: Source, tree: exp.Create, kind: str) -> None:
     others = [item for item in given if item not in (exp.Property, exp.MaterializedProperty)]
     if not others:
         return
-    place = source.place(tree)
-    found = None if place is None else MODIFIED.search(source.text, 0, place)
+    found = MODIFIED.search(source.text, source.start, source.place(tree))
     said = others[0].__name__.removesuffix("Property") if found is None else found.group(1)
     at = tree if found is None else found.start(1)
     raise source.error(f"CREATE {said.upper()} {kind} is not supported", at, UnsupportedError)
@@ -363,6 +362,9 @@ def drop_one(session: Session, source: Source, kind: str, node: exp.Expr, lenien
     if isinstance(found, Definition):
         del session.definitions[name]
         return
+    if isinstance(found, Input) and session.transaction is not None and session.transaction.changes(found):
+        message = f"cannot drop table {name!r}: the open transaction has changed it; COMMIT or ROLLBACK first"
+        raise source.error(message, node, ConflictError)
     session.remembered.forget(name)
     session.engine.drop(name)
     session.reads.pop(name, None)

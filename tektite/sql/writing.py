@@ -1,4 +1,4 @@
-"""Statements that change tables: INSERT, UPDATE, DELETE, and the transactions around them."""
+"""Statements that change tables: INSERT, UPDATE, DELETE."""
 
 from __future__ import annotations
 
@@ -93,13 +93,6 @@ def of_target(error: TektiteError, what: str, found: Input) -> TektiteError:
     return error if "\nline " in said else type(error)(f"{what} {found.name}: {said}")
 
 
-def refuse_unseen(session: Session, source: Source, tree: exp.Expr, what: str, found: Input) -> None:
-    """In a transaction, statements see tables as they were before it: what changes rows must not miss the latest ones."""
-    if session.transaction and found.pending:
-        message = f"table {found.name!r} was changed since BEGIN, which {what} would not see: COMMIT first"
-        raise source.error(message, tree, ConflictError)
-
-
 def arranged(found: Input, rows: pa.Table, given: list[str]) -> pa.Table:
     """Rows with the table's columns and types; columns that are not given are NULL."""
     arrays = []
@@ -125,7 +118,6 @@ def delete(session: Session, source: Source, tree: exp.Delete, parameters: Mappi
     if tree.args.get("returning"):
         raise source.error("DELETE ... RETURNING is not supported", tree, UnsupportedError)
     found = target(session, source, tree.this)
-    refuse_unseen(session, source, tree, "DELETE", found)
     if tree.args.get("using"):
         tree = with_matches(tree)
     query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=tree.this.copy()), where=tree.args.get("where"))
@@ -160,7 +152,6 @@ def update(session: Session, source: Source, tree: exp.Update, parameters: Mappi
         if tree.args.get(clause):
             raise source.error(f"UPDATE ... {clause.upper().strip('_')} is not supported", tree, UnsupportedError)
     found = target(session, source, tree.this)
-    refuse_unseen(session, source, tree, "UPDATE", found)
     names = list(found.schema.names)
     changes: dict[str, exp.Expr] = {}
     for assignment in tree.expressions:
@@ -188,36 +179,3 @@ def update(session: Session, source: Source, tree: exp.Update, parameters: Mappi
     table = arranged(found, pa.table(list(new.values()), names=names), names)
     session.write(found, table, old)
     return Result(f"UPDATE {table.num_rows}")
-
-
-# ---------------------------------------------------------------------- transactions
-
-
-def begin(session: Session, source: Source, tree: exp.Transaction, parameters: Mapping[str, Any]) -> Result:
-    """BEGIN: what follows closes no epoch until COMMIT."""
-    if session.transaction:
-        raise source.error("a transaction is open already", tree, ConflictError)
-    session.transaction = True
-    return Result("BEGIN")
-
-
-def commit(session: Session, source: Source, tree: exp.Commit, parameters: Mapping[str, Any]) -> Result:
-    """COMMIT: all changes since BEGIN become visible at once, or, if they break what a table demands, none does."""
-    if not session.transaction:
-        raise source.error("no transaction is open", tree, ConflictError)
-    session.transaction = False
-    try:
-        session.commit()
-    except TektiteError:
-        session.forget()
-        raise
-    return Result("COMMIT")
-
-
-def rollback(session: Session, source: Source, tree: exp.Rollback, parameters: Mapping[str, Any]) -> Result:
-    """ROLLBACK: forget all changes since BEGIN."""
-    if not session.transaction:
-        raise source.error("no transaction is open", tree, ConflictError)
-    session.transaction = False
-    session.forget()
-    return Result("ROLLBACK")

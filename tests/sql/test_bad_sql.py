@@ -166,14 +166,6 @@ def test_question_marks_are_parameters_one_by_one(engine: tk.Engine) -> None:
     assert "takes 2 values" in refused(engine, "EXECUTE paid(400)")
 
 
-def test_changes_in_a_transaction_do_not_miss_what_it_changed_before(engine: tk.Engine) -> None:
-    engine.sql("BEGIN; INSERT INTO people VALUES (3, 'Cyd', 1)")
-    assert "was changed since BEGIN" in refused(engine, "DELETE FROM people WHERE id = 3", tk.ConflictError)
-    assert "was changed since BEGIN" in refused(engine, "UPDATE people SET pay = pay + 1", tk.ConflictError)
-    engine.sql("COMMIT")
-    assert engine.sql("SELECT sum(pay) FROM people").rows() == [(1401,)]
-
-
 def test_files_are_written_as_asked_or_not_at_all(engine: tk.Engine, tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     engine.sql(f"COPY people TO '{path}' (FORMAT csv, HEADER true)")
