@@ -67,26 +67,31 @@ class Explain(Statement):
 
 
 @dataclass(frozen=True)
-class Prepare(Statement):
+class Named(Statement):
+    """A statement about what has a name, which stands at `place`."""
+
+    place: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Prepare(Named):
     """PREPARE name AS query."""
 
-    name: str
     tree: exp.Expr
 
 
 @dataclass(frozen=True)
-class Execute(Statement):
+class Execute(Named):
     """EXECUTE name(values)."""
 
-    name: str
     values: tuple[exp.Expr, ...]
 
 
 @dataclass(frozen=True)
-class Deallocate(Statement):
+class Deallocate(Named):
     """DEALLOCATE name, or DEALLOCATE name(values) for one of its bindings."""
 
-    name: str
     values: tuple[exp.Expr, ...] | None
 
 
@@ -98,11 +103,10 @@ class Subscribe(Statement):
 
 
 @dataclass(frozen=True)
-class Show(Statement):
-    """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | COLUMNS FROM name."""
+class Show(Named):
+    """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | COLUMNS FROM name; the name is empty where there is none."""
 
     what: str
-    name: str | None
 
 
 SHOWN = ("tables", "views", "indexes", "arrangements", "columns")
@@ -226,17 +230,21 @@ class Reader:
         return Explain(self.source, start, self.tree(self.tokens[self.at :]))
 
     def prepare(self, start: int) -> Statement:
-        name = self.word("the name of the statement")
+        place, name = self._next(), self.word("the name of the statement")
         if not self.skip("AS"):
             raise self.source.error("syntax error: expected AS", self._next())
-        return Prepare(self.source, start, name, self.tree(self.tokens[self.at :]))
+        return Prepare(self.source, start, place, name, self.tree(self.tokens[self.at :]))
 
     def execute(self, start: int) -> Statement:
-        return Execute(self.source, start, self.word("the name of a prepared statement"), self.values() or ())
+        return Execute(
+            self.source, start, self._next(), self.word("the name of a prepared statement"), self.values() or ()
+        )
 
     def deallocate(self, start: int) -> Statement:
         self.skip("PREPARE")
-        return Deallocate(self.source, start, self.word("the name of a prepared statement"), self.values())
+        return Deallocate(
+            self.source, start, self._next(), self.word("the name of a prepared statement"), self.values()
+        )
 
     def subscribe(self, start: int) -> Statement:
         self.skip("TO")
@@ -255,19 +263,19 @@ class Reader:
             listed = ", ".join(word.upper() for word in SHOWN)
             raise self.source.error(f"SHOW {what.upper()} is not supported; there are: {listed}", self.tokens[1].start,
                                     UnsupportedError)  # fmt: skip
-        name = None
+        place, name = start, ""
         if what == "columns" and not (self.skip("FROM") or self.skip("IN")):
             raise self.source.error("syntax error: expected FROM and a table", self._next())
         if what == "columns":
-            name = self.word("the name of a table")
+            place, name = self._next(), self.word("the name of a table")
         self.end()
-        return Show(self.source, start, what, name)
+        return Show(self.source, start, place, name, what)
 
     def describe(self, start: int) -> Statement:
         self.skip("TABLE")
-        name = self.word("the name of a table or view")
+        place, name = self._next(), self.word("the name of a table or view")
         self.end()
-        return Show(self.source, start, "columns", name)
+        return Show(self.source, start, place, name, "columns")
 
     def _next(self) -> int:
         return self.tokens[self.at].start if self.at < len(self.tokens) else self.tokens[-1].end + 1

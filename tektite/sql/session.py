@@ -89,11 +89,16 @@ class Session:
 
     def statement(self, statement: parse.Statement, parameters: Mapping[str, Any]) -> Result:
         """Run one statement."""
+        source = statement.source
         try:
             return self._run(statement, parameters)
         except RecursionError:
-            message = "the statement is nested too deeply"
-            raise statement.source.error(message, statement.start, UnsupportedError) from None
+            raise source.error("the statement is nested too deeply", None, UnsupportedError) from None
+        except TektiteError as error:
+            placed = source.placed(error)
+            if placed is error:
+                raise
+            raise placed from error
 
     def _run(self, statement: parse.Statement, parameters: Mapping[str, Any]) -> Result:
         source = statement.source
@@ -132,7 +137,7 @@ class Session:
             joins = tables.joins_of(source, tree)
             tree = tree.expression
         if not isinstance(tree, exp.Query | exp.Values):
-            raise source.error("EXPLAIN of anything but a query is not supported", tree, UnsupportedError)
+            raise source.error("EXPLAIN of anything but a query is not supported", None, UnsupportedError)
         planned = self.bind(source, tree, parameters).joined_by(joins)
         lines = ["plan", *(f"  {line}" for line in explain(planned.plan))]
         lines += self.engine.explain(self.collection(planned)).splitlines()
@@ -164,6 +169,8 @@ class Session:
             with outer_columns(binder.columns):
                 bound = binder.query(tree, None)
                 plan = rewrite(bound.plan, binder.names)
+        except UnsupportedError as error:  # of a rule, which sees no text: what it cannot do is recursion in a subquery
+            raise source.placed(error, tree.find(exp.With)) from None
         except RecursionError:
             raise source.error("the query is nested too deeply", None, UnsupportedError) from None
         return Planned(plan, bound, reads.names, reads.asked)

@@ -49,7 +49,7 @@ def create(session: Session, source: Source, tree: exp.Create, parameters: Mappi
         return create_view(session, source, tree, parameters)
     if kind == "INDEX":
         return create_index(session, source, tree)
-    raise source.error(f"CREATE {kind} is not supported", tree, UnsupportedError)
+    raise source.error(f"CREATE {kind} is not supported", source.where(kind), UnsupportedError)
 
 
 def refuse_modifiers(source: Source, tree: exp.Create, kind: str) -> None:
@@ -99,7 +99,9 @@ def create_table(session: Session, source: Source, tree: exp.Create, parameters:
     if not isinstance(tree.this, exp.Schema):
         raise source.error("CREATE TABLE needs columns, as in (id int, name varchar)", tree, UnsupportedError)
     if tree.args.get("replace"):
-        raise source.error("CREATE OR REPLACE TABLE is not supported: DROP TABLE first", tree, UnsupportedError)
+        raise source.error(
+            "CREATE OR REPLACE TABLE is not supported: DROP TABLE first", source.where("REPLACE"), UnsupportedError
+        )
     refuse_schema(source, tree.this.this)
     name = new_name(session, source, tree, tree.this.this.this)
     if name is None:
@@ -109,6 +111,7 @@ def create_table(session: Session, source: Source, tree: exp.Create, parameters:
     columns: dict[str, Any] = {}
     key: list[str] = []
     required: list[str] = []
+    parts: dict[str, exp.Expr] = {}
     for item in tree.this.expressions:
         if isinstance(item, exp.ColumnDef):
             column = folded(item.this)
@@ -122,22 +125,21 @@ def create_table(session: Session, source: Source, tree: exp.Create, parameters:
             if key:
                 raise source.error(f"table {name!r} has two PRIMARY KEYs: name all columns of one, as in "
                                    "PRIMARY KEY (a, b)", item)  # fmt: skip
-            key += [
-                folded(part.this if isinstance(part, exp.Ordered | exp.Column) else part)
-                for part in declared.expressions
-            ]
+            for part in declared.expressions:
+                column = folded(part.this if isinstance(part, exp.Ordered | exp.Column) else part)
+                if column in key:
+                    raise source.error(f"PRIMARY KEY names column {column!r} twice", part)
+                key.append(column)
+                parts[column] = part
         else:
             raise source.error(f"{item.sql('duckdb')[:40]} is not supported in CREATE TABLE", item, UnsupportedError)
     for column in key:
-        if key.count(column) > 1:
-            raise source.error(f"PRIMARY KEY names column {column!r} twice", tree)
         if column not in columns:
-            raise source.error(
-                f"PRIMARY KEY: there is no column {column!r}: {nearest(column, columns)}", tree, NotFoundError
-            )
+            message = f"PRIMARY KEY: there is no column {column!r}: {nearest(column, columns)}"
+            raise source.error(message, parts[column], NotFoundError)
     semantics = semantics_of(source, tree)
     if semantics == "upsert" and not key:
-        raise source.error("upsert semantics needs a PRIMARY KEY", tree)
+        raise source.error("upsert semantics needs a PRIMARY KEY", source.where("upsert"))
     session.engine.input(
         name, columns, key=key, semantics=semantics if semantics in ("set", "upsert") else "bag",
         stream=semantics == "stream", unique=bool(key), required=required, append=semantics == "append",
@@ -174,7 +176,7 @@ def constraints(source: Source, item: exp.ColumnDef, column: str, key: list[str]
                 required.append(column)
         else:
             what = kind.sql("duckdb") if kind is not None else str(constraint)
-            raise source.error(f"constraint {what} of column {column!r} is not supported", item, UnsupportedError)
+            raise source.error(f"constraint {what} of column {column!r} is not supported", constraint, UnsupportedError)
 
 
 def semantics_of(source: Source, tree: exp.Create) -> str:
@@ -185,11 +187,13 @@ def semantics_of(source: Source, tree: exp.Create) -> str:
         name = item.name.lower() if isinstance(item, exp.Property) else item.key
         if name != "semantics":
             raise source.error(
-                f"option {name!r} of CREATE TABLE is not supported; there is: semantics", tree, UnsupportedError
+                f"option {name!r} of CREATE TABLE is not supported; there is: semantics",
+                source.where(name),
+                UnsupportedError,
             )
         found = item.args["value"].name.lower()
         if found not in SEMANTICS:
-            raise source.error(f"semantics is one of {', '.join(SEMANTICS)}, not {found!r}", tree)
+            raise source.error(f"semantics is one of {', '.join(SEMANTICS)}, not {found!r}", item.args["value"])
     return found
 
 
@@ -242,12 +246,12 @@ def joins_of(source: Source, tree: exp.Create) -> str:
         if name != "joins" or not materialized:
             raise source.error(
                 f"option {name!r} of CREATE VIEW is not supported; a materialized view has: joins",
-                tree,
+                source.where(name),
                 UnsupportedError,
             )
         found = item.args["value"].name.lower()
         if found not in STRATEGIES:
-            raise source.error(f"joins is one of {', '.join(STRATEGIES)}, not {found!r}", tree)
+            raise source.error(f"joins is one of {', '.join(STRATEGIES)}, not {found!r}", item.args["value"])
     return found
 
 
@@ -260,7 +264,9 @@ def replaceable(session: Session, source: Source, tree: exp.Create, node: exp.Ex
         return None
     if materialized or not isinstance(found, Definition):
         raise source.error(
-            "CREATE OR REPLACE of anything but a definition is not supported: DROP first", tree, UnsupportedError
+            "CREATE OR REPLACE of anything but a definition is not supported: DROP first",
+            source.where("REPLACE"),
+            UnsupportedError,
         )
     readers = session.readers(found.name)
     if readers:
@@ -278,7 +284,7 @@ def create_index(session: Session, source: Source, tree: exp.Create) -> Result:
     """CREATE INDEX name ON table (columns): an arrangement that is held until the index is dropped."""
     index = tree.this
     if tree.args.get("unique"):
-        raise source.error("CREATE UNIQUE INDEX is not supported", tree, UnsupportedError)
+        raise source.error("CREATE UNIQUE INDEX is not supported", source.where("UNIQUE"), UnsupportedError)
     if index.args["params"] is not None and index.args["params"].args.get("where"):
         raise source.error("an index of some rows (WHERE) is not supported", index.args["params"], UnsupportedError)
     table_name = folded(index.args["table"].this)
@@ -320,7 +326,7 @@ def drop(session: Session, source: Source, tree: exp.Drop, parameters: Mapping[s
     """DROP TABLE, VIEW, MATERIALIZED VIEW or INDEX: refused while something reads it."""
     kind = (tree.args.get("kind") or "").upper()
     if kind not in ("TABLE", "VIEW", "INDEX"):
-        raise source.error(f"DROP {kind} is not supported", tree, UnsupportedError)
+        raise source.error(f"DROP {kind} is not supported", source.where(kind), UnsupportedError)
     if tree.args.get("cascade"):
         raise source.error("DROP ... CASCADE is not supported: drop the readers first", tree, UnsupportedError)
     nodes = tree.args.get("tables") or [tree.this]

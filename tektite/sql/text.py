@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from tektite.errors import IncorrectError, TektiteError
+from tektite.errors import FaultError, IncorrectError, TektiteError
 
 E = TypeVar("E", bound=TektiteError)
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -17,6 +17,8 @@ CALL = re.compile(r"([A-Za-z_]\w*)\s*\(\s*(?:DISTINCT\s+)?\Z", re.IGNORECASE)
 """The head of a function call, up to its first argument."""
 KEYWORD = "keyword"
 """Under which a tree's node notes where the last token stands that it was read from."""
+POINTED = re.compile(r"\nline \d+: .*\n *\^\Z")
+"""The end of a message that points at a place."""
 WIDTH = 100
 """How much of a long line an error shows."""
 
@@ -69,6 +71,20 @@ class Source:
         if isinstance(node, exp.Func) and written is not None and self.text[written.end() :].lstrip().startswith("("):
             return written.group().lower()
         return known.lower()
+
+    def where(self, word: str) -> int:
+        """Where in the statement a keyword stands first; where the statement begins, if it is not in it."""
+        found = re.compile(rf"\b{word}\b", re.IGNORECASE).search(self.text, self.start)
+        return self.start if found is None else found.start()
+
+    def placed(self, error: TektiteError, at: exp.Expr | int | None = None) -> TektiteError:
+        """An error that points at a place in the text, as it may do already."""
+        if POINTED.search(str(error)):
+            return error
+        found = self.error(str(error.args[0]), at, type(error))
+        if isinstance(error, FaultError) and isinstance(found, FaultError):
+            found.view = error.view
+        return found
 
     def word(self, place: int) -> str:
         """The word that begins at a place; empty if there is none."""

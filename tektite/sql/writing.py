@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 NOT_IN_INSERT = {
-    "conflict": "INSERT ... ON CONFLICT", "returning": "INSERT ... RETURNING", "overwrite": "INSERT OVERWRITE",
-    "default": "INSERT ... DEFAULT VALUES", "by_name": "INSERT ... BY NAME", "alternative": "INSERT OR ...",
+    "conflict": ("INSERT ... ON CONFLICT", "CONFLICT"), "returning": ("INSERT ... RETURNING", "RETURNING"),
+    "overwrite": ("INSERT OVERWRITE", "OVERWRITE"), "default": ("INSERT ... DEFAULT VALUES", "DEFAULT"),
+    "by_name": ("INSERT ... BY NAME", "BY"), "alternative": ("INSERT OR ...", "OR"),
 }  # fmt: skip
-"""What an INSERT may say beside its rows, as it is written."""
+"""What an INSERT may say beside its rows, as it is written, and the word that says it."""
 
 
 def target(session: Session, source: Source, node: exp.Table) -> Input:
@@ -42,19 +43,19 @@ def target(session: Session, source: Source, node: exp.Table) -> Input:
 
 def insert(session: Session, source: Source, tree: exp.Insert, parameters: Mapping[str, Any]) -> Result:
     """INSERT INTO table (columns) VALUES ... or a query."""
-    for clause, called in NOT_IN_INSERT.items():
+    for clause, (called, word) in NOT_IN_INSERT.items():
         if tree.args.get(clause):
-            raise source.error(f"{called} is not supported", tree, UnsupportedError)
+            raise source.error(f"{called} is not supported", source.where(word), UnsupportedError)
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
     found = target(session, source, tree.this if schema is None else schema.this)
     names = list(found.schema.names)
     given = names if schema is None else [folded(c) for c in schema.expressions]
-    for column in given:
+    for at, column in enumerate(given):
         if column not in names:
             message = f"table {found.name!r} has no column {column!r}: {nearest(column, names)}"
-            raise source.error(message, tree.this, NotFoundError)
-        if given.count(column) > 1:
-            raise source.error(f"column {column!r} is named twice", tree.this)
+            raise source.error(message, tree.this.expressions[at], NotFoundError)
+        if column in given[:at]:
+            raise source.error(f"column {column!r} is named twice", tree.this.expressions[at])
     wanted = [found.schema.types[found.schema.index(column)] for column in given]
     read_alike(tree.expression, wanted)
     try:
@@ -114,7 +115,7 @@ def arranged(found: Input, rows: pa.Table, given: list[str]) -> pa.Table:
 def delete(session: Session, source: Source, tree: exp.Delete, parameters: Mapping[str, Any]) -> Result:
     """DELETE FROM table WHERE ..."""
     if tree.args.get("tables") or tree.this is None:
-        raise source.error("syntax error: DELETE needs FROM", tree)
+        raise source.error("syntax error: DELETE needs FROM")
     if tree.args.get("returning"):
         raise source.error("DELETE ... RETURNING is not supported", tree, UnsupportedError)
     found = target(session, source, tree.this)

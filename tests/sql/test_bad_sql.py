@@ -27,8 +27,40 @@ def refused(engine: tk.Engine, text: str, kind: type[tk.TektiteError] = tk.Tekti
         ("SELECT mode(id) OVER (ORDER BY id) FROM people", "mode"),
         ("SELECT median(name) FROM people", "median"),
         ("SELECT id FROM people LIMIT (SELECT 1)", "1"),
+        ("CREATE TABLE x (a int, b blob)", "blob"),
+        ("CREATE TABLE x (a int, b decimal(40, 2))", "decimal"),
+        ("CREATE TABLE x (a struct(b int))", "struct"),
+        ("SELECT cast(id AS uuid) FROM people", "uuid"),
+        ("SELECT id::hugeint FROM people", "hugeint"),
+        ("CREATE TABLE x (a int, PRIMARY KEY (a, b))", "b)"),
+        ("CREATE TABLE x (a int, PRIMARY KEY (a, a))", "a)"),
+        ("CREATE TABLE x (a int) WITH (semantics = heap)", "heap"),
+        ("CREATE TABLE x (a int) WITH (color = 1)", "color"),
+        ("CREATE UNIQUE INDEX i ON people (id)", "UNIQUE"),
+        ("DROP SCHEMA x", "SCHEMA"),
+        ("SELECT 1;\n  COMMIT", "COMMIT"),
+        ("BEGIN; BEGIN", "BEGIN"),
+        ("INSERT INTO people (id, wage) VALUES (1, 2)", "wage"),
+        ("INSERT INTO people (id, id) VALUES (1, 2)", "id)"),
+        ("COPY people (id, wage) FROM 'x.csv'", "wage"),
+        ("COPY people TO 'x.csv' (HEADER maybe)", "HEADER"),
+        ("PREPARE q AS SELECT wage FROM people WHERE id = $1", "wage"),
+        ("PREPARE q AS SELECT id FROM peple WHERE id = $1", "peple"),
+        ("PREPARE q AS SELECT id + name FROM people WHERE id = $1", "id + name"),
+        ("PREPARE q AS SELECT id FROM people WHERE id = $1 AND pay > $3", "3"),
+        ("PREPARE q AS DELETE FROM people", "q AS"),
+        ("PREPARE q AS SELECT id FROM people WHERE id = $1; EXECUTE q", "q"),
+        ("PREPARE q AS SELECT id FROM people WHERE id = $1; EXECUTE q(1, 2)", "2)"),
+        ("PREPARE q AS SELECT id FROM people WHERE id = $1; EXECUTE q(1); EXECUTE q('a')", "'a'"),
+        ("EXECUTE nothing(1)", "nothing"),
+        ("DEALLOCATE nothing", "nothing"),
+        ("SHOW COLUMNS FROM nothing", "nothing"),
+        ("INSERT INTO people VALUES (3, 'Cyd', 1);\nINSERT INTO people VALUES (3, 'Cyd', 1)", "INSERT"),
+        ("SELECT 1;\nSELECT pay + 9223372036854775807 FROM people", "SELECT pay"),
+        ("SELECT (SELECT max(z) FROM (WITH RECURSIVE r AS (SELECT id AS z UNION SELECT z + 1 FROM r WHERE z < 4) "
+         "SELECT z FROM r) AS s) FROM people", "r AS"),
     ],
-)
+)  # fmt: skip
 def test_caret_stands_under_what_is_wrong(engine: tk.Engine, text: str, pointed: str) -> None:
     *_, line, caret = refused(engine, text).splitlines()
     assert line[caret.index("^") :].startswith(pointed)
@@ -54,6 +86,26 @@ def test_caret_stands_under_what_is_wrong(engine: tk.Engine, text: str, pointed:
 )
 def test_what_is_refused_is_named_as_it_was_written(engine: tk.Engine, text: str, name: str) -> None:
     assert name in refused(engine, text).splitlines()[0]
+
+
+@pytest.mark.parametrize(("given", "said"), [("", "0"), ("()", "0"), ("(1)", "1"), ("(1, 2, 3)", "3")])
+def test_wrong_numbers_of_values_name_the_statement_and_what_it_takes(engine: tk.Engine, given: str, said: str) -> None:
+    engine.sql("PREPARE paid AS SELECT name FROM people WHERE pay > $1 AND id < $2")
+    message = refused(engine, f"EXECUTE paid{given}", tk.IncorrectError)
+    assert f"prepared statement 'paid' takes 2 values ($1, $2), not {said}\nline 1" in message
+
+
+def test_statements_whose_parameters_are_of_any_type_are_prepared(engine: tk.Engine) -> None:
+    engine.sql(
+        "PREPARE a AS SELECT date_trunc('day', $1) > DATE '2024-01-01' + $2, sum($3), upper($4) FROM people LIMIT $5"
+    )
+    assert "$6" not in refused(engine, "EXECUTE a(1)")
+
+
+def test_an_overflow_names_the_view_and_the_expression(engine: tk.Engine) -> None:
+    engine.sql("CREATE MATERIALIZED VIEW paid AS SELECT id, pay * 9223372036854775807 AS much FROM people")
+    message = refused(engine, "SELECT * FROM paid")
+    assert "'paid'" in message and "pay * 9223372036854775807" in message and message.endswith("^")
 
 
 def test_nearest_name_is_offered(engine: tk.Engine) -> None:
