@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,41 +16,28 @@ from sqlglot import exp
 
 from tektite import types
 from tektite.collection import Collection
-from tektite.errors import ConflictError, FaultError, NotFoundError, TektiteError, UnsupportedError
+from tektite.errors import ConflictError, FaultError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
 from tektite.inputs import Input
 from tektite.schema import Schema
-from tektite.sql import copying, parse, prepared, showing, tables, transactions, writing
+from tektite.sql import copying, dropping, inserting, parse, prepared, showing, tables, transactions, updating, writing
 from tektite.sql.bound import nothing
 from tektite.sql.explain import explain
-from tektite.sql.logical import Node, Project, Scan, outer_columns
+from tektite.sql.logical import Node, outer_columns
 from tektite.sql.lower import Lowering
 from tektite.sql.order import ordered
 from tektite.sql.query import Binder
+from tektite.sql.reads import HIDDEN, Definition, Given, Reads
 from tektite.sql.remembered import Planned, Remembered
 from tektite.sql.result import Result
 from tektite.sql.rules import rewrite
 from tektite.sql.rules.fold_constants import folded as folded_constant
 from tektite.sql.scope import folded
-from tektite.sql.text import Source, nearest
+from tektite.sql.text import Source
 from tektite.views import View
 
 if TYPE_CHECKING:
     from tektite.engine import Engine
-
-HIDDEN = "__"
-"""What the names of inputs and views begin with that are not the user's."""
-
-
-@dataclass
-class Definition:
-    """A view that is only a definition: its query and what its columns are called."""
-
-    name: str
-    tree: exp.Expr
-    aliases: list[str]
-    source: Source
-    reads: set[str] = field(default_factory=set)
 
 
 class Session:
@@ -162,8 +148,10 @@ class Session:
             return self._bind(source, tree, parameters)
         return self.remembered.plan(tree, lambda: self._bind(source, tree, parameters))
 
-    def _bind(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
-        reads = Reads(self)
+    def _bind(
+        self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any], given: Given | None = None
+    ) -> Planned:
+        reads = Reads(self, given)
         binder = Binder(source, reads, parameters)
         try:
             with outer_columns(binder.columns):
@@ -190,12 +178,19 @@ class Session:
         return found
 
     def select(
-        self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any], wanted: Sequence[types.Type] | None = None
+        self,
+        source: Source,
+        tree: exp.Expr,
+        parameters: Mapping[str, Any],
+        wanted: Sequence[types.Type] | None = None,
+        given: Given | None = None,
     ) -> pa.Table:
-        """The rows of a query as of the last closed epoch, in the order asked for; cast to types, if any are given."""
+        """The rows of a query as of the last closed epoch, in the order asked for; cast to types, if any are wanted. It may
+        read what is given by name.
+        """
         if not self.engine.epoch and not any(table.pending for table in self.engine._inputs.values()):
             self.engine.advance()  # there is an answer as of the first epoch: that of empty tables
-        planned = self.bind(source, tree, parameters)
+        planned = self.bind(source, tree, parameters) if given is None else self._bind(source, tree, parameters, given)
         found = self.collection(planned, hidden=True)
         if wanted is not None:
             visible = planned.bound.visible()
@@ -350,49 +345,6 @@ class Session:
         return self.readable(lowered[0]) if len(lowered) == 1 and lowered[0] != name else None
 
 
-class Reads:
-    """The tables and views of a session as one statement sees them; notes what it reads."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.names: set[str] = set()
-        self.asked: set[str] = set()
-
-    def relation(self, name: str, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
-        found = self.session.readable(name)
-        self.asked.add(name)
-        if found is None or name.startswith(HIDDEN):
-            message = f"there is no table or view {name!r}: {nearest(name, self.session.known())}"
-            raise binder.source.error(message, node, NotFoundError)
-        self.names.add(found.name)
-        if isinstance(found, Definition):
-            return self._defined(found, binder, node)
-        titles = list(found.schema.names)
-        names = tuple(binder.name(title, type) for title, type in zip(titles, found.schema.types, strict=True))
-        key = self.session.key_of(found)
-        return Scan(found.name, found, names, tuple(names[titles.index(column)] for column in key)), titles
-
-    def _defined(self, found: Definition, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
-        if found.name in binder.expanding:
-            raise binder.source.error(f"view {found.name!r} is defined by itself", node, ConflictError)
-        source, ctes = binder.source, binder.ctes
-        binder.source, binder.ctes = found.source, {}
-        binder.expanding.append(found.name)
-        try:
-            bound = binder.query(found.tree, None)
-        except TektiteError as error:
-            raise type(error)(f"in view {found.name!r}: {error}") from None
-        finally:
-            binder.source, binder.ctes = source, ctes
-            binder.expanding.pop()
-        return bound.visible(), binder.aliased(bound.titles, found.aliases, node)
-
-    def now(self, binder: Binder) -> Node:
-        clock = self.session.now
-        names = tuple(binder.name(n, t) for n, t in zip(clock.schema.names, clock.schema.types, strict=True))
-        return Project(Scan("now()", clock, names, single=True), ((names[1], col(names[1])),))
-
-
 def cast_columns(
     found: Collection, wanted: Sequence[types.Type], empty: set[int], source: Source, tree: exp.Expr
 ) -> Collection:
@@ -438,9 +390,9 @@ def utc_now() -> datetime.datetime:
 
 HANDLERS: dict[type[exp.Expr], Callable[[Session, Source, Any, Mapping[str, Any]], Result]] = {
     exp.Create: tables.create,
-    exp.Drop: tables.drop,
-    exp.Insert: writing.insert,
-    exp.Update: writing.update,
+    exp.Drop: dropping.drop,
+    exp.Insert: inserting.insert,
+    exp.Update: updating.update,
     exp.Delete: writing.delete,
     exp.TruncateTable: writing.truncate,
     exp.Transaction: transactions.begin,

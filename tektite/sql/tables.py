@@ -12,7 +12,9 @@ from sqlglot import exp
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.inputs import Input
 from tektite.matching import STRATEGIES
+from tektite.schema import Schema
 from tektite.sql.functions import column_type
+from tektite.sql.reads import Definition
 from tektite.sql.result import Result
 from tektite.sql.scope import folded
 from tektite.sql.text import Source, nearest
@@ -95,7 +97,7 @@ def kind_of(session: Session, name: str) -> str:
 def create_table(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
     """CREATE TABLE name (columns, PRIMARY KEY ...) WITH (semantics = ...)."""
     if tree.args.get("expression") is not None:
-        raise source.error("CREATE TABLE AS is not supported: use CREATE MATERIALIZED VIEW", tree, UnsupportedError)
+        return create_table_as(session, source, tree, parameters)
     if not isinstance(tree.this, exp.Schema):
         raise source.error("CREATE TABLE needs columns, as in (id int, name varchar)", tree, UnsupportedError)
     if tree.args.get("replace"):
@@ -145,6 +147,39 @@ def create_table(session: Session, source: Source, tree: exp.Create, parameters:
         stream=semantics == "stream", unique=bool(key), required=required, append=semantics == "append",
     )  # fmt: skip
     return Result("CREATE TABLE")
+
+
+def create_table_as(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+    """CREATE TABLE name [(columns)] AS query: a table with the rows that the query has now."""
+    schema = tree.this if isinstance(tree.this, exp.Schema) else None
+    node = tree.this if schema is None else schema.this
+    if tree.args.get("replace"):
+        raise source.error("CREATE OR REPLACE TABLE is not supported: DROP TABLE first", source.where("REPLACE"),
+                           UnsupportedError)  # fmt: skip
+    refuse_schema(source, node)
+    name = new_name(session, source, tree, node.this)
+    if name is None:
+        return Result("CREATE TABLE")
+    aliases = []
+    for item in schema.expressions if schema is not None else ():
+        if isinstance(item, exp.ColumnDef) and (item.kind is not None or item.args.get("constraints")):
+            raise source.error("CREATE TABLE AS takes names of columns, not types", item)
+        aliases.append(folded(item.this if isinstance(item, exp.ColumnDef) else item))
+    semantics = semantics_of(source, tree)
+    if semantics == "upsert":
+        raise source.error(
+            "upsert semantics needs a PRIMARY KEY, which CREATE TABLE AS does not have", source.where("upsert")
+        )
+    rows = session.select(source, tree.expression, parameters)
+    if len(aliases) > rows.num_columns:
+        raise source.error(f"{len(aliases)} names for {rows.num_columns} columns", schema)
+    rows = rows.rename_columns(session.titles([*aliases, *rows.column_names[len(aliases) :]]))
+    made = session.engine.input(
+        name, Schema(rows.schema), semantics="set" if semantics == "set" else "bag", stream=semantics == "stream",
+        append=semantics == "append",
+    )  # fmt: skip
+    session.write(made, rows, None)
+    return Result(f"CREATE TABLE {rows.num_rows}")
 
 
 def primary_key(item: exp.Expr) -> exp.PrimaryKey | None:
@@ -202,8 +237,6 @@ def semantics_of(source: Source, tree: exp.Create) -> str:
 
 def create_view(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
     """CREATE VIEW: a definition; CREATE MATERIALIZED VIEW: kept up to date."""
-    from tektite.sql.session import Definition
-
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
     refuse_schema(source, tree.this if schema is None else schema.this)
     node = (tree.this if schema is None else schema.this).this
@@ -257,8 +290,6 @@ def joins_of(source: Source, tree: exp.Create) -> str:
 
 def replaceable(session: Session, source: Source, tree: exp.Create, node: exp.Expr, materialized: bool) -> str | None:
     """The name of a definition that OR REPLACE may replace; None if there is nothing of that name."""
-    from tektite.sql.session import Definition
-
     found = session.readable(folded(node))
     if found is None:
         return None
@@ -317,60 +348,3 @@ def create_index(session: Session, source: Source, tree: exp.Create) -> Result:
         view = session.engine.install(f"__index_{name}", found.arrange(by=columns), key=columns)
         session.indexes[name] = Index(name, found.name, tuple(columns), view)
     return Result("CREATE INDEX")
-
-
-# ---------------------------------------------------------------------- dropping
-
-
-def drop(session: Session, source: Source, tree: exp.Drop, parameters: Mapping[str, Any]) -> Result:
-    """DROP TABLE, VIEW, MATERIALIZED VIEW or INDEX: refused while something reads it."""
-    kind = (tree.args.get("kind") or "").upper()
-    if kind not in ("TABLE", "VIEW", "INDEX"):
-        raise source.error(f"DROP {kind} is not supported", source.where(kind), UnsupportedError)
-    if tree.args.get("cascade"):
-        raise source.error("DROP ... CASCADE is not supported: drop the readers first", tree, UnsupportedError)
-    nodes = tree.args.get("tables") or [tree.this]
-    for node in nodes:
-        drop_one(session, source, kind, node, bool(tree.args.get("exists")))
-    return Result(f"DROP {kind}")
-
-
-def drop_one(session: Session, source: Source, kind: str, node: exp.Expr, lenient: bool) -> None:
-    """Drop one thing by its name."""
-    from tektite.sql.session import Definition
-
-    name = folded(node.this)
-    found: Any = session.indexes.get(name) if kind == "INDEX" else session.readable(name)
-    right = {
-        "TABLE": isinstance(found, Input),
-        "VIEW": isinstance(found, View | Definition),
-        "INDEX": found is not None,
-    }
-    if found is None or not right[kind]:
-        if lenient and found is None:
-            return
-        if found is not None:
-            other = kind_of(session, found.name)
-            raise source.error(f"{name!r} is a {other}: DROP {other.upper()} drops it", node, ConflictError)
-        known = list(session.indexes) if kind == "INDEX" else session.known()
-        raise source.error(f"there is no {kind.lower()} {name!r}: {nearest(name, known)}", node, NotFoundError)
-    if isinstance(found, Index):
-        found.view.drop()
-        del session.indexes[name]
-        return
-    name = found.name
-    readers = session.readers(name)
-    if readers:
-        shown = ", ".join(repr(reader) for reader in readers)
-        raise source.error(
-            f"cannot drop {kind.lower()} {name!r}: {shown} read{'s' * (len(readers) == 1)} it", node, ConflictError
-        )
-    if isinstance(found, Definition):
-        del session.definitions[name]
-        return
-    if isinstance(found, Input) and session.transaction is not None and session.transaction.changes(found):
-        message = f"cannot drop table {name!r}: the open transaction has changed it; COMMIT or ROLLBACK first"
-        raise source.error(message, node, ConflictError)
-    session.remembered.forget(name)
-    session.engine.drop(name)
-    session.reads.pop(name, None)
