@@ -245,18 +245,20 @@ class Assembler:
     def fold(self, step: Step) -> Step:
         """The same step with every part that has no column in it computed. What fails stays, to fail when it is run."""
         # a chain of choices is as deep as it is long: the steps below wait in a list, not on the stack
-        waiting = [step]
+        folded = self.folded
+        waiting = [] if step.op in LEAVES else [step]
         while waiting:
             part = waiting[-1]
-            missing = [arg for arg in part.args if arg.op not in LEAVES and id(arg) not in self.folded]
-            if missing:
-                waiting += missing
-                continue
-            waiting.pop()
-            if part.op not in LEAVES and id(part) not in self.folded:
-                args = tuple([self.folded.get(id(arg), arg) for arg in part.args])
-                self.folded[id(part)] = self._computed(Step(part.op, part.type, args, part.extra, part.source))
-        return self.folded.get(id(step), step)
+            before = len(waiting)
+            for arg in part.args:
+                if arg.op not in LEAVES and id(arg) not in folded:
+                    waiting.append(arg)
+            if len(waiting) == before:
+                waiting.pop()
+                if id(part) not in folded:
+                    args = tuple([folded.get(id(arg), arg) for arg in part.args])
+                    folded[id(part)] = self._computed(Step(part.op, part.type, args, part.extra, part.source))
+        return folded.get(id(step), step)
 
     def _computed(self, step: Step) -> Step:
         """A step of constants as the constant that it makes."""
