@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from pyspark.sql import DataFrame
 
+from tektite.constraints import named
 from tektite.dictionary import Dictionary
-from tektite.errors import IncorrectError, NotFoundError, TektiteError
+from tektite.errors import IncorrectError, TektiteError
+from tektite.spark.failures import told, untold
 from tektite.spark.feed import FORGET, PARCEL, PUT, Feed, encoder, unpack_texts
 from tektite.words import NULL, Words
 
@@ -57,7 +59,7 @@ def handed_over(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterato
         try:
             yield feed.encode(batch, dictionary)
         except TektiteError as error:
-            raise IncorrectError(f"input {feed.name!r}: {error} (batch {number})") from None
+            raise untold(told(error, f" (batch {number})"), f"input {feed.name!r}") from None
 
 
 def encoded(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterator[tuple[Words, int]]:
@@ -65,7 +67,7 @@ def encoded(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterator[tu
     width = len(feed.schema.names) + 1 + (feed.order is not None)
     for row in frame.mapInArrow(encoder(feed), PARCEL).toLocalIterator(prefetchPartitions=True):
         if row.error is not None:
-            raise IncorrectError(f"input {feed.name!r}: {row.error} (partition {row.part}, batch {row.number})")
+            raise untold(f"{row.error} (partition {row.part}, batch {row.number})", f"input {feed.name!r}")
         if row.texts:
             dictionary.add(unpack_texts(row.texts))
         yield np.frombuffer(row.words, np.int64).reshape(width, row.rows), row.latest
@@ -110,13 +112,8 @@ def check_order(feed: Feed, whole: Words, dictionary: Dictionary) -> None:
     clash &= (whole[others][:, first] != whole[others][:, second]).any(axis=0) & (whole[width, first] != FORGET)
     at = first[int(np.argmax(clash))] if clash.any() else put_and_forgotten(feed, whole)
     if at is not None:
-        names = [feed.schema.names[key] for key in keys]
         what = "several rows" if feed.order is None else f"several rows with one value of {feed.order!r}"
-        try:
-            row = feed.schema.select(*names).decode_rows(np.ascontiguousarray(whole[keys][:, [at]]), dictionary)[0]
-            key = f"{', '.join(names)} = {', '.join(map(repr, row))}"
-        except NotFoundError:  # a task has the texts of the ids that fall to it, which may be those of other rows
-            key = f"the same {', '.join(names)}"
+        key = named(feed.schema, keys, whole[:, at], dictionary)
         raise IncorrectError(
             f"input {feed.name!r}: found {what} for {key} that say different things, and nothing says which comes last: "
             "name a column that does, order='...'"

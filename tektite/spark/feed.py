@@ -18,8 +18,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from tektite import columns, words
 from tektite.dictionary import START, Dictionary
-from tektite.errors import IncorrectError, TektiteError
+from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.schema import Schema
+from tektite.spark.failures import told
 from tektite.types import Int, String
 from tektite.words import NULL, Words
 
@@ -61,6 +62,10 @@ class Feed:
     ignore_extra: bool = False
     float_keys: tuple[int, ...] = ()
     """Columns of floats that tell rows apart: 0.0 and -0.0 are equal in them."""
+    required: tuple[int, ...] = ()
+    """Columns in which a row that comes cannot have NULL."""
+    append: bool = False
+    """Whether rows stay once they are there."""
     named: tuple[str, ...] = ()
     """What the columns of a batch are called, where they travel under other names."""
 
@@ -104,13 +109,19 @@ class Feed:
         encoded, latest = self._rows(batch, dictionary)
         for key in self.float_keys:
             encoded[key] = words.float_keys(encoded[key])
-        if self.semantics == "upsert":
-            for key in self.keys:
-                null = encoded[key] == NULL
-                if null.any():
-                    raise IncorrectError(
-                        f"key column {self.schema.names[key]!r} holds a NULL in row {int(np.argmax(null))} of a batch"
-                    )
+        diffs = encoded[len(self.schema.names)]
+        for column in dict.fromkeys((*self.keys, *self.required)):
+            null = encoded[column] == NULL
+            if column not in self.keys:
+                null &= diffs > 0
+            if null.any():
+                what = "key column" if column in self.keys else "column"
+                raise IncorrectError(
+                    f"{what} {self.schema.names[column]!r} holds a NULL in row {int(np.argmax(null))} of a batch, and cannot: "
+                    "leave such rows out, or give them a value"
+                )
+        if self.append and (diffs <= 0).any():
+            raise ConflictError(f"input {self.name!r} is append-only: rows cannot be changed or removed")
         return encoded, latest
 
     def _rows(self, batch: Any, dictionary: Dictionary) -> tuple[Words, int]:
@@ -236,7 +247,7 @@ def encoder(feed: Feed) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
             try:
                 encoded, latest = feed.encode(batch, dictionary)
             except TektiteError as error:
-                yield parcel(part, number, 0, NULL, b"", b"", str(error))
+                yield parcel(part, number, 0, NULL, b"", b"", told(error))
                 return
             texts, mark = dictionary.since(mark)
             yield parcel(part, number, encoded.shape[1], latest, encoded.tobytes(), pack_texts(texts), None)

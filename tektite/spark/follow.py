@@ -23,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.spark import checkpoint as checkpoints
 from tektite.spark.encoded import collect
-from tektite.spark.failures import explained, failed_job, reason
+from tektite.spark.failures import explained, failed_job, reason, told, untold
 from tektite.spark.feed import Feed
 from tektite.spark.load import apply, feed_of
 from tektite.spark.positions import Record, advance, recorded
@@ -110,8 +110,11 @@ class Following:
             )
         steps = Steps()
         what = f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
-        with described(frame.sparkSession, None, what):
-            found = collect(self.feed, frame, engine.dictionary, at_once=True)
+        try:
+            with described(frame.sparkSession, None, what):
+                found = collect(self.feed, frame, engine.dictionary, at_once=True)
+        except TektiteError as error:
+            raise untold(told(error, f" in micro-batch {batch}, of which nothing counts")) from None
         encode = steps.next()
 
         def noted(now: Record) -> Record:
