@@ -29,6 +29,7 @@ from tektite.storage.batchfile import FileInfo, Rows
 from tektite.storage.description import InputDescription
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, column_spec
+from tektite.trace.spine import Version
 from tektite.trace.trace import Hold, Trace
 from tektite.words import Words, float_keys
 
@@ -353,6 +354,18 @@ class Input(Collection):
         """The files that hold what the open epoch adds, if they say so of the epoch that is being closed."""
         adopted = self._adopted
         return adopted.files if adopted is not None and adopted.low == self.low else []
+
+    def held(self, rows: Words) -> Words:
+        """The rows that a set or an upsert input holds under the keys of some rows (columns x rows), in closed epochs."""
+        keys = np.array(self._operation_keys(), np.int64)
+        values = np.array([c for c in self.columns if c not in self._operation_keys()], np.int64)
+        rows, nothing = np.ascontiguousarray(rows), np.zeros(rows.shape[1], np.int64)
+        head = arriving_operations(rows, keys, values, _NONE, nothing, nothing, self.low, 1)
+        everywhere = Version(tuple(b for shard in range(self.trace.shards) for b in self.trace.version(shard).batches))
+        gone = resolved([Chunk(head, (rows, nothing))], len(keys), len(values), everywhere).to_array()
+        found = np.empty((len(self.columns), gone.shape[1]), np.int64)
+        found[[*keys, *values]] = gone[: len(self.columns)]
+        return found
 
     # ------------------------------------------------------------------ time
 

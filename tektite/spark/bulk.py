@@ -40,10 +40,10 @@ from tektite.dictionary import START, Dictionary, text_ids
 from tektite.errors import FaultError, TektiteError
 from tektite.kernels.arriving import arriving_operations
 from tektite.kernels.route import route
-from tektite.spark.encoded import check_order, key_ends, moments
 from tektite.spark.failures import told, untold
 from tektite.spark.feed import Feed, pack_texts, unpack_texts
 from tektite.spark.freight import pack_rows, unpack_rows
+from tektite.spark.ordering import key_ends, moments, settled
 from tektite.spark.sweep.files import opened
 from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Texts, write_file
 from tektite.storage.manifest import State
@@ -242,6 +242,9 @@ def sender(feed: Feed, target: Target) -> Task:
                     shares = in_turn(piece, shard, sent, total, target, source + number)
                 else:
                     many = target.shards > 1 and 2 * target.shards * piece.n > 3 * words.shape[1]
+                    many &= (
+                        feed.order is not None or feed.operation is None
+                    )  # else all that came and went may be counted
                     shares = by_hash(latest_of(feed, target, piece) if many else piece, shard, feed, target)
                 for dest, share in shares:
                     if share.n or some:
@@ -401,17 +404,36 @@ def sorted_rows(feed: Feed, target: Target, shard: int, chunks: list[Chunk], dic
 
 def resolved(feed: Feed, target: Target, shard: int, words: Words, dictionary: Dictionary) -> Chunk:
     """The updates that bring a shard from what it holds to what the last row of each key says. The key's columns come first."""
-    width, keys = len(target.columns), target.keys(feed)
-    in_schema_order = np.empty_like(words)
-    in_schema_order[list(target.columns)] = words[:width]
-    in_schema_order[width:] = words[width:]
-    check_order(feed, in_schema_order, dictionary)
-    kept, puts = np.ascontiguousarray(words), (words[width] > 0).astype(np.int64)
-    when = moments(feed, kept)
-    columns = np.arange(width)
-    head = arriving_operations(kept, columns[:keys], columns[keys:], columns[:0], when, puts, target.epoch, 1)
-    operations = Chunk(head, (kept, when, puts))
-    return pending.resolved([operations], keys, width - keys, target.version(shard))
+    width, version = len(target.columns), target.version(shard)
+    stored = [*target.columns, *range(width, len(words))]  # where each column of the words belongs in the schema
+    plain = np.empty_like(words)
+    plain[stored] = words
+
+    def held(rows: Words) -> Words:
+        found = np.empty_like(rows, shape=(width, 0))
+        if version.batches:
+            gone = operations(feed, target, rows[list(target.columns)], np.zeros(rows.shape[1], np.int64))
+            words = pending.resolved([gone], target.keys(feed), width - target.keys(feed), version).to_array()
+            found = np.empty((width, words.shape[1]), np.int64)
+            found[list(target.columns)] = words[:width]
+        return found
+
+    plain = settled(feed, plain, held, dictionary)
+    when = moments(feed, plain)
+    return pending.resolved(
+        [operations(feed, target, plain[stored], (plain[width] > 0).astype(np.int64), when)],
+        target.keys(feed),
+        width - target.keys(feed),
+        version,
+    )
+
+
+def operations(feed: Feed, target: Target, words: Words, puts: Words, when: Words | None = None) -> Chunk:
+    """Rows, with columns as they are stored, as operations that put or remove, each at its place in an order."""
+    kept, at = np.ascontiguousarray(words), np.zeros(words.shape[1], np.int64) if when is None else when
+    keys, columns = target.keys(feed), np.arange(len(target.columns))
+    head = arriving_operations(kept, columns[:keys], columns[keys:], columns[:0], at, puts, target.epoch, 1)
+    return Chunk(head, (kept, at, puts))
 
 
 def freight(

@@ -24,14 +24,15 @@ from tektite.spark.failures import told
 from tektite.types import Int, String
 from tektite.words import NULL, Words
 
-PUT, REMOVE, REPLACE, FORGET = 1, -1, 2, -2
+PUT, REMOVE, REPLACE, FORGET, AFTER = 1, -1, 2, -2, 3
 """What an operation does: add a row, take one away, put a row in place of the one with its key, drop the key's old row unless
-something is put there at the same time."""
+something is put there at the same time, put the row that an update made of an old one that is told as well."""
 
 OPERATIONS: Final = {
-    **dict.fromkeys(("insert", "i", "+i", "create", "c", "read", "r", "append", "update_postimage", "+u"), PUT),
+    **dict.fromkeys(("insert", "i", "+i", "create", "c", "append"), PUT),
     **dict.fromkeys(("delete", "d", "-d", "remove"), REMOVE),
     **dict.fromkeys(("update", "u", "upsert", "replace"), REPLACE),
+    **dict.fromkeys(("update_postimage", "+u"), AFTER),
     **dict.fromkeys(("update_preimage", "-u"), FORGET),
 }
 """The names that change feeds give to operations, in small letters: Delta's, Debezium's and Flink's among them."""
@@ -229,9 +230,8 @@ class Feed:
                 f"operation column {self.operation!r}: found {text!r}, but the input has {self.semantics} semantics: an "
                 "update without its old row needs an upsert input, which has a key"
             )
-        if meant == FORGET and self.semantics != "bag":
-            return FORGET  # the new row that comes with it may have the same key, or another one
-        return 1 if meant > 0 else -1
+        # In a bag rows add up. Elsewhere it matters how they came: the new row of an update may have the old one's key or not.
+        return meant if self.semantics != "bag" else PUT if meant > 0 else REMOVE
 
 
 def encoder(feed: Feed) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -23,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.spark import checkpoint as checkpoints
 from tektite.spark.encoded import collect
-from tektite.spark.failures import explained, failed_job, reason, told, untold
+from tektite.spark.failures import explained, failed_job, reason
 from tektite.spark.feed import Feed
 from tektite.spark.load import apply, feed_of
 from tektite.spark.positions import Record, advance, recorded
@@ -89,6 +89,9 @@ class Following:
             if not self._started.wait(START_TIMEOUT):
                 raise FaultError(f"input {self.source.name!r}: the stream began before its start was over")
             self._take(frame, batch)
+        except IncorrectError as error:
+            self.failure = IncorrectError(f"{error}; found in micro-batch {batch}, of which nothing counts")
+            raise self.failure from None
         except TektiteError as error:
             self.failure = error
             raise
@@ -110,11 +113,8 @@ class Following:
             )
         steps = Steps()
         what = f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
-        try:
-            with described(frame.sparkSession, None, what):
-                found = collect(self.feed, frame, engine.dictionary, at_once=True)
-        except TektiteError as error:
-            raise untold(told(error, f" in micro-batch {batch}, of which nothing counts")) from None
+        with described(frame.sparkSession, None, what):
+            found = collect(self.feed, frame, engine.dictionary, at_once=True)
         encode = steps.next()
 
         def noted(now: Record) -> Record:

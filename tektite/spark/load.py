@@ -16,7 +16,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_type
 
-from tektite import words
 from tektite.adopting import adopt
 from tektite.errors import ConflictError, IncorrectError, UnsupportedError
 from tektite.spark.bulk import RUNS, Held, Loaded, Target, discard, held_by, write
@@ -27,7 +26,7 @@ from tektite.spark.positions import Record, advance, recorded
 from tektite.spark.progress import Shown, watched
 from tektite.spark.session import classic, described, is_connect
 from tektite.storage.leases import Lease
-from tektite.words import NULL
+from tektite.words import NULL, Words, encode, type_from_arrow
 
 if TYPE_CHECKING:
     from tektite.inputs import Input
@@ -142,9 +141,16 @@ def apply(source: Input, found: Encoded | Loaded, noted: Callable[[Record], Reco
         if isinstance(found, Loaded):
             adopt(engine, source, found.files, found.epoch, {source.name: after.to_json()}, found.writes)
             return
+
+        def held(rows: Words) -> Words:
+            while source.is_due:  # what waits counts before what was found
+                engine.advance()
+            return source.held(rows)
+
+        words, diffs = found.settled(held, engine.dictionary)
         waiting = source.waiting()
         try:
-            source.update_words(found.words, found.diffs)
+            source.update_words(words, diffs)
             advance(source, after)
         except BaseException:
             source.rollback(waiting)
@@ -199,4 +205,4 @@ def position_word(source: Input, frame: DataFrame, column: str, value: Any) -> i
         raise IncorrectError(
             f"input {source.name!r}: upto={value!r} is no {arrow} as column {column!r} holds: {error}"
         ) from None
-    return int(words.encode(values, words.type_from_arrow(arrow), column)[0])
+    return int(encode(values, type_from_arrow(arrow), column)[0])

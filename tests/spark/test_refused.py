@@ -144,13 +144,13 @@ def test_micro_batch_with_a_null_in_its_key_stops_the_stream_and_goes_on_when_it
             following = table.follow(files.stream(), trigger={"processingTime": "0 seconds"})
             with pytest.raises(
                 tk.IncorrectError,
-                match=r"input 't': .*column 'k' holds a NULL in row 1 of a batch.* in micro-batch 1, of which",
+                match=r"input 't': .*column 'k' holds a NULL in row 1 of a batch.*; found in micro-batch 1, of which",
             ):
                 following.await_termination(60)
             assert not following.active and following.batch == 0
             engine.sync()
             before = files_of(tmp_path / f"store {len(options)}")
-            with pytest.raises(tk.IncorrectError, match="in micro-batch 1"):
+            with pytest.raises(tk.IncorrectError, match="found in micro-batch 1"):
                 table.follow(files.stream(), trigger=NOW).await_termination()
             assert files_of(tmp_path / f"store {len(options)}") == before
     mended = Files(spark, tmp_path / "mended", files.columns)
