@@ -14,7 +14,7 @@ from tektite import types
 from tektite.aggregates import Aggregate
 from tektite.dataflow.reduce import Groups, Made
 from tektite.errors import ConflictError, IncorrectError
-from tektite.expr import Expr, col, key, lift, lit, rank
+from tektite.expr import Expr, col, key, lift, lit, rank, text_word
 from tektite.expr import type_of as expression_type
 from tektite.groupwise import TopRows
 from tektite.plan import operators as plan
@@ -25,6 +25,8 @@ Keys = tuple[int, ...]
 On = str | tuple[str, str] | Sequence[str | tuple[str, str]]
 ROUND_LIMIT = 100_000
 """Rounds after which a loop counts as one that does not converge."""
+TEXT_WORDS = 6
+"""Words of a text, of seven bytes each, that rows are ordered by before the texts themselves are compared."""
 
 
 class Collection:
@@ -377,18 +379,23 @@ class Collection:
         if len(downs) != len(ordering):
             raise IncorrectError(f"top: {len(ordering)} ordering columns but {len(downs)} directions")
         found = self._with_float_keys(self._columns(by))
-        if any(self.schema.types[self.schema.index(name)] == types.String for name in ordering):
-            return found._top_by_text(k, ordering, keys, downs)
         ranks: dict[str, Expr] = {}
+        ties = 0
         for i, (name, down) in enumerate(zip(ordering, downs, strict=True)):
-            ranks |= {f"__null_{i}": col(name).is_null(), f"__rank_{i}": rank(col(name), down)}
+            ranks[f"__null_{i}"] = col(name).is_null()
+            if self.schema.types[self.schema.index(name)] == types.String:
+                ranks |= {f"__rank_{i}_{at}": rank(text_word(col(name), at), down) for at in range(TEXT_WORDS)}
+                ties = len(ranks)
+                break
+            ranks[f"__rank_{i}"] = rank(col(name), down)
         rest = [name for name in self.schema.names if name not in keys]
         ranked = found.select(*keys, **ranks, **{name: col(name) for name in rest})
-        first = self._new(plan.First(ranked.schema, ranked.operator, len(keys), k, last=False))
-        return first.select(*self.schema.names)
+        first = self._new(plan.First(ranked.schema, ranked.operator, len(keys), k, last=False, ties=ties))
+        nearest = first.select(*self.schema.names)
+        return nearest._top_by_text(k, ordering, keys, downs) if ties else nearest
 
     def _top_by_text(self, k: int, ordering: list[str], keys: list[str], downs: list[bool]) -> Collection:
-        """Text ids do not sort like text: a group that is ordered by text is sorted anew when it changes."""
+        """Text ids do not sort like text: of the rows that may be among the first, a group is sorted anew when it changes."""
         kinds = dict(zip(self.schema.names, self.schema.types, strict=True))
         columns = {name: kind for name, kind in kinds.items() if name not in keys}
         given = [*keys, *columns]

@@ -175,11 +175,16 @@ class Brute:
         for rows in groups(self.value(operator.input), range(operator.key)).values():
             left = operator.count
             words = {row: tuple(schema.encode([row], self.dictionary)[:, 0].tolist()) for row in rows}
+            tied = None
             for row in sorted(rows, key=words.__getitem__, reverse=operator.last):
-                taken = min(left, max(rows[row], 0))
-                if taken:
-                    out[row] = taken
+                leading = words[row][operator.key : operator.key + operator.ties]
+                if left == 0 and (not operator.ties or leading != tied):
+                    break
+                if rows[row] > 0:
+                    taken = min(left, rows[row])
+                    out[row] = rows[row] if operator.ties else taken
                     left -= taken
+                    tied = leading
         return out
 
     def _top_by_text(self, operator: plan.Reduce, function: TopRows) -> Bag:

@@ -214,9 +214,7 @@ class Program:
 
     def make_top(self, pool: list[tuple[tk.Collection, int]]) -> tuple[tk.Collection, int]:
         c, size = self.pick(pool)
-        order = self.some(self.ints(c), 1, 2)
-        if not order:
-            return self.make_distinct(pool)
+        order = self.some(c.schema.names, 1, 2)
         by = [n for n in self.some(c.schema.names) if n not in order]
         downs = [self.rng.random() < 0.5 for _ in order]
         k = self.rng.choice([1, 2, 3])

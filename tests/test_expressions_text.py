@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tektite.dictionary import Dictionary
-from tektite.errors import FaultError
-from tektite.expr import col, compile, concat
+from tektite.errors import FaultError, IncorrectError
+from tektite.expr import col, compile, concat, text_word
 from tektite.expr.steps import TextFunction
 from tektite.expr.text import memo_for, set_table
 from tektite.kernels.memo import HEADER
@@ -202,3 +202,18 @@ def test_patterns_are_matched_while_others_add_texts() -> None:
     finally:
         going = False
         adder.join()
+
+
+@given(st.lists(st.text(max_size=20) | st.none(), max_size=20), st.integers(0, 3))
+def test_a_word_of_a_text_orders_as_its_bytes_do(values: list[str | None], number: int) -> None:
+    source = texts(TextDictionary(), *[(value, "x", 0) for value in values])
+    wanted = [
+        None if value is None else int.from_bytes(value.encode()[7 * number : 7 * number + 7].ljust(7, b"\0"))
+        for value in values
+    ]
+    assert source.values(text_word(s, number)) == wanted
+
+
+def test_only_texts_have_words() -> None:
+    with pytest.raises(IncorrectError, match="only a text has bytes"):
+        texts(TextDictionary(), ("a", "b", 1)).values(text_word(n, 0))

@@ -44,17 +44,21 @@ class Operator:
     apply: Callable[[Group], Result]
 
 
-def first(k: int, nv: int, vo: int, last: bool) -> Operator:
+def first(k: int, nv: int, vo: int, last: bool, ties: int = 0) -> Operator:
     def apply(group: Group) -> Result:
         out: Result = defaultdict(int)
         left = k
+        leading: Row = ()
         for v in sorted(group, reverse=last):
-            take = max(0, min(left, group[v][0]))
-            out[v[:vo]] += take
-            left -= take
+            there = max(0, group[v][0])
+            if not left and not (ties and v[:ties] == leading):
+                break
+            out[v[:vo]] += there if ties else min(left, there)
+            left -= min(left, there)
+            leading = v[:ties] if there else leading
         return {v: m for v, m in out.items() if m}
 
-    return Operator(LAST if last else FIRST, [k], nv, 1, vo, apply)
+    return Operator(LAST if last else FIRST, [k, ties], nv, 1, vo, apply)
 
 
 def at_least(k: int) -> Operator:
@@ -96,6 +100,8 @@ OPERATORS = {
     "max": first(1, 1, 1, True),
     "top3": first(3, 2, 2, False),
     "last2 of the leading column": first(2, 2, 1, True),
+    "first and its ties": first(1, 2, 2, False, ties=1),
+    "last2 and their ties": first(2, 2, 2, True, ties=1),
     "distinct": at_least(1),
     "at least 3": at_least(3),
     "sums of values": linear_values(),

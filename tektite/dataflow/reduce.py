@@ -7,7 +7,7 @@ version of the input. In loops, and for Python functions, they are read from the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tektite.schema import Schema
 
 NOTHING: Words = np.empty(0, np.int64)
+# Rows of groups that a function gets at a time, so that what it makes of them on the way stays in the cache.
+TOGETHER = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,12 @@ def at_least(times: int) -> Operation:
     return Operation(reduce_kernel.AT_LEAST, np.array([times], np.int64), 0)
 
 
-def first(count: int, last: bool, values: int) -> Operation:
-    """The first or last rows in the order of their value columns."""
-    return Operation(reduce_kernel.LAST if last else reduce_kernel.FIRST, np.array([count], np.int64), values)
+def first(count: int, last: bool, values: int, ties: int = 0) -> Operation:
+    """The first or last rows in the order of their value columns. With `ties` all rows, too, that agree with the last of these
+    in so many columns.
+    """
+    code = reduce_kernel.LAST if last else reduce_kernel.FIRST
+    return Operation(code, np.array([count, ties], np.int64), values)
 
 
 def linear(kinds: Sequence[tuple[Any, ...]]) -> Operation:
@@ -270,8 +275,23 @@ class GroupsReduce(FunctionReduce):
 
     def _ask(self, groups: Words, requests: Words) -> Made:
         there = groups[:, groups[-1] > 0]
-        if not there.shape[1]:
+        parts = [self._made_of(there[:, start:stop], requests) for start, stop in whole_groups(there[0])]
+        if not parts:
             return NOTHING, np.empty((self.values, 0), np.int64), NOTHING
-        columns = np.vstack([requests[: self.key, there[0]], there[1:-1]])
-        found: Made = self.function(Groups(there[0], columns, there[-1], self.dictionary))
+        numbers, words, counts = zip(*parts, strict=True)
+        return np.concatenate(numbers), np.concatenate(words, axis=1), np.concatenate(counts)
+
+    def _made_of(self, groups: Words, requests: Words) -> Made:
+        columns = np.vstack([requests[: self.key, groups[0]], groups[1:-1]])
+        found: Made = self.function(Groups(groups[0], columns, groups[-1], self.dictionary))
         return found
+
+
+def whole_groups(numbers: Words) -> Iterator[tuple[int, int]]:
+    """Ranges of about `TOGETHER` rows that end where a group does, given the groups' numbers in ascending order."""
+    start = 0
+    while start < len(numbers):
+        last = min(start + TOGETHER, len(numbers)) - 1
+        stop = int(np.searchsorted(numbers, numbers[last], side="right"))
+        yield start, stop
+        start = stop

@@ -15,6 +15,7 @@ from tektite.expr.ast import (
     lift,
     lit,
     rank,
+    text_word,
     when,
 )
 from tektite.expr.program import Program, compile
@@ -40,6 +41,7 @@ __all__ = [
     "lift",
     "lit",
     "rank",
+    "text_word",
     "type_of",
     "when",
 ]

@@ -537,6 +537,13 @@ def rank(value: Expr, descending: bool = False) -> Expr:
     return Expr("rank", (value,), (descending,))
 
 
+def text_word(value: Expr, number: int) -> Expr:
+    """The bytes 7 * number to 7 * number + 6 of a text as an Int, those behind its end as 0: texts compare as their words do, one
+    after the other, until they are used up.
+    """
+    return Expr("text_word", (value,), (number,))
+
+
 def at_scale(value: Expr, scale: int, up: bool) -> Expr:
     """The decimal of `scale` places next to a decimal: the least that is not below it, or the greatest that is not above.
 

@@ -240,6 +240,13 @@ def rank(resolver: Resolver, expr: Expr, value: Step) -> Step:
     return Step(ops.COPY, Int, (resolver.key(value),), 0, expr)
 
 
+def text_word(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """Seven bytes of a text."""
+    if value.type != String:
+        raise resolver.wrong(expr, "only a text has bytes", value)
+    return Step(ops.TEXT_WORD, Int, (value,), expr.params, expr)
+
+
 def at_scale(resolver: Resolver, expr: Expr, value: Step) -> Step:
     """A decimal with fewer or more places, for comparisons."""
     if value.type.kind != "decimal":

@@ -20,7 +20,7 @@ import pyarrow as pa
 from tektite.errors import FaultError, IncorrectError
 from tektite.expr.ast import Expr
 from tektite.expr.literals import show_word
-from tektite.expr.steps import CONSTANT, FALLIBLE, INPUT, Step, TextFunction
+from tektite.expr.steps import CONSTANT, FALLIBLE, INPUT, READS_TEXTS, Step, TextFunction
 from tektite.expr.text import Dictionary, Memo, Words, memo_for, set_table
 from tektite.expr.typing import Columns, resolve
 from tektite.kernels import expr_steps as ops
@@ -51,7 +51,7 @@ class Program:
         self._steps = steps
         self._memos = memos
         self._read = [memo for memo in memos if memo is not None]
-        self._matches = any(step.op == ops.LIKE for step in steps)
+        self._reads_texts = any(step.op in READS_TEXTS for step in steps)
         self.wake()
         self._dictionary = dictionary
         self._outputs = outputs
@@ -109,7 +109,7 @@ class Program:
         rounds = len(self._steps) + 1
         most = FEW
         while rounds:
-            texts = self._dictionary.reading() if self._matches else None
+            texts = self._dictionary.reading() if self._reads_texts else None
             place = 0 if texts is None else texts.address
             ended, buf, head = run_program(source, nd, nt, nf, lo, most, place, self._words)
             if ended == SHARES:
@@ -275,7 +275,7 @@ class Assembler:
             args.append(self.value(arg, guards[i]))
         args += [self.none] * (3 - len(args))
         extra = step.extra
-        if step.op in (ops.MAP1, ops.MAP2, ops.MAP3, ops.MEMBER, ops.LIKE):
+        if step.op in (ops.MAP1, ops.MAP2, ops.MAP3, ops.MEMBER, *READS_TEXTS):
             extra = self.memo(step)
         if step.op in FALLIBLE:
             unguarded = (step.op, args[0], args[1], self.none, extra)
@@ -304,7 +304,7 @@ class Assembler:
         return taken if guard == none else self.emit(Step(ops.AND, Bool), [guard, taken, none], 0)
 
     def memo(self, step: Step) -> int:
-        """The number of the memo or set that a step looks things up in, or of its pattern."""
+        """The number of the memo or set that a step looks things up in, or of what it wants of a text."""
         key: object = step.extra
         if isinstance(step.extra, TextFunction):
             if key not in self.memo_numbers:
@@ -313,14 +313,14 @@ class Assembler:
                 self.cells.append(memo.cell)
                 self.memo_numbers[key] = len(self.memos) - 1
             return self.memo_numbers[key]
-        if step.op == ops.LIKE:
+        if step.op in READS_TEXTS:
             words = [len(step.extra), *step.extra]
-            key = tuple(words)
+            key = (step.op, *words)
         else:
             words = [self.word_of(extra) for extra in step.extra]
             key = frozenset(words)
         if key not in self.memo_numbers:
-            table = np.array(words, np.int64) if step.op == ops.LIKE else set_table(words)
+            table = np.array(words, np.int64) if step.op in READS_TEXTS else set_table(words)
             cell = np.array([table.ctypes.data], np.int64)
             self.keep.append(table)
             self.memos.append(None)

@@ -12,6 +12,8 @@ from tektite.types import Date, DecimalType, Int, Timestamp, Type
 
 CONSTANT, INPUT = -1, -2  # steps that are leaves
 
+READS_TEXTS = frozenset({ops.LIKE, ops.TEXT_WORD})
+
 FALLIBLE = frozenset(
     {
         ops.ADD, ops.SUB, ops.MUL, ops.MUL_FLOOR, ops.FLOAT_TO_INT, ops.ADD_MONTHS, ops.CHECK_PARSED,

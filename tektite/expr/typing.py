@@ -434,5 +434,6 @@ RULES: dict[str, Callable[..., Step]] = {
     "hash64": functions.hash,
     "key": functions.key,
     "rank": functions.rank,
+    "text_word": functions.text_word,
     "at_scale": functions.at_scale,
 }

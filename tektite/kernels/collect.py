@@ -96,7 +96,7 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
                 todo, n_todo = push_todo(todo, n_todo, keys, j, kc, nt, list_, n)
             for q in range(n_epochs):
                 values, n = walk(
-                    table, n_history, begin, end, j, cursors, kc, nd, nv, -1, False,
+                    table, n_history, begin, end, j, cursors, kc, nd, nv, -1, 0, False,
                     epochs[q], rounds, values, 0,
                 )  # fmt: skip
                 buf, capacity = columns_room(buf, capacity, nv + 2, rows, n)

@@ -37,9 +37,10 @@ from tektite.kernels.expr_steps import (
     MEMBER,
     MUL_FLOOR,
     SHIFT_RIGHT,
+    TEXT_WORD,
     step,
 )
-from tektite.kernels.like import like_block
+from tektite.kernels.like import like_block, text_word_block
 from tektite.kernels.memo import add_missing, find
 from tektite.kernels.memory import load, read, store
 from tektite.kernels.pages import address_of, empty_words
@@ -144,6 +145,8 @@ def run_steps(program, start, stop, n, registers, tables, texts, missing):
             member_block(n, d, a, b, load(tables, extra))
         elif op == LIKE:
             like_block(n, d, a, load(tables, extra), extra, texts, missing)
+        elif op == TEXT_WORD:
+            text_word_block(n, d, a, load(tables, extra), extra, texts, missing)
         else:
             map_block(op, n, d, a, b, c, extra, load(tables, extra), missing)
     if load(missing, 0) > 0:

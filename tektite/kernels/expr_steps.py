@@ -29,6 +29,7 @@ fail returns whether some row did; the rows that failed hold an arbitrary word.
     CHECK_PARSED            a; fails where a is NULL though b is not
     MAP1 MAP2 MAP3 MEMBER   through memo `extra`: see `tektite.kernels.expr`
     LIKE                    the text of id a, by pattern `extra`: see `tektite.kernels.like`
+    TEXT_WORD               some bytes of the text of id a, as a number: which ones says table `extra`
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ from tektite.words import NULL
     AND, OR, NOT, IS_NULL, NOT_TRUE, SELECT, COALESCE, COPY,
     BIT_AND, BIT_OR, BIT_XOR, SHIFT_LEFT, SHIFT_RIGHT, HASH,
     DATE_FIELD, TRUNCATE_DATE, ADD_MONTHS, CHECK_PARSED,
-    MAP1, MAP2, MAP3, MEMBER, LIKE,
-) = range(50)  # fmt: skip
+    MAP1, MAP2, MAP3, MEMBER, LIKE, TEXT_WORD,
+) = range(51)  # fmt: skip
 
 YEAR, QUARTER, MONTH, DAY, WEEK = range(5)
 

@@ -1,4 +1,5 @@
-"""LIKE over the texts themselves: no result is remembered, so texts that never come again cost no memory.
+"""LIKE over the texts themselves, and how they begin: no result is remembered, so texts that never come again cost no
+memory.
 
 A pattern is an array of words: how many tokens it has, then the tokens. A token is a byte that the text must have there,
 ANY_CHARACTER (one character, whatever it is) or ANY_TEXT. Texts are UTF-8, patterns too: a byte that continues a character
@@ -75,9 +76,9 @@ def matches(pattern, at, end):
 
 
 @inner
-def like_block(n, d, a, pattern, number, texts, missing):
-    """Match the texts of n ids, found through `texts` (see `tektite.kernels.strings`); ids that it lacks go into the set of
-    missing arguments and give NULL.
+def find_texts(n, d, a, number, texts, missing):
+    """Write where the texts of n ids lie in the heap of `texts` (see `tektite.kernels.strings`), 0 for NULL; ids that it lacks
+    go into the set of missing arguments and give 0. Returns the heap, from which the texts are being fetched.
     """
     heap = load(texts, 2)
     for i in range(n):
@@ -90,6 +91,32 @@ def like_block(n, d, a, pattern, number, texts, missing):
             else:
                 prefetch(heap + position)
         store(d, i, position)
+    return heap
+
+
+@inner
+def text_word_block(n, d, a, which, number, texts, missing):
+    """Of the texts of n ids the bytes 7 * w to 7 * w + 6, with w the word at address `which`, as a number that orders as the
+    bytes do; bytes behind a text's end count as 0.
+    """
+    heap = find_texts(n, d, a, number, texts, missing)
+    skipped = 7 * load(which, 1)
+    for i in range(n):
+        position = load(d, i)
+        result = NULL
+        if position != 0:
+            start = heap + position + HEADER
+            end = start + length_at(heap + position)
+            result = np.int64(0)
+            for at in range(start + skipped, start + skipped + 7):
+                result = (result << 8) | (np.int64(byte_at(at)) if at < end else 0)
+        store(d, i, result)
+
+
+@inner
+def like_block(n, d, a, pattern, number, texts, missing):
+    """Match the texts of n ids."""
+    heap = find_texts(n, d, a, number, texts, missing)
     for i in range(n):
         position = load(d, i)
         result = NULL

@@ -23,6 +23,9 @@ from tektite.kernels.rows import (
 )
 from tektite.kernels.seek import all_same
 
+# Records that are sorted by insertion.
+_FEW = 12
+
 
 @inner
 def room(array, used, more):
@@ -46,20 +49,49 @@ def compare_records(a, i, b, k, words):
 
 @inner
 def sort_records(list_, many, stride, words):
-    """Sort records in place by their first `words` words: insertion sort for a few, merge sort for many."""
-    run = 12
-    for start in range(0, many, run):
-        for i in range(start + 1, min(start + run, many)):
+    """Sort records in place by their first `words` words: insertion sort for a few, merge sort for many, nothing where they
+    come in order, as what a growing aggregate shows does.
+    """
+    sorted_ = 1
+    while sorted_ < many and compare_records(list_, (sorted_ - 1) * stride, list_, sorted_ * stride, words) <= 0:
+        sorted_ += 1
+    if sorted_ >= many:
+        return
+    if many <= _FEW:
+        for i in range(sorted_, many):
             k = i * stride
-            while k > start * stride and compare_records(list_, k - stride, list_, k, words) > 0:
+            while k > 0 and compare_records(list_, k - stride, list_, k, words) > 0:
                 for c in range(k - stride, k):
                     list_[c], list_[c + stride] = list_[c + stride], list_[c]
                 k -= stride
-    if many <= run:
         return
-    source = list_
-    target = np.empty(many * stride, np.int64)
-    moved = False
+    order = _merge_sorted(list_, many, stride, words)
+    ordered = np.empty(many * stride, np.int64)
+    for i in range(many):
+        at = order[2 * i + 1] * stride
+        for c in range(stride):
+            ordered[i * stride + c] = list_[at + c]
+    for w in range(many * stride):
+        list_[w] = ordered[w]
+
+
+@inner
+def _merge_sorted(list_, many, stride, words):
+    """The first word and the number of each record, in order: two words are moved at each step instead of a whole record, and
+    only records that begin alike are looked up.
+    """
+    source = np.empty(2 * many, np.int64)
+    target = np.empty(2 * many, np.int64)
+    for start in range(0, many, _FEW):
+        for i in range(start, min(start + _FEW, many)):
+            k = i
+            while k > start and _is_after(source, k - 1, list_[i * stride], i, list_, stride, words):
+                source[2 * k] = source[2 * k - 2]
+                source[2 * k + 1] = source[2 * k - 1]
+                k -= 1
+            source[2 * k] = list_[i * stride]
+            source[2 * k + 1] = i
+    run = _FEW
     while run < many:
         for start in range(0, many, 2 * run):
             i = start
@@ -67,20 +99,27 @@ def sort_records(list_, many, stride, words):
             k = middle
             end = min(start + 2 * run, many)
             for o in range(start, end):
-                if i < middle and (k >= end or compare_records(source, i * stride, source, k * stride, words) <= 0):
-                    take = i
-                    i += 1
-                else:
+                take = i
+                if i >= middle or (
+                    k < end and _is_after(source, i, source[2 * k], source[2 * k + 1], list_, stride, words)
+                ):
                     take = k
                     k += 1
-                for c in range(stride):
-                    target[o * stride + c] = source[take * stride + c]
+                else:
+                    i += 1
+                target[2 * o] = source[2 * take]
+                target[2 * o + 1] = source[2 * take + 1]
         source, target = target, source
-        moved = not moved
         run *= 2
-    if moved:
-        for w in range(many * stride):
-            list_[w] = source[w]
+    return source
+
+
+@inner
+def _is_after(pairs, i, word, number, list_, stride, words):
+    """Whether the record of pair i comes after another one, of which the first word and the number are given."""
+    if pairs[2 * i] != word:
+        return pairs[2 * i] > word
+    return compare_records(list_, pairs[2 * i + 1] * stride + 1, list_, number * stride + 1, words - 1) > 0
 
 
 @inner

@@ -56,8 +56,9 @@ from tektite.kernels.sources import (
 from tektite.kernels.values import output_value, top_value, walk
 from tektite.kernels.wide import sum_overflows
 
-# The operators. LINEAR takes five words for each output column (see aggregate.py); FIRST and LAST take k;
-# AT_LEAST takes the least multiplicity from which on the key itself is shown, once.
+# The operators. LINEAR takes five words for each output column (see aggregate.py); FIRST and LAST take k,
+# and how many leading values have to tie with the last of the k for a row to be taken too (0: k and no more); AT_LEAST
+# takes the least multiplicity from which on the key itself is shown, once.
 LINEAR = 0
 FIRST = 1
 LAST = 2
@@ -251,6 +252,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     slots = accumulators(params, vo, nf, linear)
     digits = np.empty(DIGITS, np.int64)
     least = params[0] if len(params) > 0 else 0
+    ties = params[1] if op == FIRST or op == LAST else 0
     acc = np.zeros(BLOCK * slots if summed else 0, np.int64)
     prior = np.zeros(BLOCK * slots if summed and from_output == 0 else 0, np.int64)
     epochs = np.empty(4, np.int64)
@@ -327,7 +329,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                 if bad < 0:
                     rows, plus = write_block(results, past_rows > 0, many, keys, kc, vo, buf, capacity, rows, plus)
                     continue
-        elif single and least == 1:
+        elif single and least == 1 and ties == 0:
             # The first or last value of each key, one at most, against the one shown before: minimum and maximum.
             marked = n_todo
             usual = True
@@ -392,7 +394,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                 former[vo] = 1
             else:
                 former, n_former = walk(
-                    table, n_history, begin, end, j, cursors, kc, nd, vo, least, op == LAST,
+                    table, n_history, begin, end, j, cursors, kc, nd, vo, least, ties, op == LAST,
                     low, rounds, former, 0,
                 )  # fmt: skip
 
@@ -452,7 +454,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                         n_former = 0
                 else:
                     values, n_values = walk(
-                        table, n_want, begin, end, j, cursors, kc, nd, vo, least, op == LAST,
+                        table, n_want, begin, end, j, cursors, kc, nd, vo, least, ties, op == LAST,
                         epoch, rounds, values, 0,
                     )  # fmt: skip
                 if n_epochs == 1 and n <= 1 and n_former + n <= 1 and n_values <= 1:

@@ -80,23 +80,32 @@ def _pass_value(table, begin, end, j, cursors, best, active, kc, nd, step, epoch
 
 
 @inner
-def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, backward, epoch, moment, list_, n):
+def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, ties, backward, epoch, moment, list_, n):
     """Append key j's first `k` values (its last, if `backward`) as of `epoch`: records of `vo` leading value words and
     a multiplicity. Only values with positive multiplicity count, each as often as it occurs; k < 0 takes every
-    value whose multiplicity is not 0. All sources are walked together in value order and left as soon as k is reached.
+    value whose multiplicity is not 0. With `ties` > 0 the values that begin with the same `ties` words as the last of the k
+    are taken too, and none is taken in part. All sources are walked together in value order and left as soon as k is reached.
     """
     step = -1 if backward else 1
     active = _cursors_at(sources, begin, end, j, backward, cursors)
     left = k
-    while left != 0:
+    while left != 0 or ties > 0:
         best, chosen, row = _next_value(table, begin, end, j, cursors, active, kc, nd, backward)
         if best < 0:
             break
+        if left == 0:
+            tied = True
+            for c in range(ties):
+                tied &= value(chosen, kc + c, row) == list_[(n - 1) * (vo + 1) + c]
+            if not tied:
+                break
         total = _pass_value(table, begin, end, j, cursors, best, active, kc, nd, step, epoch, moment, chosen, row)
         if total > 0 or (k < 0 and total != 0):
             if k > 0:
-                total = min(total, left)
-                left -= total
+                taken = min(total, left)
+                left -= taken
+                if ties == 0:
+                    total = taken
             list_ = room(list_, n * (vo + 1), vo + 1)
             for c in range(vo):
                 list_[n * (vo + 1) + c] = value(chosen, kc + c, row)

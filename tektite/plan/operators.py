@@ -378,19 +378,22 @@ class Aggregate(Operator):
 
 @dataclass(eq=False, frozen=True)
 class First(Operator):
-    """Of each key's rows, in the order of the columns behind the key, the first (or last) `count` of them."""
+    """Of each key's rows, in the order of the columns behind the key, the first (or last) `count` of them; with `ties` those
+    that agree with the last of them in so many of these columns as well.
+    """
 
     input: Operator
     key: int
     count: int
     last: bool
+    ties: int = 0
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
         return (self.input,)
 
     def parameters(self) -> tuple[Any, ...]:
-        return (self.key, self.count, self.last)
+        return (self.key, self.count, self.last, self.ties)
 
 
 @dataclass(eq=False, frozen=True)

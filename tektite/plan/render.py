@@ -408,7 +408,7 @@ class Renderer:
             case plan.First():
                 width = len(operator.schema.names)
                 source = self.arranged(operator.input, tuple(range(width)), None, operator.key)
-                op = reduce.first(operator.count, operator.last, width - operator.key)
+                op = reduce.first(operator.count, operator.last, width - operator.key, operator.ties)
                 return reduce.BuiltinReduce(source, self.shards, operator.key, op, tuple(range(width)), "top")
             case plan.Reduce():
                 # the function gets rows with their columns in order

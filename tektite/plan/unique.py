@@ -17,7 +17,7 @@ def unique_columns(operator: Operator) -> Columns | None:
             return tuple(range(len(operator.schema.names))) if inner is None else inner
         case Aggregate():
             return tuple(range(len(operator.key)))
-        case First() if operator.count == 1:
+        case First() if operator.count == 1 and not operator.ties:
             return tuple(range(operator.key))
         case Arrange() | Inspect():
             return unique_columns(operator.input)
