@@ -24,7 +24,7 @@ from tektite.errors import FaultError
 from tektite.spark.session import described
 from tektite.spark.sweep.machine import REPORT, Machine, Report
 from tektite.spark.sweep.parcel import Parcel
-from tektite.spark.sweep.rows import SCHEMA, from_arrow, to_arrow
+from tektite.spark.sweep.rows import SCHEMA, Row, from_arrow, to_arrow
 from tektite.storage.options import SWEEPS
 from tektite.storage.store import Store
 
@@ -50,7 +50,7 @@ class Jobs:
         told = f"{hashlib.sha256(content).hexdigest()} {name}"
         try:
             with described(self.spark, group, description, "tektite sweeps", {PARCEL: told}):
-                rows = self._chain(parcel).where(f"node = {REPORT}").select("control").collect()
+                rows = self._chain(parcel).select("control").collect()
         finally:
             parcel.store.delete([name])
         return checked(parcel, [Report.from_json(row.control) for row in rows])
@@ -60,12 +60,17 @@ class Jobs:
         self.spark.sparkContext.cancelJobGroup(group)
 
     def _chain(self, parcel: Parcel) -> DataFrame:
-        """The stages of a job. Whoever asks it for something has Spark plan it anew, with shuffles of its own."""
+        """The stages of a job, and behind them the reports. Whoever asks it for something has Spark plan it anew, with shuffles
+        of its own.
+        """
         key = parcel.store.url, parcel.shards, parcel.stages.count
         if key not in self._chains:
-            frame = self.spark.range(0, parcel.shards, 1, parcel.shards).mapInArrow(first(parcel.store), SCHEMA)
-            for stage in range(1, parcel.stages.count):
-                frame = frame.repartitionById(parcel.shards, "dest").mapInArrow(following(parcel.store, stage), SCHEMA)
+            last = parcel.stages.count - 1
+            frame = self.spark.range(0, parcel.shards, 1, parcel.shards)
+            frame = frame.mapInArrow(first(parcel.store, last == 0), SCHEMA)
+            for stage in range(1, last + 1):
+                task = following(parcel.store, stage, stage == last)
+                frame = frame.repartitionById(parcel.shards, "dest").mapInArrow(task, SCHEMA)
             self._chains[key] = frame
         return self._chains[key]
 
@@ -90,25 +95,31 @@ def checked(parcel: Parcel, reports: list[Report]) -> list[Report]:
     return reports
 
 
-def first(store: Store) -> Task:
-    """The task of the first stage: its input names the shard."""
+def first(store: Store, last: bool) -> Task:
+    """The task of the first stage, which may be the last one: its input names the shard."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for shard in [int(shard) for batch in batches for shard in batch.column(0).to_numpy()]:
-            yield from map(to_arrow, Machine(delivered(store), shard, 0).run([]))
+            yield from map(to_arrow, handed_on(Machine(delivered(store), shard, 0).run([]), last))
 
     return task
 
 
-def following(store: Store, stage: int) -> Task:
+def following(store: Store, stage: int, last: bool) -> Task:
     """The task of a later stage: the partition is the shard."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = from_arrow(batches)
         if rows:
-            yield from map(to_arrow, Machine(delivered(store), context().partitionId(), stage).run(rows))
+            sent = Machine(delivered(store), context().partitionId(), stage).run(rows)
+            yield from map(to_arrow, handed_on(sent, last))
 
     return task
+
+
+def handed_on(rows: Iterator[Row], last: bool) -> Iterator[Row]:
+    """What a stage gives to the next one; the last one gives reports alone, to the driver."""
+    return (row for row in rows if row.node == REPORT) if last else rows
 
 
 def context() -> TaskContext:
