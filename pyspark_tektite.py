@@ -44,8 +44,14 @@ class Options:
     """What a user asked for."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
-        from tektite.errors import IncorrectError
+        from tektite.errors import IncorrectError, UnsupportedError
 
+        if "provider" in options:  # what Spark's catalog says of a table that is being made
+            raise UnsupportedError(
+                "data source tektite: CREATE TABLE ... USING tektite cannot be: Spark keeps a table's options but does not give "
+                "them to a data source in Python when the table is read. CREATE TEMPORARY VIEW ... USING tektite OPTIONS (path "
+                "'...', view '...') can"
+            )
         known = {name.lower() for name in OPTIONS}
         for name in options:
             if name.lower() not in known:

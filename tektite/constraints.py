@@ -6,12 +6,14 @@ nothing is removed that is not there, is known when an epoch closes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 
-from tektite.errors import ConflictError, IncorrectError, TektiteError
+from tektite.dictionary import Dictionary
+from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.kernels.upsert import first_negative, first_repeated
 from tektite.schema import Schema
 from tektite.storage.description import InputDescription
@@ -19,11 +21,10 @@ from tektite.trace.chunk import Chunk
 from tektite.types import Type
 from tektite.words import NULL, Words
 
-if TYPE_CHECKING:
-    from tektite.inputs import Input
-
 SEMANTICS = ("bag", "set", "upsert")
 
+UNKNOWN = re.compile("\0(-?[0-9]+)\0")
+"""The mark of a text that somebody else has, by its id."""
 
 LARGEST_TIME = 2**62
 
@@ -80,70 +81,100 @@ def declare(
     )  # fmt: skip
 
 
-def check_rows(source: Input, words: Words, diffs: Words | int) -> None:
-    """Refuse rows (columns x rows) that lack what they need, or that take away from what only grows."""
-    declared = source.declared
-    if not declared.append and not source.required:
-        return
-    gained = diffs > 0
-    if declared.append and not np.all(gained):
-        raise ConflictError(f"input {source.name!r} is append-only: rows cannot be changed or removed")
-    for column in source.required:
-        missing = words[column] == NULL
-        if np.any(missing) and np.any(missing & gained):
-            raise IncorrectError(
-                f"column {source.schema.names[column]!r} of input {source.name!r} cannot be NULL, and "
-                f"{int(np.count_nonzero(missing & gained))} of {words.shape[1]} rows have nothing else"
-            )
+@dataclass(frozen=True)
+class Rules:
+    """What a declaration demands of an input's rows, for whoever looks at them: the engine, or a task that has none."""
+
+    name: str
+    schema: Schema
+    semantics: str
+    columns: tuple[int, ...]
+    """The schema's columns in the order of stored rows."""
+    required: tuple[int, ...]
+    """Columns that hold no NULL."""
+    append: bool
+    unique: int
+    """How many of the first stored columns no two rows may share; 0 if rows may."""
+    checked: bool
+    """Whether removals are checked, and keys: not in a stream, which keeps no rows."""
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a key may be found to be repeated: in an upsert, the last row of a key takes its place."""
+        return self.checked and self.unique > 0 and self.semantics != "upsert"
+
+    def check_rows(self, words: Words, diffs: Words | int) -> None:
+        """Refuse rows (columns x rows) that lack what they need, or that take away from what only grows."""
+        if not self.append and not self.required:
+            return
+        gained = diffs > 0
+        if self.append and not np.all(gained):
+            raise ConflictError(f"input {self.name!r} is append-only: rows cannot be changed or removed")
+        for column in self.required:
+            missing = words[column] == NULL
+            if np.any(missing) and np.any(missing & gained):
+                raise IncorrectError(
+                    f"column {self.schema.names[column]!r} of input {self.name!r} cannot be NULL, and "
+                    f"{int(np.count_nonzero(missing & gained))} of {words.shape[1]} rows have nothing else"
+                )
+
+    def check_batch(self, batch: Chunk, table: Words, dictionary: Dictionary) -> None:
+        """Refuse a sorted batch that, with what `table` holds, removes what is not there or repeats a key."""
+        if not batch.n or not self.checked:
+            return
+        width = len(self.columns)
+        grows = batch.is_constant(width + 1) and batch.constant(width + 1) > 0
+        if self.semantics == "bag" and not grows:
+            row = first_negative(batch.at, width, table)
+            if row >= 0:
+                words = self._row(batch, row)
+                values = ", ".join(shown(self.schema, column, words, dictionary) for column in range(width))
+                raise IncorrectError(
+                    f"input {self.name!r}: at time {words[width]} row ({values}{',' * (width == 1)}) would be there a "
+                    "negative number of times: it is removed more often than it was inserted. Nothing was closed; insert "
+                    "it, or rollback() to forget all pending updates"
+                )
+        if self.repeats:
+            row = first_repeated(batch.at, self.unique, width, table)
+            if row >= 0:
+                words = self._row(batch, row)
+                key = named(self.schema, self.columns[: self.unique], words, dictionary)
+                raise ConflictError(
+                    f"input {self.name!r}: there would be two rows with the key {key} at time {words[width]}: nothing "
+                    "was closed"
+                )
+
+    def _row(self, batch: Chunk, row: int) -> Words:
+        """A row of a batch with its columns in the schema's order, then its time and diff."""
+        words = batch.slice(row, row + 1).to_array()[:, 0]
+        ordered = words.copy()
+        ordered[list(self.columns)] = words[: len(self.columns)]
+        return ordered
 
 
-def check_adopted(source: Input, shard: int, batch: Chunk, before: tuple[Chunk, ...]) -> None:
-    """Refuse a batch that others have made of rows which nobody has looked at here."""
-    if source.required or source.declared.append:
-        words = batch.to_array()
-        ordered = np.empty((len(source.columns), batch.n), np.int64)
-        ordered[list(source.columns)] = words[: len(source.columns)]
-        check_rows(source, ordered, words[-1])
-    check_batch(source, shard, batch, before)
+def named(schema: Schema, columns: Sequence[int], words: Words, dictionary: Dictionary) -> str:
+    """Some columns of a row as text, with their names."""
+    return ", ".join(f"{schema.names[c]} = {shown(schema, c, words, dictionary)}" for c in columns)
 
 
-def check_batch(source: Input, shard: int, batch: Chunk, before: tuple[Chunk, ...] = ()) -> None:
-    """Refuse a sorted batch that removes what is not there or repeats a key; `before` are others of the same epochs."""
-    if not batch.n or not source.is_checked:
-        return
-    width = len(source.columns)
-    grows = batch.is_constant(width + 1) and batch.constant(width + 1) > 0
-    table = source.trace.version(shard).table
-    if before:
-        table = np.array([*table, *(chunk.at for chunk in before)], np.int64)
-    if source.semantics == "bag" and not grows:
-        row = first_negative(batch.at, width, table)
-        if row >= 0:
-            found, time = decoded(source, batch, row)
-            raise IncorrectError(
-                f"input {source.name!r}: at time {time} row {found} would be there a negative number of times: it is "
-                "removed more often than it was inserted. Nothing was closed; insert it, or rollback() to forget all "
-                "pending updates"
-            )
-    if source.declared.unique and source.semantics != "upsert":
-        row = first_repeated(batch.at, len(source.lead), width, table)
-        if row >= 0:
-            raise repeated_key(source, batch, row)
+def shown(schema: Schema, column: int, words: Words, dictionary: Dictionary) -> str:
+    """A value of a row as text. Where the dictionary lacks it, which in a task it may, the text's id marks its place, for
+    `with_texts`.
+    """
+    try:
+        one = schema.select(schema.names[column])
+        return repr(one.decode_rows(np.array([[words[column]]]), dictionary)[0][0])
+    except NotFoundError:
+        return f"\0{words[column]}\0"
 
 
-def repeated_key(source: Input, batch: Chunk, row: int) -> TektiteError:
-    """The error for a row whose key is another's."""
-    found, time = decoded(source, batch, row)
-    key = ", ".join(f"{source.schema.names[column]} = {found[column]!r}" for column in source.lead)
-    return ConflictError(
-        f"input {source.name!r}: there would be two rows with the key {key} at time {time}: nothing was closed"
-    )
+def with_texts(message: str, dictionary: Dictionary) -> str:
+    """A message in which texts take the places that `shown` marked, as far as the dictionary has them."""
 
+    def text(found: re.Match[str]) -> str:
+        try:
+            return repr(dictionary.lookup(np.array([int(found[1])]))[0].as_py())
+        except NotFoundError:
+            return found[0]
 
-def decoded(source: Input, batch: Chunk, row: int) -> tuple[tuple[object, ...], int]:
-    """A row of a batch as values, and its time."""
-    width = len(source.columns)
-    words = batch.slice(row, row + 1).to_array()
-    ordered = np.empty((width, 1), np.int64)
-    ordered[list(source.columns)] = words[:width]
-    return source.schema.decode_rows(ordered, source.engine.dictionary)[0], int(words[width, 0])
+    return UNKNOWN.sub(text, message)

@@ -6,6 +6,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -154,7 +155,7 @@ class Engine:
             if session.claim(name, declared):
                 return widen(self, session, self._inputs[name], declared)
             stored = self._inputs[name]
-            stored.is_checked = checked and not stream
+            stored.rules = replace(stored.rules, checked=checked and not stream)
             return stored
         made = self.add_input(self.input_type(self, name, declared, self._epoch))
         if session is not None:

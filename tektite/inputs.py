@@ -15,7 +15,7 @@ import numpy as np
 
 from tektite import types
 from tektite.collection import Collection
-from tektite.constraints import check_adopted, check_batch, check_rows, check_time
+from tektite.constraints import Rules, check_time
 from tektite.dataflow.arrange import consolidate
 from tektite.dataflow.flow import last_closed
 from tektite.dataflow.graph import Outbox
@@ -29,6 +29,7 @@ from tektite.storage.batchfile import FileInfo, Rows
 from tektite.storage.description import InputDescription
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, column_spec
+from tektite.trace.spine import Version
 from tektite.trace.trace import Hold, Trace
 from tektite.words import Words, float_keys
 
@@ -93,7 +94,6 @@ class Input(Collection):
         self.declared = declared
         self.semantics = declared.semantics
         self.is_stream = declared.stream
-        self.is_checked = declared.checked and not declared.stream
         self.low = epoch
         self.closed = declared.closed
         schema = declared.schema
@@ -102,10 +102,14 @@ class Input(Collection):
         self.lead = lead = tuple(schema.index(column) for column in declared.key)
         self.key_columns = tuple(range(width)) if self.semantics == "set" else lead
         keyed = lead if declared.unique or self.semantics == "upsert" else ()
-        self.required = (*keyed, *(schema.index(column) for column in declared.required))
         told_apart = self.key_columns if self.semantics == "set" else keyed
         self.float_keys = tuple(column for column in told_apart if schema.types[column] == types.Float)
         self.columns = declared.order
+        required = (*keyed, *(schema.index(column) for column in declared.required))
+        self.rules = Rules(
+            name, schema, self.semantics, self.columns, required, declared.append, len(lead) if declared.unique else 0,
+            declared.checked and not declared.stream,
+        )  # fmt: skip
         # Queries need few columns of a stream and exchange those; its rows stay where they come in.
         self.sharded_by = 0 if self.is_stream else declared.sharded_by
         self.trace = Trace(width, 1, 1, engine.workers, engine.merging)
@@ -211,7 +215,7 @@ class Input(Collection):
         if not rows:
             return
         words = self._with_equal_keys(words)
-        check_rows(self, words, 1 if diffs is None else diffs)
+        self.rules.check_rows(words, 1 if diffs is None else diffs)
         if self.semantics != "bag":
             self._keyed(words, self.low, 1, times, None if diffs is None else (diffs > 0).astype(np.int64))
         else:
@@ -236,7 +240,7 @@ class Input(Collection):
         if not rows:
             return
         words = self._with_equal_keys(words)
-        check_rows(self, words, diff)
+        self.rules.check_rows(words, diff)
         if self.semantics == "bag":
             self._bag(words, epoch, diff)
         else:
@@ -371,6 +375,18 @@ class Input(Collection):
         adopted = self._adopted
         return adopted.files if adopted is not None and adopted.low == self.low else []
 
+    def held(self, rows: Words) -> Words:
+        """The rows that a set or an upsert input holds under the keys of some rows (columns x rows), in closed epochs."""
+        keys = np.array(self._operation_keys(), np.int64)
+        values = np.array([c for c in self.columns if c not in self._operation_keys()], np.int64)
+        rows, nothing = np.ascontiguousarray(rows), np.zeros(rows.shape[1], np.int64)
+        head = arriving_operations(rows, keys, values, _NONE, nothing, nothing, self.low, 1)
+        everywhere = Version(tuple(b for shard in range(self.trace.shards) for b in self.trace.version(shard).batches))
+        gone = resolved([Chunk(head, (rows, nothing))], len(keys), len(values), everywhere).to_array()
+        found = np.empty((len(self.columns), gone.shape[1]), np.int64)
+        found[[*keys, *values]] = gone[: len(self.columns)]
+        return found
+
     # ------------------------------------------------------------------ time
 
     @guarded
@@ -427,7 +443,7 @@ class Input(Collection):
         return now, later
 
     def _adopted_batches(self, adopted: Adopted, high: int) -> Batches:
-        """Adopted rows, checked; as of the epoch that is open, if others have closed the one they were made for."""
+        """Adopted rows; as of the epoch that is open, if others have closed the one they were made for."""
         width = len(self.columns)
         batches = list(adopted.batches)
         if (adopted.low, adopted.epoch) != (self.low, high - 1):
@@ -435,12 +451,6 @@ class Input(Collection):
             batches = [None if batch is None else batch.select(spec) for batch in batches]
             more = [(shard, batch.select(spec)) for shard, batch in adopted.more]
             self._adopted = Adopted(batches, more, [], self.low, high - 1)
-        more = [] if self._adopted is None else self._adopted.more
-        earlier: dict[int, tuple[Chunk, ...]] = {}
-        for shard, batch in [*enumerate(batches), *more]:
-            if batch is not None:
-                check_adopted(self, shard, batch, earlier.get(shard, ()))
-                earlier[shard] = (*earlier.get(shard, ()), batch)
         return batches
 
     def _operation_keys(self) -> tuple[int, ...]:
@@ -475,7 +485,7 @@ class Input(Collection):
             # Nobody looks anything up in a stream, so its rows may pass in the order in which they came.
             return chunks[0]
         batch = consolidate(chunks, (len(self.columns), 1, 1), self.low)
-        check_batch(self, shard, batch)
+        self.rules.check_batch(batch, self.trace.version(shard).table, self.engine.dictionary)
         return batch
 
     def _keyed_batch(self, shard: int, chunks: list[Chunk]) -> Chunk:
@@ -483,7 +493,7 @@ class Input(Collection):
         values = len(self.columns) - keys
         changes = resolved(chunks, keys, values, self.trace.version(shard))
         batch = consolidate([changes], (keys + values, 1, 1), self.low)
-        check_batch(self, shard, batch)
+        self.rules.check_batch(batch, self.trace.version(shard).table, self.engine.dictionary)
         return batch
 
     def commit(self, high: int, batches: Batches, later: list[tuple[Chunk, int]]) -> None:
@@ -511,7 +521,7 @@ class Input(Collection):
 
     def describe(self) -> InputDescription:
         """How it was declared, for a manifest."""
-        return replace(self.declared, checked=self.is_checked, closed=self.closed)
+        return replace(self.declared, checked=self.rules.checked, closed=self.closed)
 
     def stored(self, batches: Batches, high: int) -> list[Rows]:
         """The batches that `prepare` made, as they go into a file. A stream's are not kept."""

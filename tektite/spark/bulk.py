@@ -10,15 +10,21 @@ tasks again, in turn, which sort and write what they get as further batches of t
 they come to (those with one key of an upsert, equal ones of a set or with diffs), but the shard goes by less than that, several
 tasks share each shard by hash. Of the rows with one key that a sender has at once, it sends the last ones alone if they are many.
 
-What the rows of a set or an upsert change depends on what the input holds. A task of the second stage maps the stored batches of
-its shard and looks there: a row that is there adds nothing, a new value retracts the old one.
+What the rows of a set or an upsert change depends on what the input holds, and so does whether a key that must be unique is
+repeated, or a row is removed that is not there. A task of the second stage maps the stored batches of its shard and looks
+there: a row that is there adds nothing, a new value retracts the old one.
+
+No task of the second stage begins before all of the first have ended. What a value alone tells to be wrong, a NULL in a key for
+one, is found by the first stage, and every task of the second is told: nobody writes anything then. What only shows when
+rows meet is found by the second stage, beside which others may write: the driver deletes the files of a load that fails.
 """
 
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
@@ -28,14 +34,16 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from tektite import pending
+from tektite.constraints import UNKNOWN, Rules, with_texts
 from tektite.dataflow.arrange import consolidate
 from tektite.dictionary import START, Dictionary, text_ids
-from tektite.errors import FaultError, IncorrectError, TektiteError
+from tektite.errors import FaultError, TektiteError
 from tektite.kernels.arriving import arriving_operations
 from tektite.kernels.route import route
-from tektite.spark.encoded import check_order, key_ends, moments
+from tektite.spark.failures import told, untold
 from tektite.spark.feed import Feed, pack_texts, unpack_texts
 from tektite.spark.freight import pack_rows, unpack_rows
+from tektite.spark.ordering import key_ends, moments, settled
 from tektite.spark.sweep.files import opened
 from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Texts, write_file
 from tektite.storage.manifest import State
@@ -105,14 +113,25 @@ class Target:
     low: int
     epoch: int
     held: Held = ()
-    unique: int = 0
-    """Columns of a key that no two rows may share, if there is one."""
+    rules: Rules | None = None
+    """What the input's declaration demands of its rows."""
+    load: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    """Names the files of one load, so that those of one that fails can be told from all others."""
     fair: int = 1 << 16
     """Rows that a sender sends to a shard before it asks whether that is more than its share."""
 
+    @property
+    def unique(self) -> int:
+        """Columns of a key that no two rows may share, if there is one."""
+        return 0 if self.rules is None else self.rules.unique
+
+    def spreads(self, feed: Feed) -> bool:
+        """Whether rows may go to any task: none has to meet another to know what it comes to."""
+        return feed.only_adds and not (self.rules is not None and self.rules.repeats)
+
     def tasks(self, feed: Feed) -> int:
         """How many tasks receive rows: one for each shard, and as many for inserts that are too many for one."""
-        return 2 * self.shards if feed.only_adds and self.shards > 1 else self.shards
+        return 2 * self.shards if self.spreads(feed) and self.shards > 1 else self.shards
 
     def keys(self, feed: Feed) -> int:
         """Of rows that agree in so many columns, the last one counts; in a bag they add up."""
@@ -137,27 +156,52 @@ class Loaded:
     rows: int
     latest: int
     epoch: int
+    load: str
     writes: int | None = None
     """How often the input had been written to when tasks looked at what it holds, if they did."""
 
 
 def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
-    """Run the job. A row that is wrong is an error, and nothing counts."""
+    """Run the job. A row that is wrong is an error: nothing counts, and no file of it stays."""
     feed, frame = feed.needed(frame)
     sent = frame.mapInArrow(sender(feed, target), FREIGHT)
     count = target.tasks(feed)
-    reports = given_up_repeated(
-        lambda: sent.repartitionById(count, "dest").mapInArrow(receiver(feed, target), REPORT).collect()
-    )
-    for report in reports:
-        if report.error is not None:
-            raise IncorrectError(f"input {feed.name!r}: {report.error}")
-    tasks = sorted(report.dest for report in reports)
-    if reports and tasks != list(range(count)):
-        raise FaultError(f"input {feed.name!r}: tasks {tasks} reported, instead of each of {count} once")
-    infos = [FileInfo.from_json(json.loads(r.file)) for r in sorted(reports, key=lambda r: r.dest) if r.file]
-    latest = max((r.latest for r in reports), default=NULL)
-    return Loaded(tuple(infos), sum(r.rows for r in reports), latest, target.epoch)
+    try:
+        reports = given_up_repeated(
+            lambda: sent.repartitionById(count, "dest").mapInArrow(receiver(feed, target), REPORT).collect()
+        )
+        reports.sort(key=lambda report: report.dest)
+        infos = [FileInfo.from_json(json.loads(report.file)) for report in reports if report.file]
+        refused = [report.error for report in reports if report.error is not None]
+        if refused:
+            raise untold(with_texts_of(refused, infos, target.store), f"input {feed.name!r}")
+        tasks = [report.dest for report in reports]
+        if reports and tasks != list(range(count)):
+            raise FaultError(f"input {feed.name!r}: tasks {tasks} reported, instead of each of {count} once")
+    except BaseException:
+        discard(target.store, target.load)
+        raise
+    latest = max((report.latest for report in reports), default=NULL)
+    return Loaded(tuple(infos), sum(report.rows for report in reports), latest, target.epoch, target.load)
+
+
+def with_texts_of(refused: list[str], infos: list[FileInfo], store: Store) -> str:
+    """What one of the tasks has to say, with the texts that others have: every text of the load fell to one of them."""
+    dictionary = Dictionary()
+    if any(UNKNOWN.search(message) for message in refused):
+        for info in infos:
+            for place, section in enumerate(info.sections):
+                if section.kind == "texts":
+                    dictionary.add(opened(store, FOLDER, info.name, info.length).texts(place))
+        refused = [with_texts(message, dictionary) for message in refused]
+    known = [message for message in refused if not UNKNOWN.search(message)]
+    return known[0] if known else UNKNOWN.sub("(some text)", refused[0])
+
+
+def discard(store: Store | None, load: str) -> None:
+    """Delete what the tasks of a load have written that counts nowhere. Whoever still writes is left to `vacuum`."""
+    if store is not None:
+        store.delete([f"{FOLDER}/{name}" for name in store.sizes(FOLDER) if f"-load-{load}-" in name])
 
 
 def given_up_repeated(job: Callable[[], list[Any]]) -> list[Any]:
@@ -182,7 +226,7 @@ def sender(feed: Feed, target: Target) -> Task:
         dictionary, mark = Dictionary(), START
         tasks = target.tasks(feed)
         sent, taken = [0] * tasks, [0] * target.shards
-        number, latest = 0, NULL
+        number, place, latest = 0, 0, NULL
         waiting: list[Words] = []
 
         def address() -> Iterator[pa.RecordBatch]:
@@ -194,10 +238,13 @@ def sender(feed: Feed, target: Target) -> Task:
             total = sum(taken) + words.shape[1]
             for shard, (piece, some) in enumerate(zip(pieces, packed, strict=True)):
                 taken[shard] += piece.n
-                if feed.only_adds:
+                if target.spreads(feed):
                     shares = in_turn(piece, shard, sent, total, target, source + number)
                 else:
                     many = target.shards > 1 and 2 * target.shards * piece.n > 3 * words.shape[1]
+                    many &= (
+                        feed.order is not None or feed.operation is None
+                    )  # else all that came and went may be counted
                     shares = by_hash(latest_of(feed, target, piece) if many else piece, shard, feed, target)
                 for dest, share in shares:
                     if share.n or some:
@@ -209,6 +256,7 @@ def sender(feed: Feed, target: Target) -> Task:
         try:
             for batch in batches:
                 words, last = feed.encode(batch, dictionary)
+                place += 1
                 latest = max(latest, last)
                 waiting.append(words)
                 if sum(words.shape[1] for words in waiting) >= ROWS_AT_ONCE:
@@ -216,7 +264,9 @@ def sender(feed: Feed, target: Target) -> Task:
             if waiting:
                 yield from address()
         except TektiteError as error:
-            yield freight(0, source, number, error=f"{error} (partition {source})")
+            wrong = told(error, f" (partition {source}, batch {place})")
+            for dest in range(tasks):  # so that nobody writes anything
+                yield freight(dest, source, number, error=wrong)
         for dest in range(tasks):
             rows = taken[dest] if dest < target.shards else 0
             yield freight(dest, source, number, rows=rows, sent=sent[dest], latest=latest)
@@ -294,7 +344,7 @@ def receiver(feed: Feed, target: Target) -> Task:
         try:
             yield receive(feed, target, dest, rows)
         except TektiteError as error:
-            yield report(dest, 0, NULL, None, str(error))
+            yield report(dest, 0, NULL, None, told(error))
 
     return run
 
@@ -314,13 +364,15 @@ def receive(feed: Feed, target: Target, dest: int, freights: list[dict[str, Any]
     for shard in sorted({row["shard"] for row in parts}):
         chunks = [unpack_rows(row.pop("words")) for row in parts if row["shard"] == shard]
         rows = sorted_rows(feed, target, shard, chunks, dictionary)
+        if target.rules is not None:
+            target.rules.check_batch(rows, target.version(shard).table, dictionary)
         if rows.n:
             batch = Batch(rows.head, rows.keep, *frontiers)
             sections.append(Rows(target.arrangement, shard, (width, 1, 1), batch))
     texts = dictionary.since()[0]
     if len(texts):
         sections.append(Texts(texts))
-    info = write_file(target.store, target.epoch, "load", dest, sections) if sections else None
+    info = write_file(target.store, target.epoch, f"load-{target.load}", dest, sections) if sections else None
     taken = sum(row["rows"] for row in freights if row["sent"] is not None)
     return report(dest, taken, latest, None if info is None else json.dumps(info.to_json()), None)
 
@@ -329,7 +381,7 @@ def arrived(dest: int, freights: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The parts that were sent to a task, all of them, or what went wrong with a sender."""
     failed = next((row["error"] for row in freights if row["error"] is not None), None)
     if failed is not None:
-        raise FaultError(failed)
+        raise untold(failed)
     promised = sum(row["sent"] for row in freights if row["sent"] is not None)
     parts = [row for row in freights if row["sent"] is None]
     found = sum(row["rows"] for row in parts)
@@ -352,17 +404,36 @@ def sorted_rows(feed: Feed, target: Target, shard: int, chunks: list[Chunk], dic
 
 def resolved(feed: Feed, target: Target, shard: int, words: Words, dictionary: Dictionary) -> Chunk:
     """The updates that bring a shard from what it holds to what the last row of each key says. The key's columns come first."""
-    width, keys = len(target.columns), target.keys(feed)
-    in_schema_order = np.empty_like(words)
-    in_schema_order[list(target.columns)] = words[:width]
-    in_schema_order[width:] = words[width:]
-    check_order(feed, in_schema_order, dictionary)
-    kept, puts = np.ascontiguousarray(words), (words[width] > 0).astype(np.int64)
-    when = moments(feed, kept)
-    columns = np.arange(width)
-    head = arriving_operations(kept, columns[:keys], columns[keys:], columns[:0], when, puts, target.epoch, 1)
-    operations = Chunk(head, (kept, when, puts))
-    return pending.resolved([operations], keys, width - keys, target.version(shard))
+    width, version = len(target.columns), target.version(shard)
+    stored = [*target.columns, *range(width, len(words))]  # where each column of the words belongs in the schema
+    plain = np.empty_like(words)
+    plain[stored] = words
+
+    def held(rows: Words) -> Words:
+        found = np.empty_like(rows, shape=(width, 0))
+        if version.batches:
+            gone = operations(feed, target, rows[list(target.columns)], np.zeros(rows.shape[1], np.int64))
+            words = pending.resolved([gone], target.keys(feed), width - target.keys(feed), version).to_array()
+            found = np.empty((width, words.shape[1]), np.int64)
+            found[list(target.columns)] = words[:width]
+        return found
+
+    plain = settled(feed, plain, held, dictionary)
+    when = moments(feed, plain)
+    return pending.resolved(
+        [operations(feed, target, plain[stored], (plain[width] > 0).astype(np.int64), when)],
+        target.keys(feed),
+        width - target.keys(feed),
+        version,
+    )
+
+
+def operations(feed: Feed, target: Target, words: Words, puts: Words, when: Words | None = None) -> Chunk:
+    """Rows, with columns as they are stored, as operations that put or remove, each at its place in an order."""
+    kept, at = np.ascontiguousarray(words), np.zeros(words.shape[1], np.int64) if when is None else when
+    keys, columns = target.keys(feed), np.arange(len(target.columns))
+    head = arriving_operations(kept, columns[:keys], columns[keys:], columns[:0], at, puts, target.epoch, 1)
+    return Chunk(head, (kept, at, puts))
 
 
 def freight(

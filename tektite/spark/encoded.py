@@ -9,23 +9,33 @@ import numpy as np
 from pyspark.sql import DataFrame
 
 from tektite.dictionary import Dictionary
-from tektite.errors import IncorrectError, NotFoundError, TektiteError
-from tektite.spark.feed import FORGET, PARCEL, PUT, Feed, encoder, unpack_texts
+from tektite.errors import TektiteError
+from tektite.spark.failures import told, untold
+from tektite.spark.feed import PARCEL, Feed, encoder, unpack_texts
+from tektite.spark.ordering import Held, moments, settled
 from tektite.words import NULL, Words
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Rows in the order in which they count: words, what each row does, and the last position among them."""
+    """Rows of a feed in the order in which they count (columns, what each does, perhaps its order), and the last position among
+    them.
+    """
 
-    words: Words
-    diffs: Words
+    feed: Feed
+    whole: Words
     latest: int
 
     @property
     def rows(self) -> int:
         """How many there are."""
-        return int(self.words.shape[1])
+        return int(self.whole.shape[1])
+
+    def settled(self, held: Held, dictionary: Dictionary) -> tuple[Words, Words]:
+        """The words of the rows that count, and what each does, by what the input holds."""
+        width = len(self.feed.schema.names)
+        whole = self.whole if self.feed.semantics == "bag" else settled(self.feed, self.whole, held, dictionary)
+        return np.ascontiguousarray(whole[:width]), np.ascontiguousarray(whole[width])
 
 
 def collect(feed: Feed, frame: DataFrame, dictionary: Dictionary, at_once: bool = False) -> Encoded:
@@ -43,12 +53,9 @@ def collect(feed: Feed, frame: DataFrame, dictionary: Dictionary, at_once: bool 
         parts.append(part)
         latest = max(latest, last)
     whole = np.concatenate(parts, axis=1)
-    columns = len(feed.schema.names)
     if feed.order is not None or feed.operation is not None:
         whole = whole[:, np.argsort(moments(feed, whole), kind="stable")]
-    if feed.semantics != "bag":
-        check_order(feed, whole, dictionary)
-    return Encoded(np.ascontiguousarray(whole[:columns]), np.ascontiguousarray(whole[columns]), latest)
+    return Encoded(feed, whole, latest)
 
 
 def handed_over(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterator[tuple[Words, int]]:
@@ -57,7 +64,7 @@ def handed_over(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterato
         try:
             yield feed.encode(batch, dictionary)
         except TektiteError as error:
-            raise IncorrectError(f"input {feed.name!r}: {error} (batch {number})") from None
+            raise untold(told(error, f" (batch {number})"), f"input {feed.name!r}") from None
 
 
 def encoded(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterator[tuple[Words, int]]:
@@ -65,70 +72,7 @@ def encoded(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterator[tu
     width = len(feed.schema.names) + 1 + (feed.order is not None)
     for row in frame.mapInArrow(encoder(feed), PARCEL).toLocalIterator(prefetchPartitions=True):
         if row.error is not None:
-            raise IncorrectError(f"input {feed.name!r}: {row.error} (partition {row.part}, batch {row.number})")
+            raise untold(f"{row.error} (partition {row.part}, batch {row.number})", f"input {feed.name!r}")
         if row.texts:
             dictionary.add(unpack_texts(row.texts))
         yield np.frombuffer(row.words, np.int64).reshape(width, row.rows), row.latest
-
-
-def key_ends(keys: Words) -> Words:
-    """Where the rows of each key end, if those with one key lie together."""
-    ends = np.ones(keys.shape[1], bool)
-    ends[:-1] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
-    return np.flatnonzero(ends)
-
-
-def moments(feed: Feed, whole: Words) -> Words:
-    """When each row counts, as numbers that compare like that: by the order column, and of rows that share a value of it, those
-    that say what was there before count first.
-    """
-    width = len(feed.schema.names)
-    when = whole[width + 1] if feed.order is not None else np.zeros(whole.shape[1], np.int64)
-    after = whole[width] != FORGET
-    if after.all():
-        return when
-    order = np.lexsort([after, when])
-    changed = np.zeros(len(order), np.int64)
-    changed[1:] = (when[order][1:] != when[order][:-1]) | (after[order][1:] != after[order][:-1])
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.cumsum(changed)
-    return ranks
-
-
-def check_order(feed: Feed, whole: Words, dictionary: Dictionary) -> None:
-    """Refuse rows that share a key but say different things, if nothing says which of them comes last."""
-    width = len(feed.schema.names)
-    keys = list(feed.keys or range(width))
-    when = moments(feed, whole)
-    order = np.lexsort([when, *whole[keys]])
-    ends = key_ends(whole[keys][:, order])
-    lasts = when[order] == np.repeat(when[order][ends], np.diff(ends, prepend=-1))
-    clash = lasts[:-1] & lasts[1:]
-    clash[ends[:-1]] = False
-    first, second = order[:-1], order[1:]
-    others = [c for c in range(width + 1) if c not in keys]
-    clash &= (whole[others][:, first] != whole[others][:, second]).any(axis=0) & (whole[width, first] != FORGET)
-    at = first[int(np.argmax(clash))] if clash.any() else put_and_forgotten(feed, whole)
-    if at is not None:
-        names = [feed.schema.names[key] for key in keys]
-        what = "several rows" if feed.order is None else f"several rows with one value of {feed.order!r}"
-        try:
-            row = feed.schema.select(*names).decode_rows(np.ascontiguousarray(whole[keys][:, [at]]), dictionary)[0]
-            key = f"{', '.join(names)} = {', '.join(map(repr, row))}"
-        except NotFoundError:  # a task has the texts of the ids that fall to it, which may be those of other rows
-            key = f"the same {', '.join(names)}"
-        raise IncorrectError(
-            f"input {feed.name!r}: found {what} for {key} that say different things, and nothing says which comes last: "
-            "name a column that does, order='...'"
-        )
-
-
-def put_and_forgotten(feed: Feed, whole: Words) -> int | None:
-    """A row that one update puts and another one finds there before it, if nothing says which of the two comes first."""
-    width = len(feed.schema.names)
-    if feed.order is not None or not (whole[width] == FORGET).any():
-        return None
-    order = np.lexsort([whole[width], *whole[:width]])
-    before, after = whole[:, order[:-1]], whole[:, order[1:]]
-    both = (before[width] == FORGET) & (after[width] == PUT) & (before[:width] == after[:width]).all(axis=0)
-    return int(order[int(np.argmax(both))]) if both.any() else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from tektite.errors import FaultError, TektiteError
+from tektite.errors import ConflictError, FaultError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
 
 _RAISED: Final = re.compile(r"(?!(org|java|scala|py4j)\.)[\w.]*(Error|Exception|Exit|Interrupt)\b")
 """A line that ends a Python traceback."""
@@ -19,6 +19,10 @@ _WRAPPING: Final = re.compile(
     r"\[(STREAM_FAILED|FAILED_READ_FILE|FOREACH_BATCH_USER_FUNCTION_ERROR|TASK_WRITE_FAILED)\b"
 )
 """Conditions that only say where something failed."""
+
+_KINDS: Final = {
+    kind.__name__: kind for kind in (IncorrectError, NotFoundError, ConflictError, UnsupportedError, FaultError)
+}
 
 FAILED: Final = "Spark's job failed, and nothing counts: "
 
@@ -32,6 +36,21 @@ def explained(what: str, failed: str = FAILED) -> Iterator[None]:
         raise
     except Exception as error:
         raise failed_job(what, error, failed) from error
+
+
+def told(error: TektiteError, where: str = "") -> str:
+    """An error as a task tells the driver of it, which raises no exception: Spark would run the task again.
+
+    >>> untold(told(ConflictError("two rows"), " (partition 3)"), "input 't'")
+    ConflictError("input 't': two rows (partition 3)")
+    """
+    return f"{type(error).__name__}: {error}{where}"
+
+
+def untold(text: str, what: str = "") -> TektiteError:
+    """The error that was `told`, which says what it is about."""
+    kind, _, message = text.partition(": ")
+    return _KINDS.get(kind, FaultError)(message if what in message else f"{what}: {message}")
 
 
 def failed_job(what: str, error: BaseException, failed: str = FAILED) -> FaultError:

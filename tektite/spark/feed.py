@@ -18,19 +18,21 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from tektite import columns, words
 from tektite.dictionary import START, Dictionary
-from tektite.errors import IncorrectError, TektiteError
+from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.schema import Schema
+from tektite.spark.failures import told
 from tektite.types import Int, String
 from tektite.words import NULL, Words
 
-PUT, REMOVE, REPLACE, FORGET = 1, -1, 2, -2
+PUT, REMOVE, REPLACE, FORGET, AFTER = 1, -1, 2, -2, 3
 """What an operation does: add a row, take one away, put a row in place of the one with its key, drop the key's old row unless
-something is put there at the same time."""
+something is put there at the same time, put the row that an update made of an old one that is told as well."""
 
 OPERATIONS: Final = {
-    **dict.fromkeys(("insert", "i", "+i", "create", "c", "read", "r", "append", "update_postimage", "+u"), PUT),
+    **dict.fromkeys(("insert", "i", "+i", "create", "c", "append"), PUT),
     **dict.fromkeys(("delete", "d", "-d", "remove"), REMOVE),
     **dict.fromkeys(("update", "u", "upsert", "replace"), REPLACE),
+    **dict.fromkeys(("update_postimage", "+u"), AFTER),
     **dict.fromkeys(("update_preimage", "-u"), FORGET),
 }
 """The names that change feeds give to operations, in small letters: Delta's, Debezium's and Flink's among them."""
@@ -61,6 +63,10 @@ class Feed:
     ignore_extra: bool = False
     float_keys: tuple[int, ...] = ()
     """Columns of floats that tell rows apart: 0.0 and -0.0 are equal in them."""
+    required: tuple[int, ...] = ()
+    """Columns in which a row that comes cannot have NULL."""
+    append: bool = False
+    """Whether rows stay once they are there."""
     named: tuple[str, ...] = ()
     """What the columns of a batch are called, where they travel under other names."""
 
@@ -104,13 +110,19 @@ class Feed:
         encoded, latest = self._rows(batch, dictionary)
         for key in self.float_keys:
             encoded[key] = words.float_keys(encoded[key])
-        if self.semantics == "upsert":
-            for key in self.keys:
-                null = encoded[key] == NULL
-                if null.any():
-                    raise IncorrectError(
-                        f"key column {self.schema.names[key]!r} holds a NULL in row {int(np.argmax(null))} of a batch"
-                    )
+        diffs = encoded[len(self.schema.names)]
+        for column in dict.fromkeys((*self.keys, *self.required)):
+            null = encoded[column] == NULL
+            if column not in self.keys:
+                null &= diffs > 0
+            if null.any():
+                what = "key column" if column in self.keys else "column"
+                raise IncorrectError(
+                    f"{what} {self.schema.names[column]!r} holds a NULL in row {int(np.argmax(null))} of a batch, and cannot: "
+                    "leave such rows out, or give them a value"
+                )
+        if self.append and (diffs <= 0).any():
+            raise ConflictError(f"input {self.name!r} is append-only: rows cannot be changed or removed")
         return encoded, latest
 
     def _rows(self, batch: Any, dictionary: Dictionary) -> tuple[Words, int]:
@@ -218,9 +230,8 @@ class Feed:
                 f"operation column {self.operation!r}: found {text!r}, but the input has {self.semantics} semantics: an "
                 "update without its old row needs an upsert input, which has a key"
             )
-        if meant == FORGET and self.semantics != "bag":
-            return FORGET  # the new row that comes with it may have the same key, or another one
-        return 1 if meant > 0 else -1
+        # In a bag rows add up. Elsewhere it matters how they came: the new row of an update may have the old one's key or not.
+        return meant if self.semantics != "bag" else PUT if meant > 0 else REMOVE
 
 
 def encoder(feed: Feed) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -236,7 +247,7 @@ def encoder(feed: Feed) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
             try:
                 encoded, latest = feed.encode(batch, dictionary)
             except TektiteError as error:
-                yield parcel(part, number, 0, NULL, b"", b"", str(error))
+                yield parcel(part, number, 0, NULL, b"", b"", told(error))
                 return
             texts, mark = dictionary.since(mark)
             yield parcel(part, number, encoded.shape[1], latest, encoded.tobytes(), pack_texts(texts), None)

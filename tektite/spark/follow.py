@@ -89,6 +89,9 @@ class Following:
             if not self._started.wait(START_TIMEOUT):
                 raise FaultError(f"input {self.source.name!r}: the stream began before its start was over")
             self._take(frame, batch)
+        except IncorrectError as error:
+            self.failure = IncorrectError(f"{error}; found in micro-batch {batch}, of which nothing counts")
+            raise self.failure from None
         except TektiteError as error:
             self.failure = error
             raise

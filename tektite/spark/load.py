@@ -16,10 +16,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_type
 
-from tektite import words
 from tektite.adopting import adopt
 from tektite.errors import ConflictError, IncorrectError, UnsupportedError
-from tektite.spark.bulk import RUNS, Held, Loaded, Target, held_by, write
+from tektite.spark.bulk import RUNS, Held, Loaded, Target, discard, held_by, write
 from tektite.spark.encoded import Encoded, collect
 from tektite.spark.failures import explained
 from tektite.spark.feed import Feed
@@ -27,7 +26,7 @@ from tektite.spark.positions import Record, advance, recorded
 from tektite.spark.progress import Shown, watched
 from tektite.spark.session import classic, described, is_connect
 from tektite.storage.leases import Lease
-from tektite.words import NULL
+from tektite.words import NULL, Words, encode, type_from_arrow
 
 if TYPE_CHECKING:
     from tektite.inputs import Input
@@ -100,6 +99,7 @@ def write_files(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
         found = write_once(source, feed, frame)
         if found.writes in (None, source.writes):
             return found
+        discard(source.engine.store, found.load)
     return write_once(source, feed, frame)
 
 
@@ -112,11 +112,11 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
     with engine.lock:
         while source.is_due:
             engine.advance()
-        if source.semantics != "bag":
+        looks = source.semantics != "bag" or source.rules.repeats or (source.rules.checked and not feed.only_adds)
+        if looks:
             engine.sync()  # what tasks are to look at has to lie in files
             held = held_by(manifest.state, source.name)
         version, writes = manifest.state.version, source.writes
-        unique = len(source.lead) if source.declared.unique else 0
         target = Target(
             store,
             source.name,
@@ -126,11 +126,11 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
             source.low,
             engine.epoch,
             held,
-            unique,
+            source.rules,
         )
     with Lease(store, version, LEASE) if any(held) else nullcontext():
         found = write(feed, frame, target)
-    return found if source.semantics == "bag" else replace(found, writes=writes)
+    return replace(found, writes=writes) if looks else found
 
 
 def apply(source: Input, found: Encoded | Loaded, noted: Callable[[Record], Record]) -> None:
@@ -141,9 +141,16 @@ def apply(source: Input, found: Encoded | Loaded, noted: Callable[[Record], Reco
         if isinstance(found, Loaded):
             adopt(engine, source, found.files, found.epoch, {source.name: after.to_json()}, found.writes)
             return
+
+        def held(rows: Words) -> Words:
+            while source.is_due:  # what waits counts before what was found
+                engine.advance()
+            return source.held(rows)
+
+        words, diffs = found.settled(held, engine.dictionary)
         waiting = source.waiting()
         try:
-            source.update_words(found.words, found.diffs)
+            source.update_words(words, diffs)
             advance(source, after)
         except BaseException:
             source.rollback(waiting)
@@ -174,6 +181,7 @@ def feed_of(
     feed = Feed(
         source.name, source.schema, source.semantics, source.key_columns if source.semantics == "upsert" else (),
         diff, operation, order, position, ignore_extra=extra == "ignore", float_keys=source.float_keys,
+        required=source.rules.required, append=source.rules.append,
     )  # fmt: skip
     feed.check(frame)
     return feed
@@ -197,4 +205,4 @@ def position_word(source: Input, frame: DataFrame, column: str, value: Any) -> i
         raise IncorrectError(
             f"input {source.name!r}: upto={value!r} is no {arrow} as column {column!r} holds: {error}"
         ) from None
-    return int(words.encode(values, words.type_from_arrow(arrow), column)[0])
+    return int(encode(values, type_from_arrow(arrow), column)[0])

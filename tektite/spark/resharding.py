@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from tektite.errors import FaultError, TektiteError
 from tektite.spark.bulk import FREIGHT, REPORT, Task, arrived, freight, given_up_repeated, report
-from tektite.spark.failures import explained
+from tektite.spark.failures import explained, told, untold
 from tektite.spark.freight import pack_rows, unpack_rows
 from tektite.spark.session import described
 from tektite.storage.batchfile import FileInfo
@@ -56,9 +56,7 @@ def moved_by(spark: SparkSession) -> Move:
             )
         for found in reports:
             if found.error is not None:
-                raise FaultError(
-                    f"storage {manifest.store.url} keeps its {manifest.state.shards} shards: {found.error}"
-                )
+                raise untold(found.error, f"storage {manifest.store.url} keeps its {manifest.state.shards} shards")
         tasks = sorted(found.dest for found in reports)
         if tasks != list(range(receivers)):
             raise FaultError(f"tasks {tasks} reported, instead of each of {receivers} once")
@@ -96,7 +94,8 @@ def sender(store: Store, moving: list[Moving], shards: int) -> Task:
                     yield freight(dest, source, number, shard, piece.n, pack_rows(piece))
                     number += 1
         except TektiteError as error:
-            yield freight(0, source, number, error=str(error))
+            for dest in range(len(sent)):  # so that nobody writes anything
+                yield freight(dest, source, number, error=told(error))
         for dest, rows_sent in enumerate(sent):
             yield freight(dest, source, number, sent=rows_sent)
 
@@ -112,7 +111,7 @@ def receiver(store: Store, moving: list[Moving], shards: int) -> Task:
         try:
             yield receive(store, moving, shards, dest, [row for batch in batches for row in batch.to_pylist()])
         except TektiteError as error:
-            yield report(dest, 0, NULL, None, str(error))
+            yield report(dest, 0, NULL, None, told(error))
 
     return run
 

@@ -99,13 +99,21 @@ def classic(found: Any) -> SparkSession:
 
 
 @contextmanager
-def described(spark: SparkSession, group: str | None, description: str, pool: str | None = None) -> Iterator[None]:
-    """Give the jobs that run meanwhile, from this thread, a group and a description that Spark's own pages show, and a pool.
+def described(
+    spark: SparkSession,
+    group: str | None,
+    description: str,
+    pool: str | None = None,
+    more: Mapping[str, str] | None = None,
+) -> Iterator[None]:
+    """Give the jobs that run meanwhile, from this thread, a group and a description that Spark's own pages show, a pool, and
+    `more` properties that their tasks can ask for.
 
     Without a group they stay in the one they are in, as those of a stream have to: it is how Spark stops them.
     """
     context = spark.sparkContext
     ours = {"spark.job.description": description, "spark.jobGroup.id": group, "spark.scheduler.pool": pool}
+    ours |= more or {}
     ours = {key: value for key, value in ours.items() if value is not None}
     before = {key: context.getLocalProperty(key) for key in ours}
     for key, value in ours.items():

@@ -74,9 +74,9 @@ def test_tasks_give_the_words_that_the_engine_gives(spark: SparkSession, kind: s
     dictionary, ours = Dictionary(), Dictionary()
     found = collect(Feed("t", schema), frame_of(spark, sql_type, texts), dictionary)
     expected = schema.encode({"id": list(range(len(values))), "v": values}, ours)
-    order = np.argsort(found.words[0])
-    assert found.words[:, order].tolist() == expected.tolist()
-    assert found.diffs.tolist() == [1] * len(values)
+    *words, diffs = found.whole[:, np.argsort(found.whole[0])].tolist()
+    assert words == expected.tolist()
+    assert diffs == [1] * len(values)
     assert sorted(dictionary.since()[0].to_pylist()) == sorted(ours.since()[0].to_pylist())
 
 
@@ -86,7 +86,7 @@ def test_moments_do_not_depend_on_the_time_zone_of_the_session(spark: SparkSessi
     derived.conf.set("spark.sql.session.timeZone", zone)
     frame = derived.sql("SELECT timestamp'2024-07-01 12:00:00+00:00' AS v, timestamp_ntz'2024-07-01 12:00:00' AS w")
     found = collect(Feed("t", Schema(v=tk.Timestamp, w=tk.Timestamp)), frame, Dictionary())
-    assert found.words[:, 0].tolist() == [1719835200_000000] * 2
+    assert found.whole[:, 0].tolist() == [1719835200_000000] * 2 + [1]
 
 
 def test_loaded_rows_come_back_as_they_were(spark: SparkSession) -> None:

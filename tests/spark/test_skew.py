@@ -118,6 +118,6 @@ def test_contradiction_of_keys_that_are_texts_is_named_wherever_their_texts_are(
         table = engine.input("t", key=["k"], semantics="upsert", k=tk.String, v=tk.Int)
         for key in ("a", "b", "c", "d"):
             frame = spark.createDataFrame([(key, 1), (key, 2)], "k string, v int")
-            with pytest.raises(tk.IncorrectError, match=f"several rows for (k = '{key}'|the same k) that say"):
+            with pytest.raises(tk.IncorrectError, match=f"several rows for k = '{key}' that say"):
                 table.load(frame)
         assert engine.epoch == 0

@@ -538,6 +538,16 @@ def test_stored_view_is_a_view_of_sparks_sql(spark: SparkSession, tmp_path: Path
         spark.sql("DROP VIEW stored_t")
 
 
+def test_lasting_table_is_refused_with_the_reason(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark gives a data source in Python no options when it reads a table of its catalog."""
+    with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+        engine.input("t", k=tk.Int)
+        engine.sync()
+    with pytest.raises(Exception, match=r"CREATE TABLE \.\.\. USING tektite cannot be.*CREATE TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE lasting USING tektite OPTIONS (path '{tmp_path / 'store'}', view 't')")
+    assert "lasting" not in [table.name for table in spark.catalog.listTables()]
+
+
 def test_changes_of_a_view_with_columns_of_their_names_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
         table = engine.input("t", time=tk.Int)

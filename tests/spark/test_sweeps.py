@@ -17,9 +17,12 @@ from pyspark.sql import SparkSession
 from stages import in_stages, run_stages, staged
 
 import tektite as tk
+from tektite.spark.sweep import machine
 from tektite.spark.sweep.executor import Sweeps
+from tektite.spark.sweep.job import read_parcel
 from tektite.spark.sweep.machine import Report
 from tektite.spark.sweep.parcel import Parcel
+from tektite.storage.store import PosixStore
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -104,14 +107,18 @@ def test_queries_that_have_much_to_do_share_one_job(spark: SparkSession, tmp_pat
         assert {row[0]: row[-1] for row in second.rows()} == largest
 
 
-def test_permuted_inbox_gives_identical_bytes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("large", [1, machine.LARGE], ids=["by file", "by shuffle"])
+def test_permuted_inbox_gives_identical_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int) -> None:
     files: list[list[str]] = []
+    sent: list[str | None] = []
+    monkeypatch.setattr(machine, "LARGE", large)
 
     def twice(parcel: Parcel, group: str, description: str) -> list[Report]:
         first = run_stages(parcel, group, description, random.Random(1))
         second = run_stages(parcel, group, description, random.Random(2))
         assert [report.to_json() for report in first] == [report.to_json() for report in second]
         files.append([report.file.name for report in first if report.file is not None])
+        sent.extend(report.sent for report in first if report.rows)
         return first
 
     with staged(tmp_path, workers=3) as engine:
@@ -123,6 +130,54 @@ def test_permuted_inbox_gives_identical_bytes(tmp_path: Path) -> None:
         assert sorted(view.rows()) == expected()
         assert engine.view("matched").rows()
     assert any(len(names) > 3 for names in files)
+    assert sent and all((name is not None) == (large == 1) for name in sent)
+
+
+def spoiling() -> type[PosixStore]:
+    """A storage in which the first file of rows that a task sends to another shard is cut short; it takes down the names of
+    all that is written.
+    """
+
+    class Spoiling(PosixStore):
+        def rename(self, temporary: Path, target: Path) -> None:
+            super().rename(temporary, target)
+            with open(f"{self.url}/written", "a") as log:
+                log.write(f"{target.name}\n")
+            if "-sent-" in target.name and not os.path.exists(f"{self.url}/spoilt"):
+                os.truncate(target, 100)
+                open(f"{self.url}/spoilt", "x").close()
+
+    return Spoiling
+
+
+def test_many_rows_go_from_task_to_task_by_files_which_end_with_their_job(spark: SparkSession, tmp_path: Path) -> None:
+    """One of them is damaged: its job fails for good, and another one takes its place."""
+    store = spoiling()(tmp_path)
+    with tk.Engine(spark=spark, storage=tk.Storage(store), shards=2, job_rows=1000) as engine:
+        table = engine.input("t", k=tk.Int, v=tk.Int)
+        view = engine.install("n", table.group_by("v").agg(total=tk.sum("k")))
+        groups = watched(engine)
+        for epoch in range(2):
+            table.insert([(k, 3 * k % 9001) for k in range(20_000)])
+            engine.advance()
+            totals: dict[int, int] = {}
+            for k in range(20_000):
+                totals[3 * k % 9001] = totals.get(3 * k % 9001, 0) + k * (epoch + 1)
+            assert dict(view.rows()) == totals
+        written = (tmp_path / "written").read_text().splitlines()
+        assert (tmp_path / "spoilt").exists()
+        assert len([name for name in written if name.endswith(".parcel")]) == 3
+        assert len(groups) == 2
+        assert len([name for name in written if "-sent-" in name]) >= 6
+        left = [path.name for path in (tmp_path / "sweeps").iterdir()]
+        assert not [name for name in left if "-sent-" in name or name.endswith(".parcel")]
+
+
+def test_parcel_that_is_not_what_the_driver_wrote_is_not_unpacked(tmp_path: Path) -> None:
+    store = PosixStore(tmp_path)
+    store.write("sweeps/a.parcel", [b"something else"])
+    with pytest.raises(tk.FaultError, match=r"sweeps/a\.parcel is not what the driver of this job has written"):
+        read_parcel(store, "sweeps/a.parcel", "0" * 64)
 
 
 def fails_at(number: int) -> Any:

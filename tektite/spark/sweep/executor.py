@@ -273,7 +273,9 @@ class Part:
 
     def _run(self) -> None:
         try:
-            self._future.set_result(self.sweeps.run(self.parcel, self.group, self.description))
+            reports = self.sweeps.run(self.parcel, self.group, self.description)
+            self.sweeps.yard.delete([report.sent for report in reports if report.sent is not None])
+            self._future.set_result(reports)
         except BaseException as error:
             self._future.set_exception(error)
 

@@ -46,3 +46,8 @@ def opened(store: Store, folder: str, name: str, length: int) -> Opened:
     if folder not in folders:
         folders[folder] = Open(store, folder)
     return folders[folder].get(name, length)
+
+
+def opened_once(store: Store, folder: str, name: str, length: int) -> Opened:
+    """A file of a store that nobody will ask for again: it is open for as long as something of it is used."""
+    return Files(store, folder=folder).open(FileInfo(name, length, ()))

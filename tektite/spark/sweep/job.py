@@ -2,24 +2,37 @@
 
 Every shard has a row in every stage, the report of the one before; the first stage begins with a row for each shard. The driver
 gets exactly one report of each shard and stage, or the job has failed.
+
+Jobs with the same number of stages have the same tasks, so that Spark analyses a chain of stages once. What a job is about lies
+in the storage's folder of sweeps, under a name and with a hash that Spark sends along with its tasks, as a property of the job:
+a worker unpacks nothing that this driver has not packed.
 """
 
 from __future__ import annotations
 
+import hashlib
+import pickle
 import re
 from collections.abc import Callable, Iterator
+from typing import Final
 
 import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.sql import SparkSession
+from pyspark import TaskContext, cloudpickle
+from pyspark.sql import DataFrame, SparkSession
 
 from tektite.errors import FaultError
 from tektite.spark.session import described
 from tektite.spark.sweep.machine import REPORT, Machine, Report
 from tektite.spark.sweep.parcel import Parcel
-from tektite.spark.sweep.rows import SCHEMA, from_arrow, to_arrow
+from tektite.spark.sweep.rows import SCHEMA, Row, from_arrow, to_arrow
+from tektite.storage.options import SWEEPS
+from tektite.storage.store import Store
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+PARCEL: Final = "tektite.parcel"
+"""The property of a job that says where its parcel lies, and its hash."""
 
 
 class Jobs:
@@ -27,15 +40,39 @@ class Jobs:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
+        self._chains: dict[tuple[str, int, int], DataFrame] = {}
 
     def __call__(self, parcel: Parcel, group: str, description: str) -> list[Report]:
-        """Run a job; what its tasks report."""
-        with described(self.spark, group, description, "tektite sweeps"):
-            return run(self.spark, parcel)
+        """Run a job; what its tasks report, by stage and shard."""
+        content: bytes = cloudpickle.dumps(parcel)  # type: ignore[no-untyped-call]
+        name = f"{SWEEPS}/{parcel.token}.parcel"
+        parcel.store.write(name, [content], durable=False)
+        told = f"{hashlib.sha256(content).hexdigest()} {name}"
+        try:
+            with described(self.spark, group, description, "tektite sweeps", {PARCEL: told}):
+                rows = self._chain(parcel).select("control").collect()
+        finally:
+            parcel.store.delete([name])
+        return checked(parcel, [Report.from_json(row.control) for row in rows])
 
     def cancel(self, group: str) -> None:
         """End the job of a group."""
         self.spark.sparkContext.cancelJobGroup(group)
+
+    def _chain(self, parcel: Parcel) -> DataFrame:
+        """The stages of a job, and behind them the reports. Whoever asks it for something has Spark plan it anew, with shuffles
+        of its own.
+        """
+        key = parcel.store.url, parcel.shards, parcel.stages.count
+        if key not in self._chains:
+            last = parcel.stages.count - 1
+            frame = self.spark.range(0, parcel.shards, 1, parcel.shards)
+            frame = frame.mapInArrow(first(parcel.store, last == 0), SCHEMA)
+            for stage in range(1, last + 1):
+                task = following(parcel.store, stage, stage == last)
+                frame = frame.repartitionById(parcel.shards, "dest").mapInArrow(task, SCHEMA)
+            self._chains[key] = frame
+        return self._chains[key]
 
 
 def worth_a_job(master: str | None) -> int:
@@ -48,15 +85,6 @@ def worth_a_job(master: str | None) -> int:
     return 1 << 62 if re.fullmatch(r"local(\[.*\])?", master or "") else 100_000
 
 
-def run(spark: SparkSession, parcel: Parcel) -> list[Report]:
-    """Run a job; the reports, by stage and shard."""
-    frame = spark.range(0, parcel.shards, 1, parcel.shards).mapInArrow(first(parcel), SCHEMA)
-    for stage in range(1, parcel.stages.count):
-        frame = frame.repartitionById(parcel.shards, "dest").mapInArrow(following(parcel, stage), SCHEMA)
-    rows = frame.where(f"node = {REPORT}").select("control").collect()
-    return checked(parcel, [Report.from_json(row.control) for row in rows])
-
-
 def checked(parcel: Parcel, reports: list[Report]) -> list[Report]:
     """The reports in order, if they are complete."""
     reports.sort(key=lambda report: (report.stage, report.shard))
@@ -67,24 +95,60 @@ def checked(parcel: Parcel, reports: list[Report]) -> list[Report]:
     return reports
 
 
-def first(parcel: Parcel) -> Task:
-    """The task of the first stage: its input names the shard."""
+def first(store: Store, last: bool) -> Task:
+    """The task of the first stage, which may be the last one: its input names the shard."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for shard in [int(shard) for batch in batches for shard in batch.column(0).to_numpy()]:
-            yield from map(to_arrow, Machine(parcel, shard, 0).run([]))
+            yield from map(to_arrow, handed_on(Machine(delivered(store), shard, 0).run([]), last))
 
     return task
 
 
-def following(parcel: Parcel, stage: int) -> Task:
+def following(store: Store, stage: int, last: bool) -> Task:
     """The task of a later stage: the partition is the shard."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        shard = context.partitionId() if context is not None else 0
         rows = from_arrow(batches)
         if rows:
-            yield from map(to_arrow, Machine(parcel, shard, stage).run(rows))
+            sent = Machine(delivered(store), context().partitionId(), stage).run(rows)
+            yield from map(to_arrow, handed_on(sent, last))
 
     return task
+
+
+def handed_on(rows: Iterator[Row], last: bool) -> Iterator[Row]:
+    """What a stage gives to the next one; the last one gives reports alone, to the driver."""
+    return (row for row in rows if row.node == REPORT) if last else rows
+
+
+def context() -> TaskContext:
+    """What Spark tells the task that runs in this process."""
+    found = TaskContext.get()
+    assert found is not None, "this runs in Spark's tasks"
+    return found
+
+
+def delivered(store: Store) -> Parcel:
+    """The parcel of the job that the task of this process belongs to."""
+    told = context().getLocalProperty(PARCEL)
+    assert told is not None, "a job of sweeps names its parcel"
+    digest, name = told.split(" ", 1)
+    found = _PARCELS.get(digest)
+    if found is None:
+        _PARCELS.clear()
+        found = _PARCELS[digest] = read_parcel(store, name, digest)
+    return found
+
+
+_PARCELS: dict[str, Parcel] = {}
+"""The last parcel that this worker has read: it runs several tasks of a job."""
+
+
+def read_parcel(store: Store, name: str, digest: str) -> Parcel:
+    """A parcel, if it is what the driver wrote."""
+    content = store.read(name)
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise FaultError(f"{store.url}/{name} is not what the driver of this job has written")
+    found: Parcel = pickle.loads(content)
+    return found

@@ -23,7 +23,7 @@ from tektite.dataflow.graph import Moment, Node
 from tektite.dataflow.pipelines import Pipelines
 from tektite.dataflow.reduce import ReduceNode
 from tektite.errors import FaultError, TektiteError
-from tektite.spark.sweep.files import opened
+from tektite.spark.sweep.files import opened, opened_once
 from tektite.spark.sweep.graph import Graph, actions_of
 from tektite.spark.sweep.parcel import BUFFER, PUT_OFF, Parcel, Unpacked
 from tektite.spark.sweep.rows import Row, packed, unpacked
@@ -36,6 +36,9 @@ from tektite.trace.trace import Trace
 
 REPORT, TEXTS = -1, -2
 """Control rows, in place of a node: what a task has done, and where it has put texts."""
+
+LARGE = 1 << 13
+"""Words that are sent by way of a file: writing and mapping one costs about what as many take through a shuffle."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ class Report:
     failures: list[tuple[int, str, str]] = field(default_factory=list)
     rows: int = 0
     """Rows that were sent to be run in later stages."""
+    sent: str | None = None
+    """The file that holds those that did not go through the shuffle: of no use behind the job."""
 
     def to_json(self) -> str:
         """As a control row carries it."""
@@ -75,6 +80,7 @@ class Report:
                 "waiting": [[w.node, w.kind, w.moment, w.shard, w.section] for w in self.waiting],
                 "failures": self.failures,
                 "rows": self.rows,
+                "sent": self.sent,
             },
             separators=(",", ":"),
         )
@@ -88,6 +94,7 @@ class Report:
         return Report(
             plain["stage"], plain["shard"], file, [tuple(entry) for entry in plain["log"]], waiting,
             [(flow, kind, text) for flow, kind, text in plain["failures"]], plain["rows"],
+            plain["sent"],
         )  # fmt: skip
 
     @property
@@ -124,6 +131,7 @@ class Machine:
         self.texts = unpacked.texts
         self.failed: set[int] = set()
         self._sections: list[Rows | Texts] = []
+        self._freight: list[Rows] = []
         self._log: list[tuple[Any, ...]] = []
         self._waiting: list[Waiting] = []
         self._failures: list[tuple[int, str, str]] = []
@@ -162,11 +170,11 @@ class Machine:
                 batch = opened(self.parcel.store, *pending.place[:3]).batch(pending.place[3])
                 self._deliver(pending.node, pending.kind, pending.moment, Chunk(batch.head, batch.keep))
         for row in ordered:
-            if row.payload is not None and row.due <= self.stage:
-                self._deliver(row.node, row.action, row.moment, unpacked(row.payload))
+            if row.control is None and row.due <= self.stage:
+                self._deliver(row.node, row.action, row.moment, self._arrived(row))
         self._noting = True
         self._run_nodes()
-        sent = list(self._sent())
+        sent = self._placed(list(self._sent()))
         texts = self.texts.added()
         if len(texts):
             self._sections.append(Texts(pa.chunked_array([texts])))
@@ -174,7 +182,9 @@ class Machine:
         if self._sections:
             stage = f"{self.parcel.token}-{self.stage}"
             file = write_file(self.parcel.store, self.parcel.epoch, stage, self.shard, self._sections, SWEEPS)
-        report = Report(self.stage, self.shard, file, self._log, self._waiting, self._failures, sum(n for n, _ in sent))
+        count, placed = sum(n for n, _ in sent), next((row.place for _, row in sent if row.place is not None), None)
+        freight = None if placed is None else json.loads(placed)[0]
+        report = Report(self.stage, self.shard, file, self._log, self._waiting, self._failures, count, freight)
         for row in later:
             yield row._replace(dest=self.shard)
         for _, row in sent:
@@ -189,7 +199,25 @@ class Machine:
     def _control(self, dest: int, what: int, text: str) -> Row:
         return Row(dest, self.stage + 1, what, BUFFER, (), self.stage, self.shard, 0, None, text)
 
+    def _placed(self, sent: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
+        """What is sent, with what is too large for the shuffle in a file."""
+        if not self._freight:
+            return sent
+        stage = f"{self.parcel.token}-{self.stage}-sent"
+        file = write_file(self.parcel.store, self.parcel.epoch, stage, self.shard, self._freight, SWEEPS)
+        places = (json.dumps((file.name, file.length, section)) for section in range(len(self._freight)))
+        return [(n, row if row.payload is not None else row._replace(place=next(places))) for n, row in sent]
+
     # ------------------------------------------------------------------ before
+
+    def _arrived(self, row: Row) -> Chunk:
+        """The rows that were sent."""
+        if row.place is None:
+            assert row.payload is not None
+            return unpacked(row.payload)
+        name, length, section = json.loads(row.place)
+        batch = opened_once(self.parcel.store, SWEEPS, name, length).batch(section)
+        return Chunk(batch.head, batch.keep)
 
     def _note_texts(self, place: str) -> None:
         """Rows that come from another shard may hold texts that were made there."""
@@ -306,6 +334,10 @@ class Machine:
         if due is None:
             self._waiting.append(Waiting(number, kind, moment, shard, len(self._sections)))
             self._sections.append(Rows(f"node {number}", shard, shape, Batch(chunk.head, chunk.keep, (), (), ())))
+            return
+        if chunk.n * (len(chunk.head) // 3) >= LARGE:
+            self._freight.append(Rows(f"node {number}", shard, shape, Batch(chunk.head, chunk.keep, (), (), ())))
+            yield chunk.n, Row(shard, due, number, kind, moment, self.stage, self.shard, place << 16, None, None)
             return
         for part, payload in enumerate(packed(chunk)):
             at = (place << 16) + part

@@ -90,6 +90,10 @@ class Yard:
             self._delete_after(opened, info.name)
         return opened
 
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete what tasks have sent each other."""
+        self.store.delete([f"{SWEEPS}/{name}" for name in names])
+
     def tidy(self) -> None:
         """Delete what nobody uses: a job that was given up may have left something."""
         self.store.delete([f"{SWEEPS}/{name}" for name in self.store.sizes(SWEEPS) if name not in self._live])

@@ -1,8 +1,9 @@
 """Rows: what tasks send each other, and what the last of them report.
 
 A row of the shuffle is fat: all that one shard has for one node of another one, consolidated, its columns as narrow as their
-words allow. Its bytes follow from its rows alone. Control rows say what a task did; each is sent on, from stage to stage
-within its shard, until the driver has it.
+words allow. Its bytes follow from its rows alone. What is large lies in a file of the storage, and the row says where: on their
+way through the shuffle bytes are copied between Python and Java half a dozen times. Control rows say what a task did; each is
+sent on, from stage to stage within its shard, until the driver has it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from tektite.trace.chunk import Chunk
 
 SCHEMA: Final = (
     "dest int, due int, node int, action int, moment string, "
-    "stage int, source int, number int, payload binary, control string"
+    "stage int, source int, number int, payload binary, control string, place string"
 )
-_TYPES: Final = [pa.int32()] * 4 + [pa.string()] + [pa.int32()] * 3 + [pa.binary(), pa.string()]
+_TYPES: Final = [pa.int32()] * 4 + [pa.string()] + [pa.int32()] * 3 + [pa.binary(), pa.string(), pa.string()]
 _NAMES: Final = [column.split()[0] for column in SCHEMA.split(",")]
 
 LARGEST: Final = 1 << 26
@@ -46,6 +47,8 @@ class Row(NamedTuple):
     number: int
     payload: bytes | None
     control: str | None
+    place: str | None = None
+    """Where the rows lie, if they are not in the payload: the name and length of a file of sweeps, and the section, as JSON."""
 
     @property
     def order(self) -> tuple[Any, ...]:
