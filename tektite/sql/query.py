@@ -136,8 +136,10 @@ class Binder:
             self.ctes[folded(cte.args["alias"].this)] = self.definition(cte, scope)
 
     def definition(self, cte: exp.CTE, scope: Scope | None) -> Definition:
-        """What a WITH clause says of one name."""
-        return Definition(cte.this, [folded(c) for c in cte.args["alias"].columns], dict(self.ctes), scope)
+        """What a WITH clause says of one name: it knows those before it, of which it keeps the ones that it mentions."""
+        mentioned = {folded(table.this) for table in cte.this.find_all(exp.Table)}
+        known = {name: self.ctes[name] for name in mentioned if name in self.ctes}
+        return Definition(cte.this, [folded(c) for c in cte.args["alias"].columns], known, scope)
 
     def defined(self, found: Definition, node: exp.Expr) -> Bound:
         """A common table expression's query, bound anew for each use of it."""

@@ -83,6 +83,8 @@ def test_deep_and_long_expressions_are_kept_up_to_date(
 def test_queries_nest_and_follow_each_other(engine: tk.Engine) -> None:
     nested = "SELECT k FROM " + "(SELECT k FROM " * 60 + "t" + ") AS s" * 60
     assert sorted(engine.sql(nested).rows()) == [(row[0],) for row in ROWS]
+    named = chain(", ", 5000, "a# AS (SELECT * FROM t)")
+    assert len(engine.sql(f"WITH {named} SELECT a0.k FROM a0 JOIN a4999 ON a0.k = a4999.k").rows()) == 4
     assert len(engine.sql(chain(" UNION ALL ", 1000, "SELECT k + # FROM t")).rows()) == 4000
 
 

@@ -26,9 +26,9 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
     plan = Session._bind
 
-    def counted(session, source, tree, parameters):  # type: ignore[no-untyped-def]
+    def counted(session, source, *others):  # type: ignore[no-untyped-def]
         made.append(source.text)
-        return plan(session, source, tree, parameters)
+        return plan(session, source, *others)
 
     monkeypatch.setattr(Session, "_bind", counted)
     return made
