@@ -342,6 +342,26 @@ class Input(Collection):
         self._pending.replace(to)
         self._adopted = None
 
+    @guarded
+    def trial(self, writes: Sequence[tuple[str, Any]]) -> tuple[Words, Words]:
+        """What some writes, each "insert" or "remove" and its data, would change in what the input holds: rows (columns x
+        rows), and by how much each. What breaks the declaration is refused; nothing is kept, and what waits stays so.
+        """
+        before = self._pending, self._adopted
+        self._pending, self._adopted = Pending(self._pending.shape), None
+        try:
+            for verb, data in writes:
+                self._write(data, None, 1 if verb == "insert" else -1, verb)
+            batches, _ = self.prepare(self.low + 1)
+        finally:
+            self._pending, self._adopted = before
+        width = len(self.columns)
+        found = [batch.to_array() for batch in batches if batch is not None and batch.n]
+        words = np.concatenate(found, axis=1) if found else np.empty((width + 2, 0), np.int64)
+        ordered = np.empty((width, words.shape[1]), np.int64)
+        ordered[list(self.columns)] = words[:width]
+        return ordered, words[width + 1]
+
     def adopt(self, adopted: Adopted) -> None:
         """Take rows that others have sorted, sharded and stored as the updates of the open epoch."""
         self.check_open("adopt files")

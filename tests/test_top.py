@@ -1,4 +1,4 @@
-"""The first rows of groups that are ordered by text: texts that begin alike, NULLs, repeated rows, at every epoch."""
+"""The first rows of groups, by numbers and by texts that begin alike: NULLs, repeated rows, few and many epochs at once."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def expected(rows: Counter[Row], k: int, order: list[tuple[int, bool]]) -> Count
     return found
 
 
+@pytest.mark.parametrize("together", [1, 7, 35], ids=["an epoch at a time", "seven", "all at once"])
 @pytest.mark.parametrize(
     ("k", "order"),
     [
@@ -36,32 +37,41 @@ def expected(rows: Counter[Row], k: int, order: list[tuple[int, bool]]) -> Count
         (1, [("name", True)]),
         (3, [("name", False), ("n", True)]),
         (3, [("n", True), ("name", False)]),
+        (2, [("n", False)]),
         (100, [("name", True), ("n", False)]),
     ],
 )
-def test_the_first_rows_by_text_are_those_of_a_sorted_group(k: int, order: list[tuple[str, bool]]) -> None:
+def test_the_first_rows_are_those_of_a_sorted_group_at_every_epoch(
+    k: int, order: list[tuple[str, bool]], together: int
+) -> None:
     chance = random.Random(repr((k, order)))
+    by = [({"name": 1, "n": 2}[name], down) for name, down in order]
+    columns = [0, *(column for column, _ in by)]
     with tk.Engine() as engine:
         table = engine.input("t", g=tk.Int, name=tk.String, n=tk.Int)
         names, downs = zip(*order, strict=True)
         view = engine.install("first", table.top(k, list(names), by="g", descending=list(downs)))
+        changes = view.changes()
         rows: Counter[Row] = Counter()
-        by = [({"name": 1, "n": 2}[name], down) for name, down in order]
-        for _ in range(30):
-            for _ in range(chance.choice([1, 2, 20])):
+        wanted, there = {}, {}
+        found: Counter[Row] = Counter()
+        for epoch in range(35):
+            for _ in range(chance.choice([0, 1, 2, 5])):
                 row = (chance.randrange(2), chance.choice(TEXTS), chance.randrange(3))
-                if rows[row] and chance.random() < 0.6:
-                    table.remove([row])
-                    rows[row] -= 1
-                else:
-                    table.insert([row])
-                    rows[row] += 1
-            engine.advance()
-            columns = [0, *(column for column, _ in by)]
-            wanted = expected(rows, k, by)
-            found: Counter[Row] = Counter(view.multiplicities())
-            assert not any(many > rows[row] for row, many in found.items())
-            assert shown(found, columns) == shown(wanted, columns)
+                diff = -1 if rows[row] and chance.random() < 0.6 else 1
+                rows[row] += diff
+                table.update([row], times=[epoch], diffs=[diff])
+            wanted[epoch], there[epoch] = shown(expected(rows, k, by), columns), rows.copy()
+            if (epoch + 1) % together:
+                continue
+            engine.advance(to=epoch + 1)
+            happened = list(changes)
+            for at in range(epoch + 1 - together, epoch + 1):
+                for row, time, diff in happened:
+                    if time == at:
+                        found[row] += diff
+                assert all(0 <= many <= there[at][row] for row, many in found.items())
+                assert shown(found, columns) == wanted[at]
 
 
 def shown(rows: Counter[Row], columns: list[int]) -> Counter[tuple[object, ...]]:
@@ -69,7 +79,7 @@ def shown(rows: Counter[Row], columns: list[int]) -> Counter[tuple[object, ...]]
     total: Counter[tuple[object, ...]] = Counter()
     for row, many in rows.items():
         total[tuple(row[column] for column in columns)] += many
-    return total
+    return +total
 
 
 def test_the_least_text_of_a_large_group_follows_changes_at_its_end() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tektite.kernels.chain import next_there, pass_events, presence, read_chain
 from tektite.kernels.compile import kernel
 from tektite.kernels.emit import batch_head, push_output, push_values, same_values, write_records
 from tektite.kernels.epochs import fresh_epochs, key_epochs, later_work, one_epoch, scan_history
@@ -19,7 +20,6 @@ from tektite.kernels.reduce import head_of_todo, push_todo
 from tektite.kernels.rows import count, value
 from tektite.kernels.seek import BLOCK, gather_block
 from tektite.kernels.sources import needs_test, next_keys, seek_sources, set_source
-from tektite.kernels.values import walk
 
 
 @kernel(
@@ -74,7 +74,6 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
     n_todo = 0
     epochs = np.empty(4, np.int64)
     list_ = np.empty(4 * nt, np.int64)
-    values = np.empty(16 * (nv + 1), np.int64)
     while True:
         many = next_keys(table, n_past, n_work, kc, keys, firsts, begin, end)
         if many == 0:
@@ -94,17 +93,22 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
             if flags & 2 != 0:
                 list_, n = later_work(table, n_past, nt, begin, end, j, rounds, lo, hi, epochs, n_epochs, list_)
                 todo, n_todo = push_todo(todo, n_todo, keys, j, kc, nt, list_, n)
+            values, counts, many_values, events, n_events = read_chain(
+                table, n_history, begin, end, j, cursors, kc, nd, nv, False, low, rounds
+            )
+            there = presence(counts, many_values, True)
+            event = 0
             for q in range(n_epochs):
-                values, n = walk(
-                    table, n_history, begin, end, j, cursors, kc, nd, nv, -1, 0, False,
-                    epochs[q], rounds, values, 0,
-                )  # fmt: skip
-                buf, capacity = columns_room(buf, capacity, nv + 2, rows, n)
-                for v in range(n):
+                event, _ = pass_events(events, event, n_events, epochs[q], True, counts, there)
+                i = next_there(there, 0, many_values)
+                while i < many_values:
+                    buf, capacity = columns_room(buf, capacity, nv + 2, rows, 1)
                     buf[rows] = n_requests
-                    for c in range(nv + 1):
-                        buf[(1 + c) * capacity + rows] = values[v * (nv + 1) + c]
+                    for c in range(nv):
+                        buf[(1 + c) * capacity + rows] = values[i * nv + c]
+                    buf[(1 + nv) * capacity + rows] = counts[i]
                     rows += 1
+                    i = next_there(there, i + 1, many_values)
                 requests, request_capacity = columns_room(requests, request_capacity, kc + 1, n_requests, 1)
                 for c in range(kc):
                     requests[c * request_capacity + n_requests] = load(keys, c * BLOCK + j)

@@ -23,6 +23,7 @@ from tektite.kernels.aggregate import (
     finish_block,
     float_columns,
 )
+from tektite.kernels.chain import is_worth_it, push_first
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.emit import (
     batch_head,
@@ -435,6 +436,13 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                             n_events += 1
                 sort_records(events, n_events, 3, 3)
 
+            if not summed and is_worth_it(n_want, n_past, n_all, begin, end, j, n_epochs):
+                list_, n = push_values(list_, n, former, 0, n_former, vo, low, -1)
+                list_, n = push_first(
+                    table, n_want, begin, end, j, cursors, kc, nd, vo, least, ties, op == LAST,
+                    epochs, n_epochs, rounds, list_, n,
+                )  # fmt: skip
+                n_epochs = 0
             for q in range(n_epochs):
                 epoch = epochs[q]
                 if summed:

@@ -11,7 +11,7 @@ from tektite.kernels.sources import head_of, shown, test_of, time_of, times_of
 
 
 @inner
-def _cursors_at(sources, begin, end, j, backward, cursors):
+def cursors_at(sources, begin, end, j, backward, cursors):
     """Put a cursor (source, row) at the first row of key j, or its last, in each source that has any; how many."""
     active = 0
     for s in range(sources):
@@ -25,7 +25,7 @@ def _cursors_at(sources, begin, end, j, backward, cursors):
 
 
 @inner
-def _next_value(table, begin, end, j, cursors, active, kc, nd, backward):
+def next_value(table, begin, end, j, cursors, active, kc, nd, backward):
     """The first cursor that stands at the next value in order, -1 if all have passed their end; and the head and row of it."""
     best = -1
     chosen = 0
@@ -51,7 +51,26 @@ def _next_value(table, begin, end, j, cursors, active, kc, nd, backward):
 
 
 @inner
-def _pass_value(table, begin, end, j, cursors, best, active, kc, nd, step, epoch, moment, chosen, row):
+def pass_value(table, begin, end, j, cursors, a, kc, nd, step, chosen, row):
+    """Move cursor a past the value in `row` of `chosen`. Returns where it stands then."""
+    s = load(cursors, 2 * a)
+    head = head_of(table, s)
+    i = load(cursors, 2 * a + 1)
+    first = load(begin, s * BLOCK + j)
+    past = load(end, s * BLOCK + j)
+    while i >= first and i < past:
+        if i != row or head != chosen:
+            for c in range(kc, nd):
+                if value(head, c, i) != value(chosen, c, row):
+                    store(cursors, 2 * a + 1, i)
+                    return i
+        i += step
+    store(cursors, 2 * a + 1, i)
+    return i
+
+
+@inner
+def _pass_everywhere(table, begin, end, j, cursors, best, active, kc, nd, step, epoch, moment, chosen, row):
     """Move the cursors from `best` on past the value in `row` of `chosen`; its multiplicity as of `epoch`."""
     total = 0
     for a in range(best, active):
@@ -60,37 +79,26 @@ def _pass_value(table, begin, end, j, cursors, best, active, kc, nd, step, epoch
         test = test_of(table, s)
         column = time_of(table, s)
         times = times_of(table, s)
-        i = load(cursors, 2 * a + 1)
-        first = load(begin, s * BLOCK + j)
-        past = load(end, s * BLOCK + j)
-        while i >= first and i < past:
-            same = True
-            if i != row or head != chosen:
-                for c in range(kc, nd):
-                    if value(head, c, i) != value(chosen, c, row):
-                        same = False
-                        break
-            if not same:
-                break
+        start = load(cursors, 2 * a + 1)
+        stop = pass_value(table, begin, end, j, cursors, a, kc, nd, step, chosen, row)
+        for i in range(start, stop, step):
             if test == 0 or (value(head, column, i) <= epoch and shown(head, column, times, i, moment)):
                 total += value(head, column + times, i)
-            i += step
-        store(cursors, 2 * a + 1, i)
     return total
 
 
 @inner
 def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, ties, backward, epoch, moment, list_, n):
     """Append key j's first `k` values (its last, if `backward`) as of `epoch`: records of `vo` leading value words and
-    a multiplicity. Only values with positive multiplicity count, each as often as it occurs; k < 0 takes every
-    value whose multiplicity is not 0. With `ties` > 0 the values that begin with the same `ties` words as the last of the k
-    are taken too, and none is taken in part. All sources are walked together in value order and left as soon as k is reached.
+    a multiplicity. Only values with positive multiplicity count, each as often as it occurs. With `ties` > 0 the values
+    that begin with the same `ties` words as the last of the k are taken too, and none is taken in part. All sources are
+    walked together in value order and left as soon as k is reached.
     """
     step = -1 if backward else 1
-    active = _cursors_at(sources, begin, end, j, backward, cursors)
+    active = cursors_at(sources, begin, end, j, backward, cursors)
     left = k
     while left != 0 or ties > 0:
-        best, chosen, row = _next_value(table, begin, end, j, cursors, active, kc, nd, backward)
+        best, chosen, row = next_value(table, begin, end, j, cursors, active, kc, nd, backward)
         if best < 0:
             break
         if left == 0:
@@ -99,13 +107,12 @@ def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, ties, backward, 
                 tied &= value(chosen, kc + c, row) == list_[(n - 1) * (vo + 1) + c]
             if not tied:
                 break
-        total = _pass_value(table, begin, end, j, cursors, best, active, kc, nd, step, epoch, moment, chosen, row)
-        if total > 0 or (k < 0 and total != 0):
-            if k > 0:
-                taken = min(total, left)
-                left -= taken
-                if ties == 0:
-                    total = taken
+        total = _pass_everywhere(table, begin, end, j, cursors, best, active, kc, nd, step, epoch, moment, chosen, row)
+        if total > 0:
+            taken = min(total, left)
+            left -= taken
+            if ties == 0:
+                total = taken
             list_ = room(list_, n * (vo + 1), vo + 1)
             for c in range(vo):
                 list_[n * (vo + 1) + c] = value(chosen, kc + c, row)
@@ -120,12 +127,12 @@ def top_value(table, sources, begin, end, j, cursors, kc, nd, vo, backward, epoc
     or 0.
     """
     step = -1 if backward else 1
-    active = _cursors_at(sources, begin, end, j, backward, cursors)
+    active = cursors_at(sources, begin, end, j, backward, cursors)
     while True:
-        best, chosen, row = _next_value(table, begin, end, j, cursors, active, kc, nd, backward)
+        best, chosen, row = next_value(table, begin, end, j, cursors, active, kc, nd, backward)
         if best < 0:
             return 0
-        if _pass_value(table, begin, end, j, cursors, best, active, kc, nd, step, epoch, moment, chosen, row) > 0:
+        if _pass_everywhere(table, begin, end, j, cursors, best, active, kc, nd, step, epoch, moment, chosen, row) > 0:
             for c in range(vo):
                 store(out, BLOCK * c + j, value(chosen, kc + c, row))
             return 1

@@ -28,22 +28,22 @@ def copy(session: Session, source: Source, tree: exp.Copy, parameters: Mapping[s
     options = read_options(source, tree)
     files = tree.args.get("files") or []
     if len(files) != 1 or not isinstance(files[0], exp.Literal) or not files[0].is_string:
-        raise source.error("COPY needs one file, as 'path/to/file.csv'", tree, UnsupportedError)
+        raise source.error("COPY needs one file, as 'path/to/file.csv'", None, UnsupportedError)
     path = Path(files[0].this)
     known = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
     form = options.get("format", known.get(path.suffix, "csv"))
     if form not in ("csv", "parquet"):
-        raise source.error(f"COPY: the format is csv or parquet, not {form!r}", tree, UnsupportedError)
+        raise source.error(f"COPY: the format is csv or parquet, not {form!r}", source.where(form), UnsupportedError)
     if not tree.args.get("kind"):
         return copy_to(session, source, tree, path, form, options, parameters)
     node = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
     found = target(session, source, node)
     named = [folded(c) for c in tree.this.expressions] if isinstance(tree.this, exp.Schema) else None
     listed = list(found.schema.names) if named is None else named
-    for name in listed:
+    for at, name in enumerate(listed):
         if name not in found.schema.names:
             message = f"table {found.name!r} has no column {name!r}: {nearest(name, found.schema.names)}"
-            raise source.error(message, tree.this, NotFoundError)
+            raise source.error(message, tree.this.expressions[at], NotFoundError)
     if not path.exists():
         raise source.error(f"COPY: there is no file {str(path)!r}", files[0], NotFoundError)
     try:
@@ -70,15 +70,17 @@ def read_options(source: Source, tree: exp.Copy) -> dict[str, str]:
         name = param.this.name.lower()
         if name not in OPTIONS:
             raise source.error(
-                f"COPY: option {name.upper()} is not supported; there are: {', '.join(OPTIONS)}", tree, UnsupportedError
+                f"COPY: option {name.upper()} is not supported; there are: {', '.join(OPTIONS)}",
+                source.where(name),
+                UnsupportedError,
             )
         value = param.args.get("expression")
         said = "true" if value is None else value.name or value.sql("duckdb")
         found[name] = said if name in ("delimiter", "null") else said.lower()
     if found.get("header", "false") not in ("true", "false"):
-        raise source.error(f"COPY: HEADER is true or false, not {found['header']!r}", tree)
+        raise source.error(f"COPY: HEADER is true or false, not {found['header']!r}", source.where("HEADER"))
     if len(found.get("delimiter", ",")) != 1:
-        raise source.error(f"COPY: DELIMITER is one character, not {found['delimiter']!r}", tree)
+        raise source.error(f"COPY: DELIMITER is one character, not {found['delimiter']!r}", source.where("DELIMITER"))
     return found
 
 
@@ -111,7 +113,9 @@ def copy_to(
     if isinstance(query, exp.Table):
         query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=query))
     if options.get("null"):
-        raise source.error("COPY ... TO with NULL is not supported: NULL is an empty field", tree, UnsupportedError)
+        raise source.error(
+            "COPY ... TO with NULL is not supported: NULL is an empty field", source.where("NULL"), UnsupportedError
+        )
     rows = session.select(source, query, parameters)
     try:
         if form == "parquet":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from tektite.expr.literals import MAX_INT, literal_value, literal_word
 from tektite.expr.steps import limit_of
 from tektite.groupwise import Order, ranks, sorted_rows, sorting, starts_of
 from tektite.kernels import frames as kernel
-from tektite.sql.logical import WindowCall
+from tektite.sql.window_calls import Edge, Frame, Reach, WindowCall, of_frame
 from tektite.types import DecimalType, Type
 from tektite.words import NULL, Words, encode
 
@@ -28,9 +28,10 @@ class Call:
     kind: str
     arguments: tuple[int, ...]
     order: tuple[Order, ...]
-    frame: tuple[str, int | None, int | None]
+    frame: Frame[int]
     type: Type
     constants: tuple[Any, ...]
+    title: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class Windows:
         for call in calls:
             order = tuple((places[o.column], o.descending, o.nulls_first) for o in call.order)
             arguments = tuple(places[argument] for argument in call.arguments)
-            found.append(Call(call.kind, arguments, order, call.frame, call.type, call.constants))
+            frame = of_frame(call.frame, places.__getitem__)
+            found.append(Call(call.kind, arguments, order, frame, call.type, call.constants, call.title))
         return Windows(tuple(columns.values()), key, tuple(found))
 
     def __call__(self, groups: Groups) -> Made:
@@ -65,9 +67,15 @@ class Windows:
         partitions = Partitions(rows.numbers[order], [words[order] for words in by])
         given = rows.columns[call.arguments[0]][order] if call.arguments else np.zeros(len(order), np.int64)
         kind = self.types[call.arguments[0]] if call.arguments else types.Int
+        low, high = partitions.frame(*of_frame(call.frame, lambda column: self._placed(column, call, rows, order)))
         found = np.empty(len(order), np.int64)
-        found[order] = value_of(call, partitions, given, kind, rows)
+        found[order] = value_of(call, partitions, (low, high), given, kind, rows)
         return found
+
+    def _placed(self, column: int, call: Call, rows: Groups, order: Words) -> Words:
+        """A column that a frame reaches along, as words that grow from row to row in the order of a call."""
+        words = ranks(rows.columns[column], self.types[column], rows.dictionary)[order]
+        return np.where(words == NULL, NULL, ~words) if call.order[0][1] else words
 
 
 class Partitions:
@@ -85,15 +93,38 @@ class Partitions:
         self.first = starts_of(self.peer)
         self.last = stops_of(self.first)
 
-    def frame(self, kind: str, start: int | None, end: int | None) -> tuple[Words, Words]:
+    def frame(self, kind: str, start: Edge[Words], end: Edge[Words]) -> tuple[Words, Words]:
         """The first row of each row's frame, and the row behind its last."""
-        if kind == "rows":
-            low = self.start if start is None else np.clip(self.at + start, self.start, self.stop)
-            high = self.stop if end is None else np.clip(self.at + end + 1, self.start, self.stop)
-        else:
-            low = self.start if start is None else self.first
-            high = self.stop if end is None else self.last
+        low = self.start if start is None else self._edge(kind, start, first=True)
+        high = self.stop if end is None else self._edge(kind, end, first=False)
         return low, np.maximum(low, high)
+
+    def _edge(self, kind: str, edge: int | Reach[Words], first: bool) -> Words:
+        """Where frames begin, or behind which row they end."""
+        if isinstance(edge, Reach):
+            return self._reached(edge, first)
+        if kind == "rows":
+            return np.clip(self.at + (edge if first else edge + 1), self.start, self.stop)
+        if kind == "range" or not edge:
+            return self.first if first else self.last
+        begins = np.append(np.flatnonzero(self.first == self.at), len(self.at))
+        group = self.peer - 1 + (edge if first else edge + 1)
+        return begins[np.clip(group, self.peer[self.start] - 1, self.peer[self.stop - 1])]
+
+    def _reached(self, edge: Reach[Words], first: bool) -> Words:
+        """The first row of each partition whose value is at or behind the row's bound; or, of an end, the first one whose value
+        is behind it. NULLs are peers of each other, and no value reaches them.
+        """
+        present = edge.value != NULL
+        before = np.concatenate(([0], np.cumsum(present)))
+        different, ranked = np.unique(np.concatenate((edge.value, edge.bound)), return_inverse=True)
+        base = np.cumsum(self.at == self.start) * len(different)
+        values, bounds = base + ranked[: len(base)], base + ranked[len(base) :]
+        found = np.searchsorted(values[present], bounds, "left" if first else "right")
+        # the values of a partition stand together, its NULLs before or behind them
+        nulls = self.stop - self.start - (before[self.stop] - before[self.start])
+        begins = np.where(present[self.start], self.start, self.start + nulls)
+        return np.where(present, begins + found - before[self.start], self.first if first else self.last)
 
 
 def stops_of(starts: Words) -> Words:
@@ -102,7 +133,9 @@ def stops_of(starts: Words) -> Words:
     return np.repeat(np.append(begins[1:], len(starts)), np.diff(np.append(begins, len(starts))))
 
 
-def value_of(call: Call, partitions: Partitions, given: Words, kind: Type, rows: Groups) -> Words:
+def value_of(
+    call: Call, partitions: Partitions, frame: tuple[Words, Words], given: Words, kind: Type, rows: Groups
+) -> Words:
     """What a call gives for rows in its order; `given` is its argument."""
     at, start, stop = partitions.at, partitions.start, partitions.stop
     match call.kind:
@@ -130,7 +163,7 @@ def value_of(call: Call, partitions: Partitions, given: Words, kind: Type, rows:
             inside = (place >= start) & (place < stop)
             otherwise = constant(default, kind, rows)
             return np.where(inside, given[np.where(inside, place, at)], otherwise)
-    low, high = partitions.frame(*call.frame)
+    low, high = frame
     if call.kind in ("first_value", "last_value", "nth_value"):
         place = high - 1 if call.kind == "last_value" else low + (call.constants[0] - 1 if call.constants else 0)
         inside = (place >= low) & (place < high)
@@ -173,5 +206,5 @@ def totals(call: Call, low: Words, high: Words, given: Words, kind: Type) -> Wor
     divisor = 10**kind.scale if isinstance(kind, DecimalType) else 1
     found = np.empty_like(given)
     if kernel.frame_totals(np.ascontiguousarray(given), low, high, code, limit, divisor, found) >= 0:
-        raise IncorrectError(f"a sum over a window does not fit {call.type}")
+        raise IncorrectError(f"{call.title}: the sum over a window does not fit {call.type}")
     return found

@@ -20,6 +20,7 @@ from tektite.collection import Collection
 from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
 from tektite.sql.predicates import TRUE
+from tektite.sql.window_calls import WindowCall
 from tektite.types import Type
 
 Columns = dict[str, Type]
@@ -342,23 +343,6 @@ class Top(Unary):
     @property
     def used(self) -> set[str]:
         return {*self.by, *(o.column for o in self.order)}
-
-
-@dataclass(frozen=True)
-class WindowCall:
-    """A window function: `kind` of `arguments` (column names), over the partition `by`, in `order`, within `frame`."""
-
-    kind: str
-    arguments: tuple[str, ...]
-    by: tuple[str, ...]
-    order: tuple[Ordering, ...]
-    frame: tuple[str, int | None, int | None]
-    type: Type
-    constants: tuple[Any, ...] = ()
-
-    @property
-    def columns(self) -> set[str]:
-        return {*self.arguments, *self.by, *(o.column for o in self.order)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -14,7 +15,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tektite.errors import UnsupportedError
-from tektite.sql.text import Source
+from tektite.sql.text import KEYWORD, Source
 from tektite.sql.tokens import checked, unclosed
 
 
@@ -27,6 +28,20 @@ class Dialect(DuckDB):
     class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
         def _warn_unsupported(self) -> None:
             """What is not understood is refused: there is nothing to warn of."""
+
+        def expression(self, instance: Any, token: Any = None, comments: Any = None) -> Any:
+            """A node of the tree, which knows where it stands even if it has no name or value in it."""
+            if token is None and self._prev is not None:
+                instance.meta[KEYWORD] = self._prev.start
+            return super().expression(instance, token, comments)
+
+        def _parse_types(self, *args: Any, **options: Any) -> Any:
+            """A type, which stands where its name does."""
+            begin = self._curr
+            found = super()._parse_types(*args, **options)
+            if isinstance(found, exp.DataType) and begin is not None:
+                found.meta["start"] = begin.start
+            return found
 
 
 @dataclass(frozen=True)
@@ -52,26 +67,31 @@ class Explain(Statement):
 
 
 @dataclass(frozen=True)
-class Prepare(Statement):
+class Named(Statement):
+    """A statement about what has a name, which stands at `place`."""
+
+    place: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Prepare(Named):
     """PREPARE name AS query."""
 
-    name: str
     tree: exp.Expr
 
 
 @dataclass(frozen=True)
-class Execute(Statement):
+class Execute(Named):
     """EXECUTE name(values)."""
 
-    name: str
     values: tuple[exp.Expr, ...]
 
 
 @dataclass(frozen=True)
-class Deallocate(Statement):
+class Deallocate(Named):
     """DEALLOCATE name, or DEALLOCATE name(values) for one of its bindings."""
 
-    name: str
     values: tuple[exp.Expr, ...] | None
 
 
@@ -83,11 +103,10 @@ class Subscribe(Statement):
 
 
 @dataclass(frozen=True)
-class Show(Statement):
-    """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | COLUMNS FROM name."""
+class Show(Named):
+    """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | COLUMNS FROM name; the name is empty where there is none."""
 
     what: str
-    name: str | None
 
 
 SHOWN = ("tables", "views", "indexes", "arrangements", "columns")
@@ -108,7 +127,7 @@ def parse(text: str) -> Iterator[Statement]:
         if token is not None and token.token_type != TokenType.SEMICOLON:
             statement.append(token)
         elif statement:
-            yield Reader(source, dialect, statement).statement()
+            yield Reader(Source(text, statement[0].start), dialect, statement).statement()
             statement = []
 
 
@@ -211,17 +230,21 @@ class Reader:
         return Explain(self.source, start, self.tree(self.tokens[self.at :]))
 
     def prepare(self, start: int) -> Statement:
-        name = self.word("the name of the statement")
+        place, name = self._next(), self.word("the name of the statement")
         if not self.skip("AS"):
             raise self.source.error("syntax error: expected AS", self._next())
-        return Prepare(self.source, start, name, self.tree(self.tokens[self.at :]))
+        return Prepare(self.source, start, place, name, self.tree(self.tokens[self.at :]))
 
     def execute(self, start: int) -> Statement:
-        return Execute(self.source, start, self.word("the name of a prepared statement"), self.values() or ())
+        return Execute(
+            self.source, start, self._next(), self.word("the name of a prepared statement"), self.values() or ()
+        )
 
     def deallocate(self, start: int) -> Statement:
         self.skip("PREPARE")
-        return Deallocate(self.source, start, self.word("the name of a prepared statement"), self.values())
+        return Deallocate(
+            self.source, start, self._next(), self.word("the name of a prepared statement"), self.values()
+        )
 
     def subscribe(self, start: int) -> Statement:
         self.skip("TO")
@@ -240,19 +263,19 @@ class Reader:
             listed = ", ".join(word.upper() for word in SHOWN)
             raise self.source.error(f"SHOW {what.upper()} is not supported; there are: {listed}", self.tokens[1].start,
                                     UnsupportedError)  # fmt: skip
-        name = None
+        place, name = start, ""
         if what == "columns" and not (self.skip("FROM") or self.skip("IN")):
             raise self.source.error("syntax error: expected FROM and a table", self._next())
         if what == "columns":
-            name = self.word("the name of a table")
+            place, name = self._next(), self.word("the name of a table")
         self.end()
-        return Show(self.source, start, what, name)
+        return Show(self.source, start, place, name, what)
 
     def describe(self, start: int) -> Statement:
         self.skip("TABLE")
-        name = self.word("the name of a table or view")
+        place, name = self._next(), self.word("the name of a table or view")
         self.end()
-        return Show(self.source, start, "columns", name)
+        return Show(self.source, start, place, name, "columns")
 
     def _next(self) -> int:
         return self.tokens[self.at].start if self.at < len(self.tokens) else self.tokens[-1].end + 1

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from tektite import types
 from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
-from tektite.expr import Expr, col
+from tektite.expr import Expr, col, lit
 from tektite.inputs import Input
 from tektite.schema import Schema
 from tektite.sql.bound import Bound
@@ -64,34 +64,64 @@ def prepare(session: Session, statement: Prepare) -> Result:
     """PREPARE name AS query."""
     if statement.name in session.prepared:
         raise statement.source.error(
-            f"there is a prepared statement {statement.name!r} already", statement.start, ConflictError
+            f"there is a prepared statement {statement.name!r} already", statement.place, ConflictError
         )
     if not isinstance(statement.tree, exp.Query):
-        raise statement.source.error("only queries can be prepared", statement.tree, UnsupportedError)
-    found = {label_of(node) for node in statement.tree.find_all(exp.Placeholder, exp.Parameter)}
+        raise statement.source.error("only queries can be prepared", statement.place, UnsupportedError)
+    found = {label_of(node): node for node in statement.tree.find_all(exp.Placeholder, exp.Parameter)}
     labels = sorted(found, key=lambda label: (not label.isdigit(), int(label) if label.isdigit() else 0, label))
     numbers = [int(label) for label in labels if label.isdigit()]
-    if numbers and numbers != list(range(1, len(numbers) + 1)):
-        raise statement.source.error("parameters are $1, $2 and so on, none left out", statement.start)
+    for wanted, number in enumerate(numbers, 1):
+        if number != wanted:
+            message = f"parameters of {statement.name!r} are $1, $2 and so on, none left out: there is no ${wanted}"
+            raise statement.source.error(message, found[str(number)])
     counts = {
         label_of(node.expression): node.key.upper()
         for node in statement.tree.find_all(exp.Limit, exp.Offset)
         if isinstance(node.expression, exp.Placeholder | exp.Parameter)
     }
-    session.prepared[statement.name] = Prepared(statement.name, statement.source, statement.tree, labels, counts)
+    made = Prepared(statement.name, statement.source, statement.tree, labels, counts)
+    check(session, made)
+    session.prepared[statement.name] = made
     return Result("PREPARE")
+
+
+def check(session: Session, made: Prepared) -> None:
+    """Refuse a statement that cannot be bound, whatever the types of its parameters are: they are known when it is executed.
+
+    A name that nothing has is unknown for all types. Another mistake has nothing to do with the parameters if it is the same for
+    NULLs, which fit wherever a value does, as for columns of some type.
+    """
+    failures: set[str] = set()
+    for type in (None, types.Int, types.String, types.Timestamp, types.Bool):
+        binder = Binder(made.source, session.reader())
+        kinds = {label: types.Int if label in made.counts else type for label in made.labels}
+        binder.placeholders = {
+            label: lit(None) if kind is None else col(binder.name(f"p{label}", kind)) for label, kind in kinds.items()
+        }
+        try:
+            with outer_columns(binder.columns):
+                binder.query(made.tree, None)
+            return
+        except NotFoundError:
+            raise
+        except TektiteError as error:
+            if not made.labels or str(error) in failures:
+                raise
+            if type is None:
+                failures.add(str(error))
 
 
 def label_of(node: exp.Expr) -> str:
     return node.name if isinstance(node.this, exp.Expr) else str(node.this or "")
 
 
-def named(session: Session, name: str, source: Source, place: int) -> Prepared:
+def named(session: Session, statement: Execute | Deallocate) -> Prepared:
     """A prepared statement by its name."""
-    found = session.prepared.get(name)
+    found = session.prepared.get(statement.name)
     if found is None:
-        hint = nearest(name, session.prepared)
-        raise source.error(f"there is no prepared statement {name!r}: {hint}", place, NotFoundError)
+        message = f"there is no prepared statement {statement.name!r}: {nearest(statement.name, session.prepared)}"
+        raise statement.source.error(message, statement.place, NotFoundError)
     return found
 
 
@@ -99,13 +129,15 @@ def values_of(
     session: Session,
     found: Prepared,
     trees: tuple[exp.Expr, ...],
-    source: Source,
+    statement: Execute | Deallocate,
     parameters: Mapping[str, Any],
-    place: int,
 ) -> list[tuple[Any, Type]]:
     """The values that a statement is executed with, and their types."""
-    if len(trees) != len(found.labels):
-        raise source.error(f"{found.name!r} takes {len(found.labels)} values, not {len(trees)}", place)
+    source, many = statement.source, len(found.labels)
+    if len(trees) != many:
+        listed = f" ({', '.join('$' + label for label in found.labels)})" if many else ""
+        message = f"prepared statement {found.name!r} takes {many} value{'s' * (many != 1)}{listed}, not {len(trees)}"
+        raise source.error(message, trees[many] if len(trees) > many else statement.place)
     given = []
     for tree in trees:
         binder = Binder(source, session.reader(), parameters)
@@ -120,13 +152,11 @@ def values_of(
 
 def execute(session: Session, statement: Execute, parameters: Mapping[str, Any]) -> Result:
     """EXECUTE name(values): the answer for a binding, which is kept up to date from its first execution on."""
-    found = named(session, statement.name, statement.source, statement.start)
-    given = values_of(session, found, statement.values, statement.source, parameters, statement.start)
+    found = named(session, statement)
+    given = values_of(session, found, statement.values, statement, parameters)
     row = tuple(value for value, _ in given)
     wanted = fitting(found, given, statement)
     fresh = row not in found.bindings
-    if session.transaction and (fresh or wanted != found.types):
-        raise statement.source.error("a new binding cannot be made in a transaction", statement.start, ConflictError)
     if found.view is None or wanted != found.types:
         install(session, found, wanted)
     assert found.view is not None and found.parameters is not None
@@ -135,7 +165,11 @@ def execute(session: Session, statement: Execute, parameters: Mapping[str, Any])
         found.bindings[row] = found.numbers
         found.parameters.insert([(found.numbers, *row)])
         session.engine.advance()
-    mine = found.view.lookup(found.bindings[row])
+    number = found.bindings[row]
+    if session.transaction is None:
+        mine = found.view.lookup(number)
+    else:
+        mine = session.once(found.view.filter(col(BINDING) == number))
     return Result("EXECUTE", ordered(mine, found.order).select(found.titles), view=found.view)
 
 
@@ -145,12 +179,12 @@ def fitting(found: Prepared, given: list[tuple[Any, Type]], statement: Execute) 
         counted = [label in found.counts for label in found.labels]
         return tuple(types.Int if count else widened(type) for count, (_, type) in zip(counted, given, strict=True))
     wanted = []
-    for label, known, (value, type) in zip(found.labels, found.types, given, strict=True):
+    for label, known, (value, type), tree in zip(found.labels, found.types, given, statement.values, strict=True):
         try:
             wanted.append(known if value is None else widened(common_type(known, type)))
         except TektiteError:
             message = f"${label} of {found.name!r} is {known}, not {type}"
-            raise statement.source.error(message, statement.start) from None
+            raise statement.source.error(message, tree) from None
     return tuple(wanted)
 
 
@@ -209,14 +243,14 @@ def answered(bound: Bound, binder: Binder, parameters: Scan, names: tuple[str, .
 
 def deallocate(session: Session, statement: Deallocate, parameters: Mapping[str, Any]) -> Result:
     """DEALLOCATE name: forget the statement; DEALLOCATE name(values): stop answering one binding."""
-    found = named(session, statement.name, statement.source, statement.start)
+    found = named(session, statement)
     if statement.values is not None:
-        given = values_of(session, found, statement.values, statement.source, parameters, statement.start)
+        given = values_of(session, found, statement.values, statement, parameters)
         number = found.bindings.pop(tuple(value for value, _ in given), None)
         if number is None or found.parameters is None:
-            raise statement.source.error(f"{found.name!r} is not bound to these values", statement.start, NotFoundError)
+            raise statement.source.error(f"{found.name!r} is not bound to these values", statement.place, NotFoundError)
         found.parameters.remove([(number,)])
-        session.commit()
+        session.engine.advance()
         return Result("DEALLOCATE")
     remove(session, found)
     del session.prepared[statement.name]

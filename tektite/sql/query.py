@@ -29,13 +29,13 @@ from tektite.sql.logical import (
     Top,
     Union,
     Window,
-    WindowCall,
     columns_of,
 )
 from tektite.sql.rules.fold_constants import folded as folded_constant
 from tektite.sql.scope import Scope, folded
 from tektite.sql.select import SelectList, output_place
 from tektite.sql.text import Source
+from tektite.sql.window_calls import WindowCall
 from tektite.types import Type
 
 

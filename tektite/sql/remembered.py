@@ -23,7 +23,8 @@ from tektite.sql.logical import Node
 from tektite.views import View
 
 if TYPE_CHECKING:
-    from tektite.sql.session import Definition, Session
+    from tektite.sql.reads import Definition
+    from tektite.sql.session import Session
 
     Meaning: TypeAlias = "Input | View | Definition | None"
     Meanings: TypeAlias = tuple[tuple[str, Meaning], ...]

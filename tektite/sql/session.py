@@ -1,7 +1,7 @@
 """A session: what SQL knows of an engine beside its inputs and views, and how each statement is run.
 
 Statements that change tables close an epoch each, unless they stand between BEGIN and COMMIT; queries answer as of the
-last closed epoch.
+last closed epoch, and see what their transaction has changed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,41 +16,28 @@ from sqlglot import exp
 
 from tektite import types
 from tektite.collection import Collection
-from tektite.errors import ConflictError, FaultError, NotFoundError, TektiteError, UnsupportedError
+from tektite.errors import ConflictError, FaultError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
 from tektite.inputs import Input
 from tektite.schema import Schema
-from tektite.sql import copying, parse, prepared, showing, tables, writing
+from tektite.sql import copying, dropping, inserting, parse, prepared, showing, tables, transactions, updating, writing
 from tektite.sql.bound import nothing
 from tektite.sql.explain import explain
-from tektite.sql.logical import Node, Project, Scan, outer_columns
+from tektite.sql.logical import Node, outer_columns
 from tektite.sql.lower import Lowering
 from tektite.sql.order import ordered
 from tektite.sql.query import Binder
+from tektite.sql.reads import HIDDEN, Definition, Given, Reads
 from tektite.sql.remembered import Planned, Remembered
 from tektite.sql.result import Result
 from tektite.sql.rules import rewrite
 from tektite.sql.rules.fold_constants import folded as folded_constant
 from tektite.sql.scope import folded
-from tektite.sql.text import Source, nearest
+from tektite.sql.text import Source
 from tektite.views import View
 
 if TYPE_CHECKING:
     from tektite.engine import Engine
-
-HIDDEN = "__"
-"""What the names of inputs and views begin with that are not the user's."""
-
-
-@dataclass
-class Definition:
-    """A view that is only a definition: its query and what its columns are called."""
-
-    name: str
-    tree: exp.Expr
-    aliases: list[str]
-    source: Source
-    reads: set[str] = field(default_factory=set)
 
 
 class Session:
@@ -64,7 +50,7 @@ class Session:
         self.prepared: dict[str, prepared.Prepared] = {}
         self.reads: dict[str, set[str]] = {}
         """What each materialised view was defined over, by name."""
-        self.transaction = False
+        self.transaction: transactions.Transaction | None = None
         self.clock: Callable[[], datetime.datetime] = utc_now
         self._unit: Input | None = None
         self._now: Input | None = None
@@ -75,19 +61,30 @@ class Session:
     # ------------------------------------------------------------------ statements
 
     def run(self, text: str, parameters: Mapping[str, Any]) -> Result:
-        """Run all statements of a text; the last one's result."""
+        """Run all statements of a text; the last one's result. A transaction that a text begins does not outlive its failure."""
         result = Result("")
-        for statement in self.remembered.statements(text):
-            result = self.statement(statement, parameters)
+        before = self.transaction
+        try:
+            for statement in self.remembered.statements(text):
+                result = self.statement(statement, parameters)
+        except BaseException:
+            if self.transaction is not before:
+                self.transaction = None
+            raise
         return result
 
     def statement(self, statement: parse.Statement, parameters: Mapping[str, Any]) -> Result:
         """Run one statement."""
+        source = statement.source
         try:
             return self._run(statement, parameters)
         except RecursionError:
-            message = "the statement is nested too deeply"
-            raise statement.source.error(message, statement.start, UnsupportedError) from None
+            raise source.error("the statement is nested too deeply", None, UnsupportedError) from None
+        except TektiteError as error:
+            placed = source.placed(error)
+            if placed is error:
+                raise
+            raise placed from error
 
     def _run(self, statement: parse.Statement, parameters: Mapping[str, Any]) -> Result:
         source = statement.source
@@ -126,7 +123,7 @@ class Session:
             joins = tables.joins_of(source, tree)
             tree = tree.expression
         if not isinstance(tree, exp.Query | exp.Values):
-            raise source.error("EXPLAIN of anything but a query is not supported", tree, UnsupportedError)
+            raise source.error("EXPLAIN of anything but a query is not supported", None, UnsupportedError)
         planned = self.bind(source, tree, parameters).joined_by(joins)
         lines = ["plan", *(f"  {line}" for line in explain(planned.plan))]
         lines += self.engine.explain(self.collection(planned)).splitlines()
@@ -151,13 +148,17 @@ class Session:
             return self._bind(source, tree, parameters)
         return self.remembered.plan(tree, lambda: self._bind(source, tree, parameters))
 
-    def _bind(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
-        reads = Reads(self)
+    def _bind(
+        self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any], given: Given | None = None
+    ) -> Planned:
+        reads = Reads(self, given)
         binder = Binder(source, reads, parameters)
         try:
             with outer_columns(binder.columns):
                 bound = binder.query(tree, None)
                 plan = rewrite(bound.plan, binder.names)
+        except UnsupportedError as error:  # of a rule, which sees no text: what it cannot do is recursion in a subquery
+            raise source.placed(error, tree.find(exp.With)) from None
         except RecursionError:
             raise source.error("the query is nested too deeply", None, UnsupportedError) from None
         return Planned(plan, bound, reads.names, reads.asked)
@@ -177,12 +178,19 @@ class Session:
         return found
 
     def select(
-        self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any], wanted: Sequence[types.Type] | None = None
+        self,
+        source: Source,
+        tree: exp.Expr,
+        parameters: Mapping[str, Any],
+        wanted: Sequence[types.Type] | None = None,
+        given: Given | None = None,
     ) -> pa.Table:
-        """The rows of a query as of the last closed epoch, in the order asked for; cast to types, if any are given."""
+        """The rows of a query as of the last closed epoch, in the order asked for; cast to types, if any are wanted. It may
+        read what is given by name.
+        """
         if not self.engine.epoch and not any(table.pending for table in self.engine._inputs.values()):
             self.engine.advance()  # there is an answer as of the first epoch: that of empty tables
-        planned = self.bind(source, tree, parameters)
+        planned = self.bind(source, tree, parameters) if given is None else self._bind(source, tree, parameters, given)
         found = self.collection(planned, hidden=True)
         if wanted is not None:
             visible = planned.bound.visible()
@@ -219,8 +227,10 @@ class Session:
         return Schema(dict(zip(unique_titles(definition.aliases), kinds, strict=True)))
 
     def once(self, collection: Collection) -> pa.Table:
-        """The rows of a collection as of the last closed epoch."""
+        """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open."""
         self._numbers += 1
+        if self.transaction is not None:
+            collection = self.transaction.seen(collection)
         view = self.engine.install(f"{HIDDEN}select_{self._numbers}", collection)
         try:
             return view.snapshot()
@@ -292,30 +302,18 @@ class Session:
         """Take rows from a table and add others, and close an epoch unless a transaction is open."""
         if table.is_stream and old is not None and old.num_rows:
             raise ConflictError(f"table {table.name!r} is a stream: rows cannot be changed or deleted")
-        waiting = table.waiting()
-        try:
-            if old is not None and old.num_rows:
-                table.remove(old)
-            if new is not None and new.num_rows:
-                table.insert(new)
-            if self.transaction:
-                table.prepare(table.low + 1)  # what breaks the table's declaration is refused here, not at COMMIT
-            self.commit()
-        except TektiteError:
-            table.rollback(waiting)
-            if not self.transaction:
-                self.forget()
-            raise
-
-    def commit(self) -> None:
-        """Close an epoch, unless a transaction is open."""
-        if not self.transaction:
-            self.engine.advance()
-
-    def forget(self) -> None:
-        """Undo everything that waits for its epoch to close."""
-        for table in self.engine._inputs.values():
-            table.rollback()
+        writes = transactions.writes_of(new, old)
+        if self.transaction is not None:
+            self.transaction.write(table, writes)
+            return
+        with self.engine.lock:
+            waiting = table.waiting()
+            try:
+                transactions.apply(table, writes)
+                self.engine.advance()
+            except TektiteError:
+                table.rollback(waiting)
+                raise
 
     # ------------------------------------------------------------------ names
 
@@ -345,49 +343,6 @@ class Session:
                 return where[name]
         lowered = [known for known in self.known() if known.lower() == name.lower()]
         return self.readable(lowered[0]) if len(lowered) == 1 and lowered[0] != name else None
-
-
-class Reads:
-    """The tables and views of a session as one statement sees them; notes what it reads."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.names: set[str] = set()
-        self.asked: set[str] = set()
-
-    def relation(self, name: str, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
-        found = self.session.readable(name)
-        self.asked.add(name)
-        if found is None or name.startswith(HIDDEN):
-            message = f"there is no table or view {name!r}: {nearest(name, self.session.known())}"
-            raise binder.source.error(message, node, NotFoundError)
-        self.names.add(found.name)
-        if isinstance(found, Definition):
-            return self._defined(found, binder, node)
-        titles = list(found.schema.names)
-        names = tuple(binder.name(title, type) for title, type in zip(titles, found.schema.types, strict=True))
-        key = self.session.key_of(found)
-        return Scan(found.name, found, names, tuple(names[titles.index(column)] for column in key)), titles
-
-    def _defined(self, found: Definition, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
-        if found.name in binder.expanding:
-            raise binder.source.error(f"view {found.name!r} is defined by itself", node, ConflictError)
-        source, ctes = binder.source, binder.ctes
-        binder.source, binder.ctes = found.source, {}
-        binder.expanding.append(found.name)
-        try:
-            bound = binder.query(found.tree, None)
-        except TektiteError as error:
-            raise type(error)(f"in view {found.name!r}: {error}") from None
-        finally:
-            binder.source, binder.ctes = source, ctes
-            binder.expanding.pop()
-        return bound.visible(), binder.aliased(bound.titles, found.aliases, node)
-
-    def now(self, binder: Binder) -> Node:
-        clock = self.session.now
-        names = tuple(binder.name(n, t) for n, t in zip(clock.schema.names, clock.schema.types, strict=True))
-        return Project(Scan("now()", clock, names, single=True), ((names[1], col(names[1])),))
 
 
 def cast_columns(
@@ -435,13 +390,13 @@ def utc_now() -> datetime.datetime:
 
 HANDLERS: dict[type[exp.Expr], Callable[[Session, Source, Any, Mapping[str, Any]], Result]] = {
     exp.Create: tables.create,
-    exp.Drop: tables.drop,
-    exp.Insert: writing.insert,
-    exp.Update: writing.update,
+    exp.Drop: dropping.drop,
+    exp.Insert: inserting.insert,
+    exp.Update: updating.update,
     exp.Delete: writing.delete,
     exp.TruncateTable: writing.truncate,
-    exp.Transaction: writing.begin,
-    exp.Commit: writing.commit,
-    exp.Rollback: writing.rollback,
+    exp.Transaction: transactions.begin,
+    exp.Commit: transactions.commit,
+    exp.Rollback: transactions.rollback,
     exp.Copy: copying.copy,
 }

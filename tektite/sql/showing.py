@@ -77,11 +77,10 @@ def arrangements(session: Session) -> pa.Table:
 
 def columns(session: Session, statement: Show) -> pa.Table:
     """The columns of a table or view."""
-    assert statement.name is not None
     found = session.readable(statement.name)
     if found is None:
         message = f"there is no table or view {statement.name!r}: {nearest(statement.name, session.known())}"
-        raise statement.source.error(message, statement.start, NotFoundError)
+        raise statement.source.error(message, statement.place, NotFoundError)
     schema = found.schema if isinstance(found, Input | View) else session.described(found)
     return pa.table(
         {

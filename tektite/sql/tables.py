@@ -12,7 +12,9 @@ from sqlglot import exp
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.inputs import Input
 from tektite.matching import STRATEGIES
+from tektite.schema import Schema
 from tektite.sql.functions import column_type
+from tektite.sql.reads import Definition
 from tektite.sql.result import Result
 from tektite.sql.scope import folded
 from tektite.sql.text import Source, nearest
@@ -49,7 +51,7 @@ def create(session: Session, source: Source, tree: exp.Create, parameters: Mappi
         return create_view(session, source, tree, parameters)
     if kind == "INDEX":
         return create_index(session, source, tree)
-    raise source.error(f"CREATE {kind} is not supported", tree, UnsupportedError)
+    raise source.error(f"CREATE {kind} is not supported", source.where(kind), UnsupportedError)
 
 
 def refuse_modifiers(source: Source, tree: exp.Create, kind: str) -> None:
@@ -59,8 +61,7 @@ def refuse_modifiers(source: Source, tree: exp.Create, kind: str) -> None:
     others = [item for item in given if item not in (exp.Property, exp.MaterializedProperty)]
     if not others:
         return
-    place = source.place(tree)
-    found = None if place is None else MODIFIED.search(source.text, 0, place)
+    found = MODIFIED.search(source.text, source.start, source.place(tree))
     said = others[0].__name__.removesuffix("Property") if found is None else found.group(1)
     at = tree if found is None else found.start(1)
     raise source.error(f"CREATE {said.upper()} {kind} is not supported", at, UnsupportedError)
@@ -96,11 +97,13 @@ def kind_of(session: Session, name: str) -> str:
 def create_table(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
     """CREATE TABLE name (columns, PRIMARY KEY ...) WITH (semantics = ...)."""
     if tree.args.get("expression") is not None:
-        raise source.error("CREATE TABLE AS is not supported: use CREATE MATERIALIZED VIEW", tree, UnsupportedError)
+        return create_table_as(session, source, tree, parameters)
     if not isinstance(tree.this, exp.Schema):
         raise source.error("CREATE TABLE needs columns, as in (id int, name varchar)", tree, UnsupportedError)
     if tree.args.get("replace"):
-        raise source.error("CREATE OR REPLACE TABLE is not supported: DROP TABLE first", tree, UnsupportedError)
+        raise source.error(
+            "CREATE OR REPLACE TABLE is not supported: DROP TABLE first", source.where("REPLACE"), UnsupportedError
+        )
     refuse_schema(source, tree.this.this)
     name = new_name(session, source, tree, tree.this.this.this)
     if name is None:
@@ -110,6 +113,7 @@ def create_table(session: Session, source: Source, tree: exp.Create, parameters:
     columns: dict[str, Any] = {}
     key: list[str] = []
     required: list[str] = []
+    parts: dict[str, exp.Expr] = {}
     for item in tree.this.expressions:
         if isinstance(item, exp.ColumnDef):
             column = folded(item.this)
@@ -123,27 +127,59 @@ def create_table(session: Session, source: Source, tree: exp.Create, parameters:
             if key:
                 raise source.error(f"table {name!r} has two PRIMARY KEYs: name all columns of one, as in "
                                    "PRIMARY KEY (a, b)", item)  # fmt: skip
-            key += [
-                folded(part.this if isinstance(part, exp.Ordered | exp.Column) else part)
-                for part in declared.expressions
-            ]
+            for part in declared.expressions:
+                column = folded(part.this if isinstance(part, exp.Ordered | exp.Column) else part)
+                if column in key:
+                    raise source.error(f"PRIMARY KEY names column {column!r} twice", part)
+                key.append(column)
+                parts[column] = part
         else:
             raise source.error(f"{item.sql('duckdb')[:40]} is not supported in CREATE TABLE", item, UnsupportedError)
     for column in key:
-        if key.count(column) > 1:
-            raise source.error(f"PRIMARY KEY names column {column!r} twice", tree)
         if column not in columns:
-            raise source.error(
-                f"PRIMARY KEY: there is no column {column!r}: {nearest(column, columns)}", tree, NotFoundError
-            )
+            message = f"PRIMARY KEY: there is no column {column!r}: {nearest(column, columns)}"
+            raise source.error(message, parts[column], NotFoundError)
     semantics = semantics_of(source, tree)
     if semantics == "upsert" and not key:
-        raise source.error("upsert semantics needs a PRIMARY KEY", tree)
+        raise source.error("upsert semantics needs a PRIMARY KEY", source.where("upsert"))
     session.engine.input(
         name, columns, key=key, semantics=semantics if semantics in ("set", "upsert") else "bag",
         stream=semantics == "stream", unique=bool(key), required=required, append=semantics == "append",
     )  # fmt: skip
     return Result("CREATE TABLE")
+
+
+def create_table_as(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+    """CREATE TABLE name [(columns)] AS query: a table with the rows that the query has now."""
+    schema = tree.this if isinstance(tree.this, exp.Schema) else None
+    node = tree.this if schema is None else schema.this
+    if tree.args.get("replace"):
+        raise source.error("CREATE OR REPLACE TABLE is not supported: DROP TABLE first", source.where("REPLACE"),
+                           UnsupportedError)  # fmt: skip
+    refuse_schema(source, node)
+    name = new_name(session, source, tree, node.this)
+    if name is None:
+        return Result("CREATE TABLE")
+    aliases = []
+    for item in schema.expressions if schema is not None else ():
+        if isinstance(item, exp.ColumnDef) and (item.kind is not None or item.args.get("constraints")):
+            raise source.error("CREATE TABLE AS takes names of columns, not types", item)
+        aliases.append(folded(item.this if isinstance(item, exp.ColumnDef) else item))
+    semantics = semantics_of(source, tree)
+    if semantics == "upsert":
+        raise source.error(
+            "upsert semantics needs a PRIMARY KEY, which CREATE TABLE AS does not have", source.where("upsert")
+        )
+    rows = session.select(source, tree.expression, parameters)
+    if len(aliases) > rows.num_columns:
+        raise source.error(f"{len(aliases)} names for {rows.num_columns} columns", schema)
+    rows = rows.rename_columns(session.titles([*aliases, *rows.column_names[len(aliases) :]]))
+    made = session.engine.input(
+        name, Schema(rows.schema), semantics="set" if semantics == "set" else "bag", stream=semantics == "stream",
+        append=semantics == "append",
+    )  # fmt: skip
+    session.write(made, rows, None)
+    return Result(f"CREATE TABLE {rows.num_rows}")
 
 
 def primary_key(item: exp.Expr) -> exp.PrimaryKey | None:
@@ -175,7 +211,7 @@ def constraints(source: Source, item: exp.ColumnDef, column: str, key: list[str]
                 required.append(column)
         else:
             what = kind.sql("duckdb") if kind is not None else str(constraint)
-            raise source.error(f"constraint {what} of column {column!r} is not supported", item, UnsupportedError)
+            raise source.error(f"constraint {what} of column {column!r} is not supported", constraint, UnsupportedError)
 
 
 def semantics_of(source: Source, tree: exp.Create) -> str:
@@ -186,11 +222,13 @@ def semantics_of(source: Source, tree: exp.Create) -> str:
         name = item.name.lower() if isinstance(item, exp.Property) else item.key
         if name != "semantics":
             raise source.error(
-                f"option {name!r} of CREATE TABLE is not supported; there is: semantics", tree, UnsupportedError
+                f"option {name!r} of CREATE TABLE is not supported; there is: semantics",
+                source.where(name),
+                UnsupportedError,
             )
         found = item.args["value"].name.lower()
         if found not in SEMANTICS:
-            raise source.error(f"semantics is one of {', '.join(SEMANTICS)}, not {found!r}", tree)
+            raise source.error(f"semantics is one of {', '.join(SEMANTICS)}, not {found!r}", item.args["value"])
     return found
 
 
@@ -199,8 +237,6 @@ def semantics_of(source: Source, tree: exp.Create) -> str:
 
 def create_view(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
     """CREATE VIEW: a definition; CREATE MATERIALIZED VIEW: kept up to date."""
-    from tektite.sql.session import Definition
-
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
     refuse_schema(source, tree.this if schema is None else schema.this)
     node = (tree.this if schema is None else schema.this).this
@@ -243,25 +279,25 @@ def joins_of(source: Source, tree: exp.Create) -> str:
         if name != "joins" or not materialized:
             raise source.error(
                 f"option {name!r} of CREATE VIEW is not supported; a materialized view has: joins",
-                tree,
+                source.where(name),
                 UnsupportedError,
             )
         found = item.args["value"].name.lower()
         if found not in STRATEGIES:
-            raise source.error(f"joins is one of {', '.join(STRATEGIES)}, not {found!r}", tree)
+            raise source.error(f"joins is one of {', '.join(STRATEGIES)}, not {found!r}", item.args["value"])
     return found
 
 
 def replaceable(session: Session, source: Source, tree: exp.Create, node: exp.Expr, materialized: bool) -> str | None:
     """The name of a definition that OR REPLACE may replace; None if there is nothing of that name."""
-    from tektite.sql.session import Definition
-
     found = session.readable(folded(node))
     if found is None:
         return None
     if materialized or not isinstance(found, Definition):
         raise source.error(
-            "CREATE OR REPLACE of anything but a definition is not supported: DROP first", tree, UnsupportedError
+            "CREATE OR REPLACE of anything but a definition is not supported: DROP first",
+            source.where("REPLACE"),
+            UnsupportedError,
         )
     readers = session.readers(found.name)
     if readers:
@@ -279,7 +315,7 @@ def create_index(session: Session, source: Source, tree: exp.Create) -> Result:
     """CREATE INDEX name ON table (columns): an arrangement that is held until the index is dropped."""
     index = tree.this
     if tree.args.get("unique"):
-        raise source.error("CREATE UNIQUE INDEX is not supported", tree, UnsupportedError)
+        raise source.error("CREATE UNIQUE INDEX is not supported", source.where("UNIQUE"), UnsupportedError)
     if index.args["params"] is not None and index.args["params"].args.get("where"):
         raise source.error("an index of some rows (WHERE) is not supported", index.args["params"], UnsupportedError)
     table_name = folded(index.args["table"].this)
@@ -312,57 +348,3 @@ def create_index(session: Session, source: Source, tree: exp.Create) -> Result:
         view = session.engine.install(f"__index_{name}", found.arrange(by=columns), key=columns)
         session.indexes[name] = Index(name, found.name, tuple(columns), view)
     return Result("CREATE INDEX")
-
-
-# ---------------------------------------------------------------------- dropping
-
-
-def drop(session: Session, source: Source, tree: exp.Drop, parameters: Mapping[str, Any]) -> Result:
-    """DROP TABLE, VIEW, MATERIALIZED VIEW or INDEX: refused while something reads it."""
-    kind = (tree.args.get("kind") or "").upper()
-    if kind not in ("TABLE", "VIEW", "INDEX"):
-        raise source.error(f"DROP {kind} is not supported", tree, UnsupportedError)
-    if tree.args.get("cascade"):
-        raise source.error("DROP ... CASCADE is not supported: drop the readers first", tree, UnsupportedError)
-    nodes = tree.args.get("tables") or [tree.this]
-    for node in nodes:
-        drop_one(session, source, kind, node, bool(tree.args.get("exists")))
-    return Result(f"DROP {kind}")
-
-
-def drop_one(session: Session, source: Source, kind: str, node: exp.Expr, lenient: bool) -> None:
-    """Drop one thing by its name."""
-    from tektite.sql.session import Definition
-
-    name = folded(node.this)
-    found: Any = session.indexes.get(name) if kind == "INDEX" else session.readable(name)
-    right = {
-        "TABLE": isinstance(found, Input),
-        "VIEW": isinstance(found, View | Definition),
-        "INDEX": found is not None,
-    }
-    if found is None or not right[kind]:
-        if lenient and found is None:
-            return
-        if found is not None:
-            other = kind_of(session, found.name)
-            raise source.error(f"{name!r} is a {other}: DROP {other.upper()} drops it", node, ConflictError)
-        known = list(session.indexes) if kind == "INDEX" else session.known()
-        raise source.error(f"there is no {kind.lower()} {name!r}: {nearest(name, known)}", node, NotFoundError)
-    if isinstance(found, Index):
-        found.view.drop()
-        del session.indexes[name]
-        return
-    name = found.name
-    readers = session.readers(name)
-    if readers:
-        shown = ", ".join(repr(reader) for reader in readers)
-        raise source.error(
-            f"cannot drop {kind.lower()} {name!r}: {shown} read{'s' * (len(readers) == 1)} it", node, ConflictError
-        )
-    if isinstance(found, Definition):
-        del session.definitions[name]
-        return
-    session.remembered.forget(name)
-    session.engine.drop(name)
-    session.reads.pop(name, None)

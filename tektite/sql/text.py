@@ -9,32 +9,47 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from tektite.errors import IncorrectError, TektiteError
+from tektite.errors import FaultError, IncorrectError, TektiteError
 
 E = TypeVar("E", bound=TektiteError)
 NAME = re.compile(r"[A-Za-z_]\w*")
 CALL = re.compile(r"([A-Za-z_]\w*)\s*\(\s*(?:DISTINCT\s+)?\Z", re.IGNORECASE)
 """The head of a function call, up to its first argument."""
+KEYWORD = "keyword"
+"""Under which a tree's node notes where the last token stands that it was read from."""
+POINTED = re.compile(r"\nline \d+: .*\n *\^\Z")
+"""The end of a message that points at a place."""
 WIDTH = 100
 """How much of a long line an error shows."""
 
 
 class Source:
-    """The text of one or several statements."""
+    """The text of one or several statements, of which the one in question begins at `start`."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, start: int = 0) -> None:
         self.text = text
+        self.start = start
 
     def error(
         self, message: str, at: exp.Expr | int | None = None, kind: type[TektiteError] = IncorrectError
     ) -> TektiteError:
-        """An error that points at a part of the statement, or at a place in its text."""
-        place = at if isinstance(at, int) or at is None else self.place(at)
-        return kind(message if place is None else f"{message}\n{self.point(place)}")
+        """An error that points at a part of the statement, or at a place in its text; else at the statement."""
+        place = at if isinstance(at, int) else self.start if at is None else self.place(at)
+        return kind(f"{message}\n{self.point(place)}")
 
-    def place(self, node: exp.Expr) -> int | None:
-        """Where a part of the statement begins. The parser does not tell where a function's name stands: it is in front of
-        the parenthesis before its first argument.
+    def place(self, node: exp.Expr) -> int:
+        """Where a part of the statement begins: what has no place of its own is where that is which it belongs to."""
+        around: exp.Expr | None = node
+        while around is not None:
+            found = self.known_place(around)
+            if found is not None:
+                return found
+            around = around.parent
+        return self.start
+
+    def known_place(self, node: exp.Expr) -> int | None:
+        """Where a part of the statement begins, if that is known. The parser does not tell where a function's name stands:
+        it is in front of the parenthesis before its first argument.
         """
         found = position(node)
         if found is not None and isinstance(node, exp.Func):
@@ -44,7 +59,7 @@ class Source:
 
     def called(self, node: exp.Expr) -> str:
         """The name of a function as the statement writes it, or as the parser does where it is not found."""
-        place = self.place(node)
+        place = self.known_place(node)
         written = None if place is None else NAME.match(self.text, place)
         known = (
             node.name
@@ -56,6 +71,20 @@ class Source:
         if isinstance(node, exp.Func) and written is not None and self.text[written.end() :].lstrip().startswith("("):
             return written.group().lower()
         return known.lower()
+
+    def where(self, word: str) -> int:
+        """Where in the statement a keyword stands first; where the statement begins, if it is not in it."""
+        found = re.compile(rf"\b{word}\b", re.IGNORECASE).search(self.text, self.start)
+        return self.start if found is None else found.start()
+
+    def placed(self, error: TektiteError, at: exp.Expr | int | None = None) -> TektiteError:
+        """An error that points at a place in the text, as it may do already."""
+        if POINTED.search(str(error)):
+            return error
+        found = self.error(str(error.args[0]), at, type(error))
+        if isinstance(error, FaultError) and isinstance(found, FaultError):
+            found.view = error.view
+        return found
 
     def word(self, place: int) -> str:
         """The word that begins at a place; empty if there is none."""
@@ -79,9 +108,11 @@ class Source:
 
 
 def position(node: exp.Expr) -> int | None:
-    """Where in the text a part of a statement begins, as far as the parser tells."""
+    """Where in the text a part of a statement begins, as far as the parser tells; where its keyword stands, if no part of it
+    has a place.
+    """
     found = [n.meta["start"] for n in node.walk() if "start" in n.meta]
-    return min(found, default=None)
+    return min(found) if found else node.meta.get(KEYWORD)
 
 
 def nearest(name: str, among: Iterable[str]) -> str:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from tektite import types
+from tektite.errors import UnsupportedError
 from tektite.expr import Expr, lit
+from tektite.sql.intervals import Interval
 from tektite.sql.known import check_arguments
-from tektite.sql.logical import Node, Project, Window, WindowCall, columns_of
+from tektite.sql.logical import Node, Project, Window, columns_of
 from tektite.sql.rules.fold_constants import folded as folded_constant
+from tektite.sql.window_calls import Edge, Frame, Reach, WindowCall, of_frame
 from tektite.types import Type
 
 if TYPE_CHECKING:
@@ -27,9 +31,8 @@ TOTALS: dict[type[exp.Expr], str] = {
     exp.Sum: "sum", exp.Count: "count", exp.Avg: "avg", exp.Min: "min", exp.Max: "max",
     exp.FirstValue: "first_value", exp.LastValue: "last_value", exp.LogicalAnd: "min", exp.LogicalOr: "max",
 }  # fmt: skip
-Frame = tuple[str, int | None, int | None]
-WHOLE: Frame = ("rows", None, None)
-RUNNING: Frame = ("range", None, 0)
+WHOLE: Frame[Any] = ("rows", None, None)
+RUNNING: Frame[Any] = ("range", None, 0)
 
 
 @dataclass
@@ -41,9 +44,10 @@ class Declared:
     arguments: list[Expr]
     by: list[Expr]
     order: list[tuple[Expr, exp.Ordered]]
-    frame: Frame
+    frame: Frame[Expr]
     type: Type
     constants: tuple[Any, ...]
+    title: str
 
 
 # ---------------------------------------------------------------------- binding
@@ -99,9 +103,9 @@ def declare(binder: Binder, node: exp.Window, clause: Clause) -> str:
     if any(of_windows(clause, part) for part in (*arguments, *by, *(part for part, _ in order))):
         raise binder.unsupported("a window function of a window function", node)
     name = binder.name(kind, type)
-    clause.windows.append(
-        Declared(name, kind, arguments, by, order, frame_of(binder, node, bool(order)), type, constants)
-    )
+    frame = frame_of(binder, clause, node, order)
+    title = f"{call.sql('duckdb')[:60]} OVER (...)"
+    clause.windows.append(Declared(name, kind, arguments, by, order, frame, type, constants, title))
     return name
 
 
@@ -163,31 +167,59 @@ def total_type(binder: Binder, clause: Clause, kind: str, arguments: list[Expr],
     return types.Decimal(18, found.scale) if kind == "sum" and isinstance(found, types.DecimalType) else found
 
 
-def frame_of(binder: Binder, node: exp.Window, ordered: bool) -> Frame:
-    """The rows around a row that its result is computed of: bounds relative to it, None for no bound."""
+def frame_of(binder: Binder, clause: Clause, node: exp.Window, order: list[tuple[Expr, exp.Ordered]]) -> Frame[Expr]:
+    """The rows around a row that its result is computed of."""
     spec = node.args.get("spec")
     if spec is None:
-        return RUNNING if ordered else WHOLE
+        return RUNNING if order else WHOLE
     kind = (spec.args.get("kind") or "").lower()
-    if spec.args.get("exclude") or kind not in ("rows", "range"):
-        raise binder.unsupported("EXCLUDE in a frame" if spec.args.get("exclude") else f"a {kind.upper()} frame", node)
+    if spec.args.get("exclude"):
+        raise binder.source.error(
+            "EXCLUDE in a frame is not supported", binder.source.where("EXCLUDE"), UnsupportedError
+        )
+    if kind == "groups" and not order:
+        raise binder.source.error("a GROUPS frame needs an ORDER BY", spec)
 
-    def bound(which: str, sign: int) -> int | None:
+    def edge(which: str) -> Edge[Expr]:
         value, side = spec.args.get(which), (spec.args.get(f"{which}_side") or "").upper()
         if value is None or value == "CURRENT ROW":
             return 0
         if value == "UNBOUNDED":
             if (side == "PRECEDING") != (which == "start"):
-                raise binder.unsupported("this frame", node)
+                raise binder.unsupported(f"a frame whose {which} is UNBOUNDED {side}", spec)
             return None
-        if not isinstance(value, exp.Literal) or value.is_string or not value.this.isdigit():
-            raise binder.unsupported("a frame bound that is not a whole constant", node)
-        return -int(value.this) if side == "PRECEDING" else int(value.this)
+        if kind == "range":
+            return reach(binder, clause, value, side, order)
+        number = folded_constant(clause.bind(value))
+        if number.op != "lit" or type(number.params[1]) is not int or number.params[1] < 0:
+            raise binder.source.error(f"{kind.upper()} takes a whole constant that is not negative", value)
+        return -number.params[1] if side == "PRECEDING" else number.params[1]
 
-    start, end = bound("start", -1), bound("end", 1)
-    if kind == "range" and not {start, end} <= {0, None}:
-        raise binder.unsupported("a RANGE frame with an offset", node)
-    return kind, start, end
+    return kind, edge("start"), edge("end")
+
+
+def reach(
+    binder: Binder, clause: Clause, offset: exp.Expr, side: str, order: list[tuple[Expr, exp.Ordered]]
+) -> Reach[Expr]:
+    """How far a RANGE frame goes that ends a constant before or behind the row's place in the order: the place is moved by
+    that, in the arithmetic of its type.
+    """
+    if len(order) != 1:
+        raise binder.source.error("a RANGE frame with an offset needs one column in its ORDER BY", offset)
+    length = clause.scalars.any(offset)
+    number = folded_constant(length.length() if isinstance(length, Interval) else length)
+    if number.op != "lit" or not isinstance(number.params[1], int | float | Decimal):
+        raise binder.unsupported("a RANGE frame whose offset is not a constant number or interval", offset)
+    if not number.params[1] >= 0:
+        raise binder.source.error("the offset of a RANGE frame is not negative", offset)
+    place, ordered = order[0]
+    further = (side == "FOLLOWING") != bool(ordered.args.get("desc"))
+    moved = (exp.Add if further else exp.Sub)(
+        this=exp.Paren(this=ordered.this.copy()), expression=exp.Paren(this=offset.copy())
+    )
+    bound = clause.bind(moved)
+    kind = clause.scalars.type(bound, offset)
+    return Reach(place if clause.scalars.type(place, ordered) == kind else place.cast(kind), bound)
 
 
 def apply(binder: Binder, plan: Node, clause: Clause, over: Callable[[Expr], Expr]) -> Node:
@@ -210,8 +242,8 @@ def apply(binder: Binder, plan: Node, clause: Clause, over: Callable[[Expr], Exp
     for found in clause.windows:
         order = tuple(binder.ordering(tree, column(expression)) for expression, tree in found.order)
         call = WindowCall(
-            found.kind, tuple(map(column, found.arguments)), tuple(map(column, found.by)), order, found.frame,
-            found.type, found.constants,
+            found.kind, tuple(map(column, found.arguments)), tuple(map(column, found.by)), order,
+            of_frame(found.frame, column), found.type, found.constants, found.title,
         )  # fmt: skip
         calls.append((found.name, call))
     given = Project(plan, (*columns_of(plan), *more)) if more else plan

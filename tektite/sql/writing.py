@@ -1,10 +1,16 @@
-"""Statements that change tables: INSERT, UPDATE, DELETE, and the transactions around them."""
+"""What statements that change tables have in common: the table, the rows they found, and what RETURNING gives of them.
+
+A statement first finds the rows that go and those that come, by queries that see its transaction; then it writes both at
+once, or fails and has changed nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
@@ -18,15 +24,13 @@ from tektite.types import Type
 if TYPE_CHECKING:
     from tektite.sql.session import Session
 
-
-NOT_IN_INSERT = {
-    "conflict": "INSERT ... ON CONFLICT", "returning": "INSERT ... RETURNING", "overwrite": "INSERT OVERWRITE",
-    "default": "INSERT ... DEFAULT VALUES", "by_name": "INSERT ... BY NAME", "alternative": "INSERT OR ...",
-}  # fmt: skip
-"""What an INSERT may say beside its rows, as it is written."""
+OWN = "#table"
+"""The name under which a statement reads the table that it changes, whatever WITH calls by the table's own."""
+CHANGED = "#changed"
+"""The name under which RETURNING reads the rows that a statement has changed."""
 
 
-def target(session: Session, source: Source, node: exp.Table) -> Input:
+def target(session: Session, source: Source, node: exp.Expr) -> Input:
     """The table that a statement changes."""
     if node.args.get("db"):
         raise source.error("a schema before the name of a table is not supported", node, UnsupportedError)
@@ -40,64 +44,104 @@ def target(session: Session, source: Source, node: exp.Table) -> Input:
     raise source.error(f"there is no table {name!r}: {nearest(name, known)}", node, NotFoundError)
 
 
-def insert(session: Session, source: Source, tree: exp.Insert, parameters: Mapping[str, Any]) -> Result:
-    """INSERT INTO table (columns) VALUES ... or a query."""
-    for clause, called in NOT_IN_INSERT.items():
-        if tree.args.get(clause):
-            raise source.error(f"{called} is not supported", tree, UnsupportedError)
-    schema = tree.this if isinstance(tree.this, exp.Schema) else None
-    found = target(session, source, tree.this if schema is None else schema.this)
-    names = list(found.schema.names)
-    given = names if schema is None else [folded(c) for c in schema.expressions]
-    for column in given:
-        if column not in names:
-            message = f"table {found.name!r} has no column {column!r}: {nearest(column, names)}"
-            raise source.error(message, tree.this, NotFoundError)
-        if given.count(column) > 1:
-            raise source.error(f"column {column!r} is named twice", tree.this)
-    wanted = [found.schema.types[found.schema.index(column)] for column in given]
-    read_alike(tree.expression, wanted)
-    try:
-        rows = session.select(source, tree.expression, parameters, wanted)
-    except TektiteError as error:
-        raise of_target(error, "INSERT INTO", found) from None
-    table = arranged(found, rows, given)
-    session.write(found, table, None)
-    return Result(f"INSERT 0 {table.num_rows}")
+@dataclass(frozen=True)
+class Writing:
+    """A statement that changes a table, which its own text calls `alias`."""
+
+    session: Session
+    source: Source
+    tree: exp.Expr
+    table: Input
+    alias: str
+    parameters: Mapping[str, Any]
+
+    @staticmethod
+    def of(session: Session, source: Source, tree: exp.Expr, node: exp.Expr, parameters: Mapping[str, Any]) -> Writing:
+        table = target(session, source, node)
+        alias = node.args.get("alias")
+        named = folded(alias.this) if alias is not None and alias.this is not None else folded(node.this)
+        return Writing(session, source, tree, table, named, parameters)
+
+    @property
+    def names(self) -> list[str]:
+        """The table's columns."""
+        return list(self.table.schema.names)
+
+    def refuse_all_but(self, **known: str) -> None:
+        """Refuse what the statement says beside its usual parts and those with a name here; others are called by it."""
+        for part, value in self.tree.args.items():
+            if value and part not in USUAL and part not in known:
+                word = CALLED.get(part, part.strip("_").upper())
+                said = f"{word} in {self.tree.key.upper()}"
+                raise self.source.error(
+                    f"{said} is not supported", self.source.where(word.split()[0]), UnsupportedError
+                )
+
+    def column(self, name: str, of: str | None = None) -> exp.Expr:
+        """A column of the table, or of what else the statement reads."""
+        return exp.column(name, table=exp.to_identifier(of or self.alias, quoted=True), quoted=True)
+
+    def own(self) -> exp.Table:
+        """The table as a member of FROM."""
+        return reading(OWN, self.alias)
+
+    def select(
+        self,
+        query: exp.Expr,
+        wanted: Sequence[Type] | None = None,
+        given: Mapping[str, pa.Table] | None = None,
+        what: str = "",
+    ) -> pa.Table:
+        """The rows of a query of the statement, which may read the rows given by name. Errors of values name the table."""
+        common = self.tree.args.get("with_")
+        if common is not None and isinstance(query, exp.Query) and not query.args.get("with_"):
+            query.set("with_", common.copy())
+        try:
+            return self.session.select(self.source, query, self.parameters, wanted, {OWN: self.table, **(given or {})})
+        except TektiteError as error:
+            if not what or "\nline " in str(error):
+                raise
+            raise type(error)(f"{what} {self.table.name}: {error}") from None
+
+    def write(self, what: str, many: int, new: pa.Table | None, old: pa.Table | None) -> Result:
+        """Write the rows that come and go; the result, with what RETURNING says of the rows that came, or else went."""
+        returned = self._returned(old if new is None else new)
+        self.session.write(self.table, new, old)
+        return Result(f"{what} {many}", returned)
+
+    def _returned(self, rows: pa.Table | None) -> pa.Table | None:
+        returning = self.tree.args.get("returning")
+        if returning is None or rows is None:
+            return None
+        if returning.args.get("into"):
+            raise self.source.error("RETURNING ... INTO is not supported", returning, UnsupportedError)
+        source = exp.From(this=reading(CHANGED, self.alias))
+        query = exp.Select(expressions=[part.copy() for part in returning.expressions], from_=source)
+        return self.select(query, given={CHANGED: rows})
+
+    def arranged(self, rows: pa.Table, given: list[str]) -> pa.Table:
+        """Rows with the table's columns and types."""
+        return arranged(self.table, rows, given)
+
+    def words(self, rows: pa.Table, columns: Sequence[int] | None = None) -> Any:
+        """The rows as words (columns x rows), by which they are told apart."""
+        words = self.table.schema.encode(rows, self.session.engine.dictionary)
+        return words if columns is None else np.ascontiguousarray(words[list(columns)])
 
 
-def read_alike(rows: exp.Expr, wanted: list[Type]) -> None:
-    """Texts among values of another type, such as '2024-01-01' below a date or 'nan' below a number, say a value of the
-    column's type: written as casts, they do not decide on the type of their column.
-    """
-    if not isinstance(rows, exp.Values):
-        return
-    tuples = [row.expressions for row in rows.expressions if isinstance(row, exp.Tuple)]
-    for at, type in enumerate(wanted):
-        cells = [row[at] for row in tuples if at < len(row)]
-        texts = [cell for cell in cells if isinstance(cell, exp.Literal) and cell.is_string]
-        others = sum(not isinstance(cell, exp.Null) for cell in cells) - len(texts)
-        if texts and others and type.kind != "string":
-            for cell in texts:
-                cell.replace(exp.Cast(this=cell.copy(), to=exp.DataType.build(sql_name(type), dialect="duckdb")))
+USUAL = frozenset({"this", "expression", "expressions", "where", "returning", "with_"})
+CALLED = {
+    "default": "DEFAULT VALUES", "by_name": "BY NAME", "partition_by": "PARTITION BY", "order": "ORDER BY",
+    "from_": "FROM", "tables": "a list of tables", "settings": "SETTINGS", "source": "TABLE",
+}  # fmt: skip
+"""What is written where the parser has a word of its own."""
 
 
-def sql_name(type: Type) -> str:
-    """What SQL calls a type."""
-    return {"int": "bigint", "float": "double", "bool": "boolean"}.get(type.kind, str(type))
-
-
-def of_target(error: TektiteError, what: str, found: Input) -> TektiteError:
-    """An error in the values of a statement that changes a table; it names the table, unless it points at its place."""
-    said = str(error)
-    return error if "\nline " in said else type(error)(f"{what} {found.name}: {said}")
-
-
-def refuse_unseen(session: Session, source: Source, tree: exp.Expr, what: str, found: Input) -> None:
-    """In a transaction, statements see tables as they were before it: what changes rows must not miss the latest ones."""
-    if session.transaction and found.pending:
-        message = f"table {found.name!r} was changed since BEGIN, which {what} would not see: COMMIT first"
-        raise source.error(message, tree, ConflictError)
+def reading(name: str, alias: str) -> exp.Table:
+    """A member of FROM by its name as it is, under an alias."""
+    return exp.Table(
+        this=exp.to_identifier(name, quoted=True), alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
+    )
 
 
 def arranged(found: Input, rows: pa.Table, given: list[str]) -> pa.Table:
@@ -118,33 +162,31 @@ def arranged(found: Input, rows: pa.Table, given: list[str]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=found.schema.arrow)
 
 
+# ---------------------------------------------------------------------- DELETE
+
+
 def delete(session: Session, source: Source, tree: exp.Delete, parameters: Mapping[str, Any]) -> Result:
-    """DELETE FROM table WHERE ..."""
+    """DELETE FROM table [USING ...] WHERE ... [RETURNING ...]"""
     if tree.args.get("tables") or tree.this is None:
-        raise source.error("syntax error: DELETE needs FROM", tree)
-    if tree.args.get("returning"):
-        raise source.error("DELETE ... RETURNING is not supported", tree, UnsupportedError)
-    found = target(session, source, tree.this)
-    refuse_unseen(session, source, tree, "DELETE", found)
+        raise source.error("syntax error: DELETE needs FROM")
+    writing = Writing.of(session, source, tree, tree.this, parameters)
+    writing.refuse_all_but(using="USING")
+    where = tree.args.get("where")
     if tree.args.get("using"):
-        tree = with_matches(tree)
-    query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=tree.this.copy()), where=tree.args.get("where"))
-    rows = session.select(source, query, parameters)
-    session.write(found, None, rows)
-    return Result(f"DELETE {rows.num_rows}")
+        where = with_match(tree.args["using"], where)
+    query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=writing.own()), where=where and where.copy())
+    rows = writing.select(query)
+    return writing.write("DELETE", rows.num_rows, None, rows)
 
 
-def with_matches(tree: exp.Delete) -> exp.Delete:
-    """DELETE ... USING as a DELETE of the rows for which there is a match."""
-    found = tree.copy()
-    first, *others = found.args["using"]
+def with_match(members: list[exp.Expr], where: exp.Expr | None) -> exp.Where:
+    """The condition that there is a match among the members of a FROM."""
+    first, *others = [member.copy() for member in members]
     joins = [exp.Join(this=other) for other in others]
     matches = exp.Select(
-        expressions=[exp.Literal.number(1)], from_=exp.From(this=first), joins=joins, where=found.args.get("where")
+        expressions=[exp.Literal.number(1)], from_=exp.From(this=first), joins=joins, where=where and where.copy()
     )
-    found.set("using", None)
-    found.set("where", exp.Where(this=exp.Exists(this=matches)))
-    return found
+    return exp.Where(this=exp.Exists(this=matches))
 
 
 def truncate(session: Session, source: Source, tree: exp.TruncateTable, parameters: Mapping[str, Any]) -> Result:
@@ -152,72 +194,3 @@ def truncate(session: Session, source: Source, tree: exp.TruncateTable, paramete
     for node in tree.expressions:
         delete(session, source, exp.Delete(this=node), parameters)
     return Result("TRUNCATE TABLE")
-
-
-def update(session: Session, source: Source, tree: exp.Update, parameters: Mapping[str, Any]) -> Result:
-    """UPDATE table SET column = expression WHERE ..."""
-    for clause in ("from_", "returning"):
-        if tree.args.get(clause):
-            raise source.error(f"UPDATE ... {clause.upper().strip('_')} is not supported", tree, UnsupportedError)
-    found = target(session, source, tree.this)
-    refuse_unseen(session, source, tree, "UPDATE", found)
-    names = list(found.schema.names)
-    changes: dict[str, exp.Expr] = {}
-    for assignment in tree.expressions:
-        if not isinstance(assignment, exp.EQ) or not isinstance(assignment.this, exp.Column):
-            raise source.error("SET of anything but column = value is not supported", assignment, UnsupportedError)
-        column = folded(assignment.this.this)
-        if column not in names:
-            message = f"table {found.name!r} has no column {column!r}: {nearest(column, names)}"
-            raise source.error(message, assignment, NotFoundError)
-        if column in changes:
-            raise source.error(f"column {column!r} is set twice", assignment)
-        changes[column] = assignment.expression
-    outputs: list[exp.Expr] = [exp.column(n, quoted=True) for n in names]
-    outputs += [exp.alias_(value, f"new_{column}", quoted=True) for column, value in changes.items()]
-    query = exp.Select(expressions=outputs, from_=exp.From(this=tree.this.copy()), where=tree.args.get("where"))
-    kinds = [*found.schema.types, *(found.schema.types[found.schema.index(column)] for column in changes)]
-    try:
-        rows = session.select(source, query, parameters, kinds)
-    except TektiteError as error:
-        raise of_target(error, "UPDATE", found) from None
-    old = rows.select(list(range(len(names))))
-    new = dict(zip(names, old.columns, strict=True))
-    for at, column in enumerate(changes):
-        new[column] = rows.column(len(names) + at)
-    table = arranged(found, pa.table(list(new.values()), names=names), names)
-    session.write(found, table, old)
-    return Result(f"UPDATE {table.num_rows}")
-
-
-# ---------------------------------------------------------------------- transactions
-
-
-def begin(session: Session, source: Source, tree: exp.Transaction, parameters: Mapping[str, Any]) -> Result:
-    """BEGIN: what follows closes no epoch until COMMIT."""
-    if session.transaction:
-        raise source.error("a transaction is open already", tree, ConflictError)
-    session.transaction = True
-    return Result("BEGIN")
-
-
-def commit(session: Session, source: Source, tree: exp.Commit, parameters: Mapping[str, Any]) -> Result:
-    """COMMIT: all changes since BEGIN become visible at once, or, if they break what a table demands, none does."""
-    if not session.transaction:
-        raise source.error("no transaction is open", tree, ConflictError)
-    session.transaction = False
-    try:
-        session.commit()
-    except TektiteError:
-        session.forget()
-        raise
-    return Result("COMMIT")
-
-
-def rollback(session: Session, source: Source, tree: exp.Rollback, parameters: Mapping[str, Any]) -> Result:
-    """ROLLBACK: forget all changes since BEGIN."""
-    if not session.transaction:
-        raise source.error("no transaction is open", tree, ConflictError)
-    session.transaction = False
-    session.forget()
-    return Result("ROLLBACK")

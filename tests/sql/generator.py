@@ -229,7 +229,8 @@ class Generator:
             part = f"{alias}.{self.chance.choice(columns)[0]}"
             by = f"PARTITION BY {part}" if self.maybe(0.7) else ""
             down = self.chance.choice(("", " DESC"))
-            one = f"{alias}.{self.chance.choice(columns)[0]}{down}"
+            chosen_column, kind_of_order = self.chance.choice(columns)
+            one = f"{alias}.{chosen_column}{down}"
             same = f"{alias}.c{place}"
             if option == "pass":
                 items.append(f"{same} AS c{place}")
@@ -260,13 +261,29 @@ class Generator:
                     telling = True
                 items.append(f"{call} OVER ({by} ORDER BY {everything} ROWS BETWEEN {low} AND {high}) AS c{place}")
             else:
-                order = f" ORDER BY {one}" if self.maybe(0.5) else ""
+                order = f" ORDER BY {one}{self.frame(kind_of_order)}" if self.maybe(0.5) else ""
                 chosen = (
                     f" FILTER (WHERE {self.condition(columns_of(alias, columns), [], 0)})" if self.maybe(0.2) else ""
                 )
                 inner = f"{option}({same}){chosen} OVER ({by}{order})"
                 items.append(f"CAST({inner} AS BIGINT) AS c{place}" if option == "sum" else f"{inner} AS c{place}")
         return f"SELECT {', '.join(items)} FROM ({text}) AS {alias}"
+
+    def frame(self, kind: str) -> str:
+        """A frame that holds all peers of a row or none, so that it does not matter in which order they come."""
+        offsets = {
+            "int": ("0", "1", "3"), "decimal": ("0.5", "2"), "float": ("0.5", "2"),
+            "date": ("INTERVAL '3' DAY", "INTERVAL '1' MONTH"), "timestamp": ("INTERVAL '36' HOUR", "INTERVAL '1' MONTH"),
+        }  # fmt: skip
+        if self.maybe(0.4):
+            return ""
+        unit = "RANGE" if kind in offsets and self.maybe(0.7) else "GROUPS"
+
+        def edge(side: str) -> str:
+            offset = self.chance.choice(offsets[kind] if unit == "RANGE" else ("0", "1", "2"))
+            return self.chance.choice((f"UNBOUNDED {side}", "CURRENT ROW", f"{offset} {side}", f"{offset} {side}"))
+
+        return f" {unit} BETWEEN {edge('PRECEDING')} AND {edge('FOLLOWING')}"
 
     # ------------------------------------------------------------------ FROM
 
