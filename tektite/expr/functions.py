@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tektite.errors import IncorrectError
@@ -118,13 +119,13 @@ def concat(resolver: Resolver, expr: Expr, *args: Step) -> Step:
     parts = []
     for source, arg in zip(expr.args, args, strict=True):
         parts.append(arg if arg.type == String else cast(resolver, Expr("cast", (source,), (String,)), arg))
-    # a memo takes three arguments: longer chains go from left to right, constants ride along
+    # a memo takes three arguments, constants ride along: longer chains become a tree, so that few texts are made on the way
     while True:
         free = [i for i, part in enumerate(parts) if part.op != CONSTANT]
         if len(free) <= 3:
             return resolver.text("concat", expr, String, parts)
-        head = parts[: free[3]]
-        parts = [resolver.text("concat", expr, String, head), *parts[free[3] :]]
+        cuts = [0, *free[3::3], len(parts)]
+        parts = [resolver.text("concat", expr, String, parts[low:high]) for low, high in pairwise(cuts)]
 
 
 # -- dates and timestamps ----------------------------------------------------------------------------------------------

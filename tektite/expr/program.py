@@ -11,7 +11,7 @@ import ctypes
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from tektite.kernels.expr import COLUMN, FAILED, OWNS, REGISTER, SHARES, STEP, W
 from tektite.types import Bool, Type
 from tektite.words import NULL
 
+LEAVES = (CONSTANT, INPUT)
 FEW, MANY = 1 << 10, 1 << 20  # missing arguments that a run can report: at first, and when there were too many
 
 Failure = {
@@ -243,37 +244,73 @@ class Assembler:
 
     def fold(self, step: Step) -> Step:
         """The same step with every part that has no column in it computed. What fails stays, to fail when it is run."""
-        if step.op in (CONSTANT, INPUT):
-            return step
-        if id(step) in self.folded:
-            return self.folded[id(step)]
-        args = tuple(map(self.fold, step.args))
-        result = Step(step.op, step.type, args, step.extra, step.source)
-        if all(arg.op == CONSTANT for arg in args):
+        # a chain of choices is as deep as it is long: the steps below wait in a list, not on the stack
+        folded = self.folded
+        waiting = [] if step.op in LEAVES else [step]
+        while waiting:
+            part = waiting[-1]
+            before = len(waiting)
+            for arg in part.args:
+                if arg.op not in LEAVES and id(arg) not in folded:
+                    waiting.append(arg)
+            if len(waiting) == before:
+                waiting.pop()
+                if id(part) not in folded:
+                    args = tuple([folded.get(id(arg), arg) for arg in part.args])
+                    folded[id(part)] = self._computed(Step(part.op, part.type, args, part.extra, part.source))
+        return folded.get(id(step), step)
+
+    def _computed(self, step: Step) -> Step:
+        """A step of constants as the constant that it makes."""
+        if all(arg.op == CONSTANT for arg in step.args):
             try:
-                word = evaluate_constant(result, self.dictionary)
+                word = evaluate_constant(step, self.dictionary)
             except IncorrectError:
-                pass
-            else:
-                result = Step(CONSTANT, step.type, (), word, step.source)
-        self.folded[id(step)] = result
-        return result
+                return step
+            return Step(CONSTANT, step.type, (), word, step.source)
+        return step
 
     def value(self, step: Step, guard: int) -> int:
         """Emit what computes a step, unless it is there. Failures count only where `guard` is 1; `none`: anywhere."""
+        if step.op in LEAVES:
+            return self._leaf(step)
+        waiting = [self._value(step, guard)]
+        found: int | None = None
+        while True:
+            try:
+                below, narrowed = waiting[-1].send(found)
+            except StopIteration as ended:
+                waiting.pop()
+                found = int(ended.value)
+                if not waiting:
+                    return found
+            else:
+                waiting.append(self._value(below, narrowed))
+                found = None
+
+    def _leaf(self, step: Step) -> int:
         if step.op == CONSTANT:
             return self.constant(self.word_of(step.extra))
-        if step.op == INPUT:
-            if step.extra not in self.inputs:
-                self.inputs[step.extra] = self.new_value()
-            return self.inputs[step.extra]
-        guards = [guard] * len(step.args)
-        args: list[int] = []
-        for i, arg in enumerate(step.args):
-            if arg.fallible and i > 0 and step.op in (ops.SELECT, ops.COALESCE):
-                guards[i] = self._narrowed(step.op, args[0], i, guard)
-            args.append(self.value(arg, guards[i]))
-        args += [self.none] * (3 - len(args))
+        if step.extra not in self.inputs:
+            self.inputs[step.extra] = self.new_value()
+        return self.inputs[step.extra]
+
+    def _value(self, step: Step, guard: int) -> Generator[tuple[Step, int], int | None, int]:
+        """`value` of one step: asks for the values of those below it, each with a guard, as it comes to them."""
+        chooses = step.op in (ops.SELECT, ops.COALESCE)
+        args = [self.none] * max(3, len(step.args))
+        # Where no guard depends on a value, what is chosen last, which may be a long chain, comes first: the others need not wait
+        # in registers for it.
+        order = range(len(step.args))
+        for i in reversed(order) if chooses and not step.fallible else order:
+            arg = step.args[i]
+            if arg.op in LEAVES:
+                args[i] = self._leaf(arg)
+                continue
+            narrowed = self._narrowed(step.op, args[0], i, guard) if chooses and arg.fallible and i > 0 else guard
+            value = yield arg, narrowed
+            assert value is not None
+            args[i] = value
         extra = step.extra
         if step.op in (ops.MAP1, ops.MAP2, ops.MAP3, ops.MEMBER, *READS_TEXTS):
             extra = self.memo(step)

@@ -15,6 +15,7 @@ from tektite.expr import type_of as expression_type
 from tektite.sql import functions
 from tektite.sql.intervals import DAY, Interval, of_unit, parse_interval, unit_name
 from tektite.sql.known import check_arguments
+from tektite.sql.long_sums import long_sum, sum_in_groups
 from tektite.sql.predicates import FALSE, TRUE, conjunction
 from tektite.sql.rules.fold_constants import folded as folded_constant
 from tektite.sql.text import Source
@@ -163,6 +164,9 @@ class Scalars:
         return self.checked(~self.bind(node.this), node)
 
     def arithmetic(self, node: exp.Binary) -> Expr | Interval:
+        links = long_sum(node)
+        if links:
+            return sum_in_groups(self, node, links)
         left, right = self.any(node.this), self.any(node.expression)
         if isinstance(left, Interval) or isinstance(right, Interval):
             return self.with_interval(node, left, right)

@@ -22,6 +22,7 @@ from tektite.inputs import Input
 from tektite.schema import Schema
 from tektite.sql import copying, dropping, inserting, parse, prepared, showing, tables, transactions, updating, writing
 from tektite.sql.bound import nothing
+from tektite.sql.depth import deep_calls
 from tektite.sql.explain import explain
 from tektite.sql.logical import Node, outer_columns
 from tektite.sql.lower import Lowering
@@ -65,8 +66,9 @@ class Session:
         result = Result("")
         before = self.transaction
         try:
-            for statement in self.remembered.statements(text):
-                result = self.statement(statement, parameters)
+            with deep_calls():
+                for statement in self.remembered.statements(text):
+                    result = self.statement(statement, parameters)
         except BaseException:
             if self.transaction is not before:
                 self.transaction = None

@@ -1,0 +1,109 @@
+"""Statements as programs write them: deeply nested, or with thousands of terms, and refused where they nest too deeply."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from threading import Thread
+from typing import Any
+
+import pytest
+
+import tektite as tk
+from tests.sql.oracle import difference
+
+ROWS: list[tuple[Any, Any, Any]] = [(1, "a", 0.5), (2, "b", 0.25), (3, None, None), (4999, "d", 1024.0)]
+
+
+def chain(by: str, count: int, term: str) -> str:
+    return by.join(term.replace("#", str(at)) for at in range(count))
+
+
+Row = tuple[Any, Any, Any]
+NESTED: dict[str, tuple[str, Callable[[Row], Any]]] = {
+    "parentheses": ("(" * 200 + "k" + ")" * 200, lambda r: r[0]),
+    "sums in parentheses": ("(1 + " * 150 + "k" + ")" * 150, lambda r: r[0] + 150),
+    "choices": (
+        chain("", 150, "CASE WHEN k = # THEN # + 1 ELSE ") + "k" + " END" * 150, lambda r: r[0] + (r[0] < 150),
+    ),
+    "calls": ("coalesce(" * 150 + "x" + ", 1)" * 150, lambda r: 1 if r[2] is None else r[2]),
+    "negations": ("NOT " * 201 + "k = 1", lambda r: r[0] != 1),
+}  # fmt: skip
+LONG: dict[str, tuple[str, Callable[[Row], Any]]] = {
+    "sum": (chain(" + ", 5000, "k"), lambda r: 5000 * r[0]),
+    "differences": (chain(" - ", 5001, "k * #"), lambda r: -r[0] * sum(range(5001))),
+    "sum of floats": (chain(" + ", 5000, "x"), lambda r: None if r[2] is None else 5000 * r[2]),
+    "sum of all kinds": (
+        chain(" + ", 1500, "k + 0.5 - x"), lambda r: None if r[2] is None else 1500 * (r[0] + 0.5 - r[2]),
+    ),
+    "texts": (
+        chain(" || ", 5000, "v || '#'"), lambda r: None if r[1] is None else "".join(f"{r[1]}{n}" for n in range(5000)),
+    ),
+    "different texts": (
+        chain(" || ", 700, "v || CAST(k AS VARCHAR)"), lambda r: None if r[1] is None else f"{r[1]}{r[0]}" * 700,
+    ),
+    "choices": (
+        "CASE " + chain(" ", 5000, "WHEN k = # THEN # * 2") + " ELSE -1 END", lambda r: 2 * r[0] if r[0] < 5000 else -1,
+    ),
+    "choices that may overflow": (
+        "CASE " + chain(" ", 1000, "WHEN k + # = 1001 THEN k * #") + " END",
+        lambda r: r[0] * (1001 - r[0]) if 1 < r[0] <= 1001 else None,
+    ),
+    "conjunction": (chain(" AND ", 5000, "k <> # + 5"), lambda r: not 5 <= r[0] < 5005),
+    "disjunction": (chain(" OR ", 5000, "(k = # AND v < 'b')"), lambda r: None if r[1] is None else r[1] < "b"),
+}  # fmt: skip
+CASES = NESTED | {f"long {name}": case for name, case in LONG.items()}
+
+
+@pytest.fixture
+def engine() -> Iterator[tk.Engine]:
+    with tk.Engine() as made:
+        made.sql("CREATE TABLE t (k bigint, v varchar, x double)")
+        made.table("t").insert(ROWS)
+        made.advance()
+        yield made
+
+
+@pytest.mark.parametrize(("text", "twin"), CASES.values(), ids=CASES)
+def test_deep_and_long_expressions_are_kept_up_to_date(
+    engine: tk.Engine, text: str, twin: Callable[[Row], Any]
+) -> None:
+    view = engine.sql(f"CREATE MATERIALIZED VIEW deep AS SELECT {text} AS value FROM t").view
+    assert view is not None
+    rows = list(ROWS)
+    assert difference(view.rows(), [(twin(row),) for row in rows]) is None
+    more: list[Row] = [(7, "g", 2.5), (7, "g", 2.5)]
+    engine.table("t").insert(more)
+    engine.table("t").remove(rows[:2])
+    engine.advance()
+    assert difference(view.rows(), [(twin(row),) for row in rows[2:] + more]) is None
+    assert difference(engine.sql(f"SELECT {text} FROM t").rows(), view.rows()) is None
+
+
+def test_queries_nest_and_follow_each_other(engine: tk.Engine) -> None:
+    nested = "SELECT k FROM " + "(SELECT k FROM " * 60 + "t" + ") AS s" * 60
+    assert sorted(engine.sql(nested).rows()) == [(row[0],) for row in ROWS]
+    assert len(engine.sql(chain(" UNION ALL ", 1000, "SELECT k + # FROM t")).rows()) == 4000
+
+
+@pytest.mark.parametrize("count", [3000, 30_000])
+@pytest.mark.parametrize("text", ["SELECT {0}k{1} FROM t", "SELECT k FROM t WHERE {2} k = 1", "SELECT k FROM {3}t{4}"])
+def test_what_nests_too_deeply_is_refused_and_the_engine_goes_on(engine: tk.Engine, text: str, count: int) -> None:
+    before = sys.getrecursionlimit()
+    parts = ("(" * count, ")" * count, "NOT " * count, "(SELECT k FROM " * count, ") AS s" * count)
+
+    def refused() -> None:
+        with pytest.raises(tk.UnsupportedError, match="nested too deeply\nline 1"):
+            engine.sql(text.format(*parts))
+
+    refused()
+    thread = Thread(target=refused)
+    thread.start()
+    thread.join()
+    assert engine.sql("SELECT count(*) FROM t").rows() == [(4,)]
+    assert sys.getrecursionlimit() == before
+
+
+def test_a_long_sum_of_dates_is_refused_by_name(engine: tk.Engine) -> None:
+    with pytest.raises(tk.UnsupportedError, match=r"a sum of more than 200 terms that are not all numbers.*\nline 1"):
+        engine.sql("SELECT DATE '2024-01-01' + " + chain(" + ", 300, "INTERVAL '1' DAY"))
