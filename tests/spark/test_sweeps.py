@@ -7,6 +7,7 @@ import random
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from stages import in_stages, run_stages, staged
 import tektite as tk
 from tektite.spark.sweep import machine
 from tektite.spark.sweep.executor import Sweeps
-from tektite.spark.sweep.job import read_parcel
+from tektite.spark.sweep.job import checked, read_parcel
 from tektite.spark.sweep.machine import Report
 from tektite.spark.sweep.parcel import Parcel
 from tektite.storage.store import PosixStore
@@ -178,6 +179,24 @@ def test_parcel_that_is_not_what_the_driver_wrote_is_not_unpacked(tmp_path: Path
     store.write("sweeps/a.parcel", [b"something else"])
     with pytest.raises(tk.FaultError, match=r"sweeps/a\.parcel is not what the driver of this job has written"):
         read_parcel(store, "sweeps/a.parcel", "0" * 64)
+
+
+def test_reports_of_another_job_do_not_count(tmp_path: Path) -> None:
+    """As they would come if threads that start jobs shared what they tell tasks."""
+    parcels: list[Parcel] = []
+
+    def confused(parcel: Parcel, group: str, description: str) -> list[Report]:
+        parcels.append(parcel)
+        reports = run_stages(parcel, group, description)
+        return checked(
+            parcel, [replace(report, token="another") if len(parcels) == 1 else report for report in reports]
+        )
+
+    with staged(tmp_path, workers=2) as engine:
+        engine._coordinator.elsewhere.run = confused  # type: ignore[union-attr]
+        view = engine.install("revenue", revenue(*shop(engine)))
+        assert sorted(view.rows()) == expected()
+    assert len(parcels) == 2
 
 
 def fails_at(number: int) -> Any:

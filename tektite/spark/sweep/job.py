@@ -92,6 +92,10 @@ def checked(parcel: Parcel, reports: list[Report]) -> list[Report]:
     found = [(report.stage, report.shard) for report in reports]
     if found != wanted:
         raise FaultError(f"stages and shards {found} reported, instead of each of {wanted} once")
+    if any(report.token != parcel.token for report in reports):
+        raise FaultError(
+            "tasks ran another job's parcel: Spark's threads share their properties here; unset PYSPARK_PIN_THREAD=false"
+        )
     return reports
 
 

@@ -68,6 +68,8 @@ class Report:
     """Rows that were sent to be run in later stages."""
     sent: str | None = None
     """The file that holds those that did not go through the shuffle: of no use behind the job."""
+    token: str = ""
+    """The parcel's."""
 
     def to_json(self) -> str:
         """As a control row carries it."""
@@ -81,6 +83,7 @@ class Report:
                 "failures": self.failures,
                 "rows": self.rows,
                 "sent": self.sent,
+                "token": self.token,
             },
             separators=(",", ":"),
         )
@@ -94,7 +97,7 @@ class Report:
         return Report(
             plain["stage"], plain["shard"], file, [tuple(entry) for entry in plain["log"]], waiting,
             [(flow, kind, text) for flow, kind, text in plain["failures"]], plain["rows"],
-            plain["sent"],
+            plain["sent"], plain["token"],
         )  # fmt: skip
 
     @property
@@ -184,7 +187,9 @@ class Machine:
             file = write_file(self.parcel.store, self.parcel.epoch, stage, self.shard, self._sections, SWEEPS)
         count, placed = sum(n for n, _ in sent), next((row.place for _, row in sent if row.place is not None), None)
         freight = None if placed is None else json.loads(placed)[0]
-        report = Report(self.stage, self.shard, file, self._log, self._waiting, self._failures, count, freight)
+        report = Report(
+            self.stage, self.shard, file, self._log, self._waiting, self._failures, count, freight, self.parcel.token
+        )  # fmt: skip
         for row in later:
             yield row._replace(dest=self.shard)
         for _, row in sent:
