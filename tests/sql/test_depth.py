@@ -109,3 +109,25 @@ def test_what_nests_too_deeply_is_refused_and_the_engine_goes_on(engine: tk.Engi
 def test_a_long_sum_of_dates_is_refused_by_name(engine: tk.Engine) -> None:
     with pytest.raises(tk.UnsupportedError, match=r"a sum of more than 200 terms that are not all numbers.*\nline 1"):
         engine.sql("SELECT DATE '2024-01-01' + " + chain(" + ", 300, "INTERVAL '1' DAY"))
+
+
+def test_names_that_use_the_one_before_twice_are_maintained(engine: tk.Engine) -> None:
+    """Written out, the last one joins 256 tables: more than can be put in order as one join."""
+    engine.sql("CREATE TABLE e (a INT, b INT); INSERT INTO e VALUES (1, 1), (1, 2), (2, 2)")
+    names = ["c0 AS (SELECT a, b FROM e)"]
+    names += [f"c{at} AS (SELECT x.a, y.b FROM c{at - 1} AS x JOIN c{at - 1} AS y ON x.b = y.a)" for at in range(1, 9)]
+    engine.sql(f"CREATE MATERIALIZED VIEW walks AS WITH {', '.join(names)} SELECT a, b, count(*) FROM c8 GROUP BY a, b")
+    assert sorted(engine.sql("SELECT * FROM walks").rows()) == [(1, 1, 1), (1, 2, 256), (2, 2, 1)]
+    engine.sql("DELETE FROM e WHERE a = 1 AND b = 1")
+    assert sorted(engine.sql("SELECT * FROM walks").rows()) == [(1, 2, 1), (2, 2, 1)]
+
+
+def test_a_join_of_thirty_tables_is_maintained(engine: tk.Engine) -> None:
+    for at in range(30):
+        engine.sql(f"CREATE TABLE r{at} (k INT PRIMARY KEY, n INT); INSERT INTO r{at} VALUES (1, {at}), (2, {2 * at})")
+    total = chain(" + ", 30, "r#.n")
+    tables = "r0 " + " ".join(f"JOIN r{at} ON r{at}.k = r{at - 1}.k" for at in range(1, 30))
+    engine.sql(f"CREATE MATERIALIZED VIEW totals AS SELECT r0.k, {total} FROM {tables}")
+    assert sorted(engine.sql("SELECT * FROM totals").rows()) == [(1, 435), (2, 870)]
+    engine.sql("UPDATE r29 SET n = 1000 WHERE k = 1; DELETE FROM r3 WHERE k = 2")
+    assert engine.sql("SELECT * FROM totals").rows() == [(1, 1406)]

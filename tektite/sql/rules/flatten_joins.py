@@ -16,6 +16,11 @@ from tektite.sql.predicates import TRUE, conjunction, conjuncts, reads_only
 from tektite.sql.rules.factor_disjunctions import branches
 from tektite.sql.walking import transform
 
+LARGEST = 24
+"""Relations of a block: more than people join, but not too many to be put in order. What joins more, as a chain of common table
+expressions does in which each uses the one before twice, is a block of blocks, and equal ones of these are one.
+"""
+
 
 def flatten_joins(root: Node, names: Names) -> Node:
     """Blocks instead of trees of inner joins."""
@@ -39,13 +44,24 @@ def keeps_history(node: Node) -> bool:
     return isinstance(node, Scan) and not (isinstance(node.collection, Input) and node.collection.is_stream)
 
 
+def relations_below(node: Node) -> int:
+    """How many relations a node would bring into a block."""
+    if isinstance(node, Filter | Project):
+        return relations_below(node.input)
+    return len(node.relations) if isinstance(node, Block) else 1
+
+
 def merged(nodes: list[Node], parts: list[Expr]) -> Node:
     """One block of relations, or a projection of one."""
     relations: list[Node] = []
     below: list[Expr] = []
     computed: dict[str, Expr] = {}
+    too_many = sum(map(relations_below, nodes)) > LARGEST
     for node in nodes:
         while True:
+            if too_many and relations_below(node) > 1:
+                relations.append(node)
+                break
             if isinstance(node, Block):
                 relations += node.relations
                 below += node.conjuncts

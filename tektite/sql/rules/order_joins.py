@@ -108,18 +108,20 @@ def is_stream(node: Node) -> bool:
 def determined(node: Node, conjuncts: tuple[Expr, ...], known: set[str]) -> set[str]:
     """The columns of a relation that are equal to something that is known, also by way of each other."""
     found: set[str] = set()
+    there = set(known)
     equal = [tuple(part.args) for part in conjuncts if part.op == "eq"]
+    pairs = [(a.params[0], b) for a, b in (*equal, *((b, a) for a, b in equal)) if a.op == "col"]
     grown = True
     while grown:
         grown = False
-        for one, other in (*equal, *((b, a) for a, b in equal)):
-            if one.op == "col" and one.params[0] not in known | found and set(other.columns()) <= known | found:
-                if one.params[0] in node.columns:
-                    found.add(one.params[0])
-                    grown = True
-                elif other.op == "col" and other.params[0] not in node.columns:
-                    known = known | {one.params[0]}
-                    grown = True
+        for name, other in pairs:
+            if name not in there and there.issuperset(other.columns()):
+                if name in node.columns:
+                    found.add(name)
+                elif other.op != "col" or other.params[0] in node.columns:
+                    continue
+                there.add(name)
+                grown = True
     return found
 
 
