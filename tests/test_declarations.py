@@ -10,6 +10,7 @@ LOCAL = {
     "test_mutations.py": "rules of the engine that are broken in this process",
     "test_sql_errors.py": "statements that are refused before anything runs",
     "sql/test_bad_sql.py": "statements that are refused before anything runs",
+    "sql/test_depth.py": "how far statements are read",
     "test_sql_rules.py": "plans, of which nothing runs",
     "test_storage.py": "what the storage keeps, whoever computes with it",
     "test_storage_command.py": "what the storage keeps",

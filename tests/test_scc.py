@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tektite as tk
 
-pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=2, spark=4)]
+pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=4, spark=12)]
 
 MOST = settings.default.max_examples if settings.default is not None else 100
 

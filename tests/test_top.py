@@ -9,7 +9,7 @@ import pytest
 
 import tektite as tk
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=6, spark=20)]
 
 Row = tuple[int, str | None, int]
 ALIKE = "the same forty-two bytes, and a few more ones "

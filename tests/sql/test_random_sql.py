@@ -20,7 +20,7 @@ QUERIES = int(os.environ.get("TEKTITE_SQL_QUERIES", "300"))
 SEED = int(os.environ.get("TEKTITE_SQL_SEED", "0"))
 TOGETHER = 20
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("executor"), pytest.mark.share(stages=5, spark=15)]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("executor"), pytest.mark.share(stages=8, spark=15)]
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + -(-QUERIES // TOGETHER)))
