@@ -242,9 +242,8 @@ def sender(feed: Feed, target: Target) -> Task:
                     shares = in_turn(piece, shard, sent, total, target, source + number)
                 else:
                     many = target.shards > 1 and 2 * target.shards * piece.n > 3 * words.shape[1]
-                    many &= (
-                        feed.order is not None or feed.operation is None
-                    )  # else all that came and went may be counted
+                    # without an order, all that came and went of a key may have to be counted
+                    many &= feed.order is not None or feed.operation is None
                     shares = by_hash(latest_of(feed, target, piece) if many else piece, shard, feed, target)
                 for dest, share in shares:
                     if share.n or some:

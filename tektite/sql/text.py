@@ -74,7 +74,7 @@ class Source:
 
     def where(self, word: str) -> int:
         """Where in the statement a keyword stands first; where the statement begins, if it is not in it."""
-        found = re.compile(rf"\b{word}\b", re.IGNORECASE).search(self.text, self.start)
+        found = re.compile(rf"\b{re.escape(word)}\b", re.IGNORECASE).search(self.text, self.start)
         return self.start if found is None else found.start()
 
     def placed(self, error: TektiteError, at: exp.Expr | int | None = None) -> TektiteError:

@@ -265,3 +265,16 @@ def test_long_chains_are_answered(engine: tk.Engine, text: str) -> None:
 def test_what_nests_too_deeply_is_refused_and_harms_nobody(engine: tk.Engine, text: str) -> None:
     assert "nested too deeply" in refused(engine, text, tk.UnsupportedError)
     assert engine.sql("SELECT count(*) FROM people").rows() == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("COPY people FROM 'x.csv' (FORMAT 'c+(sv')", "the format is csv or parquet, not 'c+(sv'"),
+        ("COPY people FROM 'x.csv' (\"a(\" 1)", "option A( is not supported"),
+        ('CREATE TABLE u (a INT) WITH ("x[" = 1)', "option 'x[' of CREATE TABLE is not supported"),
+        ("CREATE MATERIALIZED VIEW v WITH (\"j*(\" = 'a') AS SELECT 1", "option 'j*(' of CREATE VIEW is not supported"),
+    ],
+)
+def test_options_of_any_characters_are_refused_by_name(engine: tk.Engine, text: str, message: str) -> None:
+    assert message in refused(engine, text, tk.UnsupportedError)
