@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Three kernels in an empty cache, and the names of those that were compiled since."""
     names: list[str] = []
     monkeypatch.setattr(kernel_cache, "cache_folder", lambda module: tmp_path)
+    monkeypatch.setattr(kernel_cache, "_effort", lambda kernel: 0)
     kernels = [kernel_cache.Kernel("module", SimpleNamespace(__name__=f"k{i}"), "void(int64)") for i in range(3)]
     monkeypatch.setattr(kernel_cache, "_KERNELS", kernels)
     monkeypatch.setattr(kernel_cache, "_compile", lambda name, dispatcher, signature: names.append(name))
@@ -52,24 +54,53 @@ def test_kernel_that_returns_another_type_than_it_declares_is_refused() -> None:
         kernel_cache._compile("module.halved", halved, "int64(int64)")
 
 
-def test_call_in_another_process_loads_what_was_compiled(tmp_path: Path) -> None:
-    def run(program: str) -> str:
-        root = str(Path(__file__).parent.parent)
-        environment = os.environ | {"TEKTITE_CACHE_DIR": str(tmp_path), "PYTHONPATH": root}
-        return subprocess.check_output([sys.executable, "-c", program], env=environment, cwd=tmp_path, text=True)
+ROOT = Path(__file__).parent.parent
+COMPILE_ONE = """
+from tektite.kernels import compile, rows
+compile._KERNELS[:] = [entry for entry in compile._KERNELS if entry.name == 'rows.head_of_array']
+compile.compile_kernels()
+"""
+CALL_IT = """
+import numpy
+from tektite.kernels.rows import head_of_array
+head_of_array(numpy.zeros((2, 4), numpy.int64), 4)
+print(sum(head_of_array.stats.cache_hits.values()), sum(head_of_array.stats.cache_misses.values()))
+"""
 
-    run(
-        "from tektite.kernels import compile, rows\n"
-        "compile._KERNELS[:] = [entry for entry in compile._KERNELS if entry.name == 'rows.head_of_array']\n"
-        "compile.compile_kernels()"
-    )
-    called = run(
-        "import numpy\n"
-        "from tektite.kernels.rows import head_of_array\n"
-        "head_of_array(numpy.zeros((2, 4), numpy.int64), 4)\n"
-        "print(sum(head_of_array.stats.cache_hits.values()), sum(head_of_array.stats.cache_misses.values()))"
-    )
-    assert called.split() == ["1", "0"]
+
+def run(program: str, cache: Path, checkout: Path = ROOT) -> list[str]:
+    environment = os.environ | {"TEKTITE_CACHE_DIR": str(cache), "PYTHONPATH": str(checkout)}
+    return subprocess.check_output([sys.executable, "-c", program], env=environment, cwd=cache, text=True).split()
+
+
+def test_call_in_another_process_loads_what_was_compiled(tmp_path: Path) -> None:
+    run(COMPILE_ONE, tmp_path)
+    assert run(CALL_IT, tmp_path) == ["1", "0"]
+
+
+def test_copy_at_another_path_loads_what_was_compiled(tmp_path: Path) -> None:
+    run(COMPILE_ONE, tmp_path)
+    shutil.copytree(ROOT / "tektite", tmp_path / "copy" / "tektite", ignore=shutil.ignore_patterns("__pycache__"))
+    for source in (tmp_path / "copy").rglob("*.py"):
+        os.utime(source, (0, 0))
+    assert run(CALL_IT, tmp_path, tmp_path / "copy") == ["1", "0"]
+
+
+def test_cache_that_cannot_be_written_compiles_for_the_process(tmp_path: Path) -> None:
+    (tmp_path / "kernels").write_text("a file where the folder should be: not even root writes into it")
+    program = COMPILE_ONE + CALL_IT.replace("print", "print(compile._KERNELS[0].ready, end=' ');print")
+    assert run(program, tmp_path)[0] == "True"
+
+
+def test_kernel_in_the_hands_of_another_process_is_waited_for(tmp_path: Path) -> None:
+    """Two processes that start together compile the kernel once: the second one finds it when it gets the lock."""
+    program = COMPILE_ONE + "print(sum(rows.head_of_array.stats.cache_misses.values()))"
+    environment = os.environ | {"TEKTITE_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    both = [
+        subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    assert sorted(process.communicate()[0].strip() for process in both) == ["0", "1"]
 
 
 def test_change_to_a_module_renames_the_folders_of_those_that_import_it(
