@@ -34,7 +34,7 @@ test: lint  ## lint, then run all tests and the examples in the documentation
 
 soak: $(STAMP)  ## kill writers of CASES storages at random steps, and a Spark driver KILLS times; as long as you like
 	$(RUN) -m tektite.kernels.warm
-	TEKTITE_KILL_CASES=$(CASES) $(RUN) -m pytest -n 2 tests/test_storage_kills.py $(PYTEST_ARGS)
+	TEKTITE_KILL_CASES=$(CASES) $(RUN) -m pytest -n 2 tests/storage/test_kills.py $(PYTEST_ARGS)
 	TEKTITE_KILLS=$(KILLS) $(RUN) -m pytest -p no:xdist tests/spark/test_drivers.py -k killed_around_commits $(PYTEST_ARGS)
 
 nightly: $(STAMP)  ## all tests on all executors with more examples: 5,000 random SQL queries, TPC-H at a larger scale

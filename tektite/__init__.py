@@ -1,23 +1,16 @@
 """Tektite: standing queries over changing data that share the indexes they need."""
 
-from tektite.aggregates import all, any, avg, count, count_distinct, max, min, sum
-from tektite.collection import Collection, Grouped, Loop, LoopVariable
-from tektite.errors import (
-    ConflictError,
-    FaultError,
-    IncorrectError,
-    NotFoundError,
-    TektiteError,
-    UnsupportedError,
-)
+from tektite.engine.front import Engine, Input, View
+from tektite.engine.holds import ArrangementInfo, Held
+from tektite.engine.view import Change, Changes
+from tektite.errors import ConflictError, FaultError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, when
-from tektite.front import Engine, Input, View
-from tektite.keeping import ArrangementInfo, Held
-from tektite.matching import match
-from tektite.schema import Schema
+from tektite.query.aggregates import all, any, avg, count, count_distinct, max, min, sum
+from tektite.query.collection import Collection, Grouped, Loop, LoopVariable
+from tektite.query.match import match
 from tektite.storage.options import Storage
-from tektite.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
-from tektite.views import Change, Changes
+from tektite.values.schema import Schema
+from tektite.values.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
 
 __version__ = "0.1.0"
 

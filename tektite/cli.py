@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tektite import Engine, __version__
-from tektite.datalog.command import datalog
+from tektite.datalog.evaluate.command import datalog
 from tektite.storage.command import app as storage
 
 app = typer.Typer(
@@ -67,7 +67,7 @@ def sql(
     """
     if csv and json:
         raise typer.BadParameter("results are written as CSV or as JSON, not as both")
-    from tektite.sql.command import run_texts
+    from tektite.sql.shell.command import run_texts
 
     form = "csv" if csv else "json" if json else "table"
     with Engine(workers, storage=storage) as engine:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import tektite
-from tektite import front
+from tektite.engine import front
 
 # The first example may wait for a kernel to compile, so no profile has a deadline or minds a slow start.
 _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -56,7 +56,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="module", params=["threads", "stages", pytest.param("spark", marks=pytest.mark.spark)])
 def executor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Every engine of the test runs on each of the executors in turn."""
-    from executors import running_on
+    from tests.support.executors import running_on
 
     session = request.getfixturevalue("spark") if request.param == "spark" else None
     with running_on(request.param, tmp_path_factory.mktemp("engines"), session):

@@ -17,7 +17,7 @@ import tektite as tk
 from benchmarks.tpch.data import RELATIONS, load, round_robin
 from benchmarks.tpch.queries import Query, schema
 from benchmarks.workloads import Words
-from tektite.schema import Schema
+from tektite.values.schema import Schema
 
 Batch = dict[str, Words]
 

@@ -31,7 +31,7 @@ from benchmarks.tpch.data import RELATIONS
 from benchmarks.tpch.maintained import Encoded, Relations
 from benchmarks.tpch.queries import QUERIES, query
 from benchmarks.workloads import Words
-from tektite.runtime import memory
+from tektite.runtime import allocator
 
 SHARED, NOT_SHARED, LEAN = SIDES = ("shared", "not shared", "lean")
 
@@ -166,7 +166,7 @@ def serve(pipe: Connection, scale: float, kind: str, history: bool, batch: int, 
     side = Side(scale, kind, history, batch, whole)
     gc.collect()
     pa.default_memory_pool().release_unused()
-    memory.give_back()
+    allocator.give_back()
     start_bytes = resident()
     pipe.send([{name: words.shape[1] for name, words in part.items()} for part in side.batches])
     while True:

@@ -7,7 +7,7 @@ from pathlib import Path
 from pyarrow import parquet
 
 from benchmarks.tpch.data import RELATIONS, folder, plain
-from tektite.schema import Schema
+from tektite.values.schema import Schema
 
 KEYED = tuple(name for name in RELATIONS if name != "lineitem")
 """The relations that are loaded before the first query; lineitem streams in."""

@@ -14,13 +14,13 @@ import numpy as np
 
 from tektite.dataflow.graph import Moment, Node, Outbox, Scope
 from tektite.errors import IncorrectError
-from tektite.kernels.build import build
-from tektite.kernels.route import route
+from tektite.kernels.seek.route import route
+from tektite.kernels.sort.build import build
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, Consolidated
 from tektite.trace.spine import Version
 from tektite.trace.trace import Handle, Trace
-from tektite.words import Words
+from tektite.values.words import Words
 
 if TYPE_CHECKING:
     from tektite.dataflow.flow import Dataflow

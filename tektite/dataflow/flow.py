@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from tektite.dataflow.graph import Node, Outbox, Scope, run_agenda
 from tektite.dataflow.journal import Journal, Sweep
 from tektite.errors import FaultError, TektiteError
-from tektite.times import Frontier
+from tektite.trace.times import Frontier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -15,9 +15,9 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
 from tektite.errors import FaultError
-from tektite.times import Frontier, passed_frontier, running_frontier
 from tektite.trace.chunk import Chunk, column_spec
-from tektite.words import Words
+from tektite.trace.times import Frontier, passed_frontier, running_frontier
+from tektite.values.words import Words
 
 if TYPE_CHECKING:
     from tektite.dataflow.arrange import Reader

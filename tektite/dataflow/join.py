@@ -14,9 +14,9 @@ import numpy as np
 from tektite.dataflow.arrange import Arranged, Reader
 from tektite.dataflow.graph import Moment, Node, Outbox, Port, Scope
 from tektite.errors import IncorrectError
-from tektite.kernels.join import JOIN_STATE
-from tektite.kernels.join import join as join_kernel
-from tektite.kernels.route import partition_moments
+from tektite.kernels.operators.join import JOIN_STATE
+from tektite.kernels.operators.join import join as join_kernel
+from tektite.kernels.seek.route import partition_moments
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version

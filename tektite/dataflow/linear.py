@@ -10,17 +10,17 @@ import pyarrow as pa
 
 from tektite.dataflow.arrange import consolidate
 from tektite.errors import FaultError, IncorrectError
-from tektite.kernels.accumulate import COUNT_PRESENT, SUM_INT, accumulate, explode
-from tektite.kernels.groups import NOT_WORTH_IT, accumulate_groups
-from tektite.kernels.route import scale
+from tektite.kernels.operators.accumulate import COUNT_PRESENT, SUM_INT, accumulate, explode
+from tektite.kernels.operators.groups import NOT_WORTH_IT, accumulate_groups
+from tektite.kernels.seek.route import scale
 from tektite.trace.chunk import Chunk, column_spec
-from tektite.types import Float
-from tektite.words import Words
+from tektite.values.types import Float
+from tektite.values.words import Words
 
 if TYPE_CHECKING:
-    from tektite.dictionary import Dictionary
     from tektite.expr import Program
-    from tektite.schema import Schema
+    from tektite.values.dictionary import Dictionary
+    from tektite.values.schema import Schema
 
 FUNCTION_ROWS = 1 << 16
 """Rows handed to a Python function at a time: enough to spread the cost of a call, few enough to bound its memory."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from tektite.dataflow.arrange import Buffer, consolidate, exchange_by
 from tektite.dataflow.graph import Moment, Node, Outbox, Scope
-from tektite.kernels.route import shift
+from tektite.kernels.seek.route import shift
 from tektite.trace.chunk import Chunk, column_spec
 
 

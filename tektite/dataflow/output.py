@@ -13,11 +13,11 @@ from tektite.dataflow.graph import Moment, Node, Scope
 from tektite.dataflow.linear import function_name
 from tektite.errors import FaultError
 from tektite.trace.chunk import Chunk
-from tektite.words import Words
+from tektite.values.words import Words
 
 if TYPE_CHECKING:
-    from tektite.dictionary import Dictionary
-    from tektite.schema import Schema
+    from tektite.values.dictionary import Dictionary
+    from tektite.values.schema import Schema
 
 
 class Inspect(Node):

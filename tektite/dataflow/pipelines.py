@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tektite.dataflow.actions import Action, Branch, Intersect, Item, Lookup, Taken, Versions
 from tektite.dataflow.arrange import Arranged, Reader, consolidate
 from tektite.dataflow.graph import Moment, Node, Outbox, Scope, Step, enter
 from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
 from tektite.dataflow.linear import SelectStep
-from tektite.kernels.route import route
+from tektite.dataflow.pipeline_actions import Action, Branch, Intersect, Item, Lookup, Taken, Versions
+from tektite.kernels.seek.route import route
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 

@@ -17,18 +17,18 @@ from tektite.dataflow.arrange import Arranged, Reader, consolidate
 from tektite.dataflow.graph import Moment, Node, Outbox
 from tektite.dataflow.linear import function_name
 from tektite.errors import FaultError, IncorrectError
-from tektite.kernels import aggregate as aggregate_kernel
-from tektite.kernels import reduce as reduce_kernel
-from tektite.kernels.collect import collect, settle
-from tektite.kernels.route import partition_moments
+from tektite.kernels.operators import aggregate as aggregate_kernel
+from tektite.kernels.operators import reduce as reduce_kernel
+from tektite.kernels.operators.collect import collect, settle
+from tektite.kernels.seek.route import partition_moments
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.spine import Version
 from tektite.trace.trace import Hold, Trace
-from tektite.words import Words
+from tektite.values.words import Words
 
 if TYPE_CHECKING:
-    from tektite.dictionary import Dictionary
-    from tektite.schema import Schema
+    from tektite.values.dictionary import Dictionary
+    from tektite.values.schema import Schema
 
 NOTHING: Words = np.empty(0, np.int64)
 # Rows of groups that a function gets at a time, so that what it makes of them on the way stays in the cache.

@@ -1,4 +1,14 @@
-"""Expressions over columns, and their compilation to programs that a kernel runs over rows."""
+"""Expressions over columns, and their compilation to programs that a kernel runs over rows.
+
+ast        expressions as a Python user writes them: immutable trees that know nothing of schemas or rows
+functions  of text, of dates and timestamps, of bits
+like       patterns that a kernel matches texts with: LIKE's, and those that say how a text begins, ends, or what it contains
+literals   which type a value has, and which word it becomes
+program    expressions compiled to what the kernel interprets, and the run of one over rows
+steps      what a typed expression is made of
+text       functions of text, each evaluated once for each distinct argument and remembered
+typing     an expression against a schema becomes a tree of steps, each with its type, or an error that says why not
+"""
 
 from tektite.expr.ast import (
     Case,

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tektite.expr.literals import literal_type, literal_value
-from tektite.types import Type
+from tektite.values.types import Type
 
 Scalar = int | float | bool | str | decimal.Decimal | datetime.date | datetime.datetime | np.generic | None
 

@@ -10,9 +10,9 @@ from tektite.expr.ast import Expr
 from tektite.expr.like import PATTERNS
 from tektite.expr.literals import DAY, MAX_DAYS, MAX_INT, Untyped, literal_word, show_word
 from tektite.expr.steps import CONSTANT, Step, limit_of, number, word
-from tektite.kernels import expr_steps as ops
-from tektite.types import Bool, Date, DecimalType, Float, Int, String, Timestamp, Type
-from tektite.words import NULL
+from tektite.kernels.expr import steps as ops
+from tektite.values.types import Bool, Date, DecimalType, Float, Int, String, Timestamp, Type
+from tektite.values.words import NULL
 
 if TYPE_CHECKING:
     from tektite.expr.typing import Resolver

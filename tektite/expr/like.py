@@ -1,13 +1,13 @@
 """Patterns that a kernel matches texts with: LIKE's, and those that say how a text begins, ends, or what it contains.
 
-They are read here into the tokens of `tektite.kernels.like`.
+They are read here into the tokens of `tektite.kernels.text.like`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tektite.kernels.like import ANY_CHARACTER, ANY_TEXT
+from tektite.kernels.text.like import ANY_CHARACTER, ANY_TEXT
 
 Tokens = tuple[int, ...]
 

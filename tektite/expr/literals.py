@@ -12,8 +12,8 @@ import struct
 from typing import Any
 
 from tektite.errors import IncorrectError
-from tektite.types import Bool, Date, Decimal, DecimalType, Float, Int, String, Timestamp, Type
-from tektite.words import NULL
+from tektite.values.types import Bool, Date, Decimal, DecimalType, Float, Int, String, Timestamp, Type
+from tektite.values.words import NULL
 
 Untyped = Type("null")  # the type of a bare None: it fits any other
 

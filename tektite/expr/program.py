@@ -23,10 +23,10 @@ from tektite.expr.literals import show_word
 from tektite.expr.steps import CONSTANT, FALLIBLE, INPUT, READS_TEXTS, Step, TextFunction
 from tektite.expr.text import Dictionary, Memo, Words, memo_for, set_table
 from tektite.expr.typing import Columns, resolve
-from tektite.kernels import expr_steps as ops
-from tektite.kernels.expr import COLUMN, FAILED, OWNS, REGISTER, SHARES, STEP, WORD, run_program
-from tektite.types import Bool, Type
-from tektite.words import NULL
+from tektite.kernels.expr import steps as ops
+from tektite.kernels.expr.interpreter import COLUMN, FAILED, OWNS, REGISTER, SHARES, STEP, WORD, run_program
+from tektite.values.types import Bool, Type
+from tektite.values.words import NULL
 
 LEAVES = (CONSTANT, INPUT)
 FEW, MANY = 1 << 10, 1 << 20  # missing arguments that a run can report: at first, and when there were too many

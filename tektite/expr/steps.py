@@ -7,8 +7,8 @@ from typing import Any
 
 from tektite.expr.ast import Expr
 from tektite.expr.literals import DAY, MAX_DAYS, MAX_INT
-from tektite.kernels import expr_steps as ops
-from tektite.types import Date, DecimalType, Int, Timestamp, Type
+from tektite.kernels.expr import steps as ops
+from tektite.values.types import Date, DecimalType, Int, Timestamp, Type
 
 CONSTANT, INPUT = -1, -2  # steps that are leaves
 

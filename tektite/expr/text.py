@@ -5,7 +5,7 @@ table from argument words to the result's word. A kernel maps whole blocks throu
 Python fetches their texts from the dictionary, evaluates the function with Arrow, and runs the kernel again. Results that
 are texts are added to the dictionary. The order of two text columns is a memo of pairs, so its memory follows the number of
 distinct pairs that were compared. LIKE and its kin need no memo: kernels match patterns with the texts themselves
-(`tektite.kernels.like`).
+(`tektite.kernels.text.like`).
 
 Memos belong to a dictionary and are shared by every program that uses the same function with the same constants; a memo
 goes when the last such program does, and is emptied when none of them is in use. A table that was replaced by a larger one
@@ -27,9 +27,9 @@ import pyarrow.compute as pc
 
 from tektite.expr.literals import literal_word, parse, show_word
 from tektite.expr.steps import TextFunction
-from tektite.kernels.memo import HEADER, memo_insert
-from tektite.types import String, Type
-from tektite.words import NULL, float_words, word_floats
+from tektite.kernels.expr.memo import HEADER, memo_insert
+from tektite.values.types import String, Type
+from tektite.values.words import NULL, float_words, word_floats
 
 Words = npt.NDArray[np.int64]
 Texts = Any  # an Arrow array, mostly of strings: Arrow's own types would say which kernel takes which
@@ -41,7 +41,7 @@ NEW_OF = 16  # texts hardly come again where all but one of so many are new: of 
 
 
 class Reading(Protocol):
-    """Texts by their ids, for kernels: see `tektite.kernels.strings`."""
+    """Texts by their ids, for kernels: see `tektite.kernels.text.strings`."""
 
     @property
     def address(self) -> int:
@@ -135,7 +135,7 @@ class Memo:
 
 
 def new_table(arguments: int, slots: int) -> Words:
-    """An empty memo table, laid out as `tektite.kernels.memo` says."""
+    """An empty memo table, laid out as `tektite.kernels.expr.memo` says."""
     table = np.full(HEADER + (arguments + 1) * slots, NULL, np.int64)
     table[:HEADER] = arguments, slots, 0
     return table

@@ -26,9 +26,9 @@ from tektite.expr import functions
 from tektite.expr.ast import Expr
 from tektite.expr.literals import DAY, MAX_DIGITS, MAX_INT, Untyped, literal_value, literal_word
 from tektite.expr.steps import CONSTANT, INPUT, Step, TextFunction, limit_of, number, word
-from tektite.kernels import expr_steps as ops
-from tektite.types import Bool, Date, Decimal, DecimalType, Float, Int, String, Timestamp, Type
-from tektite.words import NULL
+from tektite.kernels.expr import steps as ops
+from tektite.values.types import Bool, Date, Decimal, DecimalType, Float, Int, String, Timestamp, Type
+from tektite.values.words import NULL
 
 Columns = Mapping[str, tuple[int, Type]]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tektite.expr import Expr
-from tektite.plan.operators import Arrange, Operator, Project
+from tektite.plan.algebra import Arrange, Operator, Project
 
 
 def look_through(operator: Operator) -> tuple[Operator, list[int], Expr | None]:

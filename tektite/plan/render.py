@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from tektite.dataflow import arrange, between, loop, reduce
+from tektite.dataflow import arrange, loop, range_filter, reduce
 from tektite.dataflow import join as join_node
 from tektite.dataflow.arrange import Arranged, serves
 from tektite.dataflow.flow import Dataflow, Source
@@ -21,16 +21,16 @@ from tektite.dataflow.output import Inspect
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.expr import Expr, Program, col
 from tektite.expr import compile as compile_program
-from tektite.plan import operators as plan
+from tektite.plan import algebra as plan
 from tektite.plan.conjunctions.render import render_match
 from tektite.plan.look_through import look_through, permutation
 from tektite.plan.stream import Columns, Stream, first_places, in_order, together
 from tektite.trace.chunk import column_spec
 from tektite.trace.trace import Trace
-from tektite.types import Float, Int, Type
+from tektite.values.types import Float, Int, Type
 
 if TYPE_CHECKING:
-    from tektite.dictionary import Dictionary
+    from tektite.values.dictionary import Dictionary
 
 
 class Entry(Protocol):
@@ -382,7 +382,7 @@ class Renderer:
             self.pass_in(side.scope, scope)
         output = [rows.columns.index(column) for column in range(len(operator.schema.names))]
         floats = operator.schema.types[operator.column] == Float
-        node = between.RangeFilter(scope, self.shards, rows, bounds, key, operator.comparison, floats,
+        node = range_filter.RangeFilter(scope, self.shards, rows, bounds, key, operator.comparison, floats,
                                    bounds.columns.index(operator.bound), output, "range filter")  # fmt: skip
         return Stream(scope, [(node.port, (), 0)], rows.columns[: rows.sharded_by])
 

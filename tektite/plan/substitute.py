@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
-from tektite.plan.operators import Clause, Inspect, Leave, Loop, Operator, Read, Variable, count_uses
+from tektite.plan.algebra import Clause, Inspect, Leave, Loop, Operator, Read, Variable, count_uses
 
 Other = Callable[[Read], Operator]
 

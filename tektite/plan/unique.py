@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tektite.plan.operators import Aggregate, Arrange, AtLeast, First, Inspect, Operator, Project, Read
+from tektite.plan.algebra import Aggregate, Arrange, AtLeast, First, Inspect, Operator, Project, Read
 
 Columns = tuple[int, ...]
 

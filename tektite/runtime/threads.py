@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from tektite.dataflow.graph import Outbox
-from tektite.runtime.memory import share_between_threads
+from tektite.runtime.allocator import share_between_threads
 
 PARALLEL_FROM = 8192
 """Rows from which on handing work to another thread (some tens of microseconds) pays."""

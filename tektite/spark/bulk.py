@@ -33,13 +33,12 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from tektite import pending
-from tektite.constraints import UNKNOWN, Rules, with_texts
 from tektite.dataflow.arrange import consolidate
-from tektite.dictionary import START, Dictionary, text_ids
+from tektite.engine import pending_updates
+from tektite.engine.constraints import UNKNOWN, Rules, with_texts
 from tektite.errors import FaultError, TektiteError
-from tektite.kernels.arriving import arriving_operations
-from tektite.kernels.route import route
+from tektite.kernels.layout.input_heads import arriving_operations
+from tektite.kernels.seek.route import route
 from tektite.spark.failures import told, untold
 from tektite.spark.feed import Feed, pack_texts, unpack_texts
 from tektite.spark.freight import pack_rows, unpack_rows
@@ -51,7 +50,8 @@ from tektite.storage.store import Store
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.spine import Version
-from tektite.words import NULL, Words
+from tektite.values.dictionary import START, Dictionary, text_ids
+from tektite.values.words import NULL, Words
 
 FREIGHT: Final = (
     "dest int, source int, number int, shard int, rows long, words binary, texts binary, "
@@ -412,14 +412,14 @@ def resolved(feed: Feed, target: Target, shard: int, words: Words, dictionary: D
         found = np.empty_like(rows, shape=(width, 0))
         if version.batches:
             gone = operations(feed, target, rows[list(target.columns)], np.zeros(rows.shape[1], np.int64))
-            words = pending.resolved([gone], target.keys(feed), width - target.keys(feed), version).to_array()
+            words = pending_updates.resolved([gone], target.keys(feed), width - target.keys(feed), version).to_array()
             found = np.empty((width, words.shape[1]), np.int64)
             found[list(target.columns)] = words[:width]
         return found
 
     plain = settled(feed, plain, held, dictionary)
     when = moments(feed, plain)
-    return pending.resolved(
+    return pending_updates.resolved(
         [operations(feed, target, plain[stored], (plain[width] > 0).astype(np.int64), when)],
         target.keys(feed),
         width - target.keys(feed),

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from pyspark.sql import DataFrame
 
-from tektite.dictionary import Dictionary
 from tektite.errors import TektiteError
 from tektite.spark.failures import told, untold
 from tektite.spark.feed import PARCEL, Feed, encoder, unpack_texts
 from tektite.spark.ordering import Held, moments, settled
-from tektite.words import NULL, Words
+from tektite.values.dictionary import Dictionary
+from tektite.values.words import NULL, Words
 
 
 @dataclass(frozen=True)

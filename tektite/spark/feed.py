@@ -16,13 +16,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from tektite import columns, words
-from tektite.dictionary import START, Dictionary
 from tektite.errors import ConflictError, IncorrectError, TektiteError
-from tektite.schema import Schema
 from tektite.spark.failures import told
-from tektite.types import Int, String
-from tektite.words import NULL, Words
+from tektite.values import columns, words
+from tektite.values.dictionary import START, Dictionary
+from tektite.values.schema import Schema
+from tektite.values.types import Int, String
+from tektite.values.words import NULL, Words
 
 PUT, REMOVE, REPLACE, FORGET, AFTER = 1, -1, 2, -2, 3
 """What an operation does: add a row, take one away, put a row in place of the one with its key, drop the key's old row unless

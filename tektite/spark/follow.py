@@ -32,7 +32,7 @@ from tektite.spark.session import described
 from tektite.storage.store import PosixStore
 
 if TYPE_CHECKING:
-    from tektite.inputs import Input
+    from tektite.engine.input import Input
 
 _FOLLOWED: WeakKeyDictionary[Input, Following] = WeakKeyDictionary()
 

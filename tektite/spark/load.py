@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_type
 
-from tektite.adopting import adopt
+from tektite.engine.stored_inputs import adopt
 from tektite.errors import ConflictError, IncorrectError, UnsupportedError
 from tektite.spark.bulk import RUNS, Held, Loaded, Target, discard, held_by, write
 from tektite.spark.encoded import Encoded, collect
@@ -26,10 +26,10 @@ from tektite.spark.positions import Record, advance, recorded
 from tektite.spark.progress import Shown, watched
 from tektite.spark.session import classic, described, is_connect
 from tektite.storage.leases import Lease
-from tektite.words import NULL, Words, encode, type_from_arrow
+from tektite.values.words import NULL, Words, encode, type_from_arrow
 
 if TYPE_CHECKING:
-    from tektite.inputs import Input
+    from tektite.engine.input import Input
 
 LEASE: Final = 7 * 86400.0
 """Seconds for which the files that a load reads stay there at most, should its driver die: longer than a load takes."""

@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tektite.constraints import named
-from tektite.dictionary import Dictionary
+from tektite.engine.constraints import named
 from tektite.errors import IncorrectError
 from tektite.spark.feed import AFTER, FORGET, PUT, REMOVE, REPLACE, Feed
-from tektite.words import Words
+from tektite.values.dictionary import Dictionary
+from tektite.values.words import Words
 
 Held = Callable[[Words], Words]
 """The rows (columns x rows) that the input holds under the keys of some rows, both in the order of the schema's columns."""

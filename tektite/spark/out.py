@@ -14,12 +14,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from tektite.errors import IncorrectError
-from tektite.schema import Schema
 from tektite.spark.failures import explained
 from tektite.spark.session import classic
+from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
-    from tektite.views import View
+    from tektite.engine.view import View
 
 
 EVERY_SECOND: Final = {"processingTime": "1 second"}

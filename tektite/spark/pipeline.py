@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import yaml
 
-from tektite import columns
-from tektite.constraints import declare
+from tektite.engine.constraints import declare
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
-from tektite.schema import Schema
-from tektite.sql.parse import parse
+from tektite.sql.parse.parser import parse
 from tektite.storage.description import type_from_text
+from tektite.values import columns
+from tektite.values.schema import Schema
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
-    from tektite.inputs import Input
+    from tektite.engine.input import Input
 
 
 @dataclass(frozen=True)

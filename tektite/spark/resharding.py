@@ -27,7 +27,7 @@ from tektite.storage.manifest import Manifest
 from tektite.storage.partition import Move, Moving
 from tektite.storage.store import Store
 from tektite.trace.chunk import Chunk
-from tektite.words import NULL
+from tektite.values.words import NULL
 
 ROWS_AT_ONCE: Final = 1 << 20
 """Rows that one task of the first stage moves: few enough that a large batch keeps many tasks busy."""

@@ -16,15 +16,15 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.dataflow.arrange import consolidate
-from tektite.dictionary import Dictionary
 from tektite.errors import IncorrectError, NotFoundError
-from tektite.schema import Schema
 from tektite.storage.description import InputDescription, ViewDescription
 from tektite.storage.files import Files
 from tektite.storage.manifest import Live, Manifest, State
 from tektite.storage.store import Store, open_store
 from tektite.trace.chunk import Chunk, column_spec
-from tektite.words import Words
+from tektite.values.dictionary import Dictionary
+from tektite.values.schema import Schema
+from tektite.values.words import Words
 
 ROWS_AT_ONCE = 1 << 16
 

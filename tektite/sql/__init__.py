@@ -1,5 +1,17 @@
 """SQL: standing queries from text.
 
+bind/        every name resolved, every type checked, from sqlglot trees to logical plans
+estimates    how many rows a plan is likely to have: the tables' sizes as they are, and rules of thumb for what becomes of
+             them
+explain      a plan as lines of text, with estimates of how many rows each part has
+logical      what a query means, as a tree of relational operators over columns with unique names
+lower/       from logical plans to collections
+parse/       parsing, tokens, places in a text, what is understood
+rules/       the rewrites of a logical plan, in the order in which they are made
+shell/       `tektite sql`: the shell, its prompt and its output
+statements/  sessions, tables, changes, transactions, prepared statements
+walking      every node, rewriting bottom up, and the columns that a plan takes from outside
+
 `run` is what `Engine.sql` calls; `plan` gives a query as a collection, to be used in a program.
 """
 
@@ -8,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tektite.collection import Collection
-from tektite.sql.result import Result
-from tektite.sql.session import Session
+from tektite.query.collection import Collection
+from tektite.sql.statements.result import Result
+from tektite.sql.statements.session import Session
 
 if TYPE_CHECKING:
-    from tektite.engine import Engine
+    from tektite.engine.engine import Engine
 
 __all__ = ["Result", "Session", "plan", "run", "session"]
 

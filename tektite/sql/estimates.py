@@ -5,11 +5,11 @@ The figures choose between orders of joins and are shown by EXPLAIN; no answer d
 
 from __future__ import annotations
 
+from tektite.engine.input import Input
+from tektite.engine.view import View
 from tektite.expr import Expr
-from tektite.inputs import Input
+from tektite.sql.bind.predicates import conjuncts
 from tektite.sql.logical import Aggregate, Block, Bounded, Distinct, Filter, Join, Node, Scan, Top, Union, Values
-from tektite.sql.predicates import conjuncts
-from tektite.views import View
 
 SELECTIVITY = {"eq": 0.05, "isin": 0.1, "like": 0.1, "ilike": 0.1, "startswith": 0.1, "lt": 0.4, "le": 0.4, "gt": 0.4,
                "ge": 0.4, "is_null": 0.05, "ne": 0.95}  # fmt: skip

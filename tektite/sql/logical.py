@@ -15,13 +15,13 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from tektite import types
-from tektite.collection import Collection
 from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
-from tektite.sql.predicates import TRUE
-from tektite.sql.window_calls import WindowCall
-from tektite.types import Type
+from tektite.query.collection import Collection
+from tektite.sql.bind.predicates import TRUE
+from tektite.sql.bind.window_calls import WindowCall
+from tektite.values import types
+from tektite.values.types import Type
 
 Columns = dict[str, Type]
 

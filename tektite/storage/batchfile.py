@@ -31,9 +31,9 @@ import pyarrow as pa
 from tektite.errors import FaultError, IncorrectError, UnsupportedError
 from tektite.storage.rows import WIDTHS, Column, columns_of, head_over
 from tektite.storage.store import Parts, Store
-from tektite.times import Frontier
 from tektite.trace.batch import Batch
-from tektite.words import Words, arrow_buffer
+from tektite.trace.times import Frontier
+from tektite.values.words import Words, arrow_buffer
 
 FOLDER = "batches"
 FORMAT = 1

@@ -67,7 +67,7 @@ def vacuum(
     An engine that uses the storage does the same by itself, so it has to be closed first.
     """
     from tektite.storage.batchfile import FOLDER
-    from tektite.storage.cleaning import find_waste
+    from tektite.storage.clean_up import find_waste
     from tektite.storage.manifest import Manifest
 
     with errors_explained():

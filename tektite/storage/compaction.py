@@ -16,9 +16,9 @@ from itertools import count
 import numpy as np
 
 from tektite.storage.batchfile import Shape
-from tektite.times import Frontier
 from tektite.trace.batch import Batch
-from tektite.trace.merging import merge_now
+from tektite.trace.merge import merge_now
+from tektite.trace.times import Frontier
 
 FAN = 8
 LOFTY = 64

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tektite.errors import UnsupportedError
-from tektite.schema import Schema
-from tektite.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
+from tektite.values.schema import Schema
+from tektite.values.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
 
 _TYPES = {str(type): type for type in (Int, Float, Bool, Date, Timestamp, String)}
 _DECIMAL = re.compile(r"decimal\((\d+), (\d+)\)")

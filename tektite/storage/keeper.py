@@ -23,15 +23,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from tektite.dictionary import START, Dictionary, Mark
 from tektite.errors import ConflictError, FaultError, TektiteError
 from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Shape, Texts, write_file
-from tektite.storage.cleaning import outdated
+from tektite.storage.clean_up import outdated
 from tektite.storage.compaction import due, merged
 from tektite.storage.files import Files
 from tektite.storage.manifest import Change, Live, Manifest, State
-from tektite.times import Frontier
 from tektite.trace.batch import Batch
+from tektite.trace.times import Frontier
+from tektite.values.dictionary import START, Dictionary, Mark
 
 _ALONE = 1 << 20
 """Bytes from which on a batch gets a file of its own, so that the file can go when the batch does."""

@@ -9,7 +9,7 @@ import pyarrow.fs as arrow_fs
 
 from tektite.errors import IncorrectError
 from tektite.storage import batchfile, leases, manifest
-from tektite.storage.cleaning import RETENTION
+from tektite.storage.clean_up import RETENTION
 from tektite.storage.files import CACHE_BYTES, Files
 from tektite.storage.manifest import Manifest
 from tektite.storage.store import Create, Store, open_store

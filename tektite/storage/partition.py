@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from tektite.kernels.build import build
-from tektite.kernels.route import route
+from tektite.kernels.seek.route import route
+from tektite.kernels.sort.build import build
 from tektite.storage.batchfile import FileInfo, Rows, write_file
 from tektite.storage.description import InputDescription
 from tektite.storage.files import Files

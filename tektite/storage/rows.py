@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tektite.words import Words
+from tektite.values.words import Words
 
 Stored = npt.NDArray[np.signedinteger[Any]]
 Column = int | Stored
@@ -22,7 +22,7 @@ Column = int | Stored
 WIDTHS: dict[int, np.dtype[Any]] = {width: np.dtype(f"<i{width}") for width in (1, 2, 4, 8)}
 """How stored columns of each width in bytes are read: signed, little-endian."""
 
-# Where a head describes its columns (see tektite/kernels/rows.py).
+# Where a head describes its columns (see tektite/kernels/layout/rows.py).
 FIXED = PER_COLUMN = 3
 
 

@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tektite.dictionary import Dictionary
 from tektite.errors import ConflictError, FaultError, IncorrectError
-from tektite.storage.cleaning import left_over
+from tektite.storage.added_columns import gains_columns
+from tektite.storage.clean_up import left_over
 from tektite.storage.description import InputDescription
 from tektite.storage.files import Files
 from tektite.storage.keeper import Closed, Keeper
@@ -21,8 +21,8 @@ from tektite.storage.manifest import Change, Manifest, State
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here, repartition
 from tektite.storage.store import Lock
-from tektite.storage.widening import gains_columns
 from tektite.trace.batch import Batch
+from tektite.values.dictionary import Dictionary
 
 Position = Mapping[str, Any]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tektite.times import Frontier
-from tektite.words import Words
+from tektite.trace.times import Frontier
+from tektite.values.words import Words
 
 LATEST = 2**63 - 1
 

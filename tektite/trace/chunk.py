@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.kernels.rows import copy_out, head_of_array, select_columns, slice_rows
-from tektite.words import Words
+from tektite.kernels.layout.rows import copy_out, head_of_array, select_columns, slice_rows
+from tektite.values.words import Words
 
 
 class Chunk:

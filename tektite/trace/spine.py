@@ -26,11 +26,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tektite.kernels.merge import advance_merges
-from tektite.times import Frontier
+from tektite.kernels.merge.merge import advance_merges
 from tektite.trace.batch import LATEST, Batch
-from tektite.trace.merging import DiffOverflow, Merge, merge_now
-from tektite.words import Words
+from tektite.trace.merge import DiffOverflow, Merge, merge_now
+from tektite.trace.times import Frontier
+from tektite.values.words import Words
 
 Shape = tuple[int, int, int]
 

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from tektite.kernels.build import build
-from tektite.kernels.route import split_epoch
-from tektite.times import Frontier, antichain
+from tektite.kernels.seek.route import split_epoch
+from tektite.kernels.sort.build import build
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Spine, Version
-from tektite.words import Words
+from tektite.trace.times import Frontier, antichain
+from tektite.values.words import Words
 
 EMPTY = Version(())
 MANY = 24

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from spark_files import NOW, Files
 
 import tektite as tk
 from tektite.errors import IncorrectError
+from tests.support.spark_files import NOW, Files
 
 COLUMNS = "k int, v string, _change_type string, _commit_version long"
 Row = tuple[Any, ...]

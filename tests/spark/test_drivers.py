@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from spark_cluster import ROOT
-from spark_files import NOW, Files
 
 import tektite as tk
 from tektite.errors import ConflictError
 from tektite.storage.manifest import Manifest
 from tektite.storage.store import Lock, PosixStore, open_store
+from tests.support.spark_cluster import ROOT
+from tests.support.spark_files import NOW, Files
 
 SEED = int(os.environ.get("TEKTITE_KILL_SEED", "7"))
 KILLS = int(os.environ.get("TEKTITE_KILLS", "5"))
@@ -53,7 +53,7 @@ def start(folder: Path, *kill: str) -> subprocess.Popen[str]:
     """The driver and its Java, in a process group of their own, so that both can be killed at once, as a machine that fails."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
-        [sys.executable, str(ROOT / "tests" / "spark_driver.py"), str(folder), *kill], env=environment, cwd=folder,
+        [sys.executable, str(ROOT / "tests" / "support" / "spark_driver.py"), str(folder), *kill], env=environment, cwd=folder,
         stdout=subprocess.PIPE, stderr=(folder / "stderr").open("a"), text=True, start_new_session=True,
     )  # fmt: skip
 

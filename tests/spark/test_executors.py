@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from spark_cluster import run_on_cluster
+
+from tests.support.spark_cluster import run_on_cluster
 
 # Stages of a load: the rows are made and shuffled, then encoded and addressed to their shards, then received and written.
 # What happens in the first two is a step of the DataFrame; in the last one it is the store that the tasks write to.

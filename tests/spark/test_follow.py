@@ -13,7 +13,6 @@ from unittest.mock import patch
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from spark_files import NOW, Files
 
 import tektite as tk
 from tektite.errors import ConflictError, FaultError, IncorrectError
@@ -21,6 +20,7 @@ from tektite.spark import load as loading
 from tektite.spark.load import write_files
 from tektite.spark.progress import EpochProgress
 from tektite.storage.store import PosixStore
+from tests.support.spark_files import NOW, Files
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from tektite.dataflow.arrange import consolidate
 from tektite.spark.freight import pack_rows, unpack_rows
 from tektite.trace.chunk import Chunk, column_spec
-from tektite.words import NULL
+from tektite.values.words import NULL
 
 
 def columns(rows: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from spark_cluster import ROOT
 
 from tektite.spark.java import find_java
+from tests.support.spark_cluster import ROOT
 
 CONNECTOR = os.environ.get("TEKTITE_KAFKA", "4.2.0")
 """The version of Spark's own connector: the newest one that Maven Central has; it also serves the Spark after it."""

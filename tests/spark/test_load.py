@@ -18,11 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import tektite as tk
-from tektite.dictionary import Dictionary
 from tektite.errors import ConflictError, FaultError, IncorrectError
-from tektite.schema import Schema
 from tektite.spark.encoded import collect
 from tektite.spark.feed import Feed
+from tektite.values.dictionary import Dictionary
+from tektite.values.schema import Schema
 
 UTC = dt.UTC
 INT64 = 2**63 - 1

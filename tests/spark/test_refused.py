@@ -8,12 +8,12 @@ from unittest.mock import patch
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from spark_files import NOW, Files
 
 import tektite as tk
-from tektite.inputs import Input
+from tektite.engine.input import Input
 from tektite.storage import batchfile
 from tektite.storage.store import PosixStore
+from tests.support.spark_files import NOW, Files
 
 SCHEMA = tk.Schema(k=tk.String, n=tk.Int, v=tk.Int)
 ROWS = 4000

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
-from spark_cluster import wait_until
-from spark_files import Files
 
 import tektite as tk
 from tektite.errors import FaultError, IncorrectError, NotFoundError
 from tektite.spark.pipeline import read_pipeline
 from tektite.spark.run import Metrics, run
+from tests.support.spark_cluster import wait_until
+from tests.support.spark_files import Files
 
 ROOT = Path(tk.__file__).parents[1]
 

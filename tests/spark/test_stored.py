@@ -14,15 +14,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from spark_files import NOW, Files
 
 import tektite as tk
-from tektite.adopting import adopt
+from tektite.engine.stored_inputs import adopt
 from tektite.errors import ConflictError, FaultError, IncorrectError
 from tektite.spark.bulk import Target, write
 from tektite.spark.feed import Feed
 from tektite.storage.manifest import Manifest
 from tektite.storage.store import PosixStore, open_store
+from tests.support.spark_files import NOW, Files
 
 
 def read(spark: SparkSession, path: Path, view: str, **options: Any) -> DataFrame:

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from spark_cluster import Standalone, kill, spark_home, standalone, submit, wait_until
-from spark_files import Files
 
 import tektite as tk
+from tests.support.spark_cluster import Standalone, kill, spark_home, standalone, submit, wait_until
+from tests.support.spark_files import Files
 
 pytestmark = pytest.mark.slow
 

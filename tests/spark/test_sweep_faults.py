@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from spark_cluster import run_on_cluster
+
+from tests.support.spark_cluster import run_on_cluster
 
 PROGRAM = """
 

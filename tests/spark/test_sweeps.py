@@ -13,9 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from executors import sent_by_value
 from pyspark.sql import SparkSession
-from stages import in_stages, run_stages, staged
 
 import tektite as tk
 from tektite.spark.sweep import machine
@@ -24,6 +22,8 @@ from tektite.spark.sweep.job import checked, read_parcel
 from tektite.spark.sweep.machine import Report
 from tektite.spark.sweep.parcel import Parcel
 from tektite.storage.store import PosixStore
+from tests.support.executors import sent_by_value
+from tests.support.stages import in_stages, run_stages, staged
 
 
 @pytest.fixture(scope="module", autouse=True)

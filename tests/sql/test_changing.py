@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import tektite as tk
-from tests.sql.oracle import Oracle, difference
+from tests.support.sql.oracle import Oracle, difference
 
 pytestmark = pytest.mark.usefixtures("executor")
 

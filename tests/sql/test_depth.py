@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tektite as tk
-from tests.sql.oracle import difference
+from tests.support.sql.oracle import difference
 
 ROWS: list[tuple[Any, Any, Any]] = [(1, "a", 0.5), (2, "b", 0.25), (3, None, None), (4999, "d", 1024.0)]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sql.logic import FOLDER, run
+from tests.support.sql.logic import FOLDER, run
 
 pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=2, spark=12)]
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.sql.generator import Generator
-from tests.sql.trial import reduced, report, try_case
-from tests.sql.worlds import World
+from tests.support.sql.generator import Generator
+from tests.support.sql.trial import reduced, report, try_case
+from tests.support.sql.worlds import World
 
 QUERIES = int(os.environ.get("TEKTITE_SQL_QUERIES", "300"))
 SEED = int(os.environ.get("TEKTITE_SQL_SEED", "0"))

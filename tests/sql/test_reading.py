@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tektite.sql.reading import Statement, is_blank, split
-from tektite.sql.shell import Command, Reader
+from tektite.sql.parse.splitter import Statement, is_blank, split
+from tektite.sql.shell.shell import Command, Reader
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 import tektite as tk
 from tektite import sql
-from tektite.sql.session import Session
+from tektite.sql.statements.session import Session
 
 pytestmark = pytest.mark.usefixtures("executor")
 
@@ -100,8 +100,8 @@ def test_statements_before_a_mistake_are_run_each_time(engine: tk.Engine) -> Non
 
 
 def test_what_is_remembered_is_bounded(engine: tk.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tektite.sql.remembered.CHARACTERS", 150)
-    monkeypatch.setattr("tektite.sql.remembered.PLANS", 4)
+    monkeypatch.setattr("tektite.sql.statements.statement_cache.CHARACTERS", 150)
+    monkeypatch.setattr("tektite.sql.statements.statement_cache.PLANS", 4)
     for number in range(10, 30):
         assert engine.sql(f"SELECT {number} + count(*) FROM sales").rows() == [(number + 2,)]
     remembered = sql.session(engine).remembered

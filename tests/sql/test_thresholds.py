@@ -10,8 +10,8 @@ import pytest
 
 import tektite as tk
 from benchmarks.tpch import query, schema
-from tektite.dataflow import between
-from tektite.kernels.between import emit_segments
+from tektite.dataflow import range_filter
+from tektite.kernels.operators.range_filter import emit_segments
 
 pytestmark = pytest.mark.usefixtures("executor")
 
@@ -28,7 +28,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(int(head[0]))
         return buf, head
 
-    monkeypatch.setattr(between, "emit_segments", counting)
+    monkeypatch.setattr(range_filter, "emit_segments", counting)
     return found
 
 

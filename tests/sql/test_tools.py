@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import sqlglot
 
-from tests.sql.generator import Generator
-from tests.sql.logic import records, run
-from tests.sql.oracle import Oracle, difference, ordered_difference, top_difference
-from tests.sql.trial import Fault, fewer_rows, reduced, simpler, try_case
-from tests.sql.worlds import World
+from tests.support.sql.generator import Generator
+from tests.support.sql.logic import records, run
+from tests.support.sql.oracle import Oracle, difference, ordered_difference, top_difference
+from tests.support.sql.trial import Fault, fewer_rows, reduced, simpler, try_case
+from tests.support.sql.worlds import World
 
 SAME = [
     ([(1, 2.0)], [(Decimal("1.00"), 2)]),

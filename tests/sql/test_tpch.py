@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tektite as tk
-from tests.sql.tpch import QUERIES, WIDER, Run, query, wider
+from tests.support.sql.tpch import QUERIES, WIDER, Run, query, wider
 
 pytestmark = [pytest.mark.slow, pytest.mark.share(stages=1, spark=1)]
 
@@ -31,7 +31,7 @@ def test_every_query_equals_duckdb_at_every_checkpoint(executor: str, tmp_path: 
 def a_run(executor: str, folder: Path) -> Run:
     if executor != "spark":
         return Run(tk.Engine(), SCALE)
-    from tests.sql.tpch_spark import SparkRun
+    from tests.support.sql.tpch_spark import SparkRun
 
     return SparkRun(tk.Engine(), SCALE, folder)
 

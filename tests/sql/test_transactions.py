@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tektite as tk
-from tests.sql.oracle import Oracle, difference
+from tests.support.sql.oracle import Oracle, difference
 
 pytestmark = pytest.mark.usefixtures("executor")
 

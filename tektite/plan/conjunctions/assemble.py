@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tektite.dataflow import actions
+from tektite.dataflow import pipeline_actions
 from tektite.dataflow.graph import Step as GraphStep
 from tektite.dataflow.linear import NegateStep, ProgramStep, SelectStep
 from tektite.dataflow.pipelines import Pipelines, Source
 from tektite.expr import Expr, col
+from tektite.plan.algebra import Clause, Match
 from tektite.plan.conjunctions.clauses import conjunction
 from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline, Step, Subtract
-from tektite.plan.operators import Clause, Match
 from tektite.plan.stream import Columns, Stream
-from tektite.schema import Schema
-from tektite.types import Int, Type
+from tektite.values.schema import Schema
+from tektite.values.types import Int, Type
 
 if TYPE_CHECKING:
     from tektite.dataflow.arrange import Arranged
@@ -38,7 +38,7 @@ class Constant:
 
 Term = str | Constant
 Layout = tuple[Term, ...]
-Entry = tuple[actions.Action | None, Layout]
+Entry = tuple[pipeline_actions.Action | None, Layout]
 """What comes next, and the columns it wants; at the end of a pipeline nothing, and the columns of the result."""
 
 
@@ -106,8 +106,8 @@ class Assembly:
 
     def _pipeline(self, plan: Pipeline) -> None:
         self.source = plan.source
-        self.keys: dict[actions.Action, Layout] = {}
-        self.lookups: list[actions.Lookup] = []
+        self.keys: dict[pipeline_actions.Action, Layout] = {}
+        self.lookups: list[pipeline_actions.Lookup] = []
         entry: Entry = (None, self.result)
         for step in reversed(plan.steps):
             entry = self._step(step, entry)
@@ -116,15 +116,15 @@ class Assembly:
         steps = self._first_steps(plan, arranged, entry)
         self.node.sources.append(Source(self.node, arranged, plan.source, steps, target, self.lookups))
         self._settle(target, self._order(plan.source, arranged, arranged.sharded_by))
-        if isinstance(target, actions.Fetch | actions.Subtract) and target.lookup.settled:
+        if isinstance(target, pipeline_actions.Fetch | pipeline_actions.Subtract) and target.lookup.settled:
             target.lookup.sorted = self._order(plan.source, arranged, target.lookup.key) == self.keys[target]
 
-    def _settle(self, action: actions.Action | None, placed: Layout | None) -> None:
+    def _settle(self, action: pipeline_actions.Action | None, placed: Layout | None) -> None:
         """Follow rows through the actions to see where they are in the shard that an action reads already. `placed` is what
         decides the shard of the rows at first.
         """
         while action is not None:
-            if not isinstance(action, actions.Intersect):
+            if not isinstance(action, pipeline_actions.Intersect):
                 place = self.keys[action][: len(action.lookup.route)]
                 action.lookup.settled |= placed == place
                 placed = place
@@ -175,7 +175,7 @@ class Assembly:
             case Extend():
                 return self._extend(step.action, step.where, after)
 
-    def _lookup(self, access: Access, wanted: Sequence[Term]) -> tuple[actions.Lookup, Layout]:
+    def _lookup(self, access: Access, wanted: Sequence[Term]) -> tuple[pipeline_actions.Lookup, Layout]:
         """A look-up, and the layout of the rows it is for: its key, then the variables that are wanted."""
         terms = (self.terms[access.relation][column] for column in access.columns[: access.key])
         key = tuple(term for term in terms if term is not None)
@@ -185,17 +185,17 @@ class Assembly:
         self.lookups.append(lookup)
         return lookup, layout
 
-    def _entry(self, action: actions.Action, layout: Layout) -> Entry:
+    def _entry(self, action: pipeline_actions.Action, layout: Layout) -> Entry:
         self.keys[action] = layout[: action.lookup.key]
         return action, layout
 
     def _connect(
-        self, action: actions.Action, produced: Sequence[Term], where: Sequence[Expr], after: Entry,
+        self, action: pipeline_actions.Action, produced: Sequence[Term], where: Sequence[Expr], after: Entry,
         types: dict[str, Type] | None = None,
     ) -> None:  # fmt: skip
         """Lead what an action produces to what comes next. `types` are those of produced columns that are no variables."""
         steps = self._steps(produced, self.match.types | (types or {}), where, after[1])
-        action.branch = actions.Branch(steps, after[0])
+        action.branch = pipeline_actions.Branch(steps, after[0])
 
     def _fetch(self, access: Access, where: Sequence[Expr], after: Entry) -> Entry:
         clause = self.relations[access.relation]
@@ -217,7 +217,7 @@ class Assembly:
             lookup.data + self.arranged[access].columns.index(places[name]) if name in places else layout.index(name)
             for name in produced
         ]
-        action = actions.Fetch(lookup, spec)
+        action = pipeline_actions.Fetch(lookup, spec)
         entry = self._entry(action, layout)
         equal = [col(f"column {c}") == expression for c, expression in tested.items()]
         types = {name: clause.operator.schema.types[c] for name, c in columns.items()}
@@ -226,7 +226,7 @@ class Assembly:
 
     def _subtract(self, access: Access, where: Sequence[Expr], after: Entry) -> Entry:
         lookup, layout = self._lookup(access, variables_of(after[1], where))
-        action = actions.Subtract(lookup)
+        action = pipeline_actions.Subtract(lookup)
         entry = self._entry(action, layout)
         self._connect(action, layout, where, after)
         return entry
@@ -241,7 +241,7 @@ class Assembly:
         ]
         carried = [*(term for key in keys for term in key if term is not None), *wanted]
         first, layout = self._lookup(extend.extenders[0], carried)
-        extenders: list[actions.Extender] = []
+        extenders: list[pipeline_actions.Extender] = []
         for access, key in zip(extend.extenders, keys, strict=True):
             lookup = first
             if extenders:
@@ -250,8 +250,10 @@ class Assembly:
             columns = np.array([layout.index(term) for term in key if term is not None], np.int64)
             equal = len(self.relations[access.relation].variables[variable])
             completed = access.relation in extend.completed
-            extenders.append(actions.Extender(lookup, columns, equal, completed, not (access.key or completed)))
-        action = actions.Intersect(extenders, [layout.index(v) for v in wanted])
+            extenders.append(
+                pipeline_actions.Extender(lookup, columns, equal, completed, not (access.key or completed))
+            )
+        action = pipeline_actions.Intersect(extenders, [layout.index(v) for v in wanted])
         entry = self._entry(action, layout)
         self._connect(action, [*wanted, variable], where, after)
         return entry

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tektite.expr import col
+from tektite.plan.algebra import Clause, Concat, Join, Match, Negate, Operator, Project
 from tektite.plan.conjunctions.clauses import conjunction, keys_of, matching_rows, take_due
-from tektite.plan.operators import Clause, Concat, Join, Match, Negate, Operator, Project
-from tektite.schema import Schema
+from tektite.values.schema import Schema
 
 
 def join_at_a_time(match: Match, order: Sequence[int]) -> Operator:

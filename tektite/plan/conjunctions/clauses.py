@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import reduce
 
 from tektite.expr import Expr, col
+from tektite.plan.algebra import AtLeast, Clause, Match, Operator, Project
 from tektite.plan.look_through import look_through
-from tektite.plan.operators import AtLeast, Clause, Match, Operator, Project
 from tektite.plan.unique import unique_columns
-from tektite.schema import Schema
-from tektite.types import Float
+from tektite.values.schema import Schema
+from tektite.values.types import Float
 
 
 def conditions(clause: Clause) -> list[Expr]:

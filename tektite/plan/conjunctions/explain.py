@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tektite.plan.algebra import Clause, Match
 from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline, Step, Subtract
-from tektite.plan.operators import Clause, Match
 
 
 def explain_binary(match: Match, order: Sequence[int]) -> list[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 
 from tektite.expr import Expr
-from tektite.plan.operators import Clause, Match
+from tektite.plan.algebra import Clause, Match
 from tektite.plan.unique import unique_columns
 
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from tektite.expr import Expr
+from tektite.plan.algebra import Clause, Match
 from tektite.plan.conjunctions.clauses import keys_of, take_due
 from tektite.plan.conjunctions.order import adds_at_most_one, connected, preferred
-from tektite.plan.operators import Clause, Match
 
 Columns = tuple[int, ...]
 Has = Callable[[int, Columns, int], bool]

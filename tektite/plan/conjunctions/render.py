@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tektite.plan.algebra import Match
 from tektite.plan.conjunctions.assemble import Assembly
 from tektite.plan.conjunctions.binary import join_at_a_time
 from tektite.plan.conjunctions.clauses import seen_through, with_constants
@@ -11,7 +12,6 @@ from tektite.plan.conjunctions.explain import explain_binary, explain_pipelines
 from tektite.plan.conjunctions.order import clause_order
 from tektite.plan.conjunctions.pipelines import pipelines_of, relations_of
 from tektite.plan.conjunctions.strategy import choose
-from tektite.plan.operators import Match
 
 if TYPE_CHECKING:
     from tektite.plan.render import Renderer

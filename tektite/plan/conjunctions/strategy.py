@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tektite.plan.operators import Match
+from tektite.plan.algebra import Match
 
 
 @dataclass(frozen=True)

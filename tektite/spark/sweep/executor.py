@@ -17,13 +17,12 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from tektite.dataflow.arrange import Buffer
-from tektite.dataflow.between import RangeFilter
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.join import Join
 from tektite.dataflow.pipelines import Pipelines
+from tektite.dataflow.range_filter import RangeFilter
 from tektite.dataflow.reduce import ReduceNode
-from tektite.dictionary import Dictionary
 from tektite.errors import FaultError
 from tektite.spark.failures import reason
 from tektite.spark.sweep.graph import Graph, Stages, enclosing, stages_of
@@ -34,6 +33,7 @@ from tektite.storage.batchfile import FOLDER, Opened, Texts, write_file
 from tektite.storage.options import SWEEPS
 from tektite.storage.session import Session
 from tektite.trace.chunk import Chunk
+from tektite.values.dictionary import Dictionary
 
 Runner = Callable[[Parcel, str, str], list[Report]]
 """Runs the tasks of a job, which has a group and a description, and hands over what they report."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tektite.dataflow.actions import Action
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Moment, Node, Scope
 from tektite.dataflow.loop import Variable
 from tektite.dataflow.output import Inspect
+from tektite.dataflow.pipeline_actions import Action
 from tektite.dataflow.pipelines import Pipelines, actions_from
 from tektite.trace.trace import Trace
 

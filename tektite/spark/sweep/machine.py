@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from tektite import errors
-from tektite.dataflow.actions import Item, Versions
 from tektite.dataflow.arrange import Buffer, consolidate
 from tektite.dataflow.flow import Dataflow, explained
 from tektite.dataflow.graph import Moment, Node
+from tektite.dataflow.pipeline_actions import Item, Versions
 from tektite.dataflow.pipelines import Pipelines
 from tektite.dataflow.reduce import ReduceNode
 from tektite.errors import FaultError, TektiteError
@@ -29,9 +29,9 @@ from tektite.spark.sweep.parcel import BUFFER, PUT_OFF, Parcel, Unpacked
 from tektite.spark.sweep.rows import Row, packed, unpacked
 from tektite.storage.batchfile import FileInfo, Opened, Rows, Shape, Texts, write_file
 from tektite.storage.options import SWEEPS
-from tektite.times import Frontier
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
+from tektite.trace.times import Frontier
 from tektite.trace.trace import Trace
 
 REPORT, TEXTS = -1, -2

@@ -24,7 +24,6 @@ from tektite.dataflow.graph import Moment, Node, Outbox, Scope
 from tektite.dataflow.output import Inspect
 from tektite.dataflow.pipelines import Pipelines
 from tektite.dataflow.reduce import ReduceNode
-from tektite.dictionary import Dictionary
 from tektite.spark.sweep.files import opened
 from tektite.spark.sweep.graph import Graph, Stages
 from tektite.spark.sweep.texts import Library, Shelf
@@ -32,11 +31,12 @@ from tektite.storage.batchfile import FOLDER, FileInfo, Mapped, Opened, Rows, Sh
 from tektite.storage.files import Files
 from tektite.storage.options import SWEEPS
 from tektite.storage.store import Store
-from tektite.times import Frontier
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version
+from tektite.trace.times import Frontier
 from tektite.trace.trace import EMPTY, Handle, Hold, Trace
+from tektite.values.dictionary import Dictionary
 
 Place = tuple[str, str, int, int]
 """Where a batch lies: the folder, the name and the length of its file, and the section."""

@@ -14,11 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from tektite.dictionary import Dictionary, Reading
 from tektite.errors import NotFoundError
 from tektite.spark.sweep.files import opened
 from tektite.storage.store import Store
-from tektite.words import Words
+from tektite.values.dictionary import Dictionary, Reading
+from tektite.values.words import Words
 
 Place = tuple[str, str, int, int]
 """A section by the folder, name and length of its file, and its number there."""

@@ -6,12 +6,12 @@ value is compared by <, <=, > or >=, and of which nothing else is read, becomes 
 
 from __future__ import annotations
 
-from tektite import types
 from tektite.expr import Expr, at_scale, col
+from tektite.sql.bind.predicates import conjunction
 from tektite.sql.logical import Aggregate, Block, Bounded, Filter, Names, Node, Project, Scan, type_of
-from tektite.sql.predicates import conjunction
 from tektite.sql.walking import transform
-from tektite.types import DecimalType, Type
+from tektite.values import types
+from tektite.values.types import DecimalType, Type
 
 COMPARED = ("lt", "le", "gt", "ge")
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tektite import types
+from tektite.engine.input import Input
+from tektite.engine.view import View
 from tektite.expr import Expr, coalesce, col, lit
-from tektite.inputs import Input
+from tektite.sql.bind.predicates import FALSE, TRUE, conjunction, conjuncts
 from tektite.sql.logical import (
     Aggregate,
     Apply,
@@ -29,10 +30,9 @@ from tektite.sql.logical import (
     columns_of,
     renamed,
 )
-from tektite.sql.predicates import FALSE, TRUE, conjunction, conjuncts
 from tektite.sql.rules.domains import Domain, pulled_up, pushed_down
 from tektite.sql.walking import free_columns
-from tektite.views import View
+from tektite.values import types
 
 
 def decorrelate(root: Node, names: Names) -> Node:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, col, lit
+from tektite.sql.bind.predicates import conjunction, conjuncts
 from tektite.sql.logical import (
     Aggregate,
     Apply,
@@ -24,7 +25,6 @@ from tektite.sql.logical import (
     Window,
     columns_of,
 )
-from tektite.sql.predicates import conjunction, conjuncts
 from tektite.sql.walking import free_columns
 
 # ---------------------------------------------------------------------- pulling equalities up

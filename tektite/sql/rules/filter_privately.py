@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tektite.engine.input import Input
+from tektite.engine.view import View
 from tektite.expr import Expr, col
-from tektite.inputs import Input
+from tektite.sql.bind.predicates import conjunction
 from tektite.sql.estimates import passing
 from tektite.sql.logical import Block, Filter, Names, Node, Project, Scan
-from tektite.sql.predicates import conjunction
 from tektite.sql.walking import transform
-from tektite.views import View
 
 FEW = 0.2
 """The share of a table's rows up to which an index of its own pays: it is then a fifth of the size, and narrower."""

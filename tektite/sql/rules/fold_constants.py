@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite import types
-from tektite.dictionary import Dictionary
 from tektite.errors import TektiteError
 from tektite.expr import Expr, lit
 from tektite.expr.program import evaluate_constant
 from tektite.expr.typing import resolve
+from tektite.sql.bind.predicates import FALSE, TRUE, conjuncts
 from tektite.sql.logical import Filter, Names, Node, Values
-from tektite.sql.predicates import FALSE, TRUE, conjuncts
 from tektite.sql.walking import transform
-from tektite.words import NULL, decode_list
+from tektite.values import types
+from tektite.values.dictionary import Dictionary
+from tektite.values.words import NULL, decode_list
 
 _texts = Dictionary()
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tektite.engine.input import Input
 from tektite.expr import Expr
-from tektite.inputs import Input
+from tektite.sql.bind.predicates import conjuncts
 from tektite.sql.estimates import estimate, passing
 from tektite.sql.logical import Aggregate, Block, Distinct, Filter, Names, Node, Project, Scan
-from tektite.sql.predicates import conjuncts
 from tektite.sql.walking import transform
 
 

@@ -8,6 +8,7 @@ with NULLs can pass makes the join an inner one.
 from __future__ import annotations
 
 from tektite.expr import Expr, col
+from tektite.sql.bind.predicates import conjunction, conjuncts, reads_only
 from tektite.sql.logical import (
     Aggregate,
     Apply,
@@ -22,7 +23,6 @@ from tektite.sql.logical import (
     Union,
     Window,
 )
-from tektite.sql.predicates import conjunction, conjuncts, reads_only
 from tektite.sql.walking import transform
 
 

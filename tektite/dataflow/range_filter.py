@@ -1,0 +1,131 @@
+"""Range filter: the rows of a group whose value lies on one side of the group's bound, while both change.
+
+It is the join of rows A and bounds B by key, restricted to pairs that compare, and maintained as one:
+Δ = ΔA·B_old + A_new·ΔB. What sets it apart is the second part: when a bound moves, only the rows between its old and
+its new place are looked at.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from tektite.dataflow.arrange import Arranged, Reader
+from tektite.dataflow.graph import Moment, Node, Outbox, Scope
+from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
+from tektite.errors import IncorrectError
+from tektite.kernels.operators.range_filter import (
+    ABOVE,
+    BEHIND,
+    CURSORS,
+    DONE,
+    FLOATS,
+    NEXT,
+    OVERFLOWN,
+    emit_segments,
+    segments,
+)
+from tektite.trace.batch import Batch
+from tektite.trace.chunk import Chunk
+from tektite.trace.spine import Version
+from tektite.values.words import Words
+
+COMPARISONS = {"<": 0, "<=": BEHIND, ">": ABOVE | BEHIND, ">=": ABOVE}
+
+ROWS, BOUNDS = 0, 1
+"""The two sides, by the place of their reader."""
+
+NOTHING: Words = np.empty(0, np.int64)
+
+
+class Task:
+    """One side's delta against the other side's version, with the segments found and the place where it stopped."""
+
+    __slots__ = ("delta", "found", "keep", "other", "side", "state")
+
+    def __init__(self, side: int, delta: tuple[Batch, ...], other: Version) -> None:
+        self.side = side
+        self.delta = np.array([batch.at for batch in delta], np.int64)
+        self.other = other.table
+        self.keep = (delta, other)
+        self.found: Words = NOTHING
+        self.state = np.zeros(CURSORS + len(delta), np.int64)
+
+
+class RangeFilter(Node):
+    """The rows of one arrangement that pass the bounds of another with the same first `key` columns."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        shards: int,
+        rows: Arranged,
+        bounds: Arranged,
+        key: int,
+        comparison: str,
+        floats: bool,
+        bound_at: int,
+        output: list[int],
+        name: str,
+    ) -> None:
+        """The value compared is the data column of `rows` behind the key; `bound_at` is the bounds' data column that it
+        is compared with. `output` lists the data columns of `rows` to produce.
+        """
+        super().__init__(scope, shards, name)
+        self.key = key
+        self.flags = COMPARISONS[comparison] | (FLOATS if floats else 0)
+        self.bound_at = bound_at
+        self.readers = (Reader(self, rows), Reader(self, bounds))
+        self.spec = np.array(output, np.int64)
+        self.tasks: list[deque[Task]] = [deque() for _ in range(shards)]
+
+    def clear(self) -> None:
+        for tasks in self.tasks:
+            tasks.clear()
+
+    def run(self, moment: Moment) -> None:
+        rows, bounds = self.readers
+        # What is left of an earlier run has at least one more piece to make.
+        much = PIECE * sum(map(len, self.tasks))
+        for shard in range(self.shards):
+            _, delta_rows, new_rows = rows.take(shard)
+            old_bounds, delta_bounds, _ = bounds.take(shard)
+            if delta_rows and len(old_bounds.table):
+                self.tasks[shard].append(Task(ROWS, delta_rows, old_bounds))
+            if delta_bounds and len(new_rows.table):
+                self.tasks[shard].append(Task(BOUNDS, delta_bounds, new_rows))
+            much += sum(batch.n for batch in delta_rows) + sum(batch.n for batch in delta_bounds)
+        self.each_shard(self._work, much)
+        if any(self.tasks):
+            self.scope.schedule(self.position, moment)
+
+    def _work(self, shard: int, outbox: Outbox) -> None:
+        tasks = self.tasks[shard]
+        trace = self.readers[ROWS].trace
+        pieces = 0
+        while tasks and pieces < PIECES_PER_RUN:
+            task = tasks[0]
+            self._find(task)
+            buf, head = emit_segments(task.found, self.spec, trace.data, trace.times, self.times, PIECE, task.state)
+            if head[0] < 0:
+                raise IncorrectError(f"{self.name}: a product of multiplicities does not fit into 64 bits")
+            if task.state[DONE] and self._is_written(task):
+                tasks.popleft()
+            pieces += 1
+            emit_by_moment(self.port, shard, Chunk(head, buf), len(self.spec), self.times, outbox)
+
+    def _is_written(self, task: Task) -> bool:
+        return bool(task.state[NEXT] * (self.times + 4) >= len(task.found))
+
+    def _find(self, task: Task) -> None:
+        """Look at further keys once all segments found have been written."""
+        if not self._is_written(task) or task.state[DONE]:
+            return
+        bounds = self.readers[BOUNDS].trace
+        task.found = segments(
+            task.delta, task.other, task.side, self.key, self.bound_at, bounds.data, bounds.times, self.times,
+            self.flags, self.flow.low, PIECE, task.state,
+        )  # fmt: skip
+        if task.state[OVERFLOWN]:
+            raise IncorrectError(f"{self.name}: a sum of the multiplicities of bounds does not fit into 64 bits")

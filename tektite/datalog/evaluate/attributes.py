@@ -1,0 +1,188 @@
+"""Attributes: facts [entity attribute value], each attribute a relation of its own over (e, v), or over e alone.
+
+An attribute is kept forward, by entity, and in reverse, by value, for as long as it exists: [e a ?v] and [?e a v] are
+look-ups, [?e a ?v] reads either. A unary attribute has no values to be looked up by, and no second index. What a fact
+that is written twice means is the attribute's own affair:
+
+| semantics | a second [e a v] | [e a w] after [e a v] | kept as |
+|---|---|---|---|
+| raw | counts twice | both are there | a bag |
+| distinct | changes nothing | both are there | a set |
+| cardinality-many | changes nothing | both are there | a set |
+| cardinality-one, last-write-wins | changes nothing | w replaces v | one row for each entity |
+
+What is retracted from an attribute that is kept as one row for each entity is the entity's row, whatever its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from tektite.datalog.syntax import edn
+from tektite.errors import IncorrectError, NotFoundError
+from tektite.values.schema import Schema
+from tektite.values.types import Type
+
+if TYPE_CHECKING:
+    from tektite.engine.engine import Engine
+    from tektite.engine.holds import Kept
+    from tektite.engine.input import Input
+
+SEMANTICS = {
+    "raw": "bag",
+    "distinct": "set",
+    "cardinality-many": "set",
+    "cardinality-one": "upsert",
+    "last-write-wins": "upsert",
+}
+CARDINALITIES = {"one": "cardinality-one", "many": "cardinality-many"}
+OPERATIONS = {"add": True, "db/add": True, "retract": False, "db/retract": False}
+
+
+class Attribute:
+    """An attribute of entities. Made by `Engine.attribute`.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> speed = engine.attribute("device/speed", tk.Int, cardinality="one")
+    >>> engine.transact([(7, "device/speed", 120)])
+    >>> _ = engine.advance()
+    >>> engine.transact([(7, "device/speed", 200)])
+    >>> _ = engine.advance()
+    >>> engine.query("[:find ?e ?v :where [?e :device/speed ?v]]").rows()
+    [(7, 200)]
+    """
+
+    def __init__(self, name: str, semantics: str, table: Input, reverse: Kept | None) -> None:
+        self.name = name
+        self.semantics = semantics
+        self.table = table
+        self.reverse = reverse
+
+    @property
+    def unary(self) -> bool:
+        """Whether it says something of entities without a value."""
+        return len(self.table.schema.names) == 1
+
+    def drop(self) -> None:
+        """Remove the attribute and its indexes; refused while a query reads it."""
+        reverse, self.reverse = self.reverse, None
+        if reverse is not None:
+            reverse.release()
+        try:
+            self.table.engine.drop(self.table.name)
+        except BaseException:
+            if reverse is not None:
+                self.reverse = self.table.engine.keep(self.table, "v")
+            raise
+
+    def __repr__(self) -> str:
+        return f"<Attribute :{self.name} {self.semantics} {self.table.schema}>"
+
+
+def declare(
+    engine: Engine, name: str, value: Type | None, cardinality: str | None, semantics: str | None, entity: Type
+) -> Attribute:
+    """A new attribute."""
+    name = plain(name)
+    if cardinality is not None and cardinality not in CARDINALITIES:
+        raise IncorrectError(f"attribute {name!r}: cardinality is one or many, not {cardinality!r}")
+    if semantics is not None and semantics not in SEMANTICS:
+        raise IncorrectError(f"attribute {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
+    chosen = semantics or CARDINALITIES.get(cardinality or "", "distinct")
+    if (
+        cardinality is not None
+        and semantics is not None
+        and SEMANTICS[semantics] != SEMANTICS[CARDINALITIES[cardinality]]
+    ):
+        raise IncorrectError(f"attribute {name!r}: cardinality {cardinality!r} is not {semantics!r}; give one of them")
+    kind = SEMANTICS[chosen]
+    if value is None:
+        if kind == "upsert":
+            raise IncorrectError(
+                f"attribute {name!r} has no value that another could replace: leave the cardinality out"
+            )
+        return Attribute(name, chosen, engine.input(name, Schema(e=entity), semantics=kind), None)
+    table = engine.input(name, Schema(e=entity, v=value), key="e", semantics=kind)
+    return Attribute(name, chosen, table, engine.keep(table, "v"))
+
+
+def plain(name: Any) -> str:
+    """An attribute's name without its colon."""
+    if not isinstance(name, str) or not name.removeprefix(":"):
+        raise IncorrectError(f"an attribute is named by a text such as 'person/knows', not {name!r}")
+    return name.removeprefix(":")
+
+
+def transact(attributes: dict[str, Attribute], facts: Any) -> None:
+    """Write facts [e a v] and [e a], or with add or retract before them; all of them, or none if one is wrong. A retraction
+    from an attribute of one value may leave the value out, and does not look at it.
+    """
+    if isinstance(facts, str):
+        facts = [read_fact(form) for form in facts_of(facts)]
+    batches: list[tuple[Attribute, bool, list[tuple[Any, ...]]]] = []
+    for number, fact in enumerate(facts):
+        adding, attribute, row = parse_fact(attributes, fact, number)
+        last = batches[-1] if batches else None
+        if last is not None and last[:2] == (attribute, adding) and len(last[2][0]) == len(row):
+            last[2].append(row)
+        else:
+            batches.append((attribute, adding, [row]))
+    # Every row is read before the first is written.
+    for attribute, _, rows in batches:
+        schema = attribute.table.schema
+        try:
+            schema.select(*schema.names[: len(rows[0])]).encode(rows, attribute.table.engine.dictionary)
+        except IncorrectError as error:
+            raise IncorrectError(f"transact: attribute :{attribute.name}: {error}") from None
+    for attribute, adding, rows in batches:
+        (attribute.table.insert if adding else attribute.table.remove)(rows)
+
+
+def parse_fact(attributes: dict[str, Attribute], fact: Any, number: int) -> tuple[bool, Attribute, tuple[Any, ...]]:
+    """Whether a fact is added, its attribute and its row."""
+    items = list(fact) if isinstance(fact, Iterable) and not isinstance(fact, str) else []
+    operation = items[0].removeprefix(":") if items and isinstance(items[0], str) else None
+    adding = True
+    if operation in OPERATIONS and len(items) > 2:
+        adding = OPERATIONS[operation]
+        items = items[1:]
+    if len(items) not in (2, 3):
+        raise IncorrectError(
+            f"transact: fact {number} is {fact!r}; a fact is [entity attribute value] or [entity attribute]"
+        )
+    entity, name, *value = items
+    name = plain(name)
+    if name not in attributes:
+        known = ", ".join(f":{known}" for known in attributes) or "none"
+        raise NotFoundError(f"transact: fact {number}: there is no attribute :{name}; there are: {known}")
+    attribute = attributes[name]
+    by_entity = not adding and SEMANTICS[attribute.semantics] == "upsert"
+    if attribute.unary == bool(value) and not (by_entity and not value):
+        wanted = "no value" if attribute.unary else "a value"
+        raise IncorrectError(f"transact: fact {number} is {fact!r}, but attribute :{name} takes {wanted}")
+    return adding, attribute, (entity, *value)
+
+
+def facts_of(text: str) -> tuple[edn.Form, ...]:
+    """The facts of a text: one after the other, or all in one vector."""
+    forms = edn.read(text, "transaction")
+    if len(forms) == 1 and isinstance(forms[0], edn.Group) and any(isinstance(i, edn.Group) for i in forms[0].items):
+        return forms[0].items
+    return forms
+
+
+def read_fact(form: edn.Form) -> list[Any]:
+    """A fact that is written as EDN."""
+    if not isinstance(form, edn.Group):
+        raise IncorrectError(f"{form.position}: a fact is [entity :attribute value], not {edn.show(form)}")
+    found: list[Any] = []
+    for item in form.items:
+        if isinstance(item, edn.Scalar):
+            found.append(item.value)
+        elif isinstance(item, edn.Keyword):
+            found.append(f":{item.name}")
+        else:
+            raise IncorrectError(f"{item.position}: {edn.show(item)} is not a value")
+    return found

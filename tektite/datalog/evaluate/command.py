@@ -1,0 +1,125 @@
+"""`tektite datalog FILE`: run a Soufflé program over fact files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tektite.errors import NotFoundError, TektiteError
+from tektite.query.collection import ROUND_LIMIT
+
+
+class Report:
+    """Says on the terminal what is being done, and how long it took."""
+
+    def __init__(self, quiet: bool) -> None:
+        from rich.console import Console
+
+        self.console = Console(stderr=True, highlight=False)
+        self.quiet = quiet
+
+    @contextmanager
+    def step(self, what: str) -> Iterator[list[str]]:
+        """Show a step while it runs, and its time afterwards; the block may add notes."""
+        notes: list[str] = []
+        start = time.perf_counter()
+        if self.quiet:
+            yield notes
+            return
+        with self.console.status(what):
+            yield notes
+        seconds = time.perf_counter() - start
+        self.console.print(f"{seconds:8.3f} s  {what}{': ' + ', '.join(notes) if notes else ''}")
+
+
+def datalog(
+    file: Annotated[Path, typer.Argument(help="The program, in Soufflé's syntax.", dir_okay=False)],
+    facts: Annotated[Path, typer.Option("--facts", "-F", help="The folder of the .input files.")] = Path("."),
+    output: Annotated[
+        str, typer.Option("--output", "-D", help="The folder for .output files; - is the terminal.")
+    ] = ".",
+    workers: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many threads work.")] = 1,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds that a recursion with arithmetic may take.")] = ROUND_LIMIT,
+    explain: Annotated[bool, typer.Option("--explain", help="Show how each output is computed.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show results and errors only.")] = False,
+) -> None:
+    """Run a Datalog program: read its .input facts, derive its .output predicates, and write them.
+
+    Files follow Soufflé's convention: NAME.facts is read from the folder of facts, NAME.csv is written to the folder of
+    results, with tabs between columns. Existing programs in the supported subset run as they are.
+    """
+    report = Report(quiet)
+    try:
+        run(report, file, facts, None if output == "-" else Path(output), workers, rounds, explain)
+    except TektiteError as error:
+        report.console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
+        raise typer.Exit(1) from None
+
+
+def run(report: Report, file: Path, facts: Path, output: Path | None, workers: int, rounds: int, explain: bool) -> None:
+    """Read, derive, write."""
+    from tektite.datalog.evaluate.fact_files import form, input_path, lines, output_path, read_facts, write_facts
+    from tektite.datalog.evaluate.program import register
+    from tektite.datalog.evaluate.rule_store import Store
+    from tektite.engine.engine import Engine
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotFoundError(f"cannot read the program {str(file)!r}: {error}") from None
+    with report.step("start"):
+        engine = Engine(workers)
+    with engine:
+        with report.step(f"read {file}") as notes:
+            program = register(Store(engine), text, str(file), rounds)
+            notes.append(f"{len(program.text.rules)} rules")
+        directives = program.text.directives
+        declared = {d.predicate: d for d in program.text.declarations}
+        forms = [form(directive, declared.get(directive.predicate)) for directive in directives]
+        for directive, found_form in zip(directives, forms, strict=True):
+            if directive.kind == "input":
+                path = input_path(directive, facts)
+                with report.step(f"load {directive.predicate} from {path}") as notes:
+                    table = engine.table(directive.predicate)
+                    found = read_facts(path, table.schema, found_form)
+                    table.insert(found)
+                    notes.append(f"{found.num_rows:,} facts")
+        wanted = [name for name in program.outputs if program.store.known(name)]
+        with report.step("derive") as notes:
+            engine.advance()
+            views = dict(zip(wanted, program.views(*wanted), strict=True))
+            engine.settle()
+            for view in views.values():
+                if view.failure is not None:
+                    raise view.failure
+            notes.append(f"{sum(view.trace.rows for view in views.values()):,} facts in {len(views)} predicates")
+        if explain:
+            for name in wanted:
+                typer.echo(program.explain(name))
+        for directive, found_form in zip(directives, forms, strict=True):
+            name = directive.predicate
+            if directive.kind == "input":
+                continue
+            if name not in views:
+                views[name] = engine.install(f"{name} as stored", engine.table(name))
+            snapshot = views[name].snapshot()
+            if directive.kind == "printsize":
+                typer.echo(f"{name}\t{snapshot.num_rows}")
+                continue
+            target = output_path(directive, output)
+            if target is None:
+                typer.echo(f"---------------\n{name}\n{chr(9).join(snapshot.column_names)}\n===============")
+                for line in lines(snapshot, found_form):
+                    typer.echo(line)
+                typer.echo("===============")
+                continue
+            with report.step(f"write {target}") as notes:
+                write_facts(target, snapshot, found_form)
+                notes.append(f"{snapshot.num_rows:,} facts")
+        if not program.outputs:
+            report.console.print("nothing is written: the program has no .output", style="yellow")

@@ -1,0 +1,268 @@
+"""Queries: goals such as `tc("david", ?)` and `[:find ... :where ...]`, with arguments that may change.
+
+A query is evaluated for its arguments where it has some (`tektite.datalog.rules.magic`), against whatever is kept already, or
+in full. Its parameters are inputs: one dataflow serves all values they ever have. The answer of a goal is a set, that of
+a `:find` a multiset: a row is there as often as the body holds for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from tektite.datalog.evaluate.goals import Plan, argument_rows, parameter_predicate
+from tektite.datalog.evaluate.rule_store import Store, close_names
+from tektite.datalog.syntax import ir
+from tektite.datalog.syntax.edn_rules import Find, Parameter, is_edn, parse_query
+from tektite.datalog.syntax.textbook import parse_goal
+from tektite.engine.view import View, read_version
+from tektite.errors import IncorrectError, NotFoundError
+from tektite.query.match import check_strategy
+
+if TYPE_CHECKING:
+    from tektite.engine.input import Input
+    from tektite.engine.view import Changes
+
+STRATEGIES = ("auto", "goal", "full")
+FEW = 64
+"""Arguments up to which a query is never evaluated in full instead: their derivation is short whatever the rules are."""
+SHARE = 3
+"""One in so many of all values: a query whose arguments come to ask for more is evaluated in full. Deriving a fact for an
+argument costs two to three times what it costs in full (same generation on a grid): each rule looks up what is asked, too.
+"""
+
+
+class Query:
+    """A maintained answer. Made by `Engine.query`; drop it, or leave its `with` block, when it is not wanted any longer.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> edge = engine.input("edge", src=tk.String, dst=tk.String)
+    >>> _ = engine.datalog("tc(x, y) :- edge(x, y).  tc(x, z) :- tc(x, y), edge(y, z).")
+    >>> edge.insert([("david", "ann"), ("ann", "bea"), ("cid", "bea")])
+    >>> _ = engine.advance()
+    >>> sorted(engine.query('tc("david", ?)').rows())
+    [('david', 'ann'), ('david', 'bea')]
+    >>> query = engine.query("tc($x, ?)", x="cid")
+    >>> query.rows()
+    [('cid', 'bea')]
+    >>> query.insert(x="ann")
+    >>> _ = engine.advance()
+    >>> sorted(query.rows())
+    [('ann', 'bea'), ('cid', 'bea')]
+    """
+
+    def __init__(self, plan: Plan, parameters: Mapping[str, Input], watching: bool) -> None:
+        """With `watching`, the query is evaluated in full from the moment on that its arguments ask for a large share."""
+        self.plan = plan
+        self.parameters = dict(parameters)
+        self._inputs = {parameter_predicate(plan.title, name): made for name, made in parameters.items()}
+        self._asks: list[View] = []
+        self._over = False
+        self._sizes: dict[tuple[str, int], tuple[int, int]] = {}
+        engine = plan.store.engine
+        kept = plan.asks(self._inputs) if watching and any(plan.domains().values()) else {}
+        try:
+            if kept:
+                titles = {f"{plan.title} {name}": collection for name, collection in kept.items()}
+                self._asks = engine.install_together(titles)
+                for view in self._asks:
+                    engine.finish(view)
+                if self._asks_for_much():
+                    self._plan_in_full()
+                    kept = {}
+                    self._forget_asks()
+            views = dict(zip(kept, self._asks, strict=True))
+            self.view = engine.install(plan.title, self.plan.collection(self._inputs, views))
+        except BaseException:
+            self._forget_asks()
+            raise
+        if self._asks:
+            self._asks[0].flow.on_swept.append(self._watch)
+
+    # ------------------------------------------------------------------ how much is asked
+
+    def _watch(self) -> None:
+        """After what is asked has changed, before it is answered: if it is too much, answer everything instead."""
+        # Who follows the changes of the view would lose them with it.
+        if self._over or self.view.dropped or self.view._subscriptions or not self._asks_for_much():
+            return
+        self._over = True
+        engine = self.view.engine
+        self.view.drop()
+        self._plan_in_full()
+        self.view = engine.install(self.plan.title, self.plan.collection(self._inputs, {}))
+
+    def _plan_in_full(self) -> None:
+        plan = self.plan
+        self.plan = Plan(plan.store, plan.title, plan.find, plan.as_set, "full")
+        self.plan.why = f"its arguments come to ask for more than one in {SHARE} of all values"
+
+    def _asks_for_much(self) -> bool:
+        """Whether one of the predicates that are asked for is asked for more than its share of values."""
+        for view, places in zip(self._asks, self.plan.domains().values(), strict=True):
+            if view.trace.rows <= FEW or not places:
+                continue
+            asked = read_version(view.trace, view.low - 1).shape[1]
+            if asked > FEW and asked * SHARE > min(self._values(name, column) for name, column in places):
+                return True
+        return False
+
+    def _values(self, name: str, column: int) -> int:
+        """How many different values a stored column has."""
+        stored: Any = self.plan.store.stored(name)
+        if stored is None:
+            return 1 << 62
+        rows, found = self._sizes.get((name, column), (-1, 0))
+        if rows != stored.trace.rows:
+            words = read_version(stored.trace, stored.low - 1)[stored.columns.index(column)]
+            found = len(np.unique(words))
+            self._sizes[name, column] = (stored.trace.rows, found)
+        return found
+
+    def _forget_asks(self) -> None:
+        for view in self._asks:
+            view.drop()
+        self._asks = []
+
+    def _current(self) -> View:
+        """The view, once it is known how much is asked. What is asked is dropped when nobody needs it, not within its sweep."""
+        for view in self._asks:
+            if not self._over:
+                view.engine.finish(view)
+        if self._over:
+            self._forget_asks()
+        return self.view
+
+    # ------------------------------------------------------------------ the answer
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The answer as tuples."""
+        return self._current().rows()
+
+    def snapshot(self) -> pa.Table:
+        """The answer as a table."""
+        return self._current().snapshot()
+
+    def multiplicities(self) -> dict[tuple[Any, ...], int]:
+        """How often each row is there."""
+        return self._current().multiplicities()
+
+    def changes(self, *, history: bool = True) -> Changes:
+        """The answer's changes, as of any view."""
+        return self._current().changes(history=history)
+
+    def explain(self, joins: bool = False) -> str:
+        """Whether the answer is derived for its arguments or in full, by which rules, and what it shares; with `joins`, how
+        the rules are joined, too.
+        """
+        view = self._current()
+        lines = [self.plan.explain()]
+        if joins:
+            found = view.engine.explain(view._new(view.definition))
+            lines += ["joins", *(f"  {line}" for line in found.splitlines())]
+        return "\n".join(lines)
+
+    def insert(self, **values: Any) -> None:
+        """Ask for further arguments, from the next epoch that closes on: a value, or a list of them, by parameter."""
+        for name, given in values.items():
+            self._parameter(name).insert(argument_rows(self.plan.parameter(name), given))
+
+    def remove(self, **values: Any) -> None:
+        """Ask for some arguments no longer, from the next epoch that closes on."""
+        for name, given in values.items():
+            self._parameter(name).remove(argument_rows(self.plan.parameter(name), given))
+
+    def _parameter(self, name: str) -> Input:
+        if name not in self.parameters:
+            raise NotFoundError(f"the query has no parameter {name!r}: {close_names(name, list(self.parameters))}")
+        return self.parameters[name]
+
+    def drop(self) -> None:
+        """Stop maintaining the answer, and whatever was kept for it alone."""
+        engine = self.view.engine
+        self.view.drop()
+        self._forget_asks()
+        for source in self.parameters.values():
+            engine.drop(source.name)
+
+    def __enter__(self) -> Query:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.view.dropped:
+            self.drop()
+
+
+def ask(
+    store: Store,
+    text: str,
+    given: Mapping[str, Any],
+    strategy: str = "auto",
+    name: str | None = None,
+    joins: str = "auto",
+) -> Query:
+    """Install a query."""
+    check_strategy(joins, "query: joins")
+    if strategy not in STRATEGIES:
+        raise IncorrectError(f"query: strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
+    title = name or free_name(store, "query")
+    find = parse_query(text, title) if is_edn(text) else goal_query(store, parse_goal(text, title), title)
+    unknown = [name for name in given if name not in {p.name for p in find.parameters}]
+    if unknown:
+        known = [p.name for p in find.parameters]
+        raise NotFoundError(f"{title}: there is no parameter {unknown[0]!r}: {close_names(unknown[0], known)}")
+    plan = Plan(store, title, find, as_set=not is_edn(text), strategy=strategy, joins=joins)
+    plan.check(given)
+    inputs: dict[str, Input] = {}
+    try:
+        for parameter, schema in plan.parameter_schemas(given):
+            made = store.engine.input(f"{title} ?{parameter.name}", schema, semantics="set")
+            inputs[parameter.name] = made
+            if parameter.name in given:
+                made.begin_with(argument_rows(parameter, given[parameter.name]))
+        return Query(plan, inputs, strategy == "auto")
+    except BaseException:
+        for made in inputs.values():
+            store.engine.drop(made.name)
+        raise
+
+
+def free_name(store: Store, stem: str) -> str:
+    """A name that no view has, nor the parameters of an earlier query that a storage has kept."""
+    taken = {*store.engine.views, *(name.split(" ?")[0] for name in store.engine.tables)}
+    return next(name for number in count(1) if (name := f"{stem} {number}") not in taken)
+
+
+def goal_query(store: Store, goal: ir.Atom, title: str) -> Find:
+    """A goal as a query for all columns of its predicate."""
+    name = goal.predicate
+    if not store.known(name) and store.stored(name) is None:
+        raise NotFoundError(f"{title}: there is no relation {name!r}: {close_names(name, store.names())}")
+    (collection,) = store.collections([name], title)
+    columns = collection.schema.names
+    if len(columns) != len(goal.terms):
+        raise IncorrectError(
+            f"{title}: {name!r} has {len(columns)} columns ({', '.join(columns)}), not {len(goal.terms)}"
+        )
+    variables = tuple(ir.Variable(f"column {at}") for at in range(len(columns)))
+    body: list[ir.Literal] = []
+    parameters: list[Parameter] = []
+    wanted: list[ir.Term] = []
+    seen: set[ir.Variable] = set()
+    for variable, term in zip(variables, goal.terms, strict=True):
+        if isinstance(term, ir.Variable) and not term.anonymous:
+            if term.name.startswith("$") and term not in seen:
+                parameters.append(Parameter(term.name[1:], (term,), many=True))
+            seen.add(term)
+            wanted.append(term)
+        elif isinstance(term, ir.Compute):
+            raise IncorrectError(f"{title}: {term} in a goal: give its value")
+        else:
+            wanted.append(variable if isinstance(term, ir.Variable) else term)
+    body.append(ir.Atom(name, tuple(wanted), goal.position))
+    return Find(tuple(wanted), tuple(columns), (), tuple(parameters), tuple(body), goal.position)

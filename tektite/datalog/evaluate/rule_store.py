@@ -1,0 +1,461 @@
+"""The rule store of an engine: what is registered, what is built of it, and who wants it.
+
+Registering a text checks it against everything registered before and stores it; nothing runs. The first who wants a
+predicate's facts has it built, together with what it needs, in an order that follows from the rules alone; what several want is
+shared by the policy below, and goes with the last of them. A registration that is refused leaves everything as it was.
+
+Policy, for a predicate that another query or rule reads:
+
+* what is **stored** (an input, an attribute, a view) is read where it lies;
+* what needs **state** of its own to be a set at all (recursion, alternatives, aggregates, projections) is kept once,
+  as an arrangement of the catalog that everybody reads: a copy for each reader would cost that state again;
+* what needs **none** is derived anew by each reader: it costs nothing to keep, and each reader's plan may use its own
+  constraints;
+* where a query gives **arguments**, a derivation for these alone replaces what would be kept in full, unless that is
+  kept already (`tektite.datalog.rules.magic`).
+
+`share=` of `engine.datalog` decides otherwise for the predicates it names.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from tektite.datalog.evaluate.evaluation import Definitions, Evaluation, improvements, is_distinct
+from tektite.datalog.rules import monotone, safety, strata
+from tektite.datalog.rules.normal_form import normalise
+from tektite.datalog.rules.types import Inference
+from tektite.datalog.rules.unify import unify
+from tektite.datalog.syntax import ir
+from tektite.errors import ConflictError, IncorrectError, NotFoundError
+from tektite.plan import algebra as plan
+from tektite.query.collection import ROUND_LIMIT, Collection
+from tektite.query.match import check_strategy
+from tektite.values.schema import Schema
+from tektite.values.types import Type
+
+if TYPE_CHECKING:
+    from tektite.engine.engine import Engine
+    from tektite.engine.view import View
+
+
+@dataclass
+class Registered:
+    """A predicate's rules as they were registered, for telling whether another registration means the same."""
+
+    rules: tuple[ir.Rule, ...]
+    improvement: tuple[int, str] | None
+    where: str
+    helpers: tuple[str, ...] = ()
+    users: int = 1
+
+    def means(self, rules: Sequence[ir.Rule], improvement: tuple[int, str] | None) -> bool:
+        """Whether some rules say the same, whatever their variables are called and however their clauses are ordered."""
+        if self.improvement != improvement:
+            return False
+        mine, others = set(self.rules), set(rules)
+        return mine == others or {ir.canonical(r) for r in mine} == {ir.canonical(r) for r in others}
+
+
+@dataclass
+class Kept:
+    """What the policy decided for a predicate, and why."""
+
+    shared: bool
+    why: str
+
+
+@dataclass
+class State:
+    """Everything registered; replaced as a whole, so that a refused registration leaves no trace."""
+
+    definitions: Definitions = field(default_factory=Definitions)
+    registered: dict[str, Registered] = field(default_factory=dict)
+    rounds: dict[str, int] = field(default_factory=dict)
+    share: dict[str, bool] = field(default_factory=dict)
+    joins: dict[str, str] = field(default_factory=dict)
+
+    def copy(self) -> State:
+        definitions = Definitions(
+            dict(self.definitions.rules), dict(self.definitions.declarations), dict(self.definitions.improvements)
+        )
+        registered = {name: copy(found) for name, found in self.registered.items()}
+        return State(definitions, registered, dict(self.rounds), dict(self.share), dict(self.joins))
+
+
+class Store:
+    """The rules registered with an engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.state = State()
+        self._evaluation: Evaluation | None = None
+        self._stored: dict[str, Collection | None] = {}
+        self.policy: dict[str, Kept] = {}
+        self._own = False
+        engine.claimed = lambda name: "a Datalog rule" if self.known(name) and not self._own else None
+
+    # ------------------------------------------------------------------ registering
+
+    def register(
+        self,
+        text: ir.Text,
+        rounds: int = ROUND_LIMIT,
+        share: Mapping[str, bool] | None = None,
+        joins: str = "auto",
+    ) -> list[str]:
+        """Store what a text says; the predicates that it defines."""
+        check_strategy(joins, "datalog: joins")
+        state = self.state.copy()
+        for declaration in text.declarations:
+            before = state.definitions.declarations.setdefault(declaration.predicate, declaration)
+            if before != declaration:
+                raise ConflictError(
+                    f"{declaration.position}: {declaration.predicate!r} is declared with other columns at {before.position}"
+                )
+        defined = self._add_rules(state, text, rounds)
+        for predicate in defined:
+            if state.joins.setdefault(predicate, joins) != joins:
+                raise ConflictError(
+                    f"the rules of {predicate!r} are registered with joins={state.joins[predicate]!r}, not {joins!r}; drop the "
+                    "program that registered them first"
+                )
+            state.joins |= dict.fromkeys(state.registered[predicate].helpers, joins)
+        for name, wanted in (share or {}).items():
+            if name not in state.definitions.rules:
+                raise NotFoundError(f"share: there is no rule for {name!r}")
+            if name in self.state.registered and state.share.setdefault(name, wanted) != wanted:
+                raise ConflictError(
+                    f"the rules of {name!r} are registered with share={{{name!r}: {state.share[name]}}}; drop the program that "
+                    "registered them first"
+                )
+            state.share[name] = wanted
+        inputs = self._inputs_for(text, state)
+        self._check_outputs(text, state, inputs)
+        check_unsigned(text, state)
+        inference = self._check(state, {name: schema.types for name, schema in inputs.items()})
+        for predicate in defined:
+            for name in (predicate, *state.registered[predicate].helpers):
+                rules = state.definitions.rules[name]
+                state.definitions.rules[name] = [unify(r, inference.variables(r), keep_head=True) for r in rules]
+        with self._owning():
+            for name, schema in inputs.items():
+                self.engine.input(name, schema, semantics="set")
+        self.state = state
+        self._evaluation = None
+        return defined
+
+    def _add_rules(self, state: State, text: ir.Text, rounds: int) -> list[str]:
+        given: dict[str, list[ir.Rule]] = {}
+        for rule in text.rules:
+            given.setdefault(rule.predicate, []).append(rule)
+        improved = {i.predicate: (i.column, i.kind) for i in text.improvements}
+        for improvement in text.improvements:
+            if improvement.predicate not in given:
+                raise NotFoundError(
+                    f"{improvement.position}: there is no rule for {improvement.predicate!r} in this text"
+                )
+        for predicate, rules in given.items():
+            if predicate in self.engine.views and predicate not in state.registered:
+                raise ConflictError(f"{rules[0].where()}: there is a view named {predicate!r} already")
+            before = state.registered.get(predicate)
+            if before is not None:
+                if not before.means(rules, improved.get(predicate)):
+                    raise ConflictError(
+                        f"{rules[0].where()}: {predicate!r} is registered with another meaning, at {before.where}; give this "
+                        "one another name, or drop the program that registered it"
+                    )
+                if state.rounds[predicate] != rounds:
+                    raise ConflictError(
+                        f"the rules of {predicate!r} are registered with rounds={state.rounds[predicate]}, not {rounds}; drop "
+                        "the program that registered them first"
+                    )
+                before.users += 1
+                continue
+            normal = credited(normalise(rules), rules)
+            for rule in normal:
+                safety.check(rule)
+                state.definitions.rules.setdefault(rule.predicate, [])
+            for rule in normal:
+                state.definitions.rules[rule.predicate].append(rule)
+            helpers = tuple(dict.fromkeys(rule.predicate for rule in normal if rule.predicate != predicate))
+            state.registered[predicate] = Registered(
+                tuple(rules), improved.get(predicate), str(rules[0].position), helpers
+            )
+            if predicate in improved:
+                state.definitions.improvements[predicate] = improved[predicate]
+            state.rounds |= dict.fromkeys((predicate, *helpers), rounds)
+        return list(given)
+
+    def _inputs_for(self, text: ir.Text, state: State) -> dict[str, Schema]:
+        """The inputs that a text asks for: those it declares as input, and those it declares and has no rules for."""
+        wanted = {d.predicate: d.position for d in text.directives if d.kind == "input"}
+        for declaration in text.declarations:
+            if declaration.predicate not in state.definitions.rules:
+                wanted.setdefault(declaration.predicate, declaration.position)
+        found: dict[str, Schema] = {}
+        for name, position in wanted.items():
+            declaration_of = state.definitions.declarations.get(name)
+            existing = self.stored(name, state)
+            if existing is not None:
+                if declaration_of is not None and existing.schema.types != tuple(t for _, t in declaration_of.columns):
+                    raise IncorrectError(
+                        f"{position}: {name!r} is declared as {Schema(dict(declaration_of.columns))}, but what is stored under "
+                        f"that name is {existing.schema}"
+                    )
+            elif declaration_of is None:
+                raise IncorrectError(f"{position}: {name!r} is an input that is not declared; add .decl {name}(...)")
+            else:
+                found[name] = Schema(dict(declaration_of.columns))
+        return found
+
+    def _check_outputs(self, text: ir.Text, state: State, inputs: Mapping[str, Schema]) -> None:
+        """Refuse an output of something that is not there."""
+        for directive in text.directives:
+            name = directive.predicate
+            if name not in state.registered and name not in inputs and self.stored(name, state) is None:
+                known = [*dict.fromkeys((*state.registered, *inputs, *self.names()))]
+                raise NotFoundError(
+                    f"{directive.position}: .{directive.kind}: there is no relation {name!r}: {close_names(name, known)}"
+                )
+
+    def _check(self, state: State, inputs: Mapping[str, Sequence[Type]]) -> Inference:
+        """Refuse what clashes: columns, types, and cycles through negation. What is known of types then."""
+        inference = self._inference(state, inputs)
+        rules = state.definitions.rules
+        for component in strata.components(rules, list(rules)):
+            improved = improvements(state.definitions, component)
+            strata.check(rules, component, improved)
+            monotone.check(rules, component, improved)
+        return inference
+
+    def _inference(self, state: State, inputs: Mapping[str, Sequence[Type]] | None = None) -> Inference:
+        known: dict[str, tuple[Sequence[Type], str]] = {}
+        rules = [rule for found in state.definitions.rules.values() for rule in found]
+        for rule in rules:
+            for other in (rule.predicate, *(name for name, _ in strata.dependencies(rule))):
+                stored = self.stored(other, state)
+                if stored is not None:
+                    known[other] = (stored.schema.types, f"what is stored as {other!r}")
+        for name, types in (inputs or {}).items():
+            known[name] = (types, f"the declaration of {name!r}")
+        for name, declaration in state.definitions.declarations.items():
+            known.setdefault(
+                name, (tuple(type for _, type in declaration.columns), f"its declaration ({declaration.position})")
+            )
+        inference = Inference(known)
+        inference.run(rules)
+        return inference
+
+    def unregister(self, predicates: Iterable[str]) -> None:
+        """Forget predicates, unless somebody maintains them or other rules read them."""
+        state = self.state.copy()
+        going = []
+        for predicate in predicates:
+            found = state.registered.get(predicate)
+            if found is None:
+                continue
+            found.users -= 1
+            if not found.users:
+                going.append(predicate)
+        gone = {name for p in going for name in (p, *state.registered[p].helpers)}
+        for predicate in going:
+            if self.title(predicate) in self.engine.views:
+                raise ConflictError(f"cannot drop the rules of {predicate!r}: its view is maintained; drop that first")
+        for name, rules in state.definitions.rules.items():
+            readers = [other for other in strata.reads({name: rules}, name) if other in gone]
+            if name not in gone and readers:
+                raise ConflictError(f"cannot drop the rules of {readers[0]!r}: the rules of {name!r} read it")
+        for name in gone:
+            state.definitions.rules.pop(name, None)
+            state.definitions.improvements.pop(name, None)
+            state.definitions.declarations.pop(name, None)
+            state.share.pop(name, None)
+            state.joins.pop(name, None)
+            state.rounds.pop(name, None)
+        for predicate in going:
+            del state.registered[predicate]
+        self.state = state
+        self._evaluation = None
+
+    # ------------------------------------------------------------------ building
+
+    def stored(self, name: str, state: State | None = None) -> Collection | None:
+        """What the engine stores under a name: an input, or a view that is not a predicate's own."""
+        if name in self.engine.tables:
+            return self.engine.table(name)
+        state = self.state if state is None else state
+        if name in self.engine.views and name not in state.definitions.rules:
+            return self.engine.view(name)
+        return None
+
+    def known(self, name: str) -> bool:
+        """Whether there are rules for a predicate."""
+        return name in self.state.registered
+
+    def names(self) -> list[str]:
+        """Everything a rule or a goal may name."""
+        return [*self.state.registered, *self.engine.tables, *(v for v in self.engine.views if not self.known(v))]
+
+    def evaluation(self) -> Evaluation:
+        """What is built already. What is stored may have been dropped and made anew: then it is built again."""
+        fresh = {name: self.stored(name) for name in self._stored}
+        if self._evaluation is None or any(fresh[name] is not self._stored[name] for name in fresh):
+            self._stored = {}
+            self.policy = {}
+            self._evaluation = Evaluation(
+                self.engine,
+                self.state.definitions,
+                self._inference(self.state),
+                self._base,
+                self.rounds,
+                self._derived,
+                lambda predicate: self.state.joins.get(predicate, "auto"),
+            )
+        return self._evaluation
+
+    def rounds(self, predicate: str) -> int:
+        """How many rounds the recursion of a predicate may take."""
+        return self.state.rounds.get(predicate, ROUND_LIMIT)
+
+    def _base(self, name: str) -> Collection | None:
+        found = self._stored[name] = self.stored(name)
+        return found
+
+    def collections(self, names: Sequence[str], asked_by: str) -> list[Collection]:
+        """The collections of some predicates, built now if they are not yet."""
+        rules = self.state.definitions.rules
+        for component in strata.components(rules, names):
+            for name in component:
+                if name not in rules and self.stored(name) is None:
+                    raise NotFoundError(f"{asked_by}: there is no relation {name!r}: {close_names(name, self.names())}")
+        evaluation = self.evaluation()
+        evaluation.build(names)
+        return [evaluation.collections[name] for name in names]
+
+    def _derived(self, predicate: str, found: Collection, recursive: bool) -> Collection:
+        """The policy: what is read by others as an arrangement of its own, and what is derived by each reader."""
+        wanted = self.state.share.get(predicate)
+        stateless = not recursive and not has_state(found)
+        if wanted is None:
+            shared = not stateless
+            why = "it is recursive" if recursive else "it keeps state of its own" if shared else "it needs no state"
+        else:
+            shared, why = wanted, f"share={{{predicate!r}: {wanted}}} says so"
+        self.policy[predicate] = Kept(shared, why)
+        return shared_collection(predicate, found) if shared else found
+
+    def is_kept(self, name: str) -> bool:
+        """Whether somebody has a predicate's facts maintained in full, so that reading them costs nothing more."""
+        found = None if self._evaluation is None else self._evaluation.collections.get(name)
+        if found is None:
+            return False
+        operator = found.operator
+        while isinstance(operator, plan.Project):
+            operator = operator.input
+        return isinstance(operator, plan.Arrange) and self.engine.is_arranged(found._new(operator))
+
+    def describe(self, name: str) -> str:
+        """What the policy says of a relation, for people."""
+        if name not in self.state.definitions.rules:
+            return "stored; read where it lies"
+        policy = self.policy[name]
+        return ("kept once and shared" if policy.shared else "derived anew by each reader") + f", because {policy.why}"
+
+    # ------------------------------------------------------------------ interest
+
+    def view(self, name: str) -> View:
+        """The view of a predicate, built if nobody has asked for it yet."""
+        (view,) = self.views([name])
+        return view
+
+    def views(self, names: Sequence[str]) -> list[View]:
+        """The views of several predicates, those that are not there yet by one dataflow."""
+        missing = [name for name in dict.fromkeys(names) if self.title(name) not in self.engine.views]
+        found = self.collections(missing, "view")
+        for name, collection in zip(missing, found, strict=True):
+            if isinstance(collection.operator, plan.Read):
+                raise IncorrectError(f"{name!r} has no rules: it is stored; read it as engine.table({name!r})")
+        if missing:
+            with self._owning():
+                self.engine.install_together(dict(zip(map(self.title, missing), found, strict=True)))
+        return [self.engine.view(self.title(name)) for name in names]
+
+    def title(self, predicate: str) -> str:
+        """What the view of a predicate is called: like it, unless what is stored for it has that name already."""
+        return f"{predicate} in full" if predicate in self.engine.tables else predicate
+
+    @contextmanager
+    def _owning(self) -> Iterator[None]:
+        """Give names of rules to what belongs to them."""
+        self._own = True
+        try:
+            yield
+        finally:
+            self._own = False
+
+
+def credited(normal: Sequence[ir.Rule], given: Sequence[ir.Rule]) -> list[ir.Rule]:
+    """Normal rules, each with the text of the rule that it comes from: the last that begins before it."""
+
+    def place(of: ir.Rule) -> tuple[int, int]:
+        return (of.position.line, of.position.column)
+
+    given = sorted(given, key=place)
+    places = list(map(place, given))
+    found = []
+    for rule in normal:
+        if not rule.written:
+            source = given[max(bisect_right(places, place(rule)) - 1, 0)]
+            rule = replace(rule, written=source.written or str(source))
+        found.append(rule)
+    return found
+
+
+def check_unsigned(text: ir.Text, state: State) -> None:
+    """Refuse a fact with a negative number in an unsigned column."""
+    for rule in text.rules:
+        declared = state.definitions.declarations.get(rule.predicate)
+        if declared is None or not declared.unsigned:
+            continue
+        for (name, _), term in zip(declared.columns, rule.terms, strict=False):
+            if name in declared.unsigned and isinstance(term, ir.Constant) and negative(term.value):
+                raise IncorrectError(
+                    f"{rule.where()}: {term} in column {name!r} of {rule.predicate!r}, which is unsigned"
+                )
+
+
+def negative(value: ir.Value) -> bool:
+    """Whether a constant is a number below zero."""
+    return not isinstance(value, str) and value < 0
+
+
+def has_state(found: Collection) -> bool:
+    """Whether a predicate's collection ends in something that keeps state anyway."""
+    operator = found.operator
+    while isinstance(operator, plan.Project):
+        operator = operator.input
+    return is_distinct(found) and not isinstance(operator, plan.Read | plan.Rows)
+
+
+def shared_collection(title: str, found: Collection) -> Collection:
+    """A collection as an arrangement of the catalog; renaming stays outside, so that what leaves one loop stays together."""
+    operator = found.operator
+    if isinstance(operator, plan.Project) and isinstance(operator.input, plan.Leave):
+        inner = found._new(operator.input)
+        arranged = inner.arrange(by=inner.schema.names[0], title=title)
+        return found._new(plan.Project(operator.schema, arranged.operator, operator.outputs, operator.predicate))
+    return found.arrange(by=found.schema.names[0], title=title)
+
+
+def close_names(name: str, known: Sequence[str]) -> str:
+    """What may have been meant, and what there is."""
+    close = get_close_matches(name, known, 1)
+    meant = f"did you mean {close[0]!r}? " if close else ""
+    return f"{meant}there are: {', '.join(map(repr, known)) or 'none'}"

@@ -1,0 +1,189 @@
+"""Terms as expressions over columns that are named like the variables.
+
+Arithmetic is the textbook's: whole numbers divide towards zero, as in Soufflé. A quotient by zero has no value, so that
+a rule that needs one says nothing for these rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Context, Decimal
+from math import isfinite
+from typing import Any
+
+from tektite.datalog.syntax import ir
+from tektite.errors import IncorrectError, TektiteError, UnsupportedError
+from tektite.expr import Expr, coalesce, col, concat, greatest, least, lit, type_of
+from tektite.values.types import Bool, DecimalType, Float, Int, String, Type
+
+Types = Mapping[ir.Variable, Type]
+HIGHEST_POWER = 64
+EXACT = Context(prec=400)
+"""Enough digits for any float's shortest text."""
+
+
+def constant_type(value: ir.Value) -> Type:
+    """The type that a constant has by itself."""
+    if isinstance(value, bool):
+        return Bool
+    return Int if isinstance(value, int) else Float if isinstance(value, float) else String
+
+
+def fits(value: ir.Value, type: Type) -> bool:
+    """Whether a constant may stand where a type is wanted: a whole number may stand for a float, and a number for a decimal
+    that has as many places.
+    """
+    own = constant_type(value)
+    if isinstance(type, DecimalType) and own in (Int, Float):
+        exact = Decimal(repr(value))
+        if not exact.is_finite():
+            return False
+        return exact == exact.quantize(Decimal(1).scaleb(-type.scale), context=EXACT) and abs(exact) < 10 ** (
+            type.precision - type.scale
+        )
+    return own == type or (type == Float and own == Int)
+
+
+def plain_value(value: ir.Value, type: Type) -> Any:
+    """A constant as a value of a type that it fits."""
+    if isinstance(value, str):
+        return value
+    return float(value) if type == Float else Decimal(repr(value)) if type.kind == "decimal" else value
+
+
+def literal(value: ir.Value, type: Type) -> Expr:
+    """A constant as an expression of a type that it fits."""
+    return lit(plain_value(value, type), type)
+
+
+def expression(term: ir.Term, types: Types) -> Expr:
+    """A term as an expression; raises where its types do not fit."""
+    found = _expression(term, types)
+    if isinstance(term, ir.Compute):
+        _checked(term, found, types)
+    return found
+
+
+def term_type(term: ir.Term, types: Types) -> Type | None:
+    """The type of a term; None while that of one of its variables is not known."""
+    if isinstance(term, ir.Variable):
+        return types.get(term)
+    if isinstance(term, ir.Constant):
+        return constant_type(term.value)
+    if any(v not in types for v in ir.variables(term)):
+        return None
+    return _checked(term, _expression(term, types), types)
+
+
+def may_fail(term: ir.HeadTerm | None) -> bool:
+    """Whether a term may have no value: where it divides."""
+    if isinstance(term, ir.Aggregate):
+        return may_fail(term.of)
+    if not isinstance(term, ir.Compute):
+        return False
+    return term.op in ("/", "%", "ratio", "floor-mod") or any(map(may_fail, term.args))
+
+
+def comparison(op: str, left: ir.Term, right: ir.Term, types: Types) -> Expr:
+    """A comparison as an expression; a constant is read as the other side's type."""
+    sides = [_expression(left, types), _expression(right, types)]
+    for at, (one, other) in enumerate(((left, right), (right, left))):
+        if isinstance(one, ir.Constant):
+            type, own = term_type(other, types), constant_type(one.value)
+            if type is not None and type.kind == "decimal" and own == Float and isfinite(float(one.value)):
+                sides[at] = lit(Decimal(repr(one.value)))
+                continue
+            numbers = ({Int, Float}, {type, Int}) if type is not None and type.kind == "decimal" else ({Int, Float},)
+            if type is not None and not fits(one.value, type) and {type, own} not in numbers:
+                raise IncorrectError(f"{other} is {type}, and {one} is {own}")
+    a, b = sides
+    signs: dict[str, Callable[[Expr, Expr], Expr]] = {
+        "=": lambda x, y: x == y, "!=": lambda x, y: x != y, "<": lambda x, y: x < y,
+        "<=": lambda x, y: x <= y, ">": lambda x, y: x > y, ">=": lambda x, y: x >= y,
+    }  # fmt: skip
+    return signs[op](a, b)
+
+
+def check_test(literal: ir.Comparison | ir.Condition, types: Types) -> None:
+    """Refuse a comparison or a condition whose types do not fit."""
+    if isinstance(literal, ir.Condition):
+        found = _expression(literal.test, types)
+    else:
+        found = comparison(literal.op, literal.left, literal.right, types)
+    columns = {v.name: (at, types[v]) for at, v in enumerate(dict.fromkeys(ir.literal_variables(literal)))}
+    if type_of(found, columns) != Bool:
+        raise IncorrectError(f"{literal} is not true or false")
+
+
+def _checked(term: ir.Term, found: Expr, types: Types) -> Type:
+    columns = {v.name: (at, types[v]) for at, v in enumerate(dict.fromkeys(ir.variables(term)))}
+    try:
+        return type_of(found, columns)
+    except TektiteError as error:
+        raise IncorrectError(f"{term}: {error}") from None
+
+
+def _expression(term: ir.Term, types: Types) -> Expr:
+    if isinstance(term, ir.Variable):
+        return col(term.name)
+    if isinstance(term, ir.Constant):
+        return lit(term.value)
+    args = [_expression(arg, types) for arg in term.args]
+    if term.op in ("/", "%"):
+        both = [term_type(arg, types) for arg in term.args]
+        return _divided(term.op, args[0], args[1], both == [Int, Int])
+    if term.op == "^":
+        return _power(term, args[0])
+    known = FUNCTIONS.get((term.op, len(args))) or FUNCTIONS.get((term.op, -1))
+    if known is None:
+        names = sorted({name for name, _ in FUNCTIONS})
+        raise UnsupportedError(f"there is no function {term.op!r} of {len(args)} terms; there are: {', '.join(names)}")
+    return known(*args)
+
+
+def _divided(op: str, a: Expr, b: Expr, whole: bool) -> Expr:
+    if not whole:
+        return a / b if op == "/" else a % b
+    quotient = (a.abs() // b.abs()) * a.sign() * b.sign()
+    return quotient if op == "/" else a - b * quotient
+
+
+def _power(term: ir.Compute, base: Expr) -> Expr:
+    exponent = term.args[1]
+    if not isinstance(exponent, ir.Constant) or not isinstance(exponent.value, int) or isinstance(exponent.value, bool):
+        raise UnsupportedError(f"{term}: the exponent must be a whole number that is written out")
+    if not 0 <= exponent.value <= HIGHEST_POWER:
+        raise UnsupportedError(f"{term}: the exponent must lie between 0 and {HIGHEST_POWER}")
+    result = lit(1)
+    for _ in range(exponent.value):
+        result = result * base
+    return result
+
+
+FUNCTIONS: dict[tuple[str, int], Callable[..., Expr]] = {
+    ("+", 2): lambda a, b: a + b,
+    ("-", 2): lambda a, b: a - b,
+    ("-", 1): lambda a: -a,
+    ("*", 2): lambda a, b: a * b,
+    ("ratio", 2): lambda a, b: a / b,
+    ("floor-mod", 2): lambda a, b: a % b,
+    ("band", 2): lambda a, b: a.bit_and(b),
+    ("bor", 2): lambda a, b: a.bit_or(b),
+    ("bxor", 2): lambda a, b: a.bit_xor(b),
+    ("bnot", 1): lambda a: a.bit_not(),
+    ("bshl", 2): lambda a, bits: a.shift_left(bits),
+    ("bshr", 2): lambda a, bits: a.shift_right(bits),
+    ("min", -1): lambda *args: least(*args),
+    ("max", -1): lambda *args: greatest(*args),
+    ("cat", -1): lambda *args: concat(*args),
+    ("strlen", 1): lambda a: a.length(),
+    ("substr", 3): lambda a, start, length: a.substring(start + 1, length),
+    ("subs", 3): lambda a, start, stop: a.substring(start + 1, stop - start),
+    ("to_number", 1): lambda a: a.cast(Int),
+    ("to_float", 1): lambda a: a.cast(Float),
+    ("to_string", 1): lambda a: a.cast(String),
+    ("itof", 1): lambda a: a.cast(Float),
+    ("ftoi", 1): lambda a: a.cast(Int),
+    ("contains", 2): lambda part, text: text.contains(part),
+    ("not", 1): lambda a: ~coalesce(a, lit(False)),
+}

@@ -1,0 +1,103 @@
+"""Safety: every variable of a rule gets its values from a positive atom, or is computed from such variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tektite.datalog.syntax import ir
+from tektite.errors import IncorrectError
+
+
+def bound_by(body: Sequence[ir.Literal], given: Iterable[ir.Variable] = ()) -> set[ir.Variable]:
+    """The variables that a body gives values to, beside those given from outside."""
+    bound = set(given)
+    for literal in body:
+        if isinstance(literal, ir.Atom):
+            bound |= set(ir.literal_variables(literal))
+        elif isinstance(literal, ir.Disjunction):
+            bound |= set.intersection(*(bound_by(branch) for branch in literal.branches))
+        elif isinstance(literal, ir.Aggregation):
+            bound.add(literal.result)
+    lookups = [literal for literal in body if isinstance(literal, ir.Lookup)]
+    equations = [literal for literal in body if isinstance(literal, ir.Comparison) and literal.op == "="]
+    size = -1
+    while size < len(bound):
+        size = len(bound)
+        for equation in equations:
+            for one, other in ((equation.left, equation.right), (equation.right, equation.left)):
+                if isinstance(one, ir.Variable) and all(v in bound for v in ir.variables(other)):
+                    bound.add(one)
+        for lookup in lookups:
+            *keys, value = lookup.atom.terms
+            if isinstance(value, ir.Variable) and all(v in bound for key in keys for v in ir.variables(key)):
+                bound.add(value)
+    return bound
+
+
+def is_safe(body: Sequence[ir.Literal], needed: Iterable[ir.Variable]) -> bool:
+    """Whether a body binds all that is needed and all that its comparisons and negations use."""
+    bound = bound_by(body)
+    used = [v for literal in body if not isinstance(literal, ir.Aggregation | ir.Disjunction | ir.Conjunction)
+            for v in ir.literal_variables(literal)]  # fmt: skip
+    return all(v in bound or v.anonymous for v in (*used, *needed))
+
+
+def check(rule: ir.Rule) -> None:
+    """Refuse a normal rule that is not safe, naming the variable."""
+    bound = bound_by(rule.body)
+    for at, term in enumerate(rule.terms):
+        for variable in ir.variables(term):
+            if variable.anonymous:
+                raise IncorrectError(
+                    f"{rule.where()}: '_' in the head, at place {at + 1}, is no value; name a variable"
+                )
+            if variable not in bound:
+                raise unbound(rule, *cause(rule, variable, "the head", bound))
+    for literal in rule.body:
+        if isinstance(literal, ir.Atom):
+            continue
+        for variable in ir.literal_variables(literal):
+            if variable in bound:
+                continue
+            if not variable.anonymous:
+                raise unbound(rule, *cause(rule, variable, str(literal), bound))
+            if not isinstance(literal, ir.Negation):
+                raise IncorrectError(f"{rule.where()}: '_' in {str(literal)!r} has no value to compare")
+
+
+def cause(rule: ir.Rule, variable: ir.Variable, where: str, bound: set[ir.Variable]) -> tuple[ir.Variable, str]:
+    """The variable because of which another has no value, and where it stands: the rule computes the one from the other, or
+    looks the one up by the other, as the result of an aggregate by what its body shares with the rule.
+    """
+    seen = {variable}
+    given = (variable, where)
+    while True:
+        needed = [v for literal in rule.body for v in needs(literal, variable) if v not in bound and v not in seen]
+        if not needed:
+            # Two that are computed from each other: either is as good as the other.
+            around = any(v in seen for literal in rule.body for v in needs(literal, variable))
+            return given if around else (variable, where)
+        variable = needed[0]
+        seen.add(variable)
+        standing = [x for x in rule.body if not isinstance(x, ir.Lookup) and variable in ir.literal_variables(x)]
+        where = str(standing[0]) if standing else "the aggregate"
+
+
+def needs(literal: ir.Literal, variable: ir.Variable) -> Iterable[ir.Variable]:
+    """What a variable gets its value from by a literal."""
+    if isinstance(literal, ir.Lookup) and literal.atom.terms[-1] == variable:
+        return [v for term in literal.atom.terms[:-1] for v in ir.variables(term)]
+    if isinstance(literal, ir.Comparison) and literal.op == "=":
+        for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
+            if one == variable:
+                return ir.variables(other)
+    return ()
+
+
+def unbound(rule: ir.Rule, variable: ir.Variable, where: str) -> IncorrectError:
+    """The error that names a variable without values."""
+    name = "a computed term" if variable.name.startswith("term ") else f"variable {variable.name!r}"
+    return IncorrectError(
+        f"{rule.where()}: {name} in {where} is not bound: it must stand in a positive predicate of the body, or be "
+        "equal to something computed from such variables"
+    )

@@ -1,0 +1,364 @@
+"""Rules as both syntaxes give them: terms, literals, rules and programs, each with the place it was written at.
+
+Positions are for messages; two rules that differ in nothing else are equal. A variable written `_` is
+anonymous: it stands once, matches anything, and is never looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
+from hashlib import blake2b
+from typing import Any
+
+from tektite.values.types import Type
+
+Value = int | float | str | bool
+
+AGGREGATES = ("count", "sum", "min", "max", "avg", "count-distinct")
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in a text."""
+
+    source: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}:{self.column}"
+
+
+NOWHERE = Position("program", 1, 1)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A name for a value, the same throughout one rule."""
+
+    name: str
+
+    @property
+    def anonymous(self) -> bool:
+        return self.name.startswith("_ ")
+
+    def __str__(self) -> str:
+        return "_" if self.anonymous else self.name
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A value written in the text."""
+
+    value: Value
+
+    # 1, 1.0 and True are equal in Python, and three constants here.
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and (type(self.value), self.value) == (type(other.value), other.value)
+
+    def __hash__(self) -> int:
+        return hash((type(self.value).__name__, self.value))
+
+    def __str__(self) -> str:
+        if isinstance(self.value, bool):
+            return "true" if self.value else "false"
+        if isinstance(self.value, str):
+            return '"' + self.value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return repr(self.value)
+
+
+@dataclass(frozen=True)
+class Compute:
+    """A function of other terms: an operator sign or a function's name, and what it is applied to."""
+
+    op: str
+    args: tuple[Term, ...]
+
+    def __str__(self) -> str:
+        if len(self.args) == 2 and not self.op[0].isalpha():
+            return f"({self.args[0]} {self.op} {self.args[1]})"
+        if len(self.args) == 1 and self.op == "-":
+            return f"-{self.args[0]}"
+        return f"{self.op}({', '.join(map(str, self.args))})"
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """An aggregate in a head: of what the term comes to in each binding of the body, or of the bindings themselves."""
+
+    kind: str
+    of: Term | None
+
+    def __str__(self) -> str:
+        return f"{self.kind}({'' if self.of is None else self.of})"
+
+
+Term = Variable | Constant | Compute
+HeadTerm = Term | Aggregate
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A predicate applied to terms."""
+
+    predicate: str
+    terms: tuple[Term, ...]
+    position: Position = field(default=NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.predicate}({', '.join(map(str, self.terms))})"
+
+
+@dataclass(frozen=True)
+class Negation:
+    """True where no fact matches the atom; its anonymous variables match anything."""
+
+    atom: Atom
+
+    @property
+    def position(self) -> Position:
+        return self.atom.position
+
+    def __str__(self) -> str:
+        return f"!{self.atom}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of two terms; `=` also gives a variable the value of the other side."""
+
+    op: str
+    left: Term
+    right: Term
+    position: Position = field(default=NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.op} {self.right}"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A function that is true or false, such as contains(a, b)."""
+
+    test: Compute
+    position: Position = field(default=NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        return str(self.test)
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """`result = kind of : { body }`: an aggregate over the bindings of a body of its own."""
+
+    result: Variable
+    kind: str
+    of: Term | None
+    body: tuple[Literal, ...]
+    position: Position = field(default=NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        of = "" if self.of is None else f" {self.of}"
+        return f"{self.result} = {self.kind}{of} : {{ {', '.join(map(str, self.body))} }}"
+
+
+@dataclass(frozen=True)
+class Conjunction:
+    """A negated group of literals, `(not ...)`; `outer` are the variables it shares with the rest, None for all it can."""
+
+    body: tuple[Literal, ...]
+    outer: tuple[Variable, ...] | None
+    position: Position = field(default=NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        return f"!({', '.join(map(str, self.body))})"
+
+
+@dataclass(frozen=True)
+class Disjunction:
+    """One of several groups of literals; `outer` are the variables that the rest may see, None for all."""
+
+    branches: tuple[tuple[Literal, ...], ...]
+    outer: tuple[Variable, ...] | None = None
+    position: Position = field(default=NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        return "(" + "; ".join(", ".join(map(str, branch)) for branch in self.branches) + ")"
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """An atom whose last term is looked up by the others; where there is no such fact, it is `default`."""
+
+    atom: Atom
+    default: Constant
+
+    @property
+    def position(self) -> Position:
+        return self.atom.position
+
+    def __str__(self) -> str:
+        return f"{self.atom} else {self.default}"
+
+
+Literal = Atom | Negation | Comparison | Condition | Aggregation | Conjunction | Disjunction | Lookup
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is to the left holds where what is to the right does. Without a body it is a fact."""
+
+    predicate: str
+    terms: tuple[HeadTerm, ...]
+    body: tuple[Literal, ...]
+    position: Position = field(default=NOWHERE, compare=False)
+    written: str = field(default="", compare=False)
+    """The rule as its author wrote it, for messages, where it is known."""
+
+    def __str__(self) -> str:
+        head = f"{self.predicate}({', '.join(map(str, self.terms))})"
+        return f"{head} :- {', '.join(map(str, self.body))}." if self.body else f"{head}."
+
+    @property
+    def aggregates(self) -> tuple[int, ...]:
+        """The places of the aggregates in the head."""
+        return tuple(at for at, term in enumerate(self.terms) if isinstance(term, Aggregate))
+
+    def where(self) -> str:
+        """The rule and its place, for messages."""
+        return f"rule {(self.written or str(self))!r} ({self.position})"
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """The columns of a predicate, declared; `unsigned` are those whose facts hold no negative number."""
+
+    predicate: str
+    columns: tuple[tuple[str, Type], ...]
+    position: Position = field(default=NOWHERE, compare=False)
+    unsigned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Directive:
+    """`.input`, `.output` or `.printsize` of a predicate, with its options."""
+
+    kind: str
+    predicate: str
+    options: tuple[tuple[str, str], ...] = ()
+    position: Position = field(default=NOWHERE, compare=False)
+
+    def option(self, name: str, default: str) -> str:
+        return dict(self.options).get(name, default)
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """Of two facts of a predicate that agree elsewhere, the one with the least (or greatest) value in a column stays."""
+
+    predicate: str
+    column: int
+    kind: str
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a text says: declarations, rules (facts among them) and directives, in its order."""
+
+    source: str
+    rules: tuple[Rule, ...] = ()
+    declarations: tuple[Declaration, ...] = ()
+    directives: tuple[Directive, ...] = ()
+    improvements: tuple[Improvement, ...] = ()
+
+
+def variables(of: HeadTerm | None) -> Iterator[Variable]:
+    """The variables of a term, in order, with repetitions."""
+    if isinstance(of, Variable):
+        yield of
+    elif isinstance(of, Compute):
+        for arg in of.args:
+            yield from variables(arg)
+    elif isinstance(of, Aggregate):
+        yield from variables(of.of)
+
+
+def literal_variables(literal: Literal) -> Iterator[Variable]:
+    """The variables of a literal, in order, with repetitions; of nested bodies all."""
+    match literal:
+        case Atom():
+            for term in literal.terms:
+                yield from variables(term)
+        case Negation() | Lookup():
+            yield from literal_variables(literal.atom)
+        case Comparison():
+            yield from variables(literal.left)
+            yield from variables(literal.right)
+        case Condition():
+            yield from variables(literal.test)
+        case Aggregation():
+            yield literal.result
+            yield from variables(literal.of)
+            yield from body_variables(literal.body)
+        case Conjunction():
+            yield from body_variables(literal.body)
+        case Disjunction():
+            for branch in literal.branches:
+                yield from body_variables(branch)
+
+
+def body_variables(body: Iterable[Literal]) -> Iterator[Variable]:
+    """The variables of some literals, in order, with repetitions."""
+    for literal in body:
+        yield from literal_variables(literal)
+
+
+def named(found: Iterable[Variable]) -> tuple[Variable, ...]:
+    """Each variable that has a name, once, in order."""
+    return tuple(dict.fromkeys(v for v in found if not v.anonymous))
+
+
+def canonical(rule: Rule) -> str:
+    """A rule's meaning as text: neither what its variables are called nor how the clauses of a body are ordered counts. Equal
+    texts mean the same; rules whose variables play parts that are told apart by their names alone may have different ones.
+
+    >>> from tektite.datalog.syntax.textbook import parse_program
+    >>> one, other = parse_program("p(x) :- q(x, y), r(y).  p(a) :- r(b), q(a, b).").rules
+    >>> canonical(one) == canonical(other)
+    True
+    """
+    found = named([*(v for term in rule.terms for v in variables(term)), *body_variables(rule.body)])
+    parts = dict.fromkeys(found, "")
+    # What a variable does in the rule, by what those beside it do: three steps tell apart what lies three clauses away.
+    for _ in range(3):
+        each = {}
+        for variable in found:
+            seen = {**parts, variable: "this"}
+            each[variable] = digest(rendered(rule, seen.__getitem__, seen.__getitem__))
+        parts = each
+    names: dict[Variable, str] = {}
+    return rendered(rule, lambda variable: names.setdefault(variable, f"v{len(names)}"), parts.__getitem__)
+
+
+def digest(text: str) -> str:
+    """A short text that stands for a long one."""
+    return blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def rendered(value: Any, name: Callable[[Variable], str], part: Callable[[Variable], str]) -> str:
+    """A rule or a piece of it as text, with `name` for its variables; bodies are ordered by how they read with `part`."""
+    if isinstance(value, Variable):
+        return "_" if value.anonymous else name(value)
+    if isinstance(value, Constant):
+        return f"{type(value.value).__name__} {value.value!r}"
+    if isinstance(value, tuple):
+        if any(isinstance(item, Literal | tuple) for item in value):
+            value = sorted(value, key=lambda item: rendered(item, part, part))
+        return "(" + ",".join(rendered(item, name, part) for item in value) + ")"
+    if is_dataclass(value):
+        shown = (rendered(getattr(value, f.name), name, part) for f in fields(value) if f.compare)
+        return type(value).__name__ + "(" + ",".join(shown) + ")"
+    return repr(value)

@@ -1,0 +1,180 @@
+"""How an input is declared, and what that demands of its rows. A change that breaks it is refused before its epoch counts.
+
+Columns that may not be NULL and rows that may not go are checked as rows arrive; that no two rows have the same key, and that
+nothing is removed that is not there, is known when an epoch closes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tektite.errors import ConflictError, IncorrectError, NotFoundError
+from tektite.kernels.operators.upsert import first_negative, first_repeated
+from tektite.storage.description import InputDescription
+from tektite.trace.chunk import Chunk
+from tektite.values.dictionary import Dictionary
+from tektite.values.schema import Schema
+from tektite.values.types import Type
+from tektite.values.words import NULL, Words
+
+SEMANTICS = ("bag", "set", "upsert")
+
+UNKNOWN = re.compile("\0(-?[0-9]+)\0")
+"""The mark of a text that somebody else has, by its id."""
+
+LARGEST_TIME = 2**62
+
+
+def check_time(time: object, where: str = "") -> None:
+    """Refuse what is not an epoch."""
+    if isinstance(time, bool) or not isinstance(time, int | np.integer):
+        raise IncorrectError(f"{where}a time is an integer, not {time!r}")
+    if not 0 <= time <= LARGEST_TIME:
+        raise IncorrectError(f"{where}a time lies between 0 and {LARGEST_TIME}; found {time}")
+
+
+def declare(
+    name: str,
+    schema: Schema | Mapping[str, Type] | None,
+    columns: Mapping[str, Type],
+    *,
+    key: str | Sequence[str],
+    semantics: str,
+    stream: bool,
+    checked: bool,
+    unique: bool,
+    required: Sequence[str],
+    append: bool,
+    shard: str | Sequence[str],
+) -> InputDescription:
+    """The declaration of an input from what `Engine.input` is given, or what is wrong with it."""
+    if any(isinstance(option, Type) for option in (key, semantics, stream, checked, unique, required, append, shard)):
+        raise IncorrectError(
+            f"input {name!r}: key, semantics, stream, checked, unique, required, append and shard are options; pass "
+            "columns of these names in a dict"
+        )
+    if semantics not in SEMANTICS:
+        raise IncorrectError(f"input {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
+    if (schema is None) == (not columns):
+        raise IncorrectError(f"input {name!r} needs columns, such as src=tk.Int, or a schema")
+    found = schema if isinstance(schema, Schema) else Schema(schema if schema is not None else columns)
+    keys = [found.names[found.index(k)] for k in ([key] if isinstance(key, str) else key)]
+    needed = [found.names[found.index(column)] for column in required if column not in keys]
+    shard = (shard,) if isinstance(shard, str) else tuple(shard)
+    if shard != tuple(keys[: len(shard)]):
+        raise IncorrectError(
+            f"input {name!r}: the columns that decide a row's shard are the first ones of its key, "
+            f"({', '.join(keys)}), not ({', '.join(map(str, shard))})"
+        )
+    if (semantics == "upsert" or unique) and not keys:
+        what = "upsert semantics needs a key" if semantics == "upsert" else "unique is said of a key"
+        raise IncorrectError(f"input {name!r}: {what}, such as key=['id']")
+    if (stream or append) and semantics != "bag":
+        reason = "a stream keeps no history" if stream else "append-only rows are never replaced"
+        raise IncorrectError(f"input {name!r}: {reason}, so it cannot have {semantics} semantics")
+    return InputDescription(
+        found, tuple(keys), semantics, stream, checked, False, unique, tuple(needed), append, shard
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a declaration demands of an input's rows, for whoever looks at them: the engine, or a task that has none."""
+
+    name: str
+    schema: Schema
+    semantics: str
+    columns: tuple[int, ...]
+    """The schema's columns in the order of stored rows."""
+    required: tuple[int, ...]
+    """Columns that hold no NULL."""
+    append: bool
+    unique: int
+    """How many of the first stored columns no two rows may share; 0 if rows may."""
+    checked: bool
+    """Whether removals are checked, and keys: not in a stream, which keeps no rows."""
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a key may be found to be repeated: in an upsert, the last row of a key takes its place."""
+        return self.checked and self.unique > 0 and self.semantics != "upsert"
+
+    def check_rows(self, words: Words, diffs: Words | int) -> None:
+        """Refuse rows (columns x rows) that lack what they need, or that take away from what only grows."""
+        if not self.append and not self.required:
+            return
+        gained = diffs > 0
+        if self.append and not np.all(gained):
+            raise ConflictError(f"input {self.name!r} is append-only: rows cannot be changed or removed")
+        for column in self.required:
+            missing = words[column] == NULL
+            if np.any(missing) and np.any(missing & gained):
+                raise IncorrectError(
+                    f"column {self.schema.names[column]!r} of input {self.name!r} cannot be NULL, and "
+                    f"{int(np.count_nonzero(missing & gained))} of {words.shape[1]} rows have nothing else"
+                )
+
+    def check_batch(self, batch: Chunk, table: Words, dictionary: Dictionary) -> None:
+        """Refuse a sorted batch that, with what `table` holds, removes what is not there or repeats a key."""
+        if not batch.n or not self.checked:
+            return
+        width = len(self.columns)
+        grows = batch.is_constant(width + 1) and batch.constant(width + 1) > 0
+        if self.semantics == "bag" and not grows:
+            row = first_negative(batch.at, width, table)
+            if row >= 0:
+                words = self._row(batch, row)
+                values = ", ".join(shown(self.schema, column, words, dictionary) for column in range(width))
+                raise IncorrectError(
+                    f"input {self.name!r}: at time {words[width]} row ({values}{',' * (width == 1)}) would be there a "
+                    "negative number of times: it is removed more often than it was inserted. Nothing was closed; insert "
+                    "it, or rollback() to forget all pending updates"
+                )
+        if self.repeats:
+            row = first_repeated(batch.at, self.unique, width, table)
+            if row >= 0:
+                words = self._row(batch, row)
+                key = named(self.schema, self.columns[: self.unique], words, dictionary)
+                raise ConflictError(
+                    f"input {self.name!r}: there would be two rows with the key {key} at time {words[width]}: nothing "
+                    "was closed"
+                )
+
+    def _row(self, batch: Chunk, row: int) -> Words:
+        """A row of a batch with its columns in the schema's order, then its time and diff."""
+        words = batch.slice(row, row + 1).to_array()[:, 0]
+        ordered = words.copy()
+        ordered[list(self.columns)] = words[: len(self.columns)]
+        return ordered
+
+
+def named(schema: Schema, columns: Sequence[int], words: Words, dictionary: Dictionary) -> str:
+    """Some columns of a row as text, with their names."""
+    return ", ".join(f"{schema.names[c]} = {shown(schema, c, words, dictionary)}" for c in columns)
+
+
+def shown(schema: Schema, column: int, words: Words, dictionary: Dictionary) -> str:
+    """A value of a row as text. Where the dictionary lacks it, which in a task it may, the text's id marks its place, for
+    `with_texts`.
+    """
+    try:
+        one = schema.select(schema.names[column])
+        return repr(one.decode_rows(np.array([[words[column]]]), dictionary)[0][0])
+    except NotFoundError:
+        return f"\0{words[column]}\0"
+
+
+def with_texts(message: str, dictionary: Dictionary) -> str:
+    """A message in which texts take the places that `shown` marked, as far as the dictionary has them."""
+
+    def text(found: re.Match[str]) -> str:
+        try:
+            return repr(dictionary.lookup(np.array([int(found[1])]))[0].as_py())
+        except NotFoundError:
+            return found[0]
+
+    return UNKNOWN.sub(text, message)

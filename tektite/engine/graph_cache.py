@@ -1,0 +1,97 @@
+"""Renderings that are used again: the graph of a dataflow that was dropped, for the next one of the same plan.
+
+Dashboards install the same queries again and again, and over shared arrangements most of what that takes is to work out the
+graph. Promise: a dataflow that begins with a graph from here answers as one rendered afresh. The graph is of the same plan, and
+of every collection that rendering asked the catalog about there are the same arrangements as then. Nothing but the graph is kept:
+no rows, no history, no results of text functions; and nothing of a plan that is gone, or of an arrangement that was dropped.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tektite.plan.algebra import Operator
+
+if TYPE_CHECKING:
+    from tektite.dataflow.arrange import Arranged
+    from tektite.dataflow.flow import Dataflow
+    from tektite.engine.catalog import Catalog, Entry, Scribe
+    from tektite.expr import Program
+    from tektite.plan.render import Renderer
+
+Key = tuple[int, ...]
+"""The leading columns that a result was asked to have."""
+
+
+@dataclass(eq=False)
+class Rendering:
+    """A dataflow's graph: where its result is, what it reads, and of which collections there were which arrangements."""
+
+    flow: Dataflow
+    arranged: Arranged
+    uses: list[Entry]
+    remembering: list[Program]
+    ground: list[tuple[tuple[Any, ...], list[Entry]]]
+    generation: int
+    idle: bool = False
+
+
+class Renderings:
+    """The renderings of one catalog's queries, by plan and key; of each the one that was made first."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._known: weakref.WeakKeyDictionary[Operator, dict[Key, Rendering]] = weakref.WeakKeyDictionary()
+
+    def begin(self, operator: Operator, key: Key, name: str) -> Rendering | None:
+        """A dataflow of this name with the graph that an earlier one of the same plan had, if it still serves."""
+        found = self._known.get(operator, {}).get(key)
+        if found is None or not found.idle:
+            return None
+        if not self._stands(found):
+            del self._known[operator][key]
+            return None
+        found.idle = False
+        flow = found.flow
+        flow.begin_anew(name)
+        for entry in found.uses:
+            entry.readers.append(flow)
+        for program in found.remembering:
+            program.wake()
+        return found
+
+    def add(self, operator: Operator, key: Key, renderer: Renderer, arranged: Arranged, scribe: Scribe) -> None:
+        """Remember a rendering, for when its dataflow is dropped."""
+        known = self._known.setdefault(operator, {})
+        if renderer.reusable and key not in known:
+            ground = [(collection, self._catalog.all_of(collection)) for collection in scribe.asked]
+            known[key] = Rendering(
+                renderer.flow, arranged, scribe.used, renderer.remembering, ground, self._catalog.generation
+            )
+
+    def release(self, operator: Operator, flow: Dataflow) -> None:
+        """A dataflow was dropped: what is remembered of it may be used."""
+        for rendering in self._known.get(operator, {}).values():
+            if rendering.flow is flow and flow.failure is None:
+                flow.empty()
+                for program in rendering.remembering:
+                    program.sleep()
+                rendering.idle = True
+
+    def forget(self, entry: Entry) -> None:
+        """Let go of what read an arrangement that is dropped."""
+        for known in self._known.values():
+            for key in [key for key, rendering in known.items() if entry in rendering.uses]:
+                del known[key]
+
+    def _stands(self, rendering: Rendering) -> bool:
+        """Whether there is what there was when the graph was made."""
+        if not all(entry.usable for entry in rendering.uses):
+            return False
+        if rendering.generation != self._catalog.generation:
+            if any(self._catalog.all_of(collection) != found for collection, found in rendering.ground):
+                return False
+            rendering.generation = self._catalog.generation
+        return True

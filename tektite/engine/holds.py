@@ -1,0 +1,53 @@
+"""What users keep beside views: history that stays readable, arrangements that stay; and what is said of arrangements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tektite.dataflow.flow import Dataflow
+from tektite.engine.catalog import Catalog
+from tektite.trace.trace import Hold
+
+
+@dataclass(frozen=True)
+class ArrangementInfo:
+    """What `Engine.arrangements` says of one shared arrangement."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: int
+    batches: int
+    bytes: int
+    since: int
+    upper: int
+    readers: tuple[str, ...]
+
+
+class Kept:
+    """An arrangement that is kept though no view may read it, until `release`."""
+
+    def __init__(self, catalog: Catalog, reader: Dataflow) -> None:
+        self._catalog = catalog
+        self._reader = reader
+
+    def release(self) -> None:
+        """Let it go with the last view that reads it."""
+        self._catalog.release(self._reader)
+
+
+class Held:
+    """A hold on history, released by `release` or at the end of a `with` block."""
+
+    def __init__(self, hold: Hold, at: int) -> None:
+        self._hold = hold
+        self.at = at
+
+    def release(self) -> None:
+        """Let history be compacted again."""
+        self._hold.drop()
+
+    def __enter__(self) -> Held:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()

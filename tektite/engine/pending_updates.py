@@ -1,0 +1,88 @@
+"""Updates of an input that wait for their epoch to close.
+
+Promise: memory follows the number of distinct updates (row and time), up to a bound, not how many were offered; and one
+chunk does not stand for one row for long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+
+import numpy as np
+
+from tektite.dataflow.arrange import consolidate
+from tektite.errors import IncorrectError
+from tektite.kernels.operators.upsert import resolve
+from tektite.kernels.sort.build import build
+from tektite.trace.chunk import Chunk
+from tektite.trace.spine import Version
+
+MOST_ROWS = 1 << 22
+"""Rows that are kept as they came. From there on it is worth a sort to see what cancels."""
+
+SMALL_ROWS = 1 << 10
+MOST_SMALL = 1 << 10
+"""Chunks of fewer rows than the former that may pile up before they become one."""
+
+
+class Pending:
+    """Chunks of updates of one shape, each with the latest epoch that it holds, in order of arrival."""
+
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        self.shape = shape
+        self._chunks: list[tuple[Chunk, int]] = []
+        self._small = 0
+        self._rows = 0
+        self._allowed = MOST_ROWS
+
+    def __iter__(self) -> Iterator[tuple[Chunk, int]]:
+        return iter(self._chunks)
+
+    @property
+    def rows(self) -> int:
+        """Updates that wait, those that cancel each other counted once they are found out."""
+        return self._rows
+
+    def add(self, chunk: Chunk, last: int) -> None:
+        """Keep a chunk whose latest epoch is `last`."""
+        self._chunks.append((chunk, last))
+        self._rows += chunk.n
+        self._small = self._small + 1 if chunk.n < SMALL_ROWS else 0
+        if self._small >= MOST_SMALL:
+            self._gather(self._small)
+            self._small = 0
+        if self._rows > self._allowed and len(self._chunks) > 1:
+            before = self._rows
+            self._gather(len(self._chunks))
+            # What has hardly shrunk is looked at again when there is several times as much.
+            self._allowed = max(MOST_ROWS, (4 if 2 * self._rows > before else 2) * self._rows)
+
+    def _gather(self, many: int) -> None:
+        """Make one sorted, consolidated chunk of the newest ones. A sum that does not fit stays for closing to report."""
+        newest = self._chunks[-many:]
+        try:
+            built = consolidate([chunk for chunk, _ in newest], self.shape, 0)
+        except IncorrectError:
+            return
+        self._rows += built.n - sum(chunk.n for chunk, _ in newest)
+        self._chunks[-many:] = [(built, max(last for _, last in newest))] if built.n else []
+
+    def replace(self, chunks: Iterable[tuple[Chunk, int]]) -> None:
+        """Keep these instead of what was kept."""
+        self._chunks = list(chunks)
+        if not self._chunks:
+            self._rows = self._small = 0
+            self._allowed = MOST_ROWS
+            return
+        self._rows = sum(chunk.n for chunk, _ in self._chunks)
+        self._small = sum(1 for _ in takewhile(lambda kept: kept[0].n < SMALL_ROWS, reversed(self._chunks)))
+        self._allowed = max(MOST_ROWS, 2 * self._rows)
+
+
+def resolved(operations: Sequence[Chunk], keys: int, values: int, held: Version) -> Chunk:
+    """What operations on a set or upsert input (see `arriving_operations`) change in what it holds, in any order."""
+    buf, head = build(np.array([chunk.at for chunk in operations], np.int64), keys + 3 + values, 1, 1, 0)
+    ordered = Chunk(head, buf)
+    buf, head = resolve(ordered.at, keys, values, held.table)
+    return Chunk(head, buf)

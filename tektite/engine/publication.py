@@ -1,0 +1,108 @@
+"""Publication: a view's contents and changes as a stored arrangement, for other processes to read.
+
+What is stored adds up, at the epoch that the manifest names for it, to what the view answers at that epoch. A run that publishes
+a view which an earlier one has published stores the difference between what it finds and what the view holds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tektite.dataflow.arrange import consolidate
+from tektite.errors import ConflictError
+from tektite.storage.batchfile import Rows
+from tektite.storage.description import ViewDescription
+from tektite.storage.keeper import Closed
+from tektite.storage.session import Session
+from tektite.trace.batch import Batch
+from tektite.trace.chunk import Chunk
+from tektite.trace.trace import Handle
+
+if TYPE_CHECKING:
+    from tektite.engine.view import View
+
+
+class Publication:
+    """Stores what a view changes after each of its sweeps."""
+
+    def __init__(self, view: View, session: Session) -> None:
+        self.view = view
+        self.session = session
+        self.description = ViewDescription(view.schema, view.columns, view.sharded_by)
+        manifest = session.keeper.manifest
+        found = manifest.state.arrangements.get(view.name)
+        if found is not None and found["kind"] != "view":
+            raise ConflictError(f"view {view.name!r} cannot be published: the storage holds an input of this name")
+        self.handle = Handle(view.trace, None)
+        self.low: int | None = None
+        """The epoch up to which the view is stored; None until the first answer."""
+        view.flow.on_swept.append(self.publish)
+        view.flow.on_failed.append(self.handle.drop)
+        self.publish()
+
+    def publish(self) -> None:
+        """Store what the view has changed since the last time."""
+        view = self.view
+        if view.low <= view.first:
+            return  # no answer yet
+        chunks = [self._taken(shard) for shard in range(view.trace.shards)]
+        if self.low is None:
+            self._begin(chunks)
+            return
+        rows = self._rows(chunks, self.low)
+        if rows:
+            self.low = view.low
+            self.session.append(Closed(view.engine.epoch, rows=rows, lows={view.name: view.low}))
+
+    def withdraw(self) -> None:
+        """Remove what is stored: the view has been dropped."""
+        self.handle.drop()
+        self.session.append(Closed(self.view.engine.epoch, arrangements={self.view.name: None}))
+
+    def _begin(self, chunks: list[list[Chunk]]) -> None:
+        """Bring what is stored to what the view holds."""
+        view, keeper = self.view, self.session.keeper
+        state = keeper.manifest.state
+        self.low = view.low
+        epoch = view.engine.epoch
+        described = self.description.to_json()
+        known = state.arrangements.get(view.name)
+        stored = state.lows.get(view.name, 0)
+        if known == described:
+            old = [
+                [negative(keeper.files.batch(state, live)) for live in state.live(view.name, shard)]
+                for shard in range(view.trace.shards)
+            ]
+            rows = self._rows([new + gone for new, gone in zip(chunks, old, strict=True)], stored)
+            if not rows and stored <= view.low:
+                return
+            if stored < view.low:
+                self.session.append(Closed(epoch, rows=rows, lows={view.name: view.low}))
+                return
+        if known is not None:  # another query had the name, or the same one ran with other data: begin again
+            self.session.append(Closed(epoch, arrangements={view.name: None}))
+        rows = self._rows(chunks, 0)
+        self.session.append(Closed(epoch, rows=rows, arrangements={view.name: described}, lows={view.name: view.low}))
+
+    def _taken(self, shard: int) -> list[Chunk]:
+        return [Chunk(b.head, b.keep) for b in self.handle.take_before(shard, self.view.low)[1]]
+
+    def _rows(self, chunks: list[list[Chunk]], lower: int) -> list[Rows]:
+        """One batch of each shard that has changed, from the epoch `lower` up to what the view has answered."""
+        view = self.view
+        shape = (len(view.columns), 1, 1)
+        frontiers = ((lower,),), ((view.low,),), ((lower,),)
+        found = []
+        for shard, some in enumerate(chunks):
+            if some:
+                batch = consolidate(some, shape, lower)
+                if batch.n:
+                    found.append(Rows(view.name, shard, shape, Batch(batch.head, batch.keep, *frontiers)))
+        return found
+
+
+def negative(batch: Batch) -> Chunk:
+    """A batch with its multiplicities negated."""
+    words = Chunk(batch.head, batch.keep).to_array()
+    words[-1] *= -1
+    return Chunk.of_array(words)

@@ -1,0 +1,299 @@
+"""In which order a merge takes the rows of its inputs: the next ones by data and time, whole groups where times are
+sorted again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tektite.kernels.compile import inner
+from tektite.kernels.layout.memory import load, read, store
+from tektite.kernels.merge.state import (
+    ADDRESS_A,
+    ADDRESS_B,
+    COLUMNS,
+    COMPARED,
+    COMPARED_DATA,
+    FIELDS,
+    FLOOR,
+    PER_COLUMN,
+    SIZE_A,
+    SIZE_B,
+    STEP_A,
+    STEP_B,
+    TAKEN_A,
+    TAKEN_B,
+    column_field,
+    compare,
+)
+
+# An argument that is not a literal: for those Numba would compile a function once more.
+_FIRST = np.int64(0)
+# Groups up to this long are sorted by insertion.
+_SHORT = 16
+
+
+@inner
+def plan_run(state, size):
+    """The next rows, up to `size`, if they all come from one input and have no equal in the other: (the first of them, how many)
+    and moves on; else (0, 0).
+    """
+    i = load(state, TAKEN_A)
+    k = load(state, TAKEN_B)
+    left_a = load(state, SIZE_A) - i
+    left_b = load(state, SIZE_B) - k
+    n = min(size, left_a)
+    if n > 0 and (left_b == 0 or compare(state, i + n - 1, ~k, _FIRST, _FIRST + 1) < 0):
+        store(state, TAKEN_A, i + n)
+        return i, n
+    n = min(size, left_b)
+    if n > 0 and (left_a == 0 or compare(state, ~(k + n - 1), i, _FIRST, _FIRST + 1) < 0):
+        store(state, TAKEN_B, k + n)
+        return ~k, n
+    return _FIRST, _FIRST
+
+
+@inner
+def plan_pairs(state, sources, pairs, size):
+    """Fill sources[:n], n up to `size`, with the next input rows in order, for inputs of which neither holds two equal
+    rows: where both have one, only the first input's is listed. `pairs` lists (place, row of the second input) of those.
+    Returns (n, number of pairs) and moves on in the inputs.
+    """
+    i = load(state, TAKEN_A)
+    k = load(state, TAKEN_B)
+    stop_a = load(state, SIZE_A)
+    stop_b = load(state, SIZE_B)
+    compared = load(state, COMPARED)
+    names = FIELDS + PER_COLUMN * load(state, COLUMNS)
+    first = load(state, names)
+    a0 = column_field(state, first, ADDRESS_A)
+    b0 = column_field(state, first, ADDRESS_B)
+    sa0 = column_field(state, first, STEP_A)
+    sb0 = column_field(state, first, STEP_B)
+    floor0 = column_field(state, first, FLOOR)
+    n = 0
+    paired = 0
+    # No branch depends on a comparison: which side comes next is as good as random.
+    if compared == 1:
+        while n < size and i < stop_a and k < stop_b:
+            x = max(read(a0, sa0, i), floor0)
+            y = max(read(b0, sb0, k), floor0)
+            from_a = np.int64(x <= y)
+            from_b = np.int64(y <= x)
+            sources[n] = ~k ^ ((~k ^ i) & -from_a)
+            pairs[2 * paired] = n
+            pairs[2 * paired + 1] = k
+            paired += from_a & from_b
+            n += 1
+            i += from_a
+            k += from_b
+    else:
+        second = load(state, names + 1)
+        a1 = column_field(state, second, ADDRESS_A)
+        b1 = column_field(state, second, ADDRESS_B)
+        sa1 = column_field(state, second, STEP_A)
+        sb1 = column_field(state, second, STEP_B)
+        floor1 = column_field(state, second, FLOOR)
+        while n < size and i < stop_a and k < stop_b:
+            x0 = max(read(a0, sa0, i), floor0)
+            y0 = max(read(b0, sb0, k), floor0)
+            x1 = max(read(a1, sa1, i), floor1)
+            y1 = max(read(b1, sb1, k), floor1)
+            same = np.int64(x0 == y0)
+            from_a = np.int64(x0 < y0) | (same & np.int64(x1 <= y1))
+            from_b = np.int64(y0 < x0) | (same & np.int64(y1 <= x1))
+            if compared > 2 and from_a & from_b:
+                order = compare(state, i, ~k, np.int64(2), compared)
+                from_a = np.int64(order <= 0)
+                from_b = np.int64(order >= 0)
+            sources[n] = ~k ^ ((~k ^ i) & -from_a)
+            pairs[2 * paired] = n
+            pairs[2 * paired + 1] = k
+            paired += from_a & from_b
+            n += 1
+            i += from_a
+            k += from_b
+    n, i, k = _take_rest(sources, n, size, i, stop_a, k, stop_b)
+    store(state, TAKEN_A, i)
+    store(state, TAKEN_B, k)
+    return n, paired
+
+
+@inner
+def _take_rest(sources, n, size, i, stop_a, k, stop_b):
+    """Once one input is used up, list rows of the other."""
+    if k >= stop_b:
+        many = min(size - n, stop_a - i)
+        for r in range(many):
+            sources[n + r] = i + r
+        n += max(many, 0)
+        i += max(many, 0)
+    if i >= stop_a:
+        many = min(size - n, stop_b - k)
+        for r in range(many):
+            sources[n + r] = ~(k + r)
+        n += max(many, 0)
+        k += max(many, 0)
+    return n, i, k
+
+
+@inner
+def plan(state, sources, size, compared):
+    """Fill sources[:n], at least min(size, rows left) and at most one more, with the next input rows in order, equal
+    ones one after the other. Returns n and moves on in the inputs.
+    """
+    i = load(state, TAKEN_A)
+    k = load(state, TAKEN_B)
+    stop_a = load(state, SIZE_A)
+    stop_b = load(state, SIZE_B)
+    n = 0
+    if compared > 0:
+        names = FIELDS + PER_COLUMN * load(state, COLUMNS)
+        first = load(state, names)
+        a0 = column_field(state, first, ADDRESS_A)
+        b0 = column_field(state, first, ADDRESS_B)
+        sa0 = column_field(state, first, STEP_A)
+        sb0 = column_field(state, first, STEP_B)
+        floor0 = column_field(state, first, FLOOR)
+        second = load(state, names + (1 if compared > 1 else 0))
+        a1 = column_field(state, second, ADDRESS_A)
+        b1 = column_field(state, second, ADDRESS_B)
+        sa1 = column_field(state, second, STEP_A)
+        sb1 = column_field(state, second, STEP_B)
+        floor1 = column_field(state, second, FLOOR)
+        # Two columns are compared without a branch that depends on them; only rows equal in both take a closer look.
+        while n < size and i < stop_a and k < stop_b:
+            x0 = max(read(a0, sa0, i), floor0)
+            y0 = max(read(b0, sb0, k), floor0)
+            x1 = max(read(a1, sa1, i), floor1)
+            y1 = max(read(b1, sb1, k), floor1)
+            same0 = np.int64(x0 == y0)
+            less = np.int64(x0 < y0) | (same0 & np.int64(x1 < y1))
+            if same0 & np.int64(x1 == y1):
+                order = 0
+                if compared > 2:
+                    order = compare(state, i, ~k, np.int64(2), compared)
+                if order == 0:
+                    sources[n] = i
+                    sources[n + 1] = ~k
+                    n += 2
+                    i += 1
+                    k += 1
+                    continue
+                less = np.int64(order < 0)
+            sources[n] = ~k ^ ((~k ^ i) & -less)
+            n += 1
+            i += less
+            k += 1 - less
+    else:
+        # Nothing to compare: all rows are equal, and any order will do.
+        while n < size and i < stop_a:
+            sources[n] = i
+            n += 1
+            i += 1
+    n, i, k = _take_rest(sources, n, size, i, stop_a, k, stop_b)
+    store(state, TAKEN_A, i)
+    store(state, TAKEN_B, k)
+    return n
+
+
+@inner
+def whole_groups(state, sources, n):
+    """Make a planned block end where a group of equal data ends. Returns (sources, n): the block is cut back, or, if
+    it lies within one group, replaced by the whole group.
+    """
+    compared = load(state, COMPARED_DATA)
+    i = load(state, TAKEN_A)
+    k = load(state, TAKEN_B)
+    stop_a = load(state, SIZE_A)
+    stop_b = load(state, SIZE_B)
+    last = sources[n - 1]
+    goes_on = i < stop_a and compare(state, last, i, _FIRST, compared) == 0
+    goes_on = goes_on or (k < stop_b and compare(state, last, ~k, _FIRST, compared) == 0)
+    if not goes_on:
+        return sources, n
+    start = n - 1
+    while start > 0 and compare(state, last, sources[start - 1], _FIRST, compared) == 0:
+        start -= 1
+    for r in range(start, n):
+        if sources[r] >= 0:
+            i -= 1
+        else:
+            k -= 1
+    if start == 0:
+        start_a = i
+        start_b = k
+        while i < stop_a and compare(state, last, i, _FIRST, compared) == 0:
+            i += 1
+        while k < stop_b and compare(state, last, ~k, _FIRST, compared) == 0:
+            k += 1
+        start = (i - start_a) + (k - start_b)
+        sources = np.empty(start + 1, np.int64)
+        for r in range(start_a, i):
+            sources[r - start_a] = r
+        for r in range(start_b, k):
+            sources[i - start_a + r - start_b] = ~r
+    store(state, TAKEN_A, i)
+    store(state, TAKEN_B, k)
+    return sources, start
+
+
+@inner
+def sort_groups(state, sources, n):
+    """Sort each group of equal data by its clamped times."""
+    data = load(state, COMPARED_DATA)
+    compared = load(state, COMPARED)
+    start = np.int64(0)
+    while start < n:
+        stop = start + 1
+        while stop < n and compare(state, sources[start], sources[stop], _FIRST, data) == 0:
+            stop += 1
+        if stop - start > _SHORT:
+            _merge_sort(state, sources, start, stop, data, compared)
+        else:
+            _insertion_sort(state, sources, start, stop, data, compared)
+        start = stop
+
+
+@inner
+def _insertion_sort(state, sources, start, stop, first, compared):
+    for r in range(start + 1, stop):
+        source = sources[r]
+        place = r
+        while place > start and compare(state, sources[place - 1], source, first, compared) > 0:
+            sources[place] = sources[place - 1]
+            place -= 1
+        sources[place] = source
+
+
+@inner
+def _merge_sort(state, sources, start, stop, first, compared):
+    """Bottom up, from runs sorted by insertion; runs already in order are not touched."""
+    for r in range(start, stop, _SHORT):
+        _insertion_sort(state, sources, r, min(r + _SHORT, stop), first, compared)
+    spare = np.empty(stop - start, np.int64)
+    width = _SHORT
+    while width < stop - start:
+        for left in range(start, stop - width, 2 * width):
+            middle = left + width
+            right = min(middle + width, stop)
+            if compare(state, sources[middle - 1], sources[middle], first, compared) <= 0:
+                continue
+            for r in range(left, middle):
+                spare[r - left] = sources[r]
+            x = 0
+            y = middle
+            place = left
+            while x < width and y < right:
+                if compare(state, sources[y], spare[x], first, compared) < 0:
+                    sources[place] = sources[y]
+                    y += 1
+                else:
+                    sources[place] = spare[x]
+                    x += 1
+                place += 1
+            while x < width:
+                sources[place] = spare[x]
+                x += 1
+                place += 1
+        width *= 2

@@ -1,0 +1,211 @@
+"""What a key shows at each of many epochs, where every row of the key is looked at once and not once an epoch.
+
+The values of a key are numbered in the order in which they come first. `counts` has their multiplicities at the first epoch; what
+happens later is a sorted list of events (epoch, value, diff). A bit for each value says whether it is there, so that the first
+ones are found without looking at those that have gone or are yet to come.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tektite.kernels.compile import inner
+from tektite.kernels.layout.memory import load
+from tektite.kernels.layout.records import room, sort_records
+from tektite.kernels.layout.rows import value
+from tektite.kernels.operators.sources import head_of, shown, test_of, time_of, times_of
+from tektite.kernels.operators.values import cursors_at, next_value, pass_value
+from tektite.kernels.seek.keys import BLOCK
+from tektite.kernels.sort.radix import bit_length
+
+# A walk at every epoch looks at the key's rows that are fresh, every time; a chain at all rows of the key, and once.
+_WORTH = 4
+
+
+@inner
+def is_worth_it(sources, fresh, last, begin, end, j, n_epochs):
+    """Whether a chain costs less than to walk to the first values at every epoch: sources fresh..last hold the fresh rows."""
+    rows = 0
+    work = 0
+    for s in range(max(sources, last)):
+        here = load(end, s * BLOCK + j) - load(begin, s * BLOCK + j)
+        if s < sources:
+            rows += here
+        if s >= fresh and s < last:
+            work += here
+    return n_epochs > 1 and n_epochs * work > _WORTH * (rows + work)
+
+
+@inner
+def read_chain(table, sources, begin, end, j, cursors, kc, nd, vo, backward, low, moment):
+    """Key j's values, `vo` words each, their multiplicities at epoch `low`, how many these are; the events, and how many."""
+    values = np.empty(16 * vo, np.int64)
+    counts = np.empty(16, np.int64)
+    events = np.empty(48, np.int64)
+    n = 0
+    n_events = 0
+    step = -1 if backward else 1
+    active = cursors_at(sources, begin, end, j, backward, cursors)
+    while True:
+        best, chosen, row = next_value(table, begin, end, j, cursors, active, kc, nd, backward)
+        if best < 0:
+            break
+        values = room(values, n * vo, vo)
+        for c in range(vo):
+            values[n * vo + c] = value(chosen, kc + c, row)
+        counts = room(counts, n, 1)
+        counts[n] = 0
+        for a in range(best, active):
+            s = load(cursors, 2 * a)
+            head = head_of(table, s)
+            column = time_of(table, s)
+            times = times_of(table, s)
+            start = load(cursors, 2 * a + 1)
+            stop = pass_value(table, begin, end, j, cursors, a, kc, nd, step, chosen, row)
+            for i in range(start, stop, step):
+                diff = value(head, column + times, i)
+                epoch = low
+                if test_of(table, s) != 0:
+                    if not shown(head, column, times, i, moment):
+                        continue
+                    epoch = value(head, column, i)
+                if epoch <= low:
+                    counts[n] += diff
+                else:
+                    events = room(events, 3 * n_events, 3)
+                    events[3 * n_events] = epoch
+                    events[3 * n_events + 1] = n
+                    events[3 * n_events + 2] = diff
+                    n_events += 1
+        n += 1
+    sort_records(events, n_events, 3, 2)
+    return values, counts, n, events, n_events
+
+
+@inner
+def presence(counts, n, negative):
+    """A bit for each value that is there: its multiplicity is positive, or, if `negative`, not 0."""
+    bits = np.zeros((n + 63) >> 6, np.uint64)
+    for i in range(n):
+        if counts[i] > 0 or (negative and counts[i] != 0):
+            bits[i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+    return bits
+
+
+@inner
+def pass_events(events, at, n_events, epoch, negative, counts, bits):
+    """Apply the events up to an epoch. Returns the next one, and the first value that has changed, -1 if none has."""
+    first = -1
+    while at < n_events and events[3 * at] <= epoch:
+        i = events[3 * at + 1]
+        counts[i] += events[3 * at + 2]
+        mask = np.uint64(1) << np.uint64(i & 63)
+        if counts[i] > 0 or (negative and counts[i] != 0):
+            bits[i >> 6] |= mask
+        else:
+            bits[i >> 6] &= ~mask
+        if first < 0 or i < first:
+            first = i
+        at += 1
+    return at, first
+
+
+@inner
+def next_there(bits, i, n):
+    """The first value from number i on that is there, or n."""
+    if i >= n:
+        return n
+    word = i >> 6
+    left = (bits[word] >> np.uint64(i & 63)) << np.uint64(i & 63)
+    while left == np.uint64(0):
+        word += 1
+        if word == len(bits):
+            return n
+        left = bits[word]
+    return 64 * word + bit_length(left & (~left + np.uint64(1))) - 1
+
+
+@inner
+def _ties(values, i, k, vo, ties):
+    """Whether two values begin with the same words."""
+    for c in range(ties):
+        if values[i * vo + c] != values[k * vo + c]:
+            return False
+    return True
+
+
+@inner
+def _choose(values, counts, bits, n, vo, k, ties, chosen):
+    """The first `k` values that are there, as pairs (value, how often), as `walk` takes them. Returns them, and how many, and
+    how many of the k were not to be had.
+    """
+    left = k
+    m = 0
+    i = next_there(bits, 0, n)
+    while i < n:
+        if left == 0 and not (ties > 0 and _ties(values, i, chosen[2 * m - 2], vo, ties)):
+            break
+        taken = min(counts[i], left)
+        left -= taken
+        chosen = room(chosen, 2 * m, 2)
+        chosen[2 * m] = i
+        chosen[2 * m + 1] = counts[i] if ties > 0 else taken
+        m += 1
+        i = next_there(bits, i + 1, n)
+    return chosen, m, left
+
+
+@inner
+def _push(list_, n, values, i, vo, epoch, diff):
+    list_ = room(list_, n * (vo + 2), vo + 2)
+    for c in range(vo):
+        list_[n * (vo + 2) + c] = values[i * vo + c]
+    list_[n * (vo + 2) + vo] = epoch
+    list_[n * (vo + 2) + vo + 1] = diff
+    return list_, n + 1
+
+
+@inner
+def push_first(
+    table, sources, begin, end, j, cursors, kc, nd, vo, k, ties, backward, epochs, n_epochs, moment, list_, n
+):
+    """Append key j's first `k` values at its first epoch, and by what those of each later epoch differ from the ones before, as
+    records (values, epoch, diff).
+    """
+    values, counts, many, events, n_events = read_chain(
+        table, sources, begin, end, j, cursors, kc, nd, vo, backward, epochs[0], moment
+    )
+    bits = presence(counts, many, False)
+    former = np.empty(16, np.int64)
+    chosen = np.empty(16, np.int64)
+    n_former = 0
+    left = k
+    event = 0
+    for q in range(n_epochs):
+        event, first = pass_events(events, event, n_events, epochs[q], False, counts, bits)
+        if q > 0:
+            if first < 0:
+                continue
+            last = former[2 * n_former - 2] if n_former > 0 else -1
+            if left == 0 and first > last and not (ties > 0 and _ties(values, first, last, vo, ties)):
+                continue
+        chosen, n_chosen, left = _choose(values, counts, bits, many, vo, k, ties, chosen)
+        a = 0
+        b = 0
+        while a < n_former or b < n_chosen:
+            if b == n_chosen or (a < n_former and former[2 * a] < chosen[2 * b]):
+                list_, n = _push(list_, n, values, former[2 * a], vo, epochs[q], -former[2 * a + 1])
+                a += 1
+            elif a == n_former or chosen[2 * b] < former[2 * a]:
+                list_, n = _push(list_, n, values, chosen[2 * b], vo, epochs[q], chosen[2 * b + 1])
+                b += 1
+            else:
+                if chosen[2 * b + 1] != former[2 * a + 1]:
+                    list_, n = _push(
+                        list_, n, values, chosen[2 * b], vo, epochs[q], chosen[2 * b + 1] - former[2 * a + 1]
+                    )
+                a += 1
+                b += 1
+        former, chosen = chosen, former
+        n_former = n_chosen
+    return list_, n

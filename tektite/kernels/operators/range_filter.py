@@ -1,0 +1,350 @@
+"""Rows whose value lies on one side of a bound of their key: the differences that bounds make, as runs of rows.
+
+At each key and time the bounds that are added and removed give a row's multiplicity a factor, the *coefficient*: the
+sum of the diffs of the bounds that the row passes. It is a step function of the value, and 0 outside what lies between
+a bound that is removed and one that is added. Rows are sorted by (key, value), so each step is one run of rows in each
+batch, found by searching for its ends. `segments` lists the runs whose coefficient is not 0; `emit_segments` writes
+them out in bounded chunks. Work follows the bounds, the batches and the rows emitted; of a group's size only the
+logarithm.
+
+A segment is the words (head, first row, end, coefficient, time...).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tektite.kernels.compile import inner, kernel
+from tektite.kernels.layout.memory import load, read, store
+from tektite.kernels.layout.pages import address_of
+from tektite.kernels.layout.records import compare_records, room, sort_records
+from tektite.kernels.layout.rows import address, copy_words, count, new_head, set_constant, set_stored, step_of, value
+from tektite.kernels.operators.sources import head_of, next_keys, seek_sources, set_source, start_of
+from tektite.kernels.operators.wide import product_overflows, sum_overflows
+from tektite.kernels.seek.keys import all_same, gallop_from, gallop_word, has_null
+
+# Flags of a comparison. ABOVE: rows pass from the bound upwards, not up to it. BEHIND: the step lies behind the rows
+# that equal the bound, not before them. FLOATS: words are those of floats, of which -0.0 and 0.0 are equal.
+ABOVE = 1
+BEHIND = 2
+FLOATS = 4
+
+# What the caller keeps between calls: whether all keys were looked at, the segment to go on with, whether a coefficient
+# did not fit a word; then a cursor for each batch that names keys.
+DONE = 0
+NEXT = 1
+OVERFLOWN = 2
+CURSORS = 3
+
+NULL = -(2**63)
+GREATEST = 2**63 - 1
+
+# Segments of one list. They are a fraction of the rows that they stand for unless bounds move by single rows.
+_MANY = 1 << 14
+
+
+@inner
+def _collect_bounds(sources, first, last, begin, end, j, bound_at, nd, times, nt, lo, flags, list_):
+    """The bounds of key j that are not NULL, as records (time, bound, diff) sorted by time and bound; how many."""
+    stride = nt + 2
+    many = 0
+    for s in range(first, last):
+        head = head_of(sources, s)
+        for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+            word = value(head, bound_at, i)
+            if word == NULL:
+                continue
+            if flags & 4 != 0 and (word == 0 or word == -1):
+                # Rows that equal one zero equal the other: the step goes before both or behind both.
+                word = 0 if flags & 2 != 0 else -1
+            list_ = room(list_, many * stride, stride)
+            at = many * stride
+            list_[at] = max(value(head, nd, i), lo)
+            for t in range(1, nt):
+                list_[at + t] = value(head, nd + t, i) if t < times else 0
+            list_[at + nt] = word
+            list_[at + nt + 1] = value(head, nd + times, i)
+            many += 1
+    if many > 1:
+        sort_records(list_, many, stride, nt + 1)
+    return list_, many
+
+
+@inner
+def _add_segments(head, column, start, end, list_, first, last, nt, flags, found, used):
+    """Add the segments that bounds first..last, which are of one time, give among rows start..end of one key.
+
+    Returns the list, its length and whether a coefficient did not fit.
+    """
+    stride = nt + 2
+    at = address(head, column)
+    by = step_of(head, column)
+    wrong = False
+    coefficient = 0
+    place = start
+    if flags & 1 == 0:
+        for b in range(first, last):
+            diff = list_[b * stride + nt + 1]
+            wrong |= sum_overflows(coefficient, diff)
+            coefficient += diff
+        if coefficient != 0:
+            # NULL is the least word and passes no bound.
+            place = gallop_word(at, by, end, start, NULL + 1)
+    step = end - start
+    for b in range(first, last + 1):
+        following = end
+        if b < last:
+            word = list_[b * stride + nt]
+            if flags & 2 == 0:
+                following = gallop_from(at, by, end, place, max(step, 1), word)
+            elif word != GREATEST:
+                following = gallop_from(at, by, end, place, max(step, 1), word + 1)
+            step = 1
+        if coefficient != 0 and following > place:
+            found = room(found, used, nt + 4)
+            found[used] = head
+            found[used + 1] = place
+            found[used + 2] = following
+            found[used + 3] = coefficient
+            for t in range(nt):
+                found[used + 4 + t] = list_[first * stride + t]
+            used += nt + 4
+        place = following
+        if b < last:
+            diff = list_[b * stride + nt + 1]
+            if flags & 1 == 0:
+                coefficient -= diff
+            else:
+                wrong |= sum_overflows(coefficient, diff)
+                coefficient += diff
+    return found, used, wrong
+
+
+@kernel("int64[::1](int64[::1], int64[::1], int64, int64, int64, int64, int64, int64, int64, int64, int64, int64[::1])")
+def segments(named, sought, by_bounds, kc, bound_at, nd, times, nt, flags, lo, limit, state):
+    """The segments of some further keys: those of the batches `named`, sought in the batches `sought`.
+
+    One of the two holds bounds (`named`, if by_bounds is 1), with the bound in column `bound_at`, `nd` data and `times`
+    time columns; the other rows, with the value in column `kc` behind the key. Keys are taken until their segments have
+    `limit` rows or are very many. Times have `nt` columns, the epoch at least `lo`. `state`, all 0 at first, has length
+    CURSORS + len(named); state[DONE] is 1 after the last key.
+    """
+    n_named = len(named)
+    n_sought = len(sought)
+    n_all = n_named + n_sought
+    frame = np.empty(6 * n_all + 2 * 256 * n_all + kc * 256 + 257, np.int64)
+    sources = address_of(frame)
+    begin = sources + 8 * 6 * n_all
+    end = begin + 8 * 256 * n_all
+    keys = end + 8 * 256 * n_all
+    firsts = keys + 8 * 256 * kc
+    for s in range(n_sought):
+        set_source(sources, s, sought[s], 0, 0, 0)
+    for s in range(n_named):
+        set_source(sources, n_sought + s, named[s], 0, 0, 0)
+        store(sources, 6 * (n_sought + s) + 4, state[3 + s])
+    first_bounds = 0
+    last_bounds = n_sought
+    first_rows = n_sought
+    last_rows = n_all
+    if by_bounds == 1:
+        first_bounds = n_sought
+        last_bounds = n_all
+        first_rows = 0
+        last_rows = n_sought
+    found = np.empty(16 * (nt + 4), np.int64)
+    list_ = np.empty(16 * (nt + 2), np.int64)
+    used = 0
+    rows = 0
+    wrong = False
+    state[0] = 0
+    state[1] = 0
+    while rows < limit and used < _MANY * (nt + 4):
+        many = next_keys(sources, n_sought, n_named, kc, keys, firsts, begin, end)
+        if many == 0:
+            state[0] = 1
+            break
+        seek_sources(sources, 0, n_sought, keys, many, kc, begin, end)
+        for j in range(many):
+            if has_null(keys, j, kc):
+                continue
+            present = False
+            for s in range(first_rows, last_rows):
+                present |= load(end, s * 256 + j) > load(begin, s * 256 + j)
+            if not present:
+                continue
+            list_, n = _collect_bounds(
+                sources, first_bounds, last_bounds, begin, end, j, bound_at, nd, times, nt, lo, flags, list_
+            )
+            b = 0
+            while b < n:
+                last = b + 1
+                while last < n and compare_records(list_, b * (nt + 2), list_, last * (nt + 2), nt) == 0:
+                    last += 1
+                for s in range(first_rows, last_rows):
+                    start = load(begin, s * 256 + j)
+                    stop = load(end, s * 256 + j)
+                    if stop > start:
+                        before = used
+                        found, used, bad = _add_segments(
+                            head_of(sources, s), kc, start, stop, list_, b, last, nt, flags, found, used
+                        )
+                        wrong |= bad
+                        for w in range(before, used, nt + 4):
+                            rows += found[w + 2] - found[w + 1]
+                b = last
+    complete = True
+    for s in range(n_named):
+        state[3 + s] = start_of(sources, n_sought + s)
+        complete &= state[3 + s] >= count(named[s])
+    if complete:
+        state[0] = 1
+    if wrong:
+        state[2] = 1
+    frame[0] = 0  # keeps the frame alive up to here
+    return found[:used].copy()
+
+
+@inner
+def _copy_words(found, first, last, stride, column, out):
+    """Write a data column of segments first..last."""
+    for q in range(first, last):
+        w = q * stride
+        head = found[w]
+        start = found[w + 1]
+        size = found[w + 2] - start
+        copy_words(address(head, column), step_of(head, column), start, start + size, out, 8)
+        out += 8 * size
+
+
+@inner
+def _write_maxima(found, first, last, stride, t, column, out):
+    """Write time column `t`: the greater of a segment's and its rows' own in `column`; -1 if they have none."""
+    for q in range(first, last):
+        w = q * stride
+        head = found[w]
+        start = found[w + 1]
+        size = found[w + 2] - start
+        word = found[w + 4 + t]
+        if column < 0 or step_of(head, column) == 0:
+            if column >= 0:
+                word = max(word, load(address(head, column), 0))
+            for i in range(size):
+                store(out, i, word)
+        else:
+            at = address(head, column)
+            by = step_of(head, column)
+            for i in range(size):
+                store(out, i, max(word, read(at, by, start + i)))
+        out += 8 * size
+
+
+@inner
+def _write_products(found, first, last, stride, column, out):
+    """Write the rows' diffs times their segments' coefficients; whether one does not fit a word."""
+    wrong = False
+    for q in range(first, last):
+        w = q * stride
+        head = found[w]
+        start = found[w + 1]
+        size = found[w + 2] - start
+        factor = found[w + 3]
+        at = address(head, column)
+        by = step_of(head, column)
+        for i in range(size):
+            diff = read(at, by, start + i)
+            wrong |= product_overflows(factor, diff)
+            store(out, i, factor * diff)
+        out += 8 * size
+    return wrong
+
+
+@inner
+def _one_word(found, first, last, stride, c, spec, nd, times, nt):
+    """Whether output column `c` is one word by construction, and the word."""
+    outputs = len(spec)
+    word = 0
+    for q in range(first, last):
+        w = q * stride
+        head = found[w]
+        column = nd + times
+        if c < outputs:
+            column = spec[c]
+        elif c < outputs + nt:
+            column = nd + c - outputs if c - outputs < times else -1
+        here = 0
+        if column >= 0:
+            if step_of(head, column) != 0:
+                return False, 0
+            here = load(address(head, column), 0)
+        if c >= outputs:
+            if c < outputs + nt:
+                here = max(here, found[w + 4 + c - outputs])
+            elif product_overflows(here, found[w + 3]):
+                return False, 0  # writing the column will find it again
+            else:
+                here *= found[w + 3]
+        if q == first:
+            word = here
+        elif word != here:
+            return False, 0
+    return True, word
+
+
+@kernel("Tuple((int64[::1], int64[::1]))(int64[::1], int64[::1], int64, int64, int64, int64, int64[::1])")
+def emit_segments(found, spec, nd, times, nt, limit, state):
+    """The next at most `limit` >= 1 rows of the segments `found`: data columns as `spec` lists them, times, diff.
+
+    The rows have `nd` data and `times` time columns; missing times are 0. state[NEXT] is the segment to go on with: the
+    caller has them all when it reaches the end. The rest of a segment that is cut is kept in `found`.
+    The number of rows is -1 if a product of diffs does not fit a word.
+    """
+    stride = nt + 4
+    many = len(found) // stride
+    first = state[1]
+    last = first
+    rows = 0
+    stop = -1
+    while last < many and rows < limit:
+        w = last * stride
+        size = found[w + 2] - found[w + 1]
+        if size > limit - rows:
+            stop = found[w + 2]
+            size = limit - rows
+            found[w + 2] = found[w + 1] + size
+        rows += size
+        last += 1
+    outputs = len(spec)
+    width = outputs + nt + 1
+    head = new_head(rows, width)
+    stored = 0
+    for c in range(width):
+        constant, word = _one_word(found, first, last, stride, c, spec, nd, times, nt)
+        if constant:
+            set_constant(head, c, word)
+        else:
+            set_stored(head, c, stored)
+            stored += 1
+    buf = np.empty(stored * rows, np.int64)
+    for c in range(width):
+        if head[4 + 3 * c] == 0:
+            continue
+        out = address_of(buf) + 8 * rows * head[3 + 3 * c]
+        set_stored(head, c, out)
+        if c < outputs:
+            _copy_words(found, first, last, stride, spec[c], out)
+            continue
+        t = c - outputs
+        if t < nt:
+            _write_maxima(found, first, last, stride, t, nd + t if t < times else -1, out)
+        elif _write_products(found, first, last, stride, nd + times, out):
+            head[0] = -1
+        if all_same(out, rows):
+            set_constant(head, c, load(out, 0))
+    state[1] = last
+    if stop >= 0:
+        w = (last - 1) * stride
+        found[w + 1] = found[w + 2]
+        found[w + 2] = stop
+        state[1] = last - 1
+    return buf, head

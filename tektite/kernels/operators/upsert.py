@@ -1,0 +1,292 @@
+"""Inputs with set and upsert semantics: operations in order of arrival become updates; and checks of what inputs gain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tektite.kernels.compile import inner, kernel
+from tektite.kernels.layout.memory import load, read, store
+from tektite.kernels.layout.pages import address_of
+from tektite.kernels.layout.rows import address, count, new_head, set_stored, step_of, value
+from tektite.kernels.seek.keys import BLOCK, compare_key, compare_rows, gather_block, seek_block
+
+
+@inner
+def lower_bound(rows, other, k, columns):
+    """The first row of `rows` that is not before row k of `other`."""
+    low = 0
+    high = count(rows)
+    while low < high:
+        middle = (low + high) >> 1
+        if compare_rows(rows, middle, other, k, columns) < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+# With more rows of a key than these, the sum of one is searched for instead of compared with all others.
+_FEW = 16
+
+
+@inner
+def current_row(table, places, block, j, keys, data):
+    """(batch, row) of the value that key j of a block has: its row with a positive multiplicity; (-1, -1) if none. In each
+    batch, its rows begin at the j-th of BLOCK places or are not there.
+    """
+    several = 0
+    batch = -1
+    row = -1
+    for b in range(len(table)):
+        head = table[b]
+        i = load(places, b * BLOCK + j)
+        while i < count(head) and several <= _FEW and compare_key(head, i, block, j, keys) == 0:
+            several += 1
+            batch = b
+            row = i
+            i += 1
+    if several == 0:
+        return -1, -1
+    if several == 1:
+        if value(table[batch], data + 1, row) > 0:
+            return batch, row
+        return -1, -1
+    for b in range(len(table)):
+        head = table[b]
+        i = load(places, b * BLOCK + j)
+        while i < count(head) and compare_key(head, i, block, j, keys) == 0:
+            total = 0
+            for c in range(len(table)):
+                k = load(places, c * BLOCK + j)
+                if several <= _FEW:
+                    while k < count(table[c]) and compare_rows(table[c], k, head, i, data) < 0:
+                        k += 1
+                else:
+                    k = lower_bound(table[c], head, i, data)
+                while k < count(table[c]) and compare_rows(table[c], k, head, i, data) == 0:
+                    total += value(table[c], data + 1, k)
+                    k += 1
+            if total > 0:
+                return b, i
+            i += 1
+    return -1, -1
+
+
+@inner
+def put_row(buf, stride, out, ops, k, keys, source, i, first, values, epoch, diff):
+    """Write an update: the key of ops' row k, the value in row i of `source` from column `first` on, an epoch and a diff."""
+    for c in range(keys):
+        store(buf, c * stride + out, value(ops, c, k))
+    for c in range(values):
+        store(buf, (keys + c) * stride + out, value(source, first + c, i))
+    store(buf, (keys + values) * stride + out, epoch)
+    store(buf, (keys + values + 1) * stride + out, diff)
+
+
+@kernel("Tuple((int64[::1], int64[::1]))(int64, int64, int64, int64[::1])")
+def resolve(ops, keys, values, table):
+    """Updates that bring a keyed collection from what `table` holds to what the operations say.
+
+    `ops` is sorted by key, epoch and arrival; its columns are the key, epoch, arrival, 1 to put or 0 to remove, and the
+    value. At each epoch the last operation on a key counts; it retracts the value that the key had before.
+    The result has key, value, epoch, diff. Keys are looked up in blocks, so that the searches overlap their cache misses.
+    """
+    n = count(ops)
+    data = keys + values
+    made = np.empty((data + 2) * 2 * n, np.int64)
+    buf = address_of(made)
+    out = 0
+    stride = 2 * n
+    frame = np.empty(BLOCK * (keys + 1 + len(table)) + 1 + len(table), np.int64)
+    block = address_of(frame)
+    firsts = block + 8 * BLOCK * keys
+    places = firsts + 8 * (BLOCK + 1)
+    starts = places + 8 * BLOCK * len(table)
+    for b in range(len(table)):
+        store(starts, b, 0)
+    i = 0
+    while i < n:
+        many = gather_block(ops, i, keys, block, firsts)
+        for b in range(len(table)):
+            here = places + 8 * BLOCK * b
+            seek_block(table[b], load(starts, b), block, many, keys, here)
+            store(starts, b, load(here, many - 1))
+        for q in range(many):
+            i = load(firsts, q)
+            end = load(firsts, q + 1)
+            # The value that the key has: `row` of the rows at `source`, from column `first` on; none if there is no source.
+            source = 0
+            batch, row = current_row(table, places, block, q, keys, data)
+            first = keys
+            if batch >= 0:
+                source = table[batch]
+            j = i
+            while j < end:
+                epoch = value(ops, keys, j)
+                while j + 1 < end and value(ops, keys, j + 1) == epoch:
+                    j += 1
+                puts = value(ops, keys + 2, j) != 0
+                same = puts == (source != 0)
+                if puts and source != 0:
+                    for c in range(values):
+                        same &= value(source, first + c, row) == value(ops, keys + 3 + c, j)
+                if not same:
+                    if source != 0:
+                        put_row(buf, stride, out, ops, i, keys, source, row, first, values, epoch, -1)
+                        out += 1
+                        source = 0
+                    if puts:
+                        put_row(buf, stride, out, ops, i, keys, ops, j, keys + 3, values, epoch, 1)
+                        out += 1
+                        source = ops
+                        row = j
+                        first = keys + 3
+                j += 1
+            i = end
+    frame[0] = 0  # keeps the frame alive up to here
+    head = new_head(out, data + 2)
+    for c in range(data + 2):
+        set_stored(head, c, buf + 8 * c * stride)
+    return made, head
+
+
+@inner
+def count_held(table, starts, block, many, keys, data, found, held):
+    """Write to `held` how many rows the batches of a table hold with each of `many` ascending keys. Batches whose keys all lie
+    before or behind those of the block are passed over. No row before `starts` of a batch may be one of them; that
+    is moved on to where the last key was found.
+    """
+    for j in range(many):
+        store(held, j, 0)
+    for b in range(len(table)):
+        head = table[b]
+        size = count(head)
+        if (
+            size == 0
+            or compare_key(head, 0, block, many - 1, keys) > 0
+            or compare_key(head, size - 1, block, 0, keys) < 0
+        ):
+            continue
+        seek_block(head, load(starts, b), block, many, keys, found)
+        for j in range(many):
+            k = load(found, j)
+            while k < size and compare_key(head, k, block, j, keys) == 0:
+                store(held, j, load(held, j) + value(head, data + 1, k))
+                k += 1
+        store(starts, b, load(found, many - 1))
+
+
+@kernel("int64(int64, int64, int64[::1])")
+def first_negative(batch, data, table):
+    """A row of a sorted batch (epochs ascending within equal data) whose multiplicity, together with what `table`
+    holds, is negative at its epoch; -1 if there is none. Only data with a negative diff is looked up, in blocks of keys
+    so that the searches overlap their cache misses.
+    """
+    n = count(batch)
+    diffs = address(batch, data + 1)
+    by = step_of(batch, data + 1)
+    removes = False
+    for i in range(n):
+        removes |= read(diffs, by, i) < 0
+    if not removes:
+        return -1
+    frame = np.empty(BLOCK * (data + 4) + len(table), np.int64)
+    keys = address_of(frame)
+    found = keys + 8 * BLOCK * data
+    rows = found + 8 * BLOCK
+    least = rows + 8 * BLOCK
+    held = least + 8 * BLOCK
+    starts = held + 8 * BLOCK
+    for b in range(len(table)):
+        store(starts, b, 0)
+    bad = -1
+    i = 0
+    while i < n and bad < 0:
+        many = 0
+        while i < n and many < BLOCK:
+            j = i + 1
+            total = value(batch, data + 1, i)
+            lowest = total
+            at = i
+            while j < n and compare_rows(batch, j, batch, i, data) == 0:
+                total += value(batch, data + 1, j)
+                if total < lowest:
+                    lowest = total
+                    at = j
+                j += 1
+            if lowest < 0:
+                for c in range(data):
+                    store(keys, c * BLOCK + many, value(batch, c, i))
+                store(rows, many, at)
+                store(least, many, lowest)
+                many += 1
+            i = j
+        if many == 0:
+            continue
+        count_held(table, starts, keys, many, data, data, found, held)
+        for j in range(many):
+            if bad < 0 and load(held, j) + load(least, j) < 0:
+                bad = load(rows, j)
+    frame[0] = 0  # keeps the frame alive up to here
+    return bad
+
+
+@inner
+def highest_total(batch, start, stop, data):
+    """The greatest multiplicity that rows start..stop together reach, epoch by epoch, from 0 on."""
+    many = stop - start
+    if many == 1:
+        return value(batch, data + 1, start)
+    epochs = np.empty(many, np.int64)
+    for i in range(many):
+        epochs[i] = value(batch, data, start + i)
+    order = np.argsort(epochs)
+    highest = -(2**62)
+    total = 0
+    for i in range(many):
+        total += value(batch, data + 1, start + order[i])
+        if (i + 1 == many or epochs[order[i + 1]] != epochs[order[i]]) and total > highest:
+            highest = total
+    return highest
+
+
+@kernel("int64(int64, int64, int64, int64[::1])")
+def first_repeated(batch, keys, data, table):
+    """A row of a sorted batch whose first `keys` columns another row has at the same time, together with what `table` holds,
+    in which no two rows have the same; -1 if there is none. Keys that the batch adds no row to are not looked up, and while
+    rows come in the order of their keys nothing is searched for.
+    """
+    n = count(batch)
+    frame = np.empty(BLOCK * (keys + 3) + len(table), np.int64)
+    block = address_of(frame)
+    found = block + 8 * BLOCK * keys
+    rows = found + 8 * BLOCK
+    held = rows + 8 * BLOCK
+    starts = held + 8 * BLOCK
+    for b in range(len(table)):
+        store(starts, b, 0)
+    bad = -1
+    i = 0
+    while i < n and bad < 0:
+        many = 0
+        while i < n and many < BLOCK and bad < 0:
+            j = i + 1
+            while j < n and compare_rows(batch, j, batch, i, keys) == 0:
+                j += 1
+            highest = highest_total(batch, i, j, data)
+            if highest > 1:
+                bad = i
+            elif highest == 1:
+                for c in range(keys):
+                    store(block, c * BLOCK + many, value(batch, c, i))
+                store(rows, many, i)
+                many += 1
+            i = j
+        if many == 0 or bad >= 0:
+            continue
+        count_held(table, starts, block, many, keys, data, found, held)
+        for j in range(many):
+            if bad < 0 and load(held, j) > 0:
+                bad = load(rows, j)
+    frame[0] = 0  # keeps the frame alive up to here
+    return bad

@@ -1,0 +1,156 @@
+"""Where the words that may extend a row lie: for each key, its rows in each batch of an arrangement.
+
+An arrangement is in as many shards as there are workers, and all of them are in this process's memory: the batches of all
+shards are given, and each key is sought in those of the shard that owns it. What a batch holds may cancel against another, so
+candidates are a superset of what is there at any time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tektite.kernels.compile import inner, kernel
+from tektite.kernels.layout.memory import load, store
+from tektite.kernels.layout.pages import address_of
+from tektite.kernels.layout.rows import address, count, new_head, set_constant, set_stored, step_of, value
+from tektite.kernels.seek.keys import BLOCK, gather_block, group_end, has_null, seek_block
+from tektite.kernels.seek.route import mix, shard_of_hash
+
+# What is found for an extender is one array, which for n rows holds: the numbers of the rows in the order of their keys (n), for
+# each row the number of its key (n), for each key how many rows of the arrangement have it (n places), and for each key its
+# spans (n places): for each slot the address of a batch's head and the first and last but one of the rows with the key.
+SPAN = 3
+
+
+@inner
+def number_of(found, rows, row):
+    """The number of the key of a row."""
+    return load(found, rows + row)
+
+
+@inner
+def size_of(found, rows, key):
+    """How many rows have a key."""
+    return load(found, 2 * rows + key)
+
+
+@inner
+def span_of(found, rows, slots, key, slot):
+    """Where the three words of a span lie."""
+    return found + 8 * (3 * rows + SPAN * (key * slots + slot))
+
+
+@kernel("Tuple((int64[::1], int64[::1]))(int64, int64[::1])")
+def numbered_keys(prefix, spec):
+    """The columns of `prefix` that `spec` lists and the number of the row behind them, at time 0 with diff 1."""
+    rows = count(prefix)
+    columns = len(spec)
+    head = new_head(rows, columns + 3)
+    buf = np.empty((columns + 1) * rows, np.int64)
+    out = address_of(buf)
+    for c in range(columns):
+        if step_of(prefix, spec[c]) == 0:
+            set_constant(head, c, load(address(prefix, spec[c]), 0))
+        else:
+            for i in range(rows):
+                store(out, i, value(prefix, spec[c], i))
+            set_stored(head, c, out)
+            out += 8 * rows
+    for i in range(rows):
+        store(out, i, i)
+    set_stored(head, columns, out)
+    set_constant(head, columns + 2, 1)
+    return buf, head
+
+
+@inner
+def _everything(rows, table, slots, found):
+    """Rows without a key have one in common: all rows of all batches are candidates."""
+    total = 0
+    for b in range(slots):
+        span = span_of(found, rows, slots, 0, b)
+        store(span, 0, table[b])
+        store(span, 1, 0)
+        store(span, 2, count(table[b]))
+        total += count(table[b])
+    store(found, 2 * rows, total)
+    for i in range(rows):
+        store(found, i, i)
+        store(found, rows + i, 0)
+
+
+@kernel("int64[::1](int64, int64, int64, int64[::1], int64[::1], int64, int64)")
+def find_candidates(sorted_keys, kc, numbered, table, first_of, sharded_by, slots):
+    """The candidates of rows that are sorted by their first `kc` columns; where `numbered` is not 0, the column behind says
+    which row each is. The batches of shard s are table[first_of[s]:first_of[s + 1]], and the first `sharded_by` <= kc columns of
+    a key decide the shard. There are as many `slots` as a shard has batches at most; where kc is 0, as there are batches.
+    """
+    rows = count(sorted_keys)
+    result = np.empty(3 * rows + SPAN * slots * rows, np.int64)
+    found = address_of(result)
+    if kc == 0 or rows == 0:
+        if rows > 0:
+            _everything(rows, table, slots, found)
+        return result
+    shards = len(first_of) - 1
+    work = np.empty((2 * kc + 4) * BLOCK + 1, np.int64)
+    keys = address_of(work)
+    firsts = keys + 8 * BLOCK * kc
+    places = firsts + 8 * (BLOCK + 1)
+    owners = places + 8 * BLOCK
+    members = owners + 8 * BLOCK
+    part = members + 8 * BLOCK
+    starts = np.zeros(len(table), np.int64)
+    row = np.int64(0)
+    done = 0
+    while row < rows:
+        many = gather_block(sorted_keys, row, kc, keys, firsts)
+        if many == 0:
+            break
+        for j in range(many):
+            hashed = np.uint64(0x9E3779B97F4A7C15)
+            if shards > 1:
+                for c in range(sharded_by):
+                    hashed = mix(hashed, load(keys, c * BLOCK + j))
+            store(owners, j, shard_of_hash(hashed, shards))
+            store(found, 2 * rows + done + j, 0)
+            for i in range(load(firsts, j), load(firsts, j + 1)):
+                number = i if numbered == 0 else value(sorted_keys, kc, i)
+                store(found, i, number)
+                store(found, rows + number, done + j)
+        for s in range(shards):
+            own = 0
+            for j in range(many):
+                if load(owners, j) == s:
+                    store(members, own, j)
+                    for c in range(kc):
+                        store(part, c * BLOCK + own, load(keys, c * BLOCK + j))
+                    own += 1
+            if own == 0:
+                continue
+            first = first_of[s]
+            for b in range(first, first_of[s + 1]):
+                batch = table[b]
+                batch_rows = count(batch)
+                seek_block(batch, starts[b], part, own, kc, places)
+                starts[b] = load(places, own - 1)
+                for m in range(own):
+                    start = load(places, m)
+                    end = start
+                    if not has_null(part, m, kc):
+                        end = group_end(batch, batch_rows, start, part, m, kc)
+                    key = done + load(members, m)
+                    span = span_of(found, rows, slots, key, b - first)
+                    store(span, 0, batch)
+                    store(span, 1, start)
+                    store(span, 2, end)
+                    store(found, 2 * rows + key, size_of(found, rows, key) + end - start)
+            for b in range(first_of[s + 1] - first, slots):
+                for m in range(own):
+                    span = span_of(found, rows, slots, done + load(members, m), b)
+                    store(span, 1, 0)
+                    store(span, 2, 0)
+        done += many
+        row = load(firsts, many)
+    work[0] = 0  # keeps the scratch alive up to here
+    return result

@@ -1,0 +1,470 @@
+"""The operators of a plan: immutable descriptions of collections, as a tree with sharing.
+
+A plan says what a collection is, not how it is kept up to date; `render` decides that. Two plans that describe the
+same collection in the same words have the same `fingerprint`, which is what the catalog shares arrangements by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+from tektite.errors import IncorrectError
+from tektite.expr import Expr
+from tektite.values.schema import Schema
+from tektite.values.types import Type
+
+
+@dataclass(eq=False, frozen=True)
+class Loop:
+    """A scope to iterate in. `parent` is the loop around it; `limit` the rounds after which it counts as failed, and `advice`
+    what its author is then told to do. What leaves a `shared` one is arranged together, so that one dataflow runs it for all
+    who read any of it.
+    """
+
+    name: str
+    limit: int
+    parent: Loop | None = None
+    shared: bool = False
+    advice: str = "check that its body converges, or raise the loop's limit="
+    variables: list[Variable] = field(default_factory=list)
+    definitions: dict[Variable, Operator] = field(default_factory=dict)
+    leaves: list[Leave] = field(default_factory=list)
+
+    @property
+    def depth(self) -> int:
+        return 1 if self.parent is None else self.parent.depth + 1
+
+    def encloses(self, other: Loop | None) -> bool:
+        """Whether `other` is this loop or lies within it."""
+        while other is not None:
+            if other is self:
+                return True
+            other = other.parent
+        return False
+
+
+def innermost(operators: Sequence[Operator]) -> Loop | None:
+    """The loop that a combination of these belongs to: the innermost of theirs, which the others' must enclose."""
+    found: Loop | None = None
+    for operator in operators:
+        loop = operator.loop
+        if loop is None or (found is not None and loop.encloses(found)):
+            continue
+        if found is not None and not found.encloses(loop):
+            raise IncorrectError(
+                f"a collection of loop {loop.name!r} meets one of loop {found.name!r}, and neither loop is inside the "
+                "other: leave the loop first"
+            )
+        found = loop
+    return found
+
+
+@dataclass(eq=False, frozen=True)
+class Operator:
+    """A description of a collection."""
+
+    schema: Schema
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The collections that this one is made of."""
+        return ()
+
+    @cached_property
+    def loop(self) -> Loop | None:
+        """The loop whose rounds this collection changes with."""
+        return innermost(self.inputs)
+
+    @cached_property
+    def fingerprint(self) -> tuple[Any, ...]:
+        """Equal for plans that are the same, word for word."""
+        return (type(self).__name__, self.schema, *self.parameters(), *(i.fingerprint for i in self.inputs))
+
+    def parameters(self) -> tuple[Any, ...]:
+        """What beside the inputs tells this operator from others of its class; identity where nothing does."""
+        return (id(self),)
+
+
+def count_uses(*roots: Operator, leaves: Sequence[Operator] = ()) -> dict[Operator, int]:
+    """How many operators, loops included, take each operator of some plans as an input. What is below `leaves` does not
+    count.
+    """
+    uses: dict[Operator, int] = {}
+    for root in roots:
+        uses[root] = uses.get(root, 0) + 1
+    waiting: list[Operator] = list(uses)
+    loops: set[Loop] = set()
+    while waiting:
+        operator = waiting.pop()
+        if operator in leaves:
+            continue
+        inputs = [*operator.inputs]
+        if isinstance(operator, Variable | Leave) and operator.of not in loops:
+            loops.add(operator.of)
+            inputs += [leave.inner for leave in operator.of.leaves]
+            inputs += operator.of.definitions.values()
+            inputs += [variable.initial for variable in operator.of.variables if variable.initial is not None]
+        for found in inputs:
+            uses[found] = uses.get(found, 0) + 1
+            if uses[found] == 1:
+                waiting.append(found)
+    return uses
+
+
+class Readable(Protocol):
+    """What a plan can read: an input, or a view's result."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it keeps no history: only its changes can be read."""
+
+    @property
+    def unique(self) -> tuple[int, ...] | None:
+        """Columns of which no two rows agree in all, if it is known by any; no row is there twice then."""
+
+
+@dataclass(eq=False, frozen=True)
+class Read(Operator):
+    """The collection of an input or a view."""
+
+    readable: Readable
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (id(self.readable),)
+
+
+@dataclass(eq=False, frozen=True)
+class Rows(Operator):
+    """Rows that are there from the start and stay: `words` is an array of columns x rows."""
+
+    words: Any
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.words.shape, self.words.tobytes())
+
+
+@dataclass(eq=False, frozen=True)
+class Project(Operator):
+    """One output column for each expression, for the rows where the predicate is true."""
+
+    input: Operator
+    outputs: tuple[Expr, ...]
+    predicate: Expr | None
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        predicate = None if self.predicate is None else self.predicate.fingerprint
+        return (tuple(o.fingerprint for o in self.outputs), predicate)
+
+
+@dataclass(eq=False, frozen=True)
+class MapBatches(Operator):
+    """A pure Python function from record batches to record batches. With `many`, it returns the batch and, for each of
+    its rows, the number of the row that it came from.
+    """
+
+    input: Operator
+    function: Callable[[Any], Any]
+    many: bool
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.function, self.many, self.schema)
+
+
+@dataclass(eq=False, frozen=True)
+class Concat(Operator):
+    """The sum of collections: multiplicities add up."""
+
+    parts: tuple[Operator, ...]
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return self.parts
+
+    def parameters(self) -> tuple[Any, ...]:
+        return ()
+
+
+@dataclass(eq=False, frozen=True)
+class Negate(Operator):
+    """The collection with every multiplicity negated."""
+
+    input: Operator
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return ()
+
+
+@dataclass(eq=False, frozen=True)
+class Arrange(Operator):
+    """The same collection, kept as an arrangement by the key columns and shared through the catalog; `title` is what people
+    call it.
+    """
+
+    input: Operator
+    key: tuple[int, ...]
+    title: str | None = None
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.key,)
+
+
+@dataclass(eq=False, frozen=True)
+class Join(Operator):
+    """Pairs of rows that agree on the key columns. `outputs` are (side, column) pairs."""
+
+    left: Operator
+    right: Operator
+    left_key: tuple[int, ...]
+    right_key: tuple[int, ...]
+    outputs: tuple[tuple[int, int], ...]
+    nulls_match: bool = False
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.left, self.right)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.left_key, self.right_key, self.outputs, self.nulls_match)
+
+
+@dataclass(eq=False, frozen=True)
+class Clause:
+    """A collection with a term for each of its columns: a variable by its name, a literal, or None for a column that
+    nobody looks at. A variable that is there twice means that both columns are equal.
+    """
+
+    operator: Operator
+    terms: tuple[str | Expr | None, ...]
+
+    @cached_property
+    def variables(self) -> dict[str, tuple[int, ...]]:
+        """The columns of each variable, in order of first appearance."""
+        found: dict[str, tuple[int, ...]] = {}
+        for column, term in enumerate(self.terms):
+            if isinstance(term, str):
+                found[term] = (*found.get(term, ()), column)
+        return found
+
+    @cached_property
+    def constants(self) -> dict[int, Expr]:
+        """The literals, by column. Each has the type of its column."""
+        return {column: term for column, term in enumerate(self.terms) if isinstance(term, Expr)}
+
+    @cached_property
+    def fingerprint(self) -> tuple[Any, ...]:
+        """Equal for clauses that are the same, word for word."""
+        terms = tuple(term.fingerprint if isinstance(term, Expr) else term for term in self.terms)
+        return (terms, self.operator.fingerprint)
+
+    def __str__(self) -> str:
+        terms = ", ".join("_" if term is None else str(term) for term in self.terms)
+        return f"{describe(self.operator)}({terms})"
+
+
+@dataclass(eq=False, frozen=True)
+class Match(Operator):
+    """A conjunction: the ways to give the variables values such that every clause holds the row that its terms say, no
+    clause of `without` holds one, and the predicates of `where` are true. The schema's columns are variables.
+
+    Multiplicities multiply, and add up over columns that are None. NULL equals nothing. A variable in two places is no
+    float: what floats are compared by is a column of its own. `order` lists clauses by number, or variables by name.
+    """
+
+    clauses: tuple[Clause, ...]
+    without: tuple[Clause, ...]
+    where: tuple[Expr, ...]
+    strategy: str
+    order: tuple[int, ...] | tuple[str, ...] | None = None
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return tuple(clause.operator for clause in (*self.clauses, *self.without))
+
+    @cached_property
+    def types(self) -> dict[str, Type]:
+        """The type of each variable."""
+        return {
+            variable: clause.operator.schema.types[columns[0]]
+            for clause in reversed(self.clauses)
+            for variable, columns in clause.variables.items()
+        }
+
+    def parameters(self) -> tuple[Any, ...]:
+        clauses = tuple(tuple(c.fingerprint[0] for c in part) for part in (self.clauses, self.without))
+        return (clauses, tuple(predicate.fingerprint for predicate in self.where), self.strategy, self.order)
+
+
+@dataclass(eq=False, frozen=True)
+class RangeFilter(Operator):
+    """Rows whose `column` compares with the `bound` of bounds that agree on the key columns, once for each of these."""
+
+    input: Operator
+    bounds: Operator
+    input_key: tuple[int, ...]
+    bounds_key: tuple[int, ...]
+    column: int
+    comparison: str
+    bound: int
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input, self.bounds)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.input_key, self.bounds_key, self.column, self.comparison, self.bound)
+
+
+@dataclass(eq=False, frozen=True)
+class AtLeast(Operator):
+    """Each row that is there at least `times` times, once."""
+
+    input: Operator
+    times: int
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.times,)
+
+
+@dataclass(eq=False, frozen=True)
+class Linear:
+    """One aggregate that is linear in the multiplicities: `kind` is count, sum or avg; `column` what it is taken of."""
+
+    kind: str
+    column: int | None
+
+
+@dataclass(eq=False, frozen=True)
+class Aggregate(Operator):
+    """One row for each key that is there: the key, then the linear aggregates of its group."""
+
+    input: Operator
+    key: tuple[int, ...]
+    aggregates: tuple[Linear, ...]
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.key, tuple((a.kind, a.column) for a in self.aggregates))
+
+
+@dataclass(eq=False, frozen=True)
+class First(Operator):
+    """Of each key's rows, in the order of the columns behind the key, the first (or last) `count` of them; with `ties` those
+    that agree with the last of them in so many of these columns as well.
+    """
+
+    input: Operator
+    key: int
+    count: int
+    last: bool
+    ties: int = 0
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.key, self.count, self.last, self.ties)
+
+
+@dataclass(eq=False, frozen=True)
+class Reduce(Operator):
+    """What a pure Python function makes of each key's rows; of many keys' rows at once, if `together`."""
+
+    input: Operator
+    key: int
+    function: Callable[..., Any]
+    together: bool = False
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.key, self.function, self.schema)
+
+
+@dataclass(eq=False, frozen=True)
+class Inspect(Operator):
+    """The same collection; a Python function sees its changes pass."""
+
+    input: Operator
+    function: Callable[..., Any]
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.function,)
+
+
+@dataclass(eq=False, frozen=True)
+class Variable(Operator):
+    """A collection of a loop that is `initial` in round 0 and what its definition was one round earlier after that."""
+
+    name: str
+    of: Loop
+    initial: Operator | None
+
+    @cached_property
+    def loop(self) -> Loop | None:
+        return self.of
+
+
+@dataclass(eq=False, frozen=True)
+class Leave(Operator):
+    """What a collection of a loop comes to when the loop is at rest."""
+
+    inner: Operator
+    of: Loop
+    title: str | None = None
+
+    @cached_property
+    def loop(self) -> Loop | None:
+        return self.of.parent
+
+
+def describe(operator: Operator, deep: int = 6) -> str:
+    """A collection's name for people, `deep` operators deep: a plan that uses its parts many times would fill books."""
+    if isinstance(operator, Arrange):
+        return operator.title or describe(operator.input, deep)
+    if isinstance(operator, Read):
+        return str(operator.readable.name)
+    if isinstance(operator, Variable):
+        return operator.name
+    if isinstance(operator, Leave):
+        return operator.title or operator.of.name
+    if isinstance(operator, Rows):
+        return f"{operator.words.shape[1]} rows"
+    inner = ", ".join([describe(i, deep - 1) for i in operator.inputs]) if deep else "..."
+    return f"{type(operator).__name__.lower()}({inner})"

@@ -1,0 +1,93 @@
+"""Functions of whole groups, computed for many groups at once over arrays of words: what `Collection._reduce_groups` takes.
+
+Each gets `Groups` and gives the number of the group, the value columns and the multiplicity of every row that it makes of them.
+They are values: equal ones over the same collection are one arrangement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.compute as pc
+
+from tektite.dataflow.reduce import Groups, Made
+from tektite.errors import IncorrectError
+from tektite.values import types
+from tektite.values.dictionary import Dictionary
+from tektite.values.types import Type
+from tektite.values.words import NULL, Words
+
+Order = tuple[int, bool, bool]
+"""A column to order by, whether in descending order, and whether NULLs come first."""
+
+
+def ranks(words: Words, type: Type, dictionary: Dictionary) -> Words:
+    """Integers that order as the values of a column do; NULL stays NULL."""
+    if type == types.Float:
+        return np.where(words == -1, 0, words)  # -0.0 is 0.0
+    return text_ranks(words, dictionary) if type == types.String else words
+
+
+def text_ranks(words: Words, dictionary: Dictionary) -> Words:
+    """The place of each text among the different ones of a column."""
+    ids, places = np.unique(words, return_inverse=True)
+    nulls = int(ids[0] == NULL)
+    order = pc.array_sort_indices(dictionary.lookup(ids[nulls:])).to_numpy()
+    found = np.full(len(ids), NULL)
+    found[nulls:][order] = np.arange(len(order))
+    return found[places]
+
+
+def sorting(groups: Groups, order: Sequence[Order], types: Sequence[Type]) -> list[Words]:
+    """What to sort the rows of each group by, most important first: NULLs, then values, for each column of an order."""
+    found = []
+    for column, descending, nulls_first in order:
+        values = ranks(groups.columns[column], types[column], groups.dictionary)
+        nulls = values == NULL
+        found += [~nulls if nulls_first else nulls, ~values if descending else values]
+    return found
+
+
+def sorted_rows(groups: Groups, by: Sequence[Words]) -> Words:
+    """The rows group by group, in an order; ties are broken by the words of all columns, whatever those say."""
+    return np.lexsort((*groups.columns[::-1], *reversed(by), groups.numbers))
+
+
+def starts_of(numbers: Words) -> Words:
+    """For each row, where its run of equal numbers begins. There is at least one row."""
+    begins = np.flatnonzero(np.concatenate(([True], numbers[1:] != numbers[:-1])))
+    return np.repeat(begins, np.diff(np.append(begins, len(numbers))))
+
+
+@dataclass(frozen=True)
+class TopRows:
+    """The first `count` rows of each group in an order, as often as they are there."""
+
+    count: int
+    order: tuple[Order, ...]
+    types: tuple[Type, ...]
+    key: int
+
+    def __call__(self, groups: Groups) -> Made:
+        rows = sorted_rows(groups, sorting(groups, self.order, self.types))
+        counts, numbers = groups.counts[rows], groups.numbers[rows]
+        before = np.cumsum(counts) - counts
+        before -= before[starts_of(numbers)]
+        chosen = np.flatnonzero(before < self.count)
+        taken = np.minimum(counts[chosen], self.count - before[chosen])
+        return numbers[chosen], groups.columns[self.key :, rows[chosen]], taken
+
+
+@dataclass(frozen=True)
+class AtMostOne:
+    """The same rows; a group with more than one is an error."""
+
+    key: int
+
+    def __call__(self, groups: Groups) -> Made:
+        repeated = np.any(groups.counts > 1) or np.any(groups.numbers[1:] == groups.numbers[:-1])
+        if repeated:
+            raise IncorrectError("a subquery that is used as a value gives more than one row")
+        return groups.numbers, groups.columns[self.key :], groups.counts

@@ -1,0 +1,299 @@
+"""Conjunctions of any number of clauses: `match`, with every mistake reported where it is made.
+
+What a user writes becomes a `plan.Match` in which every literal has the type of its column, every variable has one type
+and none that is compared is a float: floats are compared as numbers, through a column beside the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tektite.errors import IncorrectError, NotFoundError
+from tektite.expr import Expr, col, lift, lit, rank, type_of
+from tektite.plan import algebra as plan
+from tektite.plan.algebra import describe
+from tektite.plan.conjunctions.clauses import conjunction
+from tektite.query.collection import Collection
+from tektite.values import types
+from tektite.values.columns import hint
+from tektite.values.schema import Schema
+
+Given = tuple[Collection, Sequence[Any]]
+"""A clause as a user writes it: a collection and a term for each of its columns."""
+
+STRATEGIES = ("auto", "binary", "delta", "hector")
+
+
+def match(
+    *clauses: Given,
+    find: Sequence[str] | None = None,
+    where: Sequence[Expr] | Expr = (),
+    without: Sequence[Given] = (),
+    strategy: str = "auto",
+    order: Sequence[int] | Sequence[str] | None = None,
+) -> Collection:
+    """Every way to give variables values such that each clause holds the row it describes.
+
+    A clause is a collection and one term for each of its columns: a variable by its name, a literal such as
+    `tk.lit(3)`, or None for a column that does not matter. A variable in several places means that these are equal;
+    NULL equals nothing.
+
+    `find` names the variables to return, all of them where left out. `where` are predicates over variables; one that says
+    that two are equal is used for joining, as if they were one variable. `without`
+    are clauses that must have no match; their variables occur in other clauses. Multiplicities multiply: nothing is
+    made distinct.
+
+    `strategy` is how the result is kept up to date: by joining two at a time (binary), by one pipeline for each clause
+    over shared indexes (delta), or variable by variable (hector), which is worst-case optimal. `auto` chooses, and
+    `Collection.explain` says what. `order` forces an order of the clauses, by number, or of the variables, by name.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    >>> triangles = tk.match(
+    ...     (edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "a")),
+    ...     where=[tk.col("a") < tk.col("b"), tk.col("a") < tk.col("c")],
+    ... )
+    >>> view = engine.install("triangles", triangles)
+    >>> edges.insert([(1, 2), (2, 3), (3, 1), (3, 4)])
+    >>> _ = engine.advance()
+    >>> view.rows()
+    [(1, 2, 3)]
+    """
+    if not clauses:
+        raise IncorrectError("match needs at least one clause, such as (edges, ('a', 'b'))")
+    check_strategy(strategy, "match: strategy")
+    positive = [_checked(given, f"clause {at}") for at, given in enumerate(clauses)]
+    negative = [_checked(given, f"without clause {at}") for at, given in enumerate(without)]
+    _check_types(positive, negative)
+    variables = list(dict.fromkeys(v for _, clause in positive for v in clause.variables))
+    _check_bound(negative, variables)
+    names = variables if find is None else _known(find, variables, "find")
+    found = dict.fromkeys(names)
+    if len(found) < len(names):
+        raise IncorrectError(f"match: find names a variable twice in {list(names)}")
+    predicates = (where,) if isinstance(where, Expr) else tuple(where)
+    typed = _types([clause for _, clause in positive])
+    for predicate in predicates:
+        _check_predicate(predicate, typed)
+    names_of, predicates = _equal(predicates, typed)
+    sides = (
+        [_renamed(clause, names_of) for _, clause in positive],
+        [_renamed(clause, names_of) for _, clause in negative],
+    )
+    companions = _companions(*sides)
+    valued: set[str] = set()
+    operator = plan.Match(
+        Schema({name: typed[name] for name in dict.fromkeys(names_of.get(name, name) for name in found)}),
+        tuple([_plain(clause, companions, valued) for clause in sides[0]]),
+        tuple([_plain(clause, companions, None) for clause in sides[1]]),
+        predicates,
+        strategy,
+        _order(order, len(clauses), variables, companions, names_of),
+    )
+    first, *others = (collection for collection, _ in (*positive, *negative))
+    result = first._new(operator, *others)
+    if names_of.keys().isdisjoint(found):
+        return result
+    return result.select(**{name: col(names_of.get(name, name)) for name in found})
+
+
+def check_strategy(strategy: str, what: str) -> None:
+    """Refuse what is no strategy; `what` is how the user calls the place where it is given."""
+    if strategy not in STRATEGIES:
+        raise IncorrectError(f"{what} is one of {', '.join(STRATEGIES)}, not {strategy!r}")
+
+
+def _checked(given: Given, name: str) -> tuple[Collection, plan.Clause]:
+    """A clause as the plan has it."""
+    if not (isinstance(given, tuple | list) and len(given) == 2 and isinstance(given[0], Collection)):
+        raise IncorrectError(f"match: {name} must be a collection and its terms, such as (edges, ('a', 'b'))")
+    collection, terms = given
+    if isinstance(terms, str) or not isinstance(terms, Sequence):
+        raise IncorrectError(f"match: {name} needs a list of terms, one for each column, not {terms!r}")
+    schema = collection.schema
+    if len(terms) != len(schema.names):
+        raise IncorrectError(
+            f"match: {name} has {len(terms)} terms, but {describe(collection.operator)} has {len(schema.names)} columns: "
+            f"{', '.join(schema.names)}"
+        )
+    checked = tuple(
+        _term(term, type, f"{name}, column {column!r}")
+        for term, column, type in zip(terms, schema.names, schema.types, strict=True)
+    )
+    return collection, plan.Clause(collection.operator, checked)
+
+
+def _term(term: Any, type: types.Type, where: str) -> str | Expr | None:
+    if term is None:
+        return None
+    if isinstance(term, str):
+        if not term:
+            raise IncorrectError(f"match: {where}: a variable needs a name")
+        return term
+    literal = lift(term)
+    if literal.op != "lit":
+        raise IncorrectError(
+            f"match: {where}: {term} is neither a variable, nor a literal, nor None; put conditions into where"
+        )
+    found, value = literal.params
+    if found == type:
+        return literal
+    try:
+        return lit(value, type)
+    except (TypeError, ValueError, IncorrectError) as error:
+        raise IncorrectError(
+            f"match: {where} is {type}, but the literal {literal} is {found}; give one of that type"
+        ) from error
+
+
+def _check_types(positive: Sequence[tuple[Collection, plan.Clause]], negative: Sequence[Any]) -> None:
+    """Refuse a variable that is of one type here and of another there."""
+    seen: dict[str, tuple[types.Type, str]] = {}
+    sides = [(clause, f"clause {at}") for at, (_, clause) in enumerate(positive)]
+    sides += [(clause, f"without clause {at}") for at, (_, clause) in enumerate(negative)]
+    for clause, name in sides:
+        schema = clause.operator.schema
+        for variable, columns in clause.variables.items():
+            for column in columns:
+                here = f"in {name} ({describe(clause.operator)}.{schema.names[column]})"
+                type, there = seen.setdefault(variable, (schema.types[column], here))
+                if type != schema.types[column]:
+                    raise IncorrectError(
+                        f"match: variable {variable!r} is {type} {there} and {schema.types[column]} {here}; cast one of them"
+                    )
+
+
+def _check_bound(negative: Sequence[tuple[Collection, plan.Clause]], variables: Sequence[str]) -> None:
+    for at, (_, clause) in enumerate(negative):
+        for variable in clause.variables:
+            if variable not in variables:
+                raise IncorrectError(
+                    f"match: variable {variable!r} of without clause {at} is in no other clause; use None for a column that "
+                    "does not matter"
+                )
+
+
+def _known(names: Sequence[str], variables: Sequence[str], what: str) -> list[str]:
+    names = [names] if isinstance(names, str) else list(names)
+    for name in names:
+        if name not in variables:
+            raise NotFoundError(f"match: {what}: no variable {name!r}: {hint(name, variables, 'variables')}")
+    return names
+
+
+def _check_predicate(predicate: Any, typed: dict[str, types.Type]) -> None:
+    if not isinstance(predicate, Expr):
+        raise IncorrectError(f"match: where takes expressions such as tk.col('a') < tk.col('b'), not {predicate!r}")
+    _known(predicate.columns(), list(typed), f"where {predicate}")
+    found = type_of(predicate, {name: (at, type) for at, (name, type) in enumerate(typed.items())})
+    if found != types.Bool:
+        raise IncorrectError(f"match: where needs a bool; {predicate} is {found}")
+
+
+def _types(clauses: Sequence[plan.Clause]) -> dict[str, types.Type]:
+    found: dict[str, types.Type] = {}
+    for clause in clauses:
+        for variable, columns in clause.variables.items():
+            found.setdefault(variable, clause.operator.schema.types[columns[0]])
+    return found
+
+
+def _equal(predicates: Sequence[Expr], typed: dict[str, types.Type]) -> tuple[dict[str, str], tuple[Expr, ...]]:
+    """The variables that predicates say are equal to another one, which stands for them, and the predicates as they then are.
+    Floats stay apart: 0.0 equals -0.0, and is another value.
+    """
+    names: dict[str, str] = {}
+    others: list[Expr] = []
+    for predicate in predicates:
+        columns = [arg.params[0] for arg in predicate.args if arg.op == "col"]
+        if predicate.op == "eq" and len(set(columns)) == 2 and typed[columns[0]] == typed[columns[1]] != types.Float:
+            one, other = (names.get(column, column) for column in columns)
+            if one != other:
+                names = {name: one if kept == other else kept for name, kept in names.items()} | {other: one}
+        else:
+            others.append(predicate)
+    kept = {name: col(of) for name, of in names.items()}
+    return names, tuple(predicate.substitute(kept) for predicate in others)
+
+
+def _renamed(clause: plan.Clause, names: dict[str, str]) -> plan.Clause:
+    """A clause with some variables named otherwise."""
+    terms = (names.get(term, term) if isinstance(term, str) else term for term in clause.terms)
+    return plan.Clause(clause.operator, tuple(terms)) if names else clause
+
+
+def _order(
+    order: Sequence[int] | Sequence[str] | None,
+    clauses: int,
+    variables: Sequence[str],
+    companions: dict[str, str],
+    names: dict[str, str],
+) -> tuple[int, ...] | tuple[str, ...] | None:
+    if order is None:
+        return None
+    given: tuple[Any, ...] = tuple(order)
+    if sorted(map(repr, given)) == sorted(map(repr, range(clauses))):
+        return given
+    if sorted(map(repr, given)) == sorted(map(repr, variables)):
+        kept = dict.fromkeys(names.get(v, v) for v in given)
+        return tuple(name for v in kept for name in ((companions[v], v) if v in companions else (v,)))
+    raise IncorrectError(
+        f"match: order lists every clause by its number (0 to {clauses - 1}) or every variable by its name "
+        f"({', '.join(variables)}), not {list(given)}"
+    )
+
+
+def _companions(positive: Sequence[plan.Clause], negative: Sequence[plan.Clause]) -> dict[str, str]:
+    """For each float that several clauses share, the name of an integer variable that stands for it where it is compared."""
+    clauses = (*positive, *negative)
+    places = [v for clause in clauses for v in clause.variables]
+    floats = [v for v, type in _types(positive).items() if type == types.Float and places.count(v) > 1]
+    found: dict[str, str] = {}
+    for variable in floats:
+        name = f"{variable} as a key"
+        while name in places:
+            name += " "
+        found[variable] = name
+    return found
+
+
+def _plain(clause: plan.Clause, companions: dict[str, str], valued: set[str] | None) -> plan.Clause:
+    """A clause in which no float is compared. A variable's value is that of the first place where it is written: `valued` are
+    the variables that have one already; where it is None, values do not matter.
+    """
+    schema = clause.operator.schema
+    terms = list(clause.terms)
+    equal: list[Expr] = []
+    keys: dict[str, Expr] = {}
+    for column, (name, type) in enumerate(zip(schema.names, schema.types, strict=True)):
+        term = terms[column]
+        if type != types.Float or term is None:
+            continue
+        if isinstance(term, Expr):
+            equal.append(rank(col(name)) == rank(term))
+            terms[column] = None
+            continue
+        first = clause.variables[term][0]
+        if column != first:
+            equal.append(rank(col(name)) == rank(col(schema.names[first])))
+            terms[column] = None
+        elif term in companions:
+            keys[companions[term]] = rank(col(name))
+            if valued is None or term in valued:
+                terms[column] = None
+            else:
+                valued.add(term)
+    if not keys and not equal:
+        return clause
+    columns = dict(zip(schema.names, schema.types, strict=True))
+    outputs = tuple(map(col, schema.names))
+    for at, key in enumerate(keys.values()):
+        name = f"__key_{at}"
+        while name in columns:
+            name += "_"
+        columns[name] = types.Int
+        outputs += (key,)
+    predicate = conjunction(equal) if equal else None
+    return plan.Clause(plan.Project(Schema(columns), clause.operator, outputs, predicate), (*terms, *keys))

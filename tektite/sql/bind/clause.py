@@ -1,0 +1,326 @@
+"""A clause of a query: what its expressions may refer to, and the subqueries, aggregates and windows found in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from tektite.errors import UnsupportedError
+from tektite.expr import Expr, coalesce, col, concat, greatest, lit
+from tektite.sql.bind import ordered_aggregates
+from tektite.sql.bind.predicates import TRUE, conjunction
+from tektite.sql.bind.scalar import Scalars
+from tektite.sql.bind.scope import Scope, folded
+from tektite.sql.logical import Aggregate, Apply, Call, Node, Project, Union, call_type, columns_of
+from tektite.sql.parse.known_arguments import check_arguments
+from tektite.values import types
+
+if TYPE_CHECKING:
+    from tektite.sql.bind.query import Binder
+    from tektite.sql.bind.windows import Declared
+
+AGGREGATES: dict[type[exp.Expr], str] = {
+    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max",
+    exp.LogicalAnd: "min", exp.LogicalOr: "max", exp.AnyValue: "min",
+}  # fmt: skip
+
+
+SPREADS: dict[type[exp.Expr], tuple[bool, bool]] = {
+    exp.Variance: (False, False), exp.VariancePop: (True, False), exp.Stddev: (False, True), exp.StddevSamp: (False, True),
+    exp.StddevPop: (True, True),
+}  # fmt: skip
+"""Whether a measure of spread is of the whole population, and whether it is a root."""
+
+
+@dataclass
+class Pending:
+    """A subquery whose result an expression refers to as a column."""
+
+    kind: str
+    plan: Node
+    name: str
+    comparison: str
+    tests: tuple[Expr, ...]
+    tree: exp.Expr
+
+
+class Clause:
+    """The context of one clause's expressions."""
+
+    def __init__(self, binder: Binder, scope: Scope, where: str, grouping: Grouping | None = None) -> None:
+        self.binder = binder
+        self.scope = scope
+        self.where = where
+        self.grouping = grouping
+        self.windows: list[Declared] | None = None
+        self.aliases: dict[str, Expr] = {}
+        """The outputs of SELECT that a name may mean where there is no column of that name."""
+        self.pending: list[Pending] = []
+        self.scalars = Scalars(binder.source, self, binder.columns)
+
+    # ------------------------------------------------------------------ what expressions refer to
+
+    def column(self, node: exp.Column) -> Expr:
+        if isinstance(node.this, exp.Star):
+            raise self.binder.source.error("* stands for columns only in SELECT and in count(*)", node)
+        if node.args.get("db"):
+            raise self.binder.source.error("names with more than two parts are not supported", node, UnsupportedError)
+        name = "" if node.args.get("table") else folded(node.this)
+        if name in self.aliases and not self.scope.find(name, ""):
+            return self.aliases[name]
+        unique, _ = self.scope.resolve(node, self.binder.source)
+        self.binder.places.setdefault(unique, node)
+        return col(unique)
+
+    def subquery(self, kind: str, node: exp.Expr, comparison: str, tests: tuple[Expr, ...]) -> Expr:
+        bound = self.binder.query(node, self.scope)
+        wanted = len(tests) if kind == "any" else 1
+        if kind != "exists" and len(bound.names) != wanted:
+            message = f"the subquery gives {len(bound.names)} columns where {wanted} can be used"
+            raise self.binder.source.error(message, node)
+        plan = bound.visible()
+        result = types.Bool
+        if kind == "scalar":
+            ((given, result),) = plan.columns.items()
+            name = self.binder.name(given, result)
+        else:
+            name = self.binder.name(kind, result)
+        for test, type in zip(tests, plan.columns.values(), strict=kind == "any"):
+            probe = self.binder.name("value", type)
+            self.scalars.compare(comparison, test, col(probe), node)
+        self.pending.append(Pending(kind, plan, name, comparison, tests, node))
+        return col(name)
+
+    def now(self, node: exp.Expr) -> Expr:
+        plan = self.binder.tables.now(self.binder)
+        name = self.binder.name("now", types.Timestamp)
+        self.pending.append(Pending("scalar", plan, name, "eq", (), node))
+        return col(name)
+
+    def parameter(self, node: exp.Expr) -> Expr:
+        return self.binder.parameter(node)
+
+    def aggregate(self, node: exp.Expr, scalars: Scalars) -> Expr:
+        if self.grouping is None:
+            raise self.binder.source.error(f"an aggregate cannot be used in {self.where}", node)
+        return self.grouping.call(node)
+
+    def window(self, node: exp.Window, scalars: Scalars) -> Expr:
+        if self.windows is None:
+            raise self.binder.source.error(f"a window function cannot be used in {self.where}", node)
+        return self.binder.window(node, self)
+
+    # ------------------------------------------------------------------ binding
+
+    def bind(self, node: exp.Expr) -> Expr:
+        return self.scalars.bind(node)
+
+    def predicate(self, node: exp.Expr) -> Expr:
+        return self.scalars.predicate(node, self.where)
+
+    def attach(self, plan: Node) -> Node:
+        """The plan with a column for each subquery that was found."""
+        for found in self.pending:
+            plan = Apply(plan, found.plan, found.kind, found.name, found.comparison, found.tests)
+        self.pending.clear()
+        return plan
+
+
+@dataclass
+class Grouping:
+    """The groups of a query: keys, and the aggregates that its clauses mention."""
+
+    binder: Binder
+    inner: Clause
+    keys: list[tuple[str, Expr]] = field(default_factory=list)
+    calls: list[tuple[str, Call]] = field(default_factory=list)
+    outer: set[str] = field(default_factory=set)
+    sets: list[set[tuple[Any, ...]]] = field(default_factory=list)
+    """The grouping sets, each as the fingerprints of its keys; none for plain groups."""
+    masks: list[tuple[str, list[Expr], exp.Expr]] = field(default_factory=list)
+    """The columns of GROUPING: their names, keys and places."""
+
+    def key(self, expression: Expr, node: exp.Expr) -> None:
+        """Group by an expression too."""
+        if any(found.fingerprint == expression.fingerprint for _, found in self.keys):
+            return
+        if expression.op == "col":
+            name = expression.params[0]
+        else:
+            name = self.binder.name("key", self.inner.scalars.type(expression, node))
+        self.keys.append((name, expression))
+
+    def call(self, node: exp.Expr) -> Expr:
+        """The column of an aggregate, which is computed once however often it is mentioned."""
+        condition: Expr = TRUE
+        tree = node
+        if isinstance(node, exp.Filter):
+            condition = Clause.predicate(self.inner, node.expression.this)
+            tree = node.this
+        if isinstance(tree, exp.IgnoreNulls) and isinstance(tree.this, exp.AnyValue):
+            tree = tree.this  # which is how ANY_VALUE is read
+        check_arguments(self.binder.source, tree)
+        if type(tree) in SPREADS:
+            return self.spread(tree, condition)
+        if isinstance(tree, exp.Grouping | exp.GroupingId):
+            return self.mask(tree)
+        if (
+            isinstance(tree, ordered_aggregates.ORDERED)
+            or isinstance(tree, exp.AnyValue)
+            and isinstance(tree.this, exp.Order)
+        ):
+            call = ordered_aggregates.ordered_call(self.inner, tree, condition)
+            self._check(call, tree)
+            return self._named(call)
+        if isinstance(tree, exp.CountIf):
+            # as DuckDB has it: NULL where the condition is never known
+            found = self.inner.predicate(tree.this)
+            counted = Expr(
+                "case", (conjunction([condition, found]), lit(1), conjunction([condition, ~found]), lit(0), lit(None))
+            )
+            return self._named(Call("sum", counted))
+        kind = AGGREGATES.get(type(tree))
+        if kind is None:
+            name = self.binder.source.called(tree)
+            raise self.binder.source.error(f"aggregate {name} is not supported", tree, UnsupportedError)
+        argument, distinct = self._argument(tree)
+        if tree.args.get("expressions"):
+            raise self.binder.source.error(f"{kind} with more than one value is not supported", tree, UnsupportedError)
+        if condition.fingerprint != TRUE.fingerprint:
+            argument = Expr("case", (condition, lit(1) if argument is None else argument, lit(None)))
+        call = Call(kind, argument, distinct and kind not in ("min", "max"))
+        if argument is not None:
+            self._check(call, tree)
+        return self._named(call)
+
+    def spread(self, tree: exp.Expr, condition: Expr) -> Expr:
+        """Variance and standard deviation, from exact sums of the values and of their squares."""
+        argument, distinct = self._argument(tree)
+        if argument is None or distinct:
+            raise self.binder.source.error(f"{tree.key} of this is not supported", tree, UnsupportedError)
+        if self.inner.scalars.type(argument, tree).kind not in ("int", "float", "decimal"):
+            raise self.binder.source.error(f"{tree.key} needs numbers", tree)
+        value = Expr("case", (condition, argument.cast(types.Float), lit(None)))
+        squares, total, count = (
+            self._named(Call("sum", value * value)), self._named(Call("sum", value)), self._named(Call("count", value))
+        )  # fmt: skip
+        population, root = SPREADS[type(tree)]
+        spare = count if population else count - 1
+        variance = greatest((squares - total * total / count) / spare, 0.0)
+        return Expr("case", (spare > 0, variance.sqrt() if root else variance, lit(None)))
+
+    def mask(self, tree: exp.Expr) -> Expr:
+        """GROUPING: a number with a bit for each of some keys, 1 where a grouping set has not got the key."""
+        keys = [self.inner.bind(part) for part in tree.expressions]
+        name = self.binder.name("grouping", types.Int)
+        self.masks.append((name, keys, tree))
+        return col(name)
+
+    def masks_of(self, wanted: set[tuple[Any, ...]]) -> list[tuple[str, Expr]]:
+        """The columns of GROUPING for a grouping set."""
+        found: list[tuple[str, Expr]] = []
+        for name, keys, tree in self.masks:
+            number = 0
+            for key in keys:
+                if not any(key.fingerprint == known.fingerprint for _, known in self.keys):
+                    raise self.binder.source.error("GROUPING takes what the query is grouped by", tree)
+                number = 2 * number + (key.fingerprint not in wanted)
+            found.append((name, lit(number)))
+        return found
+
+    def _named(self, call: Call) -> Expr:
+        """The column of a call, which is computed once."""
+        for name, known in self.calls:
+            if same_call(known, call):
+                return col(name)
+        given = {name: found for name, (_, found) in self.binder.columns.items()}
+        name = self.binder.name(call.kind, call_type(call, given))
+        self.calls.append((name, call))
+        return col(name)
+
+    def _argument(self, tree: exp.Expr) -> tuple[Expr | None, bool]:
+        given = tree.this
+        if given is None or isinstance(given, exp.Star):
+            return None, False
+        distinct = isinstance(given, exp.Distinct)
+        if distinct:
+            if len(given.expressions) != 1 or given.args.get("on"):
+                raise self.binder.source.error("DISTINCT of several values is not supported", tree, UnsupportedError)
+            given = given.expressions[0]
+        if distinct and isinstance(tree, exp.Count) and isinstance(given, exp.Tuple):
+            return row_key([self.inner.bind(part) for part in given.expressions]), True
+        if isinstance(given, exp.Order | exp.HavingMax):
+            raise self.binder.source.error("ORDER BY in an aggregate is not supported", tree, UnsupportedError)
+        value = self.inner.bind(given)
+        if isinstance(tree, exp.Sum) and self.inner.scalars.type(value, tree) == types.Bool:
+            value = value.cast(types.Int)  # how many are true
+        return value, distinct
+
+    def _check(self, call: Call, tree: exp.Expr) -> None:
+        assert call.argument is not None
+        found = self.inner.scalars.type(call.argument, tree)
+        if call.kind in ("sum", "avg") and found.kind not in ("int", "float", "decimal"):
+            raise self.binder.source.error(f"{call.kind} needs numbers, not {found}", tree)
+        if isinstance(tree, exp.LogicalAnd | exp.LogicalOr) and found != types.Bool:
+            raise self.binder.source.error(f"{tree.key} needs conditions, not {found}", tree)
+        used = call.argument.columns()
+        own = self.outer | {found.name for found in self.inner.pending}
+        if used and not any(name in own for name in used):
+            message = "an aggregate of columns of the query around is not supported"
+            raise self.binder.source.error(message, tree, UnsupportedError)
+
+    def apply(self, plan: Node) -> Node:
+        """The plan's groups; those of all grouping sets, with NULL for the keys that a set has not."""
+        source = self.inner.attach(plan)
+        if not self.sets:
+            groups = Aggregate(source, tuple(self.keys), tuple(self.calls))
+            masks = self.masks_of({key.fingerprint for _, key in self.keys})
+            return Project(groups, (*columns_of(groups), *masks)) if masks else groups
+        parts = []
+        for wanted in self.sets:
+            new = self.binder.name
+            kinds = self.binder.columns
+            keys = [(new(name, kinds[name][1]), key, key.fingerprint in wanted) for name, key in self.keys]
+            calls = [(new(name, kinds[name][1]), call) for name, call in self.calls]
+            grouped = Aggregate(source, tuple((name, key) for name, key, there in keys if there), tuple(calls))
+            outputs = [(name, col(name) if there else lit(None, kinds[name][1])) for name, _, there in keys]
+            outputs += [(name, col(name)) for name, _ in calls]
+            outputs += [(new(name, types.Int), mask) for name, mask in self.masks_of(wanted)]
+            parts.append(Project(grouped, tuple(outputs)))
+        names = [name for name, _ in (*self.keys, *self.calls)]
+        return Union(tuple(parts), (*names, *(name for name, _, _ in self.masks)))
+
+    def over_groups(self, expression: Expr) -> Expr:
+        """An expression over the ungrouped columns as one over the groups' columns."""
+        keys = {key.fingerprint: name for name, key in self.keys}
+
+        def visit(node: Expr) -> Expr:
+            name = keys.get(node.fingerprint)
+            if name is not None:
+                return col(name)
+            if not node.args:
+                return node
+            return Expr(node.op, tuple(map(visit, node.args)), node.params)
+
+        found = visit(expression)
+        known = {name for name, *_ in (*self.keys, *self.calls, *self.masks)}
+        for name in found.columns():
+            if name in self.outer and name not in known:
+                place = self.binder.places.get(name)
+                shown = name if place is None else place.sql("duckdb")
+                message = f"column {shown!r} is neither in GROUP BY nor in an aggregate"
+                raise self.binder.source.error(message, place)
+        return found
+
+
+def row_key(values: list[Expr]) -> Expr:
+    """A text that tells rows of values apart: each value's text behind its length, and - for NULL."""
+    texts = [value.cast(types.String) for value in values]
+    return concat(*(coalesce(concat(text.length().cast(types.String), ":", text), "-") for text in texts))
+
+
+def same_call(one: Call, other: Call) -> bool:
+    """Whether two aggregates are the same."""
+    return one.printed(lambda scalar: scalar.fingerprint) == other.printed(lambda scalar: scalar.fingerprint)

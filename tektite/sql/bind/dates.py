@@ -1,0 +1,198 @@
+"""SQL's functions of dates and timestamps, in terms of ours."""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tektite.expr import Expr, concat, lit
+from tektite.sql.bind.intervals import MICROSECONDS, Interval, unit_name
+from tektite.values import types
+
+if TYPE_CHECKING:
+    from tektite.sql.bind.scalar import Scalars
+
+DAY = 86_400_000_000
+FIELDS: dict[str, Callable[[Expr], Expr]] = {
+    "year": Expr.year,
+    "quarter": Expr.quarter,
+    "month": Expr.month,
+    "day": Expr.day,
+    "dayofmonth": Expr.day,
+    "dow": lambda day: (day.weekday() + 1) % 7,  # Sunday is 0
+    "isodow": lambda day: day.weekday() + 1,
+    "doy": lambda day: day - day.truncate("year") + 1,
+    "week": lambda day: (thursday(day) - thursday(day).truncate("year")) // 7 + 1,
+    "isoyear": lambda day: thursday(day).year(),
+    "yearweek": lambda day: FIELDS["isoyear"](day) * 100 + FIELDS["week"](day),
+    "decade": lambda day: day.year() // 10,
+    "century": lambda day: (day.year() - 1) // 100 + 1,
+    "millennium": lambda day: (day.year() - 1) // 1000 + 1,
+}
+"""The fields of a date."""
+CLOCK: dict[str, Callable[[Expr], Expr]] = {
+    "hour": Expr.hour,
+    "minute": Expr.minute,
+    "second": Expr.second,
+    "millisecond": lambda moment: (moment - moment.truncate("minute")) // 1000,
+    "microsecond": lambda moment: moment - moment.truncate("minute"),
+    "epoch": lambda moment: (moment - lit("1970-01-01", types.Timestamp)) / 1_000_000,
+}
+"""The fields of a time of day, which a date has at midnight."""
+OTHER_NAMES = {
+    "dayofweek": "dow", "weekday": "dow", "dayofyear": "doy", "weekofyear": "week", "centuries": "century",
+    "millenniums": "millennium", "millennia": "millennium",
+}  # fmt: skip
+LONG = {"decade": 10, "century": 100, "millennium": 1000}
+"""Units of so many years."""
+
+
+def thursday(day: Expr) -> Expr:
+    """The Thursday of a date's week, which decides on the year that the week belongs to."""
+    return day.truncate("week").add_days(3)
+
+
+def field_name(word: str) -> str:
+    """The field that a word names, in the singular."""
+    name = word.lower()
+    name = OTHER_NAMES.get(name, name)
+    known = (*FIELDS, *CLOCK)
+    return name.removesuffix("s") if name not in known and name.removesuffix("s") in known else unit_name(name) or name
+
+
+def extract(scalars: Scalars, node: exp.Expr, field: str, tree: exp.Expr) -> Expr:
+    """EXTRACT and DATE_PART, of a moment or of an interval."""
+    value, name = scalars.any(tree), field_name(field)
+    if isinstance(value, Interval):
+        return interval_field(scalars, node, name, value)
+    kind = scalars.type(value, node)
+    if kind.kind in ("int", "float", "decimal", "bool", "string"):
+        raise scalars.error(f"{field.lower()} needs a date or a timestamp, not {kind}", node)
+    if name in FIELDS:
+        return FIELDS[name](value if kind == types.Date else value.cast(types.Date))
+    if name not in CLOCK:
+        raise scalars.unsupported(f"the field {field.lower()} of a {kind}", node)
+    return CLOCK[name](value if kind == types.Timestamp else value.cast(types.Timestamp))
+
+
+def interval_field(scalars: Scalars, node: exp.Expr, name: str, value: Interval) -> Expr:
+    """A field of an interval: its days, or its time of day, or all of it in seconds."""
+    from tektite.sql.bind.functions import quotient, remainder
+
+    if value.months is None and name == "epoch":
+        return value.length() / 1_000_000
+    if name == "day":
+        return lit(0) if value.days is None else value.days
+    within = {"hour": None, "minute": 3_600_000_000, "second": 60_000_000}
+    if name not in within:
+        raise scalars.unsupported(f"the field {name} of an interval", node)
+    clock = lit(0) if value.microseconds is None else value.microseconds
+    rest = clock if within[name] is None else remainder(clock, lit(within[name]))
+    return quotient(rest, lit(MICROSECONDS[name]))
+
+
+def truncated(scalars: Scalars, node: exp.Expr, unit: str, value: Expr) -> Expr:
+    """DATE_TRUNC: a timestamp gives a timestamp, a date a date."""
+    name = field_name(unit)
+    if name in LONG:
+        return value.truncate("year").add_months(value.year() % LONG[name] * -12)
+    if name in ("millisecond", "microsecond") and scalars.type(value, node) == types.Timestamp:
+        micros = MICROSECONDS[name]
+        return value - (value - value.truncate("second")) % micros
+    return value.truncate(name)
+
+
+def difference(scalars: Scalars, node: exp.DateDiff) -> Expr:
+    """DATE_DIFF: how many boundaries of a unit lie between two moments."""
+    unit = field_name(node.args["unit"].name) if node.args.get("unit") is not None else "day"
+    later, earlier = scalars.bind(node.this), scalars.bind(node.expression)
+    if unit in ("year", "quarter", "month"):
+        per_year = {"year": 1, "quarter": 4, "month": 12}[unit]
+        part = {"year": None, "quarter": Expr.quarter, "month": Expr.month}[unit]
+        counts = [m.year() * per_year + (0 if part is None else part(m)) for m in (later, earlier)]
+        return counts[0] - counts[1]
+    if unit in ("day", "week"):
+        days = [m.truncate(unit).cast(types.Date) for m in (later, earlier)]
+        return days[0] - days[1] if unit == "day" else (days[0] - days[1]) // 7
+    if unit not in MICROSECONDS:
+        raise scalars.unsupported(f"DATE_DIFF by {unit}", node)
+    moments = [truncated(scalars, node, unit, m.cast(types.Timestamp)) for m in (later, earlier)]
+    return (moments[0] - moments[1]) // MICROSECONDS[unit]
+
+
+def last_day(value: Expr) -> Expr:
+    """The last day of a date's month."""
+    return value.cast(types.Date).truncate("month").add_months(1) - 1
+
+
+def digits(number: Expr, width: int) -> Expr:
+    """A number with zeros in front."""
+    return number.cast(types.String).lpad(width, "0")
+
+
+def made(year: Expr, month: Expr, day: Expr) -> Expr:
+    """MAKE_DATE: a date from its parts, which fails where there is no such day."""
+    return concat(digits(year, 4), "-", digits(month, 2), "-", digits(day, 2)).cast(types.Date)
+
+
+def one_of(names: list[str], number: Expr) -> Expr:
+    """The name with a number, counted from 0."""
+    branches = [part for at, name in enumerate(names) for part in (number == at, lit(name))]
+    return Expr("case", (*branches, lit(None)))
+
+
+def day_name(value: Expr) -> Expr:
+    """Monday, ..."""
+    return one_of(list(calendar.day_name), value.weekday())
+
+
+def month_name(value: Expr) -> Expr:
+    """January, ..."""
+    return one_of(list(calendar.month_name)[1:], value.month() - 1)
+
+
+FORMATS: dict[str, Callable[[Expr], Expr]] = {
+    "Y": lambda moment: moment.year().cast(types.String),
+    "y": lambda moment: digits(moment.year() % 100, 2),
+    "m": lambda moment: digits(moment.month(), 2),
+    "d": lambda moment: digits(moment.day(), 2),
+    "j": lambda moment: digits(FIELDS["doy"](moment.cast(types.Date)), 3),
+    "H": lambda moment: digits(moment.hour(), 2),
+    "I": lambda moment: digits((moment.hour() + 11) % 12 + 1, 2),
+    "M": lambda moment: digits(moment.minute(), 2),
+    "S": lambda moment: digits(moment.second(), 2),
+    "f": lambda moment: digits(moment - moment.truncate("second"), 6),
+    "p": lambda moment: Expr("case", (moment.hour() < 12, lit("AM"), lit("PM"))),
+    "B": month_name,
+    "b": lambda moment: month_name(moment).substring(1, 3),
+    "A": day_name,
+    "a": lambda moment: day_name(moment).substring(1, 3),
+    "V": lambda moment: digits(FIELDS["week"](moment.cast(types.Date)), 2),
+    "G": lambda moment: FIELDS["isoyear"](moment.cast(types.Date)).cast(types.String),
+    "u": lambda moment: (moment.weekday() + 1).cast(types.String),
+    "%": lambda moment: lit("%"),
+}
+"""What a letter behind % stands for."""
+
+
+def formatted(scalars: Scalars, node: exp.Expr) -> Expr:
+    """STRFTIME with a constant format."""
+    shape = node.args["format"]
+    value = scalars.bind(node.this)
+    if not isinstance(shape, exp.Literal) or not shape.is_string:
+        raise scalars.unsupported("strftime with a format that is not a constant", node)
+    kind = scalars.type(value, node)
+    if kind.kind in ("int", "float", "decimal", "bool", "string"):
+        raise scalars.error(f"strftime needs a date or a timestamp, not {kind}", node)
+    moment = value.cast(types.Timestamp) if kind == types.Date else value
+    first, *rest = shape.this.replace("%%", "%\0").split("%")
+    pieces = [lit(first)]
+    for part in rest:
+        letter = part[:1].replace("\0", "%")
+        if letter not in FORMATS:
+            raise scalars.unsupported(f"%{letter} in strftime", node)
+        pieces += [FORMATS[letter](moment), lit(part[1:])]
+    return Expr("case", (moment.is_null(), lit(None, types.String), concat(*pieces)))

@@ -1,0 +1,333 @@
+"""SQL's functions and types, in terms of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from tektite.errors import UnsupportedError
+from tektite.expr import Expr, coalesce, concat, greatest, hash64, least, lit, when
+from tektite.sql.bind import dates
+from tektite.sql.parse.places import Source
+from tektite.values import types
+from tektite.values.types import Type
+
+if TYPE_CHECKING:
+    from tektite.sql.bind.scalar import Scalars
+
+DType = exp.DataType.Type
+TYPES: dict[object, Type] = {
+    **dict.fromkeys((DType.INT, DType.BIGINT, DType.SMALLINT, DType.TINYINT, DType.MEDIUMINT), types.Int),
+    **dict.fromkeys((DType.UINT, DType.USMALLINT, DType.UTINYINT), types.Int),
+    **dict.fromkeys((DType.DOUBLE, DType.FLOAT), types.Float),
+    DType.BOOLEAN: types.Bool,
+    **dict.fromkeys((DType.DATE, DType.DATE32), types.Date),
+    **dict.fromkeys((DType.TIMESTAMP, DType.TIMESTAMPNTZ, DType.DATETIME), types.Timestamp),
+    **dict.fromkeys((DType.VARCHAR, DType.TEXT, DType.CHAR, DType.NVARCHAR, DType.NCHAR, DType.BPCHAR), types.String),
+}
+
+
+def column_type(source: Source, node: exp.DataType) -> Type:
+    """The type that SQL's name for it means."""
+    if node.this == DType.DECIMAL:
+        sizes = [int(param.name) for param in node.expressions]
+        precision, scale = (sizes + [0])[:2] if sizes else (18, 3)
+        if scale > precision:
+            raise source.error(f"type decimal({precision}, {scale}): more places than digits", node)
+        try:
+            return types.Decimal(precision, scale)
+        except ValueError:
+            message = f"type decimal({precision}, {scale}): at most 18 digits are supported"
+            raise source.error(message, node, UnsupportedError) from None
+    found = TYPES.get(node.this)
+    if found is None:
+        known = "integers, double, boolean, date, timestamp, varchar and decimal"
+        raise source.error(
+            f"type {node.sql('duckdb').lower()} is not supported; there are {known}", node, UnsupportedError
+        )
+    return found
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+def remainder(left: Expr, right: Expr) -> Expr:
+    """What is left by a division that rounds towards zero, with the sign of the dividend."""
+    rest = left.abs() % right.abs()
+    return when(left < 0, -rest).otherwise(rest)
+
+
+def quotient(left: Expr, right: Expr) -> Expr:
+    """A division that rounds towards zero."""
+    whole = left.abs() // right.abs()
+    return when((left < 0).is_same(right < 0), whole).otherwise(-whole)
+
+
+def rounded(scalars: Scalars, node: exp.Expr, value: Expr, places: Expr | None = None) -> Expr:
+    """ROUND: halves away from zero."""
+    digits = 0
+    if places is not None:
+        if places.op != "lit" or not isinstance(places.params[1], int):
+            raise scalars.unsupported("ROUND to a number of places that is not a constant", node)
+        digits = places.params[1]
+    kind = scalars.type(value, node)
+    if kind == types.Int and digits >= 0:
+        return value
+    if isinstance(kind, types.DecimalType):
+        kept = max(0, min(digits, kind.scale))
+        result = value.cast(types.Decimal(max(1, kind.precision - kind.scale + kept), kept)) if digits >= 0 else value
+        if digits >= 0:
+            return result
+    if kind == types.Float:
+        factor = lit(10.0 ** abs(digits))
+        scaled = value * factor if digits >= 0 else value / factor
+        whole = (scaled.abs() + 0.5) // 1.0
+        back = whole / factor if digits >= 0 else whole * factor
+        return when(value < 0, -back).otherwise(back)
+    step = 10**-digits
+    whole = (value.abs() + lit(step // 2)) // lit(step) * step
+    result = whole.cast(types.Int) if kind == types.Int else whole.cast(types.Decimal(18))
+    return when(value < 0, -result).otherwise(result)
+
+
+def floor(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
+    """The greatest whole number that is not greater."""
+    kind = scalars.type(value, node)
+    if kind == types.Int:
+        return value
+    if isinstance(kind, types.DecimalType):
+        return (value // lit(1)).cast(types.Decimal(18))
+    return value // 1.0
+
+
+def ceiling(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
+    """The least whole number that is not less."""
+    return value if scalars.type(value, node) == types.Int else -floor(scalars, node, -value)
+
+
+def truncated_number(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
+    """TRUNC: the whole number next to it on the way to zero."""
+    return when(value < 0, ceiling(scalars, node, value)).otherwise(floor(scalars, node, value))
+
+
+# ---------------------------------------------------------------------- text
+
+
+def joined_by(separator: Expr, parts: list[Expr]) -> Expr:
+    """CONCAT_WS: the texts that are not NULL, with a separator between them."""
+    pieces = []
+    before: Expr = lit(False)
+    for part in parts:
+        text = part.cast(types.String)
+        pieces.append(coalesce(concat(when(before, separator).otherwise(""), text), ""))
+        before = before | part.is_not_null()
+    return when(separator.is_not_null(), concat(*pieces)).otherwise(None)
+
+
+def trimmed(scalars: Scalars, node: exp.Trim) -> Expr:
+    """TRIM with its position, and the characters to remove."""
+    value = scalars.bind(node.this)
+    unwanted = node.args.get("expression")
+    characters: str | None = " "
+    if unwanted is not None:
+        if not isinstance(unwanted, exp.Literal) or not unwanted.is_string:
+            raise scalars.unsupported("TRIM of characters that are not constant", node)
+        characters = unwanted.this
+    where = (node.args.get("position") or "BOTH").upper()
+    return {"LEADING": value.lstrip, "TRAILING": value.rstrip}.get(where, value.strip)(characters)
+
+
+def leading(value: Expr, count: Expr) -> Expr:
+    """LEFT: so many characters; all but so many at the end if it is negative."""
+    negative = value.substring(1, greatest(value.length() + count, 0))
+    if count.op == "lit" and isinstance(count.params[1], int):
+        return value.substring(1, count) if count.params[1] >= 0 else negative
+    return when(count < 0, negative).otherwise(value.substring(1, count))
+
+
+def trailing(value: Expr, count: Expr) -> Expr:
+    """RIGHT: so many characters from the end; all but so many at the start if it is negative."""
+    kept = when(count < 0, greatest(value.length() + count, 0)).otherwise(least(count, value.length()))
+    return value.substring(value.length() - kept + 1)
+
+
+# ---------------------------------------------------------------------- regular expressions
+
+
+def of_pattern(scalars: Scalars, node: exp.Expr) -> Expr:
+    """Functions of a text and a regular expression."""
+    value = scalars.bind(node.this)
+    flags = constant_text(scalars, node, "flag", "modifiers", "options", "parameters")
+    flags += "i" * isinstance(node, exp.RegexpILike)
+    pattern = regular_expression(
+        scalars, node, flags.replace("g", "", 1) if isinstance(node, exp.RegexpReplace) else flags
+    )
+    if isinstance(node, exp.RegexpReplace):
+        replacement = constant_text(scalars, node, "replacement")
+        readable(scalars, node, lambda: pc.replace_substring_regex(pa.array([""]), pattern, replacement))
+        return value.regexp_replace(pattern, replacement, "g" in flags)
+    if isinstance(node, exp.RegexpExtract):
+        group = scalars.bind(node.args["group"])
+        if group.op != "lit" or type(group.params[1]) is not int or group.params[1] < 0:
+            raise scalars.unsupported("a group of a regular expression that is not a constant number", node)
+        return value.regexp_extract(pattern, group.params[1])
+    return value.matches(pattern if isinstance(node, exp.RegexpLike | exp.RegexpILike) else rf"\A(?:{pattern})\z")
+
+
+def regular_expression(scalars: Scalars, node: exp.Expr, flags: str = "") -> str:
+    """The pattern of a function, with flags in front; one that cannot be read is told now, not row by row."""
+    if set(flags) - set("cis"):
+        raise scalars.unsupported(f"regular expression option {''.join(sorted(set(flags) - set('cis')))!r}", node)
+    pattern = constant_text(scalars, node, "expression")
+    chosen = "".join(sorted(set(flags) - {"c"}))
+    found = f"(?{chosen}){pattern}" if chosen else pattern
+    readable(scalars, node, lambda: pc.match_substring_regex(pa.array([""]), found))
+    return found
+
+
+def readable(scalars: Scalars, node: exp.Expr, trial: Callable[[], object]) -> None:
+    """Refuse a pattern or a replacement that a trial finds wrong."""
+    try:
+        trial()
+    except pa.ArrowInvalid as error:
+        raise scalars.error(
+            str(error).replace("Invalid regular expression", "invalid regular expression"), node
+        ) from None
+
+
+def constant_text(scalars: Scalars, node: exp.Expr, *names: str) -> str:
+    """The constant text that one of some arguments must be; empty if there is none."""
+    tree = next((node.args[name] for name in names if node.args.get(name) is not None), None)
+    if tree is None:
+        return ""
+    value = scalars.bind(tree)
+    if value.op != "lit" or not isinstance(value.params[1], str):
+        name = node.sql_name().lower() if isinstance(node, exp.Func) else "similar to"
+        raise scalars.unsupported(f"{name} of anything but constants beside its text", tree)
+    return str(value.params[1])
+
+
+# ---------------------------------------------------------------------- the table
+
+Builder = Callable[..., Expr]
+
+SIMPLE: dict[type[exp.Expr], tuple[tuple[str, ...], Builder]] = {
+    exp.Upper: (("this",), Expr.upper),
+    exp.Lower: (("this",), Expr.lower),
+    exp.Length: (("this",), Expr.length),
+    exp.Substring: (("this", "start", "length"), Expr.substring),
+    exp.Abs: (("this",), Expr.abs),
+    exp.Sign: (("this",), Expr.sign),
+    exp.Left: (("this", "expression"), leading),
+    exp.Right: (("this", "expression"), trailing),
+    exp.StartsWith: (("this", "expression"), Expr.startswith),
+    exp.EndsWith: (("this", "expression"), Expr.endswith),
+    exp.Contains: (("this", "expression"), Expr.contains),
+    exp.Replace: (("this", "expression", "replacement"), Expr.replace),
+    exp.StrPosition: (("this", "substr"), Expr.position),
+    exp.Reverse: (("this",), Expr.reverse),
+    exp.Repeat: (("this", "times"), Expr.repeat),
+    exp.SplitPart: (("this", "delimiter", "part_index"), Expr.split_part),
+    exp.Sqrt: (("this",), Expr.sqrt),
+    exp.Ln: (("this",), Expr.ln),
+    exp.Exp: (("this",), Expr.exp),
+    exp.Pow: (("this", "expression"), Expr.power),
+    exp.Nullif: (("this", "expression"), lambda a, b: Expr("case", (a == b, lit(None), a))),
+    exp.Year: (("this",), Expr.year),
+    exp.Quarter: (("this",), Expr.quarter),
+    exp.Month: (("this",), Expr.month),
+    exp.Day: (("this",), Expr.day),
+    exp.Hour: (("this",), Expr.hour),
+    exp.Minute: (("this",), Expr.minute),
+    exp.Second: (("this",), Expr.second),
+    exp.LastDay: (("this",), dates.last_day),
+    exp.Dayname: (("this",), dates.day_name),
+    exp.Monthname: (("this",), dates.month_name),
+    exp.DateFromParts: (("year", "month", "day"), dates.made),
+}
+BITS: dict[type[exp.Expr], Builder] = {
+    exp.BitwiseAnd: Expr.bit_and,
+    exp.BitwiseOr: Expr.bit_or,
+    exp.BitwiseXor: Expr.bit_xor,
+    exp.BitwiseLeftShift: Expr.shift_left,
+    exp.BitwiseRightShift: Expr.shift_right,
+    exp.BitwiseNot: Expr.bit_not,
+}
+TYPED: dict[type[exp.Expr], tuple[tuple[str, ...], Callable[..., Expr]]] = {
+    exp.Round: (("this", "decimals"), rounded),
+    exp.Floor: (("this",), floor),
+    exp.Ceil: (("this",), ceiling),
+    exp.Trunc: (("this",), truncated_number),
+}
+VARIADIC: dict[type[exp.Expr], Builder] = {exp.Coalesce: coalesce, exp.Greatest: greatest, exp.Least: least}
+PARTS: dict[type[exp.Expr], str] = {
+    exp.Week: "week", exp.WeekOfYear: "week", exp.DayOfWeek: "dow", exp.DayOfWeekIso: "isodow", exp.DayOfMonth: "day",
+    exp.DayOfYear: "doy", exp.TimeToUnix: "epoch",
+}  # fmt: skip
+"""Functions that are a field of their argument."""
+ANONYMOUS_PARTS = ("yearweek", "isoyear", "decade", "century", "millennium", "weekday", "millisecond", "microsecond")
+BY_NAME: dict[str, tuple[int, Builder]] = {
+    "hash64": (-1, hash64),
+    "prefix": (2, Expr.startswith),
+    "suffix": (2, Expr.endswith),
+    "instr": (2, Expr.position),
+}
+
+
+def build(scalars: Scalars, node: exp.Func) -> Expr | None:
+    """A function's expression; None if there is no such function."""
+    kind = type(node)
+    if kind in SIMPLE or kind in TYPED:
+        arguments, builder = SIMPLE[kind] if kind in SIMPLE else TYPED[kind]
+        found = [node.args.get(name) for name in arguments]
+        bound = [scalars.bind(argument) for argument in found if argument is not None]
+        return builder(scalars, node, *bound) if kind in TYPED else builder(*bound)
+    if kind in VARIADIC:
+        return VARIADIC[kind](*map(scalars.bind, [node.this, *node.expressions]))
+    if isinstance(node, exp.Extract):
+        return dates.extract(scalars, node, node.this.name, node.expression)
+    if type(node) in PARTS:
+        return dates.extract(scalars, node, PARTS[type(node)], node.this)
+    if isinstance(node, exp.TimeToStr):
+        return dates.formatted(scalars, node)
+    if isinstance(node, exp.DateTrunc | exp.TimestampTrunc):
+        return dates.truncated(scalars, node, node.args["unit"].name, scalars.bind(node.this))
+    if isinstance(node, exp.Trim):
+        return trimmed(scalars, node)
+    if isinstance(node, exp.Pad):
+        parts = [node.this, node.expression, node.args.get("fill_pattern")]
+        pad = Expr.lpad if node.args.get("is_left") else Expr.rpad
+        return pad(*(scalars.bind(part) for part in parts if part is not None))
+    if isinstance(node, exp.RegexpLike | exp.RegexpILike | exp.RegexpFullMatch | exp.RegexpReplace | exp.RegexpExtract):
+        return of_pattern(scalars, node)
+    if isinstance(node, exp.Log):
+        base, value = (lit(10), node.this) if node.expression is None else (scalars.bind(node.this), node.expression)
+        return scalars.bind(value).ln() / base.ln()
+    if isinstance(node, exp.DateDiff):
+        return dates.difference(scalars, node)
+    if isinstance(node, exp.ConcatWs):
+        separator, *parts = map(scalars.bind, node.expressions)
+        return joined_by(separator, parts)
+    if isinstance(node, exp.Concat):  # NULL counts as nothing here, unlike with ||
+        parts = [scalars.bind(part) for part in node.expressions]
+        return concat(*(coalesce(part.cast(types.String), "") for part in parts))
+    if isinstance(node, exp.DateAdd) and isinstance(node.expression, exp.Interval):
+        return scalars.bind(exp.Add(this=node.this, expression=node.expression))
+    if isinstance(node, exp.Anonymous):
+        name = node.name.lower()
+        if name == "now":
+            return scalars.context.now(node)
+        if name == "date_part" and len(node.expressions) == 2 and node.expressions[0].is_string:
+            return dates.extract(scalars, node, node.expressions[0].name, node.expressions[1])
+        if name in ANONYMOUS_PARTS and len(node.expressions) == 1:
+            return dates.extract(scalars, node, name, node.expressions[0])
+        if name in BY_NAME:
+            arity, builder = BY_NAME[name]
+            if arity >= 0 and len(node.expressions) != arity:
+                raise scalars.error(f"{name} takes {arity} values, not {len(node.expressions)}", node)
+            return builder(*map(scalars.bind, node.expressions))
+    return None

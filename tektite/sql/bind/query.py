@@ -1,0 +1,309 @@
+"""Binding queries: from sqlglot's tree to a logical plan, with every name resolved and every type checked."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from tektite.errors import IncorrectError, NotFoundError, TektiteError, UnsupportedError
+from tektite.expr import Expr, coalesce, col, lit
+from tektite.expr import type_of as expression_type
+from tektite.sql.bind import recursion, relations, windows
+from tektite.sql.bind.bound import Bound, nothing
+from tektite.sql.bind.clause import Clause
+from tektite.sql.bind.scope import Scope, folded
+from tektite.sql.bind.select import SelectList, output_place
+from tektite.sql.bind.window_calls import WindowCall
+from tektite.sql.logical import (
+    Compare,
+    Distinct,
+    Filter,
+    Names,
+    Node,
+    Ordering,
+    Project,
+    Top,
+    Union,
+    Window,
+    columns_of,
+)
+from tektite.sql.parse.known_arguments import check_arguments
+from tektite.sql.parse.places import Source
+from tektite.sql.rules.fold_constants import folded as folded_constant
+from tektite.values import types
+from tektite.values.types import Type
+
+
+class Tables(Protocol):
+    """What a query can read."""
+
+    def relation(self, name: str, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
+        """A table's, view's or definition's plan, and the visible names of its columns."""
+
+    def now(self, binder: Binder) -> Node:
+        """A relation of one row and one column: the time."""
+
+
+@dataclass
+class Definition:
+    """A common table expression: its tree, what its columns are called, and the scope it is bound in."""
+
+    tree: exp.Expr
+    aliases: list[str]
+    ctes: dict[str, Any] = field(default_factory=dict)
+    scope: Scope | None = None
+
+
+class Binder:
+    """Binds the queries of one statement."""
+
+    def __init__(self, source: Source, tables: Tables, parameters: Mapping[str, Any] | None = None) -> None:
+        self.source = source
+        self.tables = tables
+        self.parameters = parameters or {}
+        self.names = Names()
+        self.columns: dict[str, tuple[int, Type]] = {}
+        self.places: dict[str, exp.Expr] = {}
+        self.ctes: dict[str, Any] = {}
+        self.expanding: list[str] = []
+        self.placeholders: dict[str, Expr] | None = None
+        """The columns that stand for a prepared statement's parameters, by number or name."""
+
+    def name(self, wish: str, type: Type) -> str:
+        """A new column."""
+        name = self.names.new(wish)
+        self.columns[name] = (0, type)
+        return name
+
+    def unsupported(self, what: str, node: exp.Expr) -> TektiteError:
+        return self.source.error(f"{what} is not supported", node, UnsupportedError)
+
+    def parameter(self, node: exp.Expr) -> Expr:
+        """The value of a parameter, or the column that stands for it."""
+        label = node.name if isinstance(node.this, exp.Expr) else str(node.this or "")
+        if self.placeholders is not None:
+            if label not in self.placeholders:
+                raise self.source.error(f"there is no parameter ${label}", node, NotFoundError)
+            return self.placeholders[label]
+        if label not in self.parameters:
+            given = ", ".join(self.parameters) or "none"
+            raise self.source.error(
+                f"there is no value for parameter {label!r}; given are: {given}", node, NotFoundError
+            )
+        try:
+            return lit(self.parameters[label])
+        except (TypeError, TektiteError) as error:
+            raise self.source.error(f"parameter {label!r}: {error}", node, IncorrectError) from None
+
+    # ------------------------------------------------------------------ queries
+
+    def query(self, node: exp.Expr, scope: Scope | None) -> Bound:
+        """A query, in the scope of the query around it."""
+        outer = self.ctes
+        try:
+            return self._query(node, scope)
+        finally:
+            self.ctes = outer
+
+    def _query(self, node: exp.Expr, scope: Scope | None) -> Bound:
+        while isinstance(node, exp.Subquery | exp.Paren) and not modifiers(node):
+            node = node.this
+        check_arguments(self.source, node)
+        with_clause = node.args.get("with_")
+        if with_clause is not None:
+            self.ctes = dict(self.ctes)
+            self._with(with_clause, scope)
+        if isinstance(node, exp.Select):
+            return self.select(node, scope)
+        if isinstance(node, exp.SetOperation):
+            return self._modified(node, self._set_operation(node, scope))
+        if isinstance(node, exp.Values):
+            return self._values(node, scope)
+        if isinstance(node, exp.Subquery):
+            return self._modified(node, self.query(node.this, scope))
+        raise self.unsupported(f"{node.key.upper()} as a query", node)
+
+    def _with(self, node: exp.With, scope: Scope | None) -> None:
+        if node.args.get("recursive"):
+            recursion.bind(self, node, scope)
+            return
+        for cte in node.expressions:
+            self.ctes[folded(cte.args["alias"].this)] = self.definition(cte, scope)
+
+    def definition(self, cte: exp.CTE, scope: Scope | None) -> Definition:
+        """What a WITH clause says of one name: it knows those before it, of which it keeps the ones that it mentions."""
+        mentioned = {folded(table.this) for table in cte.this.find_all(exp.Table)}
+        known = {name: self.ctes[name] for name in mentioned if name in self.ctes}
+        return Definition(cte.this, [folded(c) for c in cte.args["alias"].columns], known, scope)
+
+    def defined(self, found: Definition, node: exp.Expr) -> Bound:
+        """A common table expression's query, bound anew for each use of it."""
+        outer, self.ctes = self.ctes, found.ctes
+        try:
+            bound = self.query(found.tree, found.scope)
+        finally:
+            self.ctes = outer
+        return Bound(bound.visible(), bound.names, self.aliased(bound.titles, found.aliases, node))
+
+    def aliased(self, titles: list[str], aliases: list[str], node: exp.Expr) -> list[str]:
+        """Visible names with the first of them replaced by a list of aliases."""
+        if len(aliases) > len(titles):
+            raise self.source.error(f"{len(aliases)} names for {len(titles)} columns", node)
+        return [*aliases, *titles[len(aliases) :]]
+
+    # ------------------------------------------------------------------ SELECT
+
+    def select(self, node: exp.Select, scope: Scope | None) -> Bound:
+        """SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ... ORDER BY ... LIMIT."""
+        plan, here = relations.bind_from(self, node, scope)
+        where = node.args.get("where")
+        if where is not None:
+            clause = Clause(self, here, "WHERE")
+            predicate = clause.predicate(where.this)
+            plan = Filter(clause.attach(plan), predicate)
+        return SelectList(self, node, here, plan).bound()
+
+    # ------------------------------------------------------------------ set operations and values
+
+    def _set_operation(self, node: exp.SetOperation, scope: Scope | None) -> Bound:
+        if node.args.get("by_name") or node.args.get("on"):
+            raise self.unsupported("BY NAME", node)
+        # a long chain of UNIONs nests to the left: walk down it instead of recursing
+        chain: list[exp.SetOperation] = []
+        first: exp.Expr = node
+        while isinstance(first, exp.SetOperation) and (
+            first is node or not modifiers(first) and not first.args.get("with_")
+        ):
+            chain.append(first)
+            first = first.this
+        found = self.query(first, scope)
+        chain.reverse()
+        while chain:
+            # UNIONs of one kind in a row are one
+            alike = chain[: len(list(itertools.takewhile(functools.partial(same_union, chain[0]), chain))) or 1]
+            chain = chain[len(alike) :]
+            found = self.combine(alike[0], found, [self.query(operation.expression, scope) for operation in alike])
+        return found
+
+    def combine(self, node: exp.SetOperation, left: Bound, others: list[Bound]) -> Bound:
+        """UNION of some queries, or INTERSECT or EXCEPT of two."""
+        one, *rest = self.unify([part.visible() for part in (left, *others)], node)
+        names = [self.name(title, type) for title, type in zip(left.titles, one.columns.values(), strict=True)]
+        every = node.args.get("distinct") is False
+        plan: Node
+        if isinstance(node, exp.Union):
+            plan = Union((one, *rest), tuple(names))
+            plan = plan if every else Distinct(plan)
+        else:
+            (other,) = rest
+            kind = "except" if isinstance(node, exp.Except) else "intersect"
+            compared = Compare(one, other, kind, every)
+            plan = Project(compared, tuple((new, col(old)) for new, old in zip(names, one.columns, strict=True)))
+        return Bound(plan, names, left.titles)
+
+    def unify(self, parts: list[Node], node: exp.Expr) -> list[Node]:
+        """Relations with the same number of columns, each column cast to the type that fits all parts."""
+        width = len(parts[0].columns)
+        if any(len(part.columns) != width for part in parts):
+            widths = " and ".join(str(len(part.columns)) for part in parts)
+            raise self.source.error(f"queries of {widths} columns cannot be combined", node)
+        wanted: list[Type] = []
+        for at in range(width):
+            given = {
+                f"{i}": (0, list(part.columns.values())[at]) for i, part in enumerate(parts) if not nothing(part, at)
+            }
+            try:
+                wanted.append(expression_type(coalesce(*map(col, given)), given) if given else types.Int)
+            except TektiteError:
+                found = " and ".join(str(t) for _, t in given.values())
+                raise self.source.error(f"column {at + 1} is {found}: cast one of them", node) from None
+        return [self.cast(part, wanted) for part in parts]
+
+    def cast(self, part: Node, wanted: list[Type]) -> Node:
+        """A relation with its columns of these types."""
+        if list(part.columns.values()) == wanted:
+            return part
+        outputs = []
+        for at, ((name, found), type) in enumerate(zip(part.columns.items(), wanted, strict=True)):
+            value = col(name) if found == type else lit(None, type) if nothing(part, at) else col(name).cast(type)
+            outputs.append((self.name(name, type), value))
+        return Project(part, tuple(outputs))
+
+    def _values(self, node: exp.Values, scope: Scope | None) -> Bound:
+        return self._modified(node, relations.constant_rows(self, node.expressions, scope, node))
+
+    def _modified(self, node: exp.Expr, bound: Bound) -> Bound:
+        """ORDER BY and LIMIT behind a set operation or a query in parentheses: over its columns alone."""
+        order = []
+        for ordered in node.args["order"].expressions if node.args.get("order") else ():
+            at = output_place(ordered.this, bound.titles)
+            if at is None:
+                raise self.source.error("ORDER BY here takes columns of the result, by name or number", ordered)
+            order.append(self.ordering(ordered, bound.names[at]))
+        plan = self.limited(bound.plan, tuple(order), node)
+        return Bound(plan, bound.names, bound.titles, tuple(order) or bound.order)
+
+    def ordering(self, node: exp.Ordered, name: str) -> Ordering:
+        """One member of ORDER BY, NULLs last unless it says otherwise."""
+        check_arguments(self.source, node)
+        return Ordering(name, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+
+    def limited(self, plan: Node, order: tuple[Ordering, ...], node: exp.Expr) -> Node:
+        """The rows of an order that LIMIT and OFFSET leave."""
+        limit, offset = self._limits(node)
+        if isinstance(limit, Expr) or isinstance(offset, Expr):
+            # of a prepared statement, each binding has its own: rows are numbered, and those kept that it asks for
+            number = self.name("row_number", types.Int)
+            call = WindowCall("row_number", (), (), order, windows.WHOLE, types.Int)
+            before = coalesce(offset, 0) if isinstance(offset, Expr) else lit(offset)
+            kept = col(number) > before
+            if limit is not None:
+                last = before + limit
+                kept = kept & Expr("case", (last.is_null(), lit(True), col(number) <= last))
+            return Project(Filter(Window(plan, ((number, call),)), kept), tuple(columns_of(plan)))
+        return Top(plan, (), order, limit, offset) if limit is not None or offset else plan
+
+    def _limits(self, node: exp.Expr) -> tuple[int | Expr | None, int | Expr]:
+        """LIMIT and OFFSET: numbers, or what stands for parameters of a prepared statement."""
+        limit = node.args.get("limit")
+        count: int | Expr | None = None
+        if limit is not None:
+            tree = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression
+            options = limit.args.get("limit_options")
+            if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
+                raise self.unsupported("LIMIT by percentage or WITH TIES", limit)
+            if not isinstance(tree, exp.Null) and not (isinstance(tree, exp.Var) and tree.name.upper() == "ALL"):
+                count = 1 if tree is None else self._count(tree, "LIMIT")
+        offset = node.args.get("offset")
+        return count, 0 if offset is None else self._count(offset.expression, "OFFSET")
+
+    def _count(self, node: exp.Expr, what: str) -> int | Expr:
+        clause = Clause(self, Scope(), what)
+        value = folded_constant(clause.bind(node))
+        if clause.pending:
+            raise self.unsupported(f"a subquery in {what}", node)
+        if value.columns() and clause.scalars.type(value, node) == types.Int:
+            return value
+        if value.op != "lit" or type(value.params[1]) is not int or value.params[1] < 0:
+            raise self.source.error(f"{what} takes a whole number that is not negative", node)
+        return int(value.params[1])
+
+    def window(self, node: exp.Window, clause: Clause) -> Expr:
+        """A window function: a column of the window operator over the clause's relation."""
+        return col(windows.declare(self, node, clause))
+
+
+def modifiers(node: exp.Expr) -> bool:
+    """Whether a set operation or a query in parentheses is ordered or limited, or defines names."""
+    return any(node.args.get(clause) for clause in ("order", "limit", "offset", "with_"))
+
+
+def same_union(one: exp.SetOperation, other: exp.SetOperation) -> bool:
+    """Whether two operations are both UNION, or both UNION ALL."""
+    both = isinstance(one, exp.Union) and isinstance(other, exp.Union)
+    return both and (one.args.get("distinct") is False) == (other.args.get("distinct") is False)

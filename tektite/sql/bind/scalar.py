@@ -1,0 +1,515 @@
+"""Binding scalars: from sqlglot's tree of an expression to an expression of ours, typed, or an error that points at it."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from tektite.errors import TektiteError, UnsupportedError
+from tektite.expr import Expr, coalesce, concat, lit
+from tektite.expr import type_of as expression_type
+from tektite.sql.bind import functions
+from tektite.sql.bind.intervals import DAY, Interval, of_unit, parse_interval, unit_name
+from tektite.sql.bind.long_sums import long_sum, sum_in_groups
+from tektite.sql.bind.predicates import FALSE, TRUE, conjunction
+from tektite.sql.parse.known_arguments import check_arguments
+from tektite.sql.parse.places import Source
+from tektite.sql.rules.fold_constants import folded as folded_constant
+from tektite.values import types
+from tektite.values.types import Type
+
+COMPARISONS = {exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge"}
+OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
+MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+QUERY = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
+
+
+class Context(Protocol):
+    """What surrounds an expression: it knows columns, and what to do with subqueries, aggregates and windows."""
+
+    def column(self, node: exp.Column) -> Expr:
+        """The column that a name means."""
+
+    def subquery(self, kind: str, node: exp.Expr, comparison: str, tests: tuple[Expr, ...]) -> Expr:
+        """The column that will hold a subquery's result."""
+
+    def aggregate(self, node: exp.Expr, scalars: Scalars) -> Expr:
+        """The column that will hold an aggregate's result."""
+
+    def window(self, node: exp.Window, scalars: Scalars) -> Expr:
+        """The column that will hold a window function's result."""
+
+    def parameter(self, node: exp.Expr) -> Expr:
+        """What stands for a parameter."""
+
+    def now(self, node: exp.Expr) -> Expr:
+        """The column that will hold the time."""
+
+
+class Scalars:
+    """Binds expressions in one context. `columns` types every column of the statement, by its unique name."""
+
+    def __init__(self, source: Source, context: Context, columns: dict[str, tuple[int, Type]]) -> None:
+        self.source = source
+        self.context = context
+        self.columns = columns
+
+    # ------------------------------------------------------------------ entrances
+
+    def bind(self, node: exp.Expr) -> Expr:
+        """The expression that a tree means."""
+        found = self.any(node)
+        if isinstance(found, Interval):
+            message = "an interval can be compared, and added to or taken from a date; it is not a value of its own"
+            raise self.error(f"{message}: date_diff('second', a, b) is a number", node)
+        return found
+
+    def predicate(self, node: exp.Expr, where: str) -> Expr:
+        """An expression that is a condition."""
+        parts = [condition(self.bind(part)) for part in flatten(node, exp.And)]
+        for part, tree in zip(parts, flatten(node, exp.And), strict=True):
+            if self.type(part, tree) != types.Bool:
+                raise self.error(f"{where} needs a condition, not {self.type(part, tree)}", tree)
+        return conjunction(parts)
+
+    def type(self, expression: Expr, node: exp.Expr) -> Type:
+        """The type of an expression; what is wrong with it is told with its place."""
+        if expression.op == "col" and expression.params[0] in self.columns:
+            return self.columns[expression.params[0]][1]
+        try:
+            return expression_type(expression, self.columns)
+        except TektiteError as error:
+            raise self.source.error(str(error), node, type(error)) from None
+
+    def error(self, message: str, node: exp.Expr) -> TektiteError:
+        return self.source.error(message, node)
+
+    def unsupported(self, what: str, node: exp.Expr) -> TektiteError:
+        return self.source.error(f"{what} is not supported", node, UnsupportedError)
+
+    # ------------------------------------------------------------------ by kind of node
+
+    def any(self, node: exp.Expr) -> Expr | Interval:
+        """What a tree means: an expression or an interval."""
+        kind = type(node)
+        check_arguments(self.source, node)
+        if kind in COMPARISONS:
+            return self.comparison(node, COMPARISONS[kind])
+        rule = RULES.get(kind)
+        if rule is not None:
+            found: Expr | Interval = rule(self, node)
+            return found
+        if isinstance(node, exp.AggFunc):
+            return self.context.aggregate(node, self)
+        if isinstance(node, exp.Func):
+            built = functions.build(self, node)
+            if built is not None:
+                return self.checked(built, node)
+            raise self.unsupported(f"function {self.source.called(node)}", node)
+        if kind in functions.BITS:
+            operands = [node.this, node.expression] if node.args.get("expression") is not None else [node.this]
+            return self.checked(functions.BITS[kind](*map(self.bind, operands)), node)
+        raise self.unsupported(f"{node.key.upper()} ({node.sql('duckdb')[:60]})", node)
+
+    def checked(self, expression: Expr, node: exp.Expr) -> Expr:
+        self.type(expression, node)
+        return expression
+
+    def literal(self, node: exp.Literal) -> Expr:
+        if node.is_string:
+            return lit(node.this)
+        return self.number(node.this, node)
+
+    def number(self, text: str, node: exp.Expr) -> Expr:
+        try:
+            if "e" in text.lower():
+                return lit(float(text))
+            if "." in text:
+                # without zeros at its end, so that products keep room for digits
+                whole, _, fraction = text.partition(".")
+                return lit(decimal.Decimal(f"{whole or 0}.{fraction.rstrip('0') or '0'}"))
+            return lit(int(text))
+        except TektiteError as error:
+            raise self.source.error(str(error), node) from None
+
+    def paren(self, node: exp.Paren) -> Expr | Interval:
+        return self.any(node.this)
+
+    def negative(self, node: exp.Neg) -> Expr | Interval:
+        if isinstance(node.this, exp.Literal) and not node.this.is_string:
+            return self.number("-" + node.this.this, node)
+        found = self.any(node.this)
+        return found.negated() if isinstance(found, Interval) else self.checked(-found, node)
+
+    def boolean(self, node: exp.Boolean) -> Expr:
+        return TRUE if node.this else FALSE
+
+    def conjunction(self, node: exp.And) -> Expr:
+        return self.predicate(node, "AND")
+
+    def disjunction(self, node: exp.Or) -> Expr:
+        trees = flatten(node, exp.Or)
+        parts = [condition(self.bind(tree)) for tree in trees]
+        for part, tree in zip(parts, trees, strict=True):
+            if self.type(part, tree) != types.Bool:
+                raise self.error(f"OR needs conditions, not {self.type(part, tree)}", tree)
+        while len(parts) > 1:
+            parts = [parts[i] | parts[i + 1] if i + 1 < len(parts) else parts[i] for i in range(0, len(parts), 2)]
+        return parts[0]
+
+    def negation(self, node: exp.Not) -> Expr:
+        return self.checked(~self.bind(node.this), node)
+
+    def arithmetic(self, node: exp.Binary) -> Expr | Interval:
+        links = long_sum(node)
+        if links:
+            return sum_in_groups(self, node, links)
+        left, right = self.any(node.this), self.any(node.expression)
+        if isinstance(left, Interval) or isinstance(right, Interval):
+            return self.with_interval(node, left, right)
+        kind = type(node)
+        if kind is exp.Add:
+            return self.checked(left + right, node)
+        if kind is exp.Sub:
+            kinds = {self.type(left, node), self.type(right, node)}
+            if types.Timestamp in kinds and kinds <= {types.Date, types.Timestamp}:
+                ends = left.cast(types.Timestamp), right.cast(types.Timestamp)
+                between = ends[0] - ends[1]
+                days, clock = functions.quotient(between, lit(DAY)), functions.remainder(between, lit(DAY))
+                return Interval(None, days, clock, ends)
+            return self.checked(left - right, node)
+        if kind is exp.Mul:
+            return self.checked(left * right, node)
+        if kind is exp.Div:
+            return self.checked(left / right, node)
+        self.checked(left % right, node)
+        if kind is exp.Mod:
+            return functions.remainder(left, right)
+        if types.Float in (self.type(left, node), self.type(right, node)):
+            raise self.unsupported("// of floats", node)
+        return functions.quotient(left, right)
+
+    def with_interval(self, node: exp.Binary, left: Expr | Interval, right: Expr | Interval) -> Expr | Interval:
+        """Arithmetic in which intervals take part."""
+        if isinstance(left, Interval) and isinstance(right, Interval):
+            if isinstance(node, exp.Add | exp.Sub):
+                return left.plus(right if isinstance(node, exp.Add) else right.negated())
+            raise self.error("intervals can be added and subtracted, and multiplied by whole numbers", node)
+        if isinstance(node, exp.Mul):
+            interval, factor = (left, right) if isinstance(left, Interval) else (right, left)
+            assert isinstance(interval, Interval) and isinstance(factor, Expr)
+            if self.type(factor, node) != types.Int:
+                raise self.error("an interval is multiplied by a whole number", node)
+            return interval.times(factor)
+        if isinstance(node, exp.Add) and isinstance(left, Interval):
+            left, right = right, left
+        if isinstance(left, Expr) and isinstance(right, Interval) and isinstance(node, exp.Add | exp.Sub):
+            kind = self.type(left, node)
+            if kind in (types.Date, types.Timestamp):
+                interval = right if isinstance(node, exp.Add) else right.negated()
+                return self.checked(interval.move(left, kind), node)
+        raise self.error("an interval can be added to or taken from a date or a timestamp", node)
+
+    def interval(self, node: exp.Interval) -> Interval:
+        unit = node.args.get("unit")
+        if unit is None:
+            text = node.this.this if isinstance(node.this, exp.Literal) else ""
+            found = parse_interval(text)
+            if found is None:
+                raise self.error(f"interval {text!r} is not a length of time, such as '3 days'", node)
+            return found
+        word = unit.name if isinstance(unit, exp.Var) else unit.sql_name()
+        name = unit_name(word)
+        if name is None:
+            raise self.unsupported(f"interval unit {word}", node)
+        value = node.this
+        if isinstance(value, exp.Literal) and value.is_string:
+            try:
+                return of_unit(lit(int(value.this)), name)
+            except ValueError:
+                found = parse_interval(f"{value.this} {name}")
+                if found is None:
+                    raise self.error(f"interval {value.this!r} is not a number of {name}s", node) from None
+                return found
+        amount = self.bind(value)
+        if self.type(amount, node) != types.Int:
+            raise self.error(f"interval: a number of {name}s is a whole number", node)
+        return of_unit(amount, name)
+
+    # ------------------------------------------------------------------ comparisons
+
+    def comparison(self, node: exp.Expr, op: str) -> Expr:
+        left, right = node.this, node.expression
+        if isinstance(left, exp.Any | exp.All):
+            left, right, op = right, left, MIRRORED[op]
+        if isinstance(right, exp.Any | exp.All):
+            return self.quantified(node, op, left, right)
+        if isinstance(left, exp.Tuple) or isinstance(right, exp.Tuple):
+            return self.rows(node, op, left, right)
+        one, other = self.any(left), self.any(right)
+        if isinstance(other, Interval) and other.ends is not None:
+            one, other, op = other, one, MIRRORED[op]
+        if isinstance(one, Interval) and one.ends is not None and isinstance(other, Interval) and other.months is None:
+            # now() - at < an hour is now() - an hour < at: a bound that moves
+            later, earlier = one.ends
+            return self.compare(op, other.negated().move(later, types.Timestamp), earlier, node)
+        lengths = [found.length() if isinstance(found, Interval) else found for found in (one, other)]
+        return self.compare(op, lengths[0], lengths[1], node)
+
+    def length(self, node: exp.Expr) -> Expr:
+        """What a tree means where it is compared: an interval is as long as it is."""
+        found = self.any(node)
+        return found.length() if isinstance(found, Interval) else found
+
+    def compare(self, op: str, left: Expr, right: Expr, node: exp.Expr) -> Expr:
+        """A comparison; a date meets a constant timestamp as a date where that says the same, and a number a constant text
+        as the number that it says.
+        """
+        left, right = self.as_said(left, right, node), self.as_said(right, left, node)
+        left, right = self.as_dates(left, right)
+        right, left = self.as_dates(right, left)
+        return self.checked(Expr(op, (left, right)), node)
+
+    def as_said(self, one: Expr, other: Expr, node: exp.Expr) -> Expr:
+        """A constant text as a value of the type that it is compared with, where that is a number or a truth value."""
+        if one.op != "lit" or not isinstance(one.params[1], str) or one.params[0] != types.String:
+            return one
+        kind = self.type(other, node)
+        if kind.kind not in ("int", "float", "decimal", "bool"):
+            return one
+        if isinstance(kind, types.DecimalType):  # with all the places that the text has
+            places = len(one.params[1].partition(".")[2].strip())
+            kind = types.Decimal(18, min(18, max(kind.scale, places)))
+        found = folded_constant(one.cast(kind))
+        if found.op != "lit":
+            raise self.error(f"{one.params[1]!r} does not say a value of type {kind}", node)
+        return found
+
+    def as_dates(self, one: Expr, other: Expr) -> tuple[Expr, Expr]:
+        """Two sides, the second as a date if the first is one and the second is a constant midnight."""
+        if other.op == "cast" and other.params[0] == types.Timestamp and not other.columns():
+            inner = other.args[0]
+            if expression_type(one, self.columns) == types.Date == expression_type(inner, self.columns):
+                return one, inner
+        return one, other
+
+    def rows(self, node: exp.Expr, op: str, left: exp.Expr, right: exp.Expr) -> Expr:
+        """Comparison of rows of values."""
+        if not (isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple)):
+            raise self.unsupported("comparison of a row with what is none", node)
+        if len(left.expressions) != len(right.expressions):
+            raise self.error(f"rows of {len(left.expressions)} and {len(right.expressions)} values", node)
+        pairs = [(self.bind(a), self.bind(b)) for a, b in zip(left.expressions, right.expressions, strict=True)]
+        if op in ("eq", "ne"):
+            same = conjunction([self.compare("eq", a, b, node) for a, b in pairs])
+            return same if op == "eq" else ~same
+        found = self.compare(op, *pairs[-1], node)
+        for a, b in reversed(pairs[:-1]):  # the first pair that differs decides
+            found = self.compare(op[0] + "t", a, b, node) | (self.compare("eq", a, b, node) & found)
+        return found
+
+    def quantified(self, node: exp.Expr, op: str, left: exp.Expr, right: exp.Any | exp.All) -> Expr:
+        """x = ANY (query), x < ALL (query): the latter is that no row fails to."""
+        query = right.this
+        while isinstance(query, exp.Paren):
+            query = query.this
+        if isinstance(query, exp.Array):
+            tests = [self.compare(op, self.bind(left), self.bind(item), node) for item in query.expressions]
+            if isinstance(right, exp.All):
+                return conjunction(tests)
+            result = FALSE
+            for test in tests:
+                result = result | test
+            return result
+        if not isinstance(query, QUERY):
+            raise self.unsupported("this use of ANY or ALL", node)
+        value = (self.bind(left),)
+        if isinstance(right, exp.All):
+            return ~self.context.subquery("any", query, OPPOSITE[op], value)
+        return self.context.subquery("any", query, op, value)
+
+    def same(self, node: exp.NullSafeEQ) -> Expr:
+        return self.checked(self.bind(node.this).is_same(self.bind(node.expression)), node)
+
+    def different(self, node: exp.NullSafeNEQ) -> Expr:
+        return self.checked(~self.bind(node.this).is_same(self.bind(node.expression)), node)
+
+    def between(self, node: exp.Between) -> Expr:
+        value, low, high = self.length(node.this), self.length(node.args["low"]), self.length(node.args["high"])
+        return self.compare("ge", value, low, node) & self.compare("le", value, high, node)
+
+    def member(self, node: exp.In) -> Expr:
+        query = node.args.get("query")
+        if query is not None:
+            tests = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+            return self.context.subquery("any", query, "eq", tuple(self.bind(test) for test in tests))
+        if isinstance(node.this, exp.Tuple):
+            result = FALSE
+            for item in node.expressions:
+                result = result | self.rows(node, "eq", node.this, item)
+            return result
+        value = self.bind(node.this)
+        return self.checked(value.isin([self.as_said(self.bind(item), value, node) for item in node.expressions]), node)
+
+    def exists(self, node: exp.Exists) -> Expr:
+        return self.context.subquery("exists", node.this, "eq", ())
+
+    def is_a(self, node: exp.Is) -> Expr:
+        value, what = self.bind(node.this), node.expression
+        if isinstance(what, exp.Null):
+            return value.is_null()
+        if isinstance(what, exp.Boolean):
+            return self.checked(coalesce(value if what.this else ~value, False), node)
+        if isinstance(what, exp.Not) and isinstance(what.this, exp.Null):
+            return value.is_not_null()
+        raise self.unsupported("this form of IS", node)
+
+    def like(self, node: exp.Expr) -> Expr:
+        escape = None
+        if isinstance(node, exp.Escape):
+            escape = node.expression.name
+            node = node.this
+            check_arguments(self.source, node)
+        pattern = self.bind(node.expression)
+        value = self.bind(node.this)
+        if pattern.op != "lit" or not (pattern.params[1] is None or isinstance(pattern.params[1], str)):
+            if escape is not None:
+                raise self.unsupported("LIKE with ESCAPE and a pattern that is not a constant", node.expression)
+            both = (value.lower(), pattern.lower()) if isinstance(node, exp.ILike) else (value, pattern)
+            compared = self.checked(both[0].like_text(both[1]), node)
+            return ~compared if node.args.get("negate") else compared
+        if pattern.params[1] is None:
+            return lit(None, types.Bool)
+        match = value.ilike if isinstance(node, exp.ILike) else value.like
+        found = self.checked(match(pattern.params[1], escape), node)
+        return ~found if node.args.get("negate") else found
+
+    def similar(self, node: exp.SimilarTo) -> Expr:
+        """SIMILAR TO: that a regular expression describes the whole text, as in DuckDB."""
+        return self.checked(functions.of_pattern(self, node), node)
+
+    # ------------------------------------------------------------------ the rest
+
+    def case(self, node: exp.Case) -> Expr:
+        subject = None if node.this is None else self.bind(node.this)
+        args: list[Expr] = []
+        for branch in node.args["ifs"]:
+            if subject is None:
+                condition = self.predicate(branch.this, "WHEN")
+            else:
+                condition = self.compare("eq", subject, self.bind(branch.this), branch.this)
+            args += [condition, self.bind(branch.args["true"])]
+        default = node.args.get("default")
+        args.append(lit(None) if default is None else self.bind(default))
+        return self.checked(Expr("case", tuple(args)), node)
+
+    def conditional(self, node: exp.If) -> Expr:
+        otherwise = node.args.get("false")
+        args = (self.predicate(node.this, "IF"), self.bind(node.args["true"]))
+        return self.checked(Expr("case", (*args, lit(None) if otherwise is None else self.bind(otherwise))), node)
+
+    def cast(self, node: exp.Cast) -> Expr:
+        target = functions.column_type(self.source, node.args["to"])
+        value = self.bind(node.this)
+        if isinstance(node.this, exp.Literal) and node.this.is_string and target.kind in ("date", "timestamp"):
+            try:
+                return lit(value.params[1], target)
+            except TektiteError as error:
+                if isinstance(node, exp.TryCast):
+                    return lit(None, target)
+                raise self.source.error(str(error), node.this) from None
+        trying = isinstance(node, exp.TryCast) and self.type(value, node.this) == types.String
+        return self.checked(value.try_cast(target) if trying else value.cast(target), node)
+
+    def joined(self, node: exp.DPipe) -> Expr:
+        parts = [self.bind(part) for part in flatten(node, exp.DPipe)]
+        return self.checked(concat(*parts), node)
+
+    def subquery(self, node: exp.Expr) -> Expr:
+        return self.context.subquery("scalar", node, "eq", ())
+
+    def column(self, node: exp.Column) -> Expr:
+        return self.context.column(node)
+
+    def aggregate(self, node: exp.Expr) -> Expr:
+        return self.context.aggregate(node, self)
+
+    def window(self, node: exp.Window) -> Expr:
+        return self.context.window(node, self)
+
+    def parameter(self, node: exp.Expr) -> Expr:
+        return self.context.parameter(node)
+
+    def now(self, node: exp.Expr) -> Expr:
+        return self.context.now(node)
+
+    def today(self, node: exp.Expr) -> Expr:
+        return self.context.now(node).cast(types.Date)
+
+    def null(self, node: exp.Null) -> Expr:
+        return lit(None)
+
+    def alias(self, node: exp.Alias) -> Expr | Interval:
+        return self.any(node.this)
+
+
+def condition(expression: Expr) -> Expr:
+    """A bare NULL as the condition that it is where one is asked for."""
+    bare = expression.op == "lit" and expression.params[1] is None
+    return lit(None, types.Bool) if bare else expression
+
+
+def flatten(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
+    """The operands of a chain of one operator, in order, however the chain is nested."""
+    found: list[exp.Expr] = []
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        while isinstance(part, exp.Paren) and isinstance(part.this, kind | exp.Paren):
+            part = part.this
+        if isinstance(part, kind):
+            waiting += [part.expression, part.this]
+        else:
+            found.append(part)
+    return found
+
+
+RULES: dict[type[exp.Expr], Callable[..., Any]] = {
+    exp.Literal: Scalars.literal,
+    exp.Paren: Scalars.paren,
+    exp.Neg: Scalars.negative,
+    exp.Boolean: Scalars.boolean,
+    exp.Null: Scalars.null,
+    exp.And: Scalars.conjunction,
+    exp.Or: Scalars.disjunction,
+    exp.Not: Scalars.negation,
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod), Scalars.arithmetic),
+    exp.Interval: Scalars.interval,
+    exp.NullSafeEQ: Scalars.same,
+    exp.NullSafeNEQ: Scalars.different,
+    exp.Between: Scalars.between,
+    exp.In: Scalars.member,
+    exp.Exists: Scalars.exists,
+    exp.Is: Scalars.is_a,
+    **dict.fromkeys((exp.Like, exp.ILike, exp.Escape), Scalars.like),
+    exp.SimilarTo: Scalars.similar,
+    exp.Case: Scalars.case,
+    exp.If: Scalars.conditional,
+    **dict.fromkeys((exp.Cast, exp.TryCast), Scalars.cast),
+    exp.DPipe: Scalars.joined,
+    exp.Subquery: Scalars.subquery,
+    exp.Select: Scalars.subquery,
+    exp.Column: Scalars.column,
+    exp.Filter: Scalars.aggregate,
+    exp.IgnoreNulls: Scalars.aggregate,
+    exp.WithinGroup: Scalars.aggregate,
+    exp.Window: Scalars.window,
+    exp.Placeholder: Scalars.parameter,
+    exp.Parameter: Scalars.parameter,
+    exp.CurrentTimestamp: Scalars.now,
+    exp.CurrentDate: Scalars.today,
+    exp.Alias: Scalars.alias,
+}

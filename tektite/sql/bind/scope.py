@@ -1,0 +1,80 @@
+"""Scopes: which columns a name may mean in a query, and in the queries around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tektite.errors import NotFoundError
+from tektite.sql.parse.places import Source, nearest
+
+
+def folded(node: exp.Expr | None) -> str:
+    """An identifier as it is compared: in lower case, unless quoted."""
+    if node is None:
+        return ""
+    name = node.name
+    return name if node.args.get("quoted") else name.lower()
+
+
+@dataclass
+class Relation:
+    """One member of FROM: its alias, and its columns as (visible name, unique name)."""
+
+    alias: str
+    columns: list[tuple[str, str]]
+    hidden: set[str] = field(default_factory=set)
+    """Visible names that a USING has merged with another relation's: found only with the alias before them."""
+
+
+@dataclass
+class Scope:
+    """The relations that a query's names refer to."""
+
+    parent: Scope | None = None
+    relations: list[Relation] = field(default_factory=list)
+    merged: dict[str, str] = field(default_factory=dict)
+    """Columns that USING made of two, by visible name."""
+
+    def find(self, column: str, table: str) -> list[str]:
+        """The unique names that a column's name may mean here."""
+        if not table and column in self.merged:
+            return [self.merged[column]]
+        found = []
+        for relation in self.relations:
+            if table and relation.alias.lower() != table.lower():
+                continue
+            for visible, unique in relation.columns:
+                if visible.lower() == column.lower() and (table or visible not in relation.hidden):
+                    found.append(unique)
+        return found
+
+    def around(self) -> Iterator[Scope]:
+        """This scope, then those around it."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+    def resolve(self, node: exp.Column, source: Source) -> tuple[str, int]:
+        """The unique name that a column means, and how many queries further out it is found."""
+        column, table = folded(node.this), folded(node.args.get("table"))
+        for depth, scope in enumerate(self.around()):
+            found = scope.find(column, table)
+            if len(found) > 1:
+                shown = f"{table}.{column}" if table else column
+                raise source.error(f"column {shown!r} is ambiguous: write the table before it, as in t.{column}", node)
+            if found:
+                return found[0], depth
+        raise self._unknown(column, table, node, source)
+
+    def _unknown(self, column: str, table: str, node: exp.Column, source: Source) -> Exception:
+        relations = [r for scope in self.around() for r in scope.relations]
+        if table and not any(r.alias.lower() == table.lower() for r in relations):
+            hint = nearest(table, [r.alias for r in relations if r.alias])
+            return source.error(f"there is no table {table!r} in FROM: {hint}", node, NotFoundError)
+        names = [v for r in relations if not table or r.alias.lower() == table.lower() for v, _ in r.columns]
+        where = f" in {table!r}" if table else ""
+        return source.error(f"there is no column {column!r}{where}: {nearest(column, names)}", node, NotFoundError)

@@ -1,0 +1,261 @@
+"""Binding what a SELECT makes of the rows that FROM and WHERE gave: groups, windows, outputs, order and limit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tektite.expr import Expr, col
+from tektite.sql.bind import relations, windows
+from tektite.sql.bind.bound import Bound
+from tektite.sql.bind.clause import Clause, Grouping
+from tektite.sql.bind.scope import Scope, folded
+from tektite.sql.logical import Distinct, Filter, Node, Project, Top
+from tektite.sql.walking import free_columns
+
+if TYPE_CHECKING:
+    from tektite.sql.bind.query import Binder
+
+
+class SelectList:
+    """What a SELECT makes of the rows that FROM and WHERE gave."""
+
+    def __init__(self, binder: Binder, node: exp.Select, scope: Scope, plan: Node) -> None:
+        self.binder = binder
+        self.node = node
+        self.scope = scope
+        self.plan = plan
+        inner = Clause(binder, scope, "an aggregate")
+        self.grouping = Grouping(binder, inner, outer=set(plan.columns))
+        self.clause = Clause(binder, scope, "SELECT", self.grouping)
+        self.clause.windows = []
+        self.titles: list[str] = []
+        self.outputs: list[Expr] = []
+        self.trees: list[exp.Expr] = []
+
+    def bound(self) -> Bound:
+        if not self.node.expressions:
+            raise self.binder.source.error("syntax error: SELECT needs at least one column", self.node)
+        for item in self.node.expressions:
+            self._item(item)
+        group = self.node.args.get("group")
+        grouped = group is not None
+        if group is not None:
+            self._group(group)
+        having = self.node.args.get("having")
+        condition = None if having is None else self.clause.predicate(having.this)
+        if having is not None and condition is not None and windows.of_windows(self.clause, condition):
+            raise self.binder.source.error("a window function cannot be used in HAVING", having)
+        qualify = self.node.args.get("qualify")
+        chosen = None if qualify is None else self.clause.predicate(qualify.this)
+        order = self._order()
+        plan = self.plan
+        if self.grouping.masks and not grouped:
+            raise self.binder.source.error("GROUPING needs a GROUP BY", self.grouping.masks[0][2])
+        if grouped or self.grouping.calls or condition is not None:
+            plan = self.grouping.apply(plan)
+            over = self.grouping.over_groups
+            self.outputs = [over(output) for output in self.outputs]
+            condition = None if condition is None else over(condition)
+            chosen = None if chosen is None else over(chosen)
+            order = [(over(expression), tree) for expression, tree in order]
+            self._subqueries_over_groups()
+        else:
+            over = unchanged
+        plan = self.clause.attach(plan)
+        if condition is not None:
+            plan = Filter(plan, condition)
+        if self.clause.windows:
+            plan = windows.apply(self.binder, plan, self.clause, over)
+            if chosen is not None:
+                plan = Filter(plan, chosen)
+        elif chosen is not None:
+            raise self.binder.source.error("QUALIFY needs a window function", self.node.args["qualify"])
+        return self._projected(plan, order)
+
+    def _subqueries_over_groups(self) -> None:
+        """Subqueries beside aggregates see the groups' columns."""
+        known = {name for name, *_ in (*self.grouping.keys, *self.grouping.calls, *self.grouping.masks)}
+        for pending in self.clause.pending:
+            pending.tests = tuple(self.grouping.over_groups(test) for test in pending.tests)
+            for name in free_columns(pending.plan):
+                if name in self.grouping.outer and name not in known:
+                    place = self.binder.places.get(name)
+                    message = f"column {name!r} is neither in GROUP BY nor in an aggregate"
+                    raise self.binder.source.error(message, place)
+
+    # ------------------------------------------------------------------ clauses
+
+    def _item(self, item: exp.Expr) -> None:
+        star = item if isinstance(item, exp.Star) else item.this if isinstance(item, exp.Column) else None
+        if isinstance(star, exp.Star):
+            table = folded(item.args.get("table")) if isinstance(item, exp.Column) else ""
+            for title, unique in relations.expand(self.binder, self.scope, star, table, item):
+                self.titles.append(title)
+                self.outputs.append(col(unique))
+                self.trees.append(item)
+                self.binder.places.setdefault(unique, item)
+            return
+        self.outputs.append(self.clause.bind(item))
+        self.titles.append(title_of(item))
+        self.trees.append(item)
+        if isinstance(item, exp.Alias):
+            self.clause.aliases.setdefault(self.titles[-1], self.outputs[-1])
+
+    def _group(self, group: exp.Group) -> None:
+        for kind in ("rollup", "cube", "grouping_sets", "totals"):
+            if group.args.get(kind):
+                raise self.binder.unsupported(f"GROUP BY {kind.upper().replace('_', ' ')}", group)
+        trees = group.expressions
+        if group.args.get("all"):
+            trees = [tree for tree in self.trees if not tree.find(exp.AggFunc)]
+        sets: list[list[Expr]] = [[]]
+        for tree in trees:
+            found = [[self._key(part) for part in parts] for parts in grouping_sets(tree)]
+            for keys in found:
+                for key in keys:
+                    self.grouping.key(key, tree)
+            sets = [[*known, *keys] for known in sets for keys in found]
+        if len(sets) > 1:
+            self.grouping.sets = [{key.fingerprint for key in keys} for keys in sets]
+
+    def _key(self, tree: exp.Expr) -> Expr:
+        """A key: an output by its number, a column, an output by its name, or an expression."""
+        if isinstance(tree, exp.Literal) and not tree.is_string:
+            at = output_place(tree, self.titles)
+            if at is None:
+                message = f"GROUP BY {tree.this}: SELECT has {len(self.titles)} columns"
+                raise self.binder.source.error(message, tree)
+            return self.outputs[at]
+        if isinstance(tree, exp.Column) and not tree.args.get("table"):
+            column = folded(tree.this)
+            if not self.scope.find(column, "") and column in self.titles:
+                return self.outputs[self.titles.index(column)]
+        clause = Clause(self.binder, self.scope, "GROUP BY")
+        found = clause.bind(tree)
+        self.plan = clause.attach(self.plan)
+        return found
+
+    def _order(self) -> list[tuple[Expr, exp.Ordered]]:
+        """What ORDER BY orders by: outputs by number or name first, then expressions."""
+        found = []
+        terms = self.node.args["order"].expressions if self.node.args.get("order") else []
+        if len(terms) == 1 and isinstance(terms[0].this, exp.Var) and terms[0].name.upper() == "ALL":
+            return [(output, terms[0]) for output in self.outputs]
+        for ordered in terms:
+            at = output_place(ordered.this, self.titles)
+            if at is None and isinstance(ordered.this, exp.Literal) and not ordered.this.is_string:
+                message = f"ORDER BY {ordered.this.this}: SELECT has {len(self.titles)} columns"
+                raise self.binder.source.error(message, ordered)
+            found.append((self.clause.bind(ordered.this) if at is None else self.outputs[at], ordered))
+        return found
+
+    def _projected(self, plan: Node, order: list[tuple[Expr, exp.Ordered]]) -> Bound:
+        binder = self.binder
+        outputs: list[tuple[str, Expr]] = []
+        for title, output, tree in zip(self.titles, self.outputs, self.trees, strict=True):
+            # a column of the query around gets a name of its own here
+            local = output.op == "col" and output.params[0] in plan.columns
+            kept = local and output.params[0] not in {name for name, _ in outputs}
+            name = output.params[0] if kept else binder.name(title, self.clause.scalars.type(output, tree))
+            outputs.append((name, output))
+        names = [name for name, _ in outputs]
+        distinct = self.node.args.get("distinct")
+        chosen = self._distinct_on(distinct, plan, outputs)
+        orderings = []
+        for expression, tree in order:
+            place = next((n for n, o in outputs if o.fingerprint == expression.fingerprint), None)
+            if place is None:
+                if distinct is not None and not chosen:
+                    raise binder.source.error("with DISTINCT, ORDER BY takes columns of SELECT", tree)
+                place = binder.name("order", self.clause.scalars.type(expression, tree))
+                outputs.append((place, expression))
+            orderings.append(binder.ordering(tree, place))
+        if [(name, col(name).fingerprint) for name in plan.columns] != [(n, o.fingerprint) for n, o in outputs]:
+            plan = Project(plan, tuple(outputs))
+        if chosen:
+            plan = Top(plan, chosen, tuple(orderings), 1)
+        elif distinct is not None:
+            plan = Distinct(plan)
+        plan = binder.limited(plan, tuple(orderings), self.node)
+        return Bound(plan, names, self.titles, tuple(orderings))
+
+    def _distinct_on(
+        self, distinct: exp.Distinct | None, plan: Node, outputs: list[tuple[str, Expr]]
+    ) -> tuple[str, ...]:
+        """DISTINCT ON: the columns of which each value is taken once, the first row in the order."""
+        on = None if distinct is None else distinct.args.get("on")
+        if on is None:
+            return ()
+        if self.grouping.calls or self.node.args.get("group"):
+            raise self.binder.unsupported("DISTINCT ON beside aggregates", self.node)
+        chosen = []
+        for tree in on.expressions:
+            expression = self.clause.bind(tree)
+            if self.clause.pending:
+                raise self.binder.unsupported("a subquery in DISTINCT ON", tree)
+            name = next((n for n, o in outputs if o.fingerprint == expression.fingerprint), None)
+            if name is None:
+                name = self.binder.name("on", self.clause.scalars.type(expression, tree))
+                outputs.append((name, expression))
+            chosen.append(name)
+        return tuple(dict.fromkeys(chosen))
+
+
+# ---------------------------------------------------------------------- small things
+
+
+def grouping_sets(tree: exp.Expr) -> list[list[exp.Expr]]:
+    """The sets of keys that a member of GROUP BY stands for."""
+    if isinstance(tree, exp.Rollup):
+        parts = [members(part) for part in tree.expressions]
+        return [[key for part in parts[:count] for key in part] for count in range(len(parts), -1, -1)]
+    if isinstance(tree, exp.Cube):
+        parts = [members(part) for part in tree.expressions]
+        chosen = [[part for at, part in enumerate(parts) if number >> at & 1] for number in range(1 << len(parts))]
+        return [[key for part in some for key in part] for some in reversed(chosen)]
+    if isinstance(tree, exp.GroupingSets):
+        return [found for part in tree.expressions for found in grouping_sets(part)]
+    return [members(tree)] if isinstance(tree, exp.Tuple | exp.Paren) else [[tree]]
+
+
+def members(tree: exp.Expr) -> list[exp.Expr]:
+    """The expressions of a list in parentheses, or one that stands alone."""
+    if isinstance(tree, exp.Tuple):
+        return list(tree.expressions)
+    return [tree.this] if isinstance(tree, exp.Paren) else [tree]
+
+
+def unchanged(expression: Expr) -> Expr:
+    return expression
+
+
+def title_of(item: exp.Expr) -> str:
+    """What an output is called."""
+    if isinstance(item, exp.Alias):
+        return folded(item.args["alias"])
+    while isinstance(item, exp.Paren):
+        item = item.this
+    if isinstance(item, exp.Column):
+        return folded(item.this)
+    if isinstance(item, exp.Cast):
+        return title_of(item.this) if isinstance(item.this, exp.Column) else "cast"
+    if isinstance(item, exp.Anonymous):
+        return item.name.lower()
+    if isinstance(item, exp.Func):
+        return item.sql_name().lower()
+    try:
+        return item.sql("duckdb").lower()[:60]
+    except RecursionError:  # a chain of thousands, which the parser's printer goes down: nobody would read it all
+        return item.key
+
+
+def output_place(tree: exp.Expr, titles: list[str]) -> int | None:
+    """Which output a number or a bare name means, if it means one."""
+    if isinstance(tree, exp.Literal) and not tree.is_string:
+        return int(tree.this) - 1 if tree.this.isdigit() and 0 < int(tree.this) <= len(titles) else None
+    if isinstance(tree, exp.Column) and not tree.args.get("table"):
+        name = folded(tree.this)
+        return titles.index(name) if name in titles else None
+    return None

@@ -1,0 +1,194 @@
+"""Lowering joins: which columns two relations are joined by, and what is left to be tested on the pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tektite.expr import Expr, col, lit, rank
+from tektite.expr import type_of as expression_type
+from tektite.plan import algebra as plan
+from tektite.query.collection import Collection
+from tektite.sql.bind.predicates import conjunction, conjuncts
+from tektite.sql.logical import Bounded
+from tektite.values import types
+from tektite.values.schema import Schema
+from tektite.values.types import Type
+
+
+@dataclass
+class Keys:
+    """What a condition says of two relations: pairs of scalars that must be equal, and the rest of it."""
+
+    pairs: list[tuple[Expr, Expr, bool]]
+    """Of the left relation and of the right one; whether NULL equals NULL."""
+    rest: list[Expr]
+
+
+def split(condition: Iterable[Expr], left: Iterable[str], right: Iterable[str]) -> Keys:
+    """The equalities between two relations among some conjuncts, and the other conjuncts."""
+    found = Keys([], [])
+    lefts, rights = set(left), set(right)
+    for part in condition:
+        if part.op in ("eq", "is_same"):
+            one, other = part.args
+            sides = [set(one.columns()), set(other.columns())]
+            if sides[0] and sides[1] and sides[0] <= lefts and sides[1] <= rights:
+                found.pairs.append((one, other, part.op == "is_same"))
+                continue
+            if sides[0] and sides[1] and sides[1] <= lefts and sides[0] <= rights:
+                found.pairs.append((other, one, part.op == "is_same"))
+                continue
+        found.rest.append(part)
+    return found
+
+
+def common_type(one: Type, other: Type) -> Type:
+    """The type in which values of two types are compared for equality."""
+    return expression_type(Expr("coalesce", (col("a"), col("b"))), {"a": (0, one), "b": (0, other)})
+
+
+def key_of(expression: Expr, wanted: Type, found: Type) -> Expr:
+    """A scalar as a key: of the common type, and with words that are equal where values are."""
+    value = expression if found == wanted or same_words(found, wanted) else expression.cast(wanted)
+    return rank(value) if wanted == types.Float else value
+
+
+def same_words(one: Type, other: Type) -> bool:
+    """Whether values of two types have the same words."""
+    return isinstance(one, types.DecimalType) and isinstance(other, types.DecimalType) and one.scale == other.scale
+
+
+def prepared(collection: Collection, keys: Sequence[Expr]) -> tuple[Collection, tuple[int, ...]]:
+    """A collection with a column for each key that is not one of its own, and the places of the keys."""
+    more = {f"#key{at}": key for at, key in enumerate(keys) if key.op != "col"}
+    found = collection.with_columns(**more) if more else collection
+    return found, tuple(
+        found.schema.index(key.params[0] if key.op == "col" else f"#key{at}") for at, key in enumerate(keys)
+    )
+
+
+def pairs_of(left: Collection, right: Collection, condition: Iterable[Expr]) -> tuple[Collection, list[Expr]]:
+    """The inner join of two collections by the equalities of a condition, and what of the condition is left to test."""
+    found = split(condition, left.schema.names, right.schema.names)
+    lefts: list[Expr] = []
+    rights: list[Expr] = []
+    seen: set[tuple[Any, ...]] = set()
+    positions = (left.schema.positions, right.schema.positions)
+    null_safe = any(same for _, _, same in found.pairs)
+    guards = []
+    for one, other, same in found.pairs:
+        kinds = expression_type(one, positions[0]), expression_type(other, positions[1])
+        wanted = common_type(*kinds)
+        keys = key_of(one, wanted, kinds[0]), key_of(other, wanted, kinds[1])
+        prints = (keys[0].fingerprint, keys[1].fingerprint)
+        if any(print in seen for print in prints):  # a column can be a key once
+            found.rest.append(Expr("is_same" if same else "eq", (one, other)))
+            continue
+        seen.update(prints)
+        lefts.append(keys[0])
+        rights.append(keys[1])
+        if null_safe and not same:
+            guards.append(one.is_not_null())
+    mine, left_key = prepared(left.filter(conjunction(guards)) if guards else left, lefts)
+    theirs, right_key = prepared(right, rights)
+    outputs = (*((0, c) for c in range(len(left.schema.names))), *((1, c) for c in range(len(right.schema.names))))
+    columns = dict(zip(left.schema.names, left.schema.types, strict=True))
+    columns |= dict(zip(right.schema.names, right.schema.types, strict=True))
+    operator = plan.Join(Schema(columns), mine.operator, theirs.operator, left_key, right_key, outputs, null_safe)
+    return mine._new(operator, theirs), found.rest
+
+
+def join(left: Collection, right: Collection, kind: str, condition: Expr) -> Collection:
+    """A join of two collections on any condition."""
+    parts = conjuncts(condition)
+    if kind in ("semi", "anti"):
+        return half(left, right, kind, parts)
+    matched, rest = pairs_of(left, right, parts)
+    matched = matched.filter(conjunction(rest)) if rest else matched
+    if kind == "inner":
+        return matched
+    result = matched.concat(padded(half(left, right, "anti", parts), matched))
+    if kind == "full":
+        result = result.concat(padded(half(right, left, "anti", parts), matched))
+    return result
+
+
+def padded(missing: Collection, like: Collection) -> Collection:
+    """Rows without a match, NULL in the columns of the other side."""
+    own = set(missing.schema.names)
+    pairs = zip(like.schema.names, like.schema.types, strict=True)
+    return missing._project([(name, col(name) if name in own else lit(None, type)) for name, type in pairs], None)
+
+
+def half(left: Collection, right: Collection, kind: str, parts: list[Expr]) -> Collection:
+    """The rows of the left collection that have a match in the right one, or that have none."""
+    found = split(parts, left.schema.names, right.schema.names)
+    own = set(left.schema.names)
+    mine: list[Expr] = []
+    theirs: list[Expr] = []
+    mixed: list[Expr] = []
+    for part in found.rest:
+        used = set(part.columns())
+        (mine if used <= own else theirs if used <= set(right.schema.names) else mixed).append(part)
+    candidates = left.filter(conjunction(mine)) if mine else left
+    others = right.filter(conjunction(theirs)) if theirs else right
+    equal = [Expr("is_same" if same else "eq", (one, other)) for one, other, same in found.pairs]
+    if mixed:
+        # the outer rows that the whole condition lets through, told apart by the columns that it reads
+        read = list(dict.fromkeys(name for part in (*equal, *mixed) for name in part.columns() if name in own))
+        domain = candidates.select(*read).distinct()
+        reached, rest = pairs_of(domain, others, [*equal, *mixed])
+        found_ones = reached.filter(conjunction(rest)).select(*read).distinct()
+        witnesses = found_ones._project([(f"#match {name}", col(name)) for name in read], None)
+        matched = with_witness(candidates, witnesses, [(col(n), col(f"#match {n}"), True) for n in read])
+    else:
+        keys = [(f"#match{at}", other) for at, (_, other, _) in enumerate(found.pairs)]
+        positions = others.schema.positions
+        columns = [(name, normal(other, expression_type(other, positions))) for name, other in keys]
+        witnesses = others._project(columns or [("#match", lit(0))], None).distinct()
+        matched = with_witness(candidates, witnesses,
+                               [(one, col(f"#match{at}"), same) for at, (one, _, same) in enumerate(found.pairs)])  # fmt: skip
+    return matched if kind == "semi" else left.concat(matched.negate())
+
+
+def normal(expression: Expr, kind: Type) -> Expr:
+    """A scalar that is to be made distinct: -0.0 is 0.0."""
+    return Expr("key", (expression,)) if kind == types.Float else expression
+
+
+def with_witness(left: Collection, witnesses: Collection, pairs: list[tuple[Expr, Expr, bool]]) -> Collection:
+    """The rows of a collection that agree with a witness; there is at most one for each."""
+    equal = [Expr("is_same" if same else "eq", (one, other)) for one, other, same in pairs]
+    joined, rest = pairs_of(left, witnesses, equal)
+    return (joined.filter(conjunction(rest)) if rest else joined).select(*left.schema.names)
+
+
+def bounded(left: Collection, right: Collection, node: Bounded) -> Collection:
+    """The rows of a collection on one side of a bound that may move."""
+    kinds = [c.schema.types[c.schema.index(n)] for c, n in ((left, node.column), (right, node.bound))]
+    # decimals have one scale here, so that their words compare
+    wanted = kinds[0] if kinds[0].kind == kinds[1].kind else common_type(*kinds)
+    names = left.schema.names
+    rows, column = left, node.column
+    if kinds[0] != wanted or any(column == one for one, _ in node.keys):
+        column = "#value"
+        rows = left.with_columns(**{column: col(node.column).cast(wanted)})
+    bounds, bound = right, node.bound
+    if kinds[1].kind != wanted.kind:
+        bound = "#bound"
+        bounds = right.with_columns(**{bound: col(node.bound).cast(wanted)})
+    by: list[tuple[str, str]] = []
+    for at, (one, other) in enumerate(node.keys):
+        found = [c.schema.types[c.schema.index(n)] for c, n in ((rows, one), (bounds, other))]
+        if found[0] != found[1]:
+            key = common_type(*found)
+            rows = rows.with_columns(**{f"#by{at}": col(one).cast(key)})
+            bounds = bounds.with_columns(**{f"#by{at}": col(other).cast(key)})
+            one = other = f"#by{at}"
+        by.append((one, other))
+    bounds = bounds.select(*(other for _, other in by), bound)
+    signs = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+    found_rows = rows.filter_by_bound(column, signs[node.comparison], bounds, bound, by=by)  # type: ignore[arg-type]
+    return found_rows.select(*names) if found_rows.schema.names != names else found_rows

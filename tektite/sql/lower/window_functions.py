@@ -1,0 +1,210 @@
+"""Computing window functions: for all partitions that changed at once, over arrays of words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tektite.dataflow.reduce import Groups, Made
+from tektite.errors import IncorrectError
+from tektite.expr.literals import MAX_INT, literal_value, literal_word
+from tektite.expr.steps import limit_of
+from tektite.kernels.operators import window_frames as kernel
+from tektite.query.group_functions import Order, ranks, sorted_rows, sorting, starts_of
+from tektite.sql.bind.window_calls import Edge, Frame, Reach, WindowCall, of_frame
+from tektite.values import types
+from tektite.values.types import DecimalType, Type
+from tektite.values.words import NULL, Words, encode
+
+
+@dataclass(frozen=True)
+class Call:
+    """A window function over columns by number."""
+
+    kind: str
+    arguments: tuple[int, ...]
+    order: tuple[Order, ...]
+    frame: Frame[int]
+    type: Type
+    constants: tuple[Any, ...]
+    title: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The rows of each partition, each as often as it is there, with the results of some calls behind its columns."""
+
+    types: tuple[Type, ...]
+    key: int
+    calls: tuple[Call, ...]
+
+    @staticmethod
+    def over(columns: Mapping[str, Type], key: int, calls: Sequence[WindowCall]) -> Windows:
+        """The calls over columns of these names, of which the first are those that partitions are made by."""
+        places = {name: at for at, name in enumerate(columns)}
+        found = []
+        for call in calls:
+            order = tuple((places[o.column], o.descending, o.nulls_first) for o in call.order)
+            arguments = tuple(places[argument] for argument in call.arguments)
+            frame = of_frame(call.frame, places.__getitem__)
+            found.append(Call(call.kind, arguments, order, frame, call.type, call.constants, call.title))
+        return Windows(tuple(columns.values()), key, tuple(found))
+
+    def __call__(self, groups: Groups) -> Made:
+        every = np.repeat(np.arange(len(groups.counts)), groups.counts)
+        rows = Groups(groups.numbers[every], groups.columns[:, every], np.ones_like(every), groups.dictionary)
+        results = [self.result(call, rows) for call in self.calls]
+        return rows.numbers, np.vstack([rows.columns[self.key :], *results]), rows.counts
+
+    def result(self, call: Call, rows: Groups) -> Words:
+        """A call's result for every row."""
+        by = sorting(rows, call.order, self.types)
+        order = sorted_rows(rows, by)
+        partitions = Partitions(rows.numbers[order], [words[order] for words in by])
+        given = rows.columns[call.arguments[0]][order] if call.arguments else np.zeros(len(order), np.int64)
+        kind = self.types[call.arguments[0]] if call.arguments else types.Int
+        low, high = partitions.frame(*of_frame(call.frame, lambda column: self._placed(column, call, rows, order)))
+        found = np.empty(len(order), np.int64)
+        found[order] = value_of(call, partitions, (low, high), given, kind, rows)
+        return found
+
+    def _placed(self, column: int, call: Call, rows: Groups, order: Words) -> Words:
+        """A column that a frame reaches along, as words that grow from row to row in the order of a call."""
+        words = ranks(rows.columns[column], self.types[column], rows.dictionary)[order]
+        return np.where(words == NULL, NULL, ~words) if call.order[0][1] else words
+
+
+class Partitions:
+    """Rows in order, partition by partition: where each row's partition and its peers begin and end."""
+
+    def __init__(self, numbers: Words, by: Sequence[Words]) -> None:
+        self.at = np.arange(len(numbers))
+        self.start = starts_of(numbers)
+        self.stop = stops_of(self.start)
+        differs = np.zeros(len(numbers), bool)
+        differs[self.start] = True
+        for words in by:
+            differs[1:] |= words[1:] != words[:-1]
+        self.peer: Words = np.cumsum(differs)
+        self.first = starts_of(self.peer)
+        self.last = stops_of(self.first)
+
+    def frame(self, kind: str, start: Edge[Words], end: Edge[Words]) -> tuple[Words, Words]:
+        """The first row of each row's frame, and the row behind its last."""
+        low = self.start if start is None else self._edge(kind, start, first=True)
+        high = self.stop if end is None else self._edge(kind, end, first=False)
+        return low, np.maximum(low, high)
+
+    def _edge(self, kind: str, edge: int | Reach[Words], first: bool) -> Words:
+        """Where frames begin, or behind which row they end."""
+        if isinstance(edge, Reach):
+            return self._reached(edge, first)
+        if kind == "rows":
+            return np.clip(self.at + (edge if first else edge + 1), self.start, self.stop)
+        if kind == "range" or not edge:
+            return self.first if first else self.last
+        begins = np.append(np.flatnonzero(self.first == self.at), len(self.at))
+        group = self.peer - 1 + (edge if first else edge + 1)
+        return begins[np.clip(group, self.peer[self.start] - 1, self.peer[self.stop - 1])]
+
+    def _reached(self, edge: Reach[Words], first: bool) -> Words:
+        """The first row of each partition whose value is at or behind the row's bound; or, of an end, the first one whose value
+        is behind it. NULLs are peers of each other, and no value reaches them.
+        """
+        present = edge.value != NULL
+        before = np.concatenate(([0], np.cumsum(present)))
+        different, ranked = np.unique(np.concatenate((edge.value, edge.bound)), return_inverse=True)
+        base = np.cumsum(self.at == self.start) * len(different)
+        values, bounds = base + ranked[: len(base)], base + ranked[len(base) :]
+        found = np.searchsorted(values[present], bounds, "left" if first else "right")
+        # the values of a partition stand together, its NULLs before or behind them
+        nulls = self.stop - self.start - (before[self.stop] - before[self.start])
+        begins = np.where(present[self.start], self.start, self.start + nulls)
+        return np.where(present, begins + found - before[self.start], self.first if first else self.last)
+
+
+def stops_of(starts: Words) -> Words:
+    """Behind the last row of each row's run, given where the run begins."""
+    begins = np.unique(starts)
+    return np.repeat(np.append(begins[1:], len(starts)), np.diff(np.append(begins, len(starts))))
+
+
+def value_of(
+    call: Call, partitions: Partitions, frame: tuple[Words, Words], given: Words, kind: Type, rows: Groups
+) -> Words:
+    """What a call gives for rows in its order; `given` is its argument."""
+    at, start, stop = partitions.at, partitions.start, partitions.stop
+    match call.kind:
+        case "row_number":
+            return at - start + 1
+        case "rank":
+            return partitions.first - start + 1
+        case "dense_rank":
+            return partitions.peer - partitions.peer[start] + 1
+        case "percent_rank":
+            return floats((partitions.first - start) / np.maximum(stop - start - 1, 1))
+        case "cume_dist":
+            return floats((partitions.last - start) / (stop - start))
+        case "ntile":
+            # of so many buckets the first ones have one row more where the rows cannot be shared out
+            least, longer = np.divmod(stop - start, call.constants[0])
+            place = at - start
+            ahead = longer * (least + 1)
+            behind = longer + (place - ahead) // np.maximum(least, 1)
+            bucket: Words = np.where(place < ahead, place // (least + 1), behind) + 1
+            return bucket
+        case "lag" | "lead":
+            offset, default = call.constants
+            place = at + (offset if call.kind == "lead" else -offset)
+            inside = (place >= start) & (place < stop)
+            otherwise = constant(default, kind, rows)
+            return np.where(inside, given[np.where(inside, place, at)], otherwise)
+    low, high = frame
+    if call.kind in ("first_value", "last_value", "nth_value"):
+        place = high - 1 if call.kind == "last_value" else low + (call.constants[0] - 1 if call.constants else 0)
+        inside = (place >= low) & (place < high)
+        return np.where(inside, given[np.where(inside, place, at)], NULL)
+    if call.kind in ("min", "max"):
+        return extremes(call, low, high, given, kind, rows)
+    return totals(call, low, high, given, kind)
+
+
+def floats(values: Any) -> Words:
+    return encode(pa.array(values, pa.float64()), types.Float)
+
+
+def constant(value: Any, kind: Type, rows: Groups) -> int:
+    """The word of a constant."""
+    if value is None:
+        return NULL
+    if kind == types.String:
+        return int(rows.dictionary.add(pa.array([value]))[0])
+    return int(literal_word(literal_value(value, kind), kind))
+
+
+def extremes(call: Call, low: Words, high: Words, given: Words, kind: Type, rows: Groups) -> Words:
+    """The least or greatest value of each frame."""
+    best = np.empty_like(given)
+    placed = np.ascontiguousarray(ranks(given, kind, rows.dictionary))
+    kernel.frame_extremes(placed, low, high, kernel.MIN if call.kind == "min" else kernel.MAX, best)
+    return np.where(best < 0, NULL, given[best])
+
+
+def totals(call: Call, low: Words, high: Words, given: Words, kind: Type) -> Words:
+    """The count, sum or average of each frame."""
+    of_floats = kind == types.Float
+    code = {
+        "count": kernel.COUNT,
+        "sum": kernel.SUM_FLOAT if of_floats else kernel.SUM,
+        "avg": kernel.AVG_FLOAT if of_floats else kernel.AVG,
+    }[call.kind]
+    limit = limit_of(call.type) if isinstance(call.type, DecimalType) else MAX_INT
+    divisor = 10**kind.scale if isinstance(kind, DecimalType) else 1
+    found = np.empty_like(given)
+    if kernel.frame_totals(np.ascontiguousarray(given), low, high, code, limit, divisor, found) >= 0:
+        raise IncorrectError(f"{call.title}: the sum over a window does not fit {call.type}")
+    return found

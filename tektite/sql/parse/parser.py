@@ -1,0 +1,281 @@
+"""From text to statements: DuckDB's dialect of SQL as sqlglot reads it, and the few statements that it does not know.
+
+A statement keeps the places of its parts in the whole text, so that an error can point at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tektite.errors import UnsupportedError
+from tektite.sql.parse.places import KEYWORD, Source
+from tektite.sql.parse.tokens import checked, unclosed
+
+
+class Dialect(DuckDB):
+    """DuckDB's dialect with the text of EXPLAIN and its like left as tokens, so that we parse it."""
+
+    class Tokenizer(DuckDB.Tokenizer):
+        COMMANDS = set()  # noqa: RUF012 (sqlglot declares it so)
+
+    class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
+        def _warn_unsupported(self) -> None:
+            """What is not understood is refused: there is nothing to warn of."""
+
+        def expression(self, instance: Any, token: Any = None, comments: Any = None) -> Any:
+            """A node of the tree, which knows where it stands even if it has no name or value in it."""
+            if token is None and self._prev is not None:
+                instance.meta[KEYWORD] = self._prev.start
+            return super().expression(instance, token, comments)
+
+        def _parse_types(self, *args: Any, **options: Any) -> Any:
+            """A type, which stands where its name does."""
+            begin = self._curr
+            found = super()._parse_types(*args, **options)
+            if isinstance(found, exp.DataType) and begin is not None:
+                found.meta["start"] = begin.start
+            return found
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement: sqlglot's tree, or one of the kinds below."""
+
+    source: Source
+    start: int
+
+
+@dataclass(frozen=True)
+class Plain(Statement):
+    """A statement that sqlglot has a tree for."""
+
+    tree: exp.Expr
+
+
+@dataclass(frozen=True)
+class Explain(Statement):
+    """EXPLAIN query."""
+
+    tree: exp.Expr
+
+
+@dataclass(frozen=True)
+class Named(Statement):
+    """A statement about what has a name, which stands at `place`."""
+
+    place: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Prepare(Named):
+    """PREPARE name AS query."""
+
+    tree: exp.Expr
+
+
+@dataclass(frozen=True)
+class Execute(Named):
+    """EXECUTE name(values)."""
+
+    values: tuple[exp.Expr, ...]
+
+
+@dataclass(frozen=True)
+class Deallocate(Named):
+    """DEALLOCATE name, or DEALLOCATE name(values) for one of its bindings."""
+
+    values: tuple[exp.Expr, ...] | None
+
+
+@dataclass(frozen=True)
+class Subscribe(Statement):
+    """SUBSCRIBE [TO] view, or SUBSCRIBE [TO] (query)."""
+
+    tree: exp.Expr
+
+
+@dataclass(frozen=True)
+class Show(Named):
+    """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | COLUMNS FROM name; the name is empty where there is none."""
+
+    what: str
+
+
+SHOWN = ("tables", "views", "indexes", "arrangements", "columns")
+
+
+def parse(text: str) -> Iterator[Statement]:
+    """The statements of a text, one by one."""
+    source = Source(text)
+    dialect = Dialect()
+    try:
+        tokens = dialect.tokenize(text)
+    except TokenError as error:
+        place, opening = unclosed(text)
+        message = f"{opening} is not closed" if opening else str(error)
+        raise source.error(f"syntax error: {message}", place) from None
+    statement: list[Token] = []
+    for token in [*tokens, None]:
+        if token is not None and token.token_type != TokenType.SEMICOLON:
+            statement.append(token)
+        elif statement:
+            yield Reader(Source(text, statement[0].start), dialect, statement).statement()
+            statement = []
+
+
+class Reader:
+    """Reads one statement from its tokens."""
+
+    def __init__(self, source: Source, dialect: Dialect, tokens: list[Token]) -> None:
+        self.source = source
+        self.dialect = dialect
+        self.tokens = tokens
+        self.at = 0
+
+    def statement(self) -> Statement:
+        start = self.tokens[0].start
+        readers = {
+            "EXPLAIN": self.explain, "PREPARE": self.prepare, "EXECUTE": self.execute, "DEALLOCATE": self.deallocate,
+            "SUBSCRIBE": self.subscribe, "SHOW": self.show, "DESCRIBE": self.describe,
+        }  # fmt: skip
+        reader = readers.get(self.tokens[0].text.upper())
+        if reader is None or self.tokens[0].token_type == TokenType.STRING:
+            return Plain(self.source, start, self.tree(self.tokens))
+        self.at = 1
+        return reader(start)
+
+    # ------------------------------------------------------------------ pieces
+
+    def tree(self, tokens: list[Token]) -> exp.Expr:
+        """What sqlglot makes of some tokens."""
+        if not tokens:
+            raise self.source.error("syntax error: the statement ends here", len(self.source.text))
+        try:
+            (found,) = self.dialect.parser().parse(checked(self.source, tokens), self.source.text)
+        except ParseError as error:
+            raise self._syntax_error(error) from None
+        except RecursionError:
+            message = "the statement is nested too deeply"
+            raise self.source.error(message, tokens[0].start, UnsupportedError) from None
+        if found is None or isinstance(found, exp.Command):
+            words = [token.text.upper() for token in tokens[:2] if token.text.isidentifier()]
+            raise self.source.error(f"{' '.join(words)} is not supported", tokens[0].start, UnsupportedError)
+        return found
+
+    def _syntax_error(self, error: ParseError) -> Exception:
+        if not error.errors:
+            return self.source.error(f"syntax error: {error}", self.tokens[0].start)
+        found = error.errors[0]
+        line, column = found.get("line"), found.get("col")
+        place = None
+        if line is not None and column is not None:
+            begin = 0
+            for _ in range(line - 1):
+                begin = self.source.text.find("\n", begin) + 1
+            # sqlglot counts to the end of the token
+            place = begin + column - len(found.get("highlight") or "")
+        message = (found.get("description") or "invalid statement").rstrip(".").partition(" but got <Token")[0]
+        if message.startswith("Required keyword"):  # of a class of sqlglot's
+            message = "something is missing"
+        shown = f" near {found['highlight']!r}" if found.get("highlight") else ""
+        return self.source.error(f"syntax error: {message}{shown}", place)
+
+    def word(self, wanted: str) -> str:
+        """The next token's text, which is a name."""
+        if self.at >= len(self.tokens):
+            raise self.source.error(f"syntax error: expected {wanted}", self.tokens[-1].end + 1)
+        token = self.tokens[self.at]
+        if token.token_type not in (TokenType.VAR, TokenType.IDENTIFIER) and not token.text.isidentifier():
+            raise self.source.error(f"syntax error: expected {wanted}, found {token.text!r}", token.start)
+        self.at += 1
+        return token.text if token.token_type == TokenType.IDENTIFIER else token.text.lower()
+
+    def skip(self, word: str) -> bool:
+        """Whether the next token is this word, which is then passed over."""
+        found = self.at < len(self.tokens) and self.tokens[self.at].text.upper() == word
+        self.at += found
+        return found
+
+    def end(self) -> None:
+        if self.at < len(self.tokens):
+            token = self.tokens[self.at]
+            raise self.source.error(f"syntax error: {token.text!r} was not expected", token.start)
+
+    def values(self) -> tuple[exp.Expr, ...] | None:
+        """A list of values in parentheses, if there is one."""
+        if self.at >= len(self.tokens):
+            return None
+        opening = self.tokens[self.at]
+        if opening.token_type != TokenType.L_PAREN:
+            raise self.source.error(f"syntax error: expected (, found {opening.text!r}", opening.start)
+        if self.tokens[self.at + 1 :] and self.tokens[self.at + 1].token_type == TokenType.R_PAREN:
+            self.at += 2
+            self.end()
+            return ()
+        found = self.tree(self.tokens[self.at :])
+        self.at = len(self.tokens)
+        return tuple(found.expressions) if isinstance(found, exp.Tuple) else (found.this,)
+
+    # ------------------------------------------------------------------ statements of our own
+
+    def explain(self, start: int) -> Statement:
+        return Explain(self.source, start, self.tree(self.tokens[self.at :]))
+
+    def prepare(self, start: int) -> Statement:
+        place, name = self._next(), self.word("the name of the statement")
+        if not self.skip("AS"):
+            raise self.source.error("syntax error: expected AS", self._next())
+        return Prepare(self.source, start, place, name, self.tree(self.tokens[self.at :]))
+
+    def execute(self, start: int) -> Statement:
+        return Execute(
+            self.source, start, self._next(), self.word("the name of a prepared statement"), self.values() or ()
+        )
+
+    def deallocate(self, start: int) -> Statement:
+        self.skip("PREPARE")
+        return Deallocate(
+            self.source, start, self._next(), self.word("the name of a prepared statement"), self.values()
+        )
+
+    def subscribe(self, start: int) -> Statement:
+        self.skip("TO")
+        tokens = self.tokens[self.at :]
+        if len(tokens) == 1:
+            name = exp.to_identifier(self.word("the name of a view"))
+            name.meta["start"] = tokens[0].start
+            return Subscribe(
+                self.source, start, exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Table(this=name)))
+            )
+        return Subscribe(self.source, start, self.tree(tokens))
+
+    def show(self, start: int) -> Statement:
+        what = self.word(", ".join(word.upper() for word in SHOWN))
+        if what not in SHOWN:
+            listed = ", ".join(word.upper() for word in SHOWN)
+            raise self.source.error(f"SHOW {what.upper()} is not supported; there are: {listed}", self.tokens[1].start,
+                                    UnsupportedError)  # fmt: skip
+        place, name = start, ""
+        if what == "columns" and not (self.skip("FROM") or self.skip("IN")):
+            raise self.source.error("syntax error: expected FROM and a table", self._next())
+        if what == "columns":
+            place, name = self._next(), self.word("the name of a table")
+        self.end()
+        return Show(self.source, start, place, name, what)
+
+    def describe(self, start: int) -> Statement:
+        self.skip("TABLE")
+        place, name = self._next(), self.word("the name of a table or view")
+        self.end()
+        return Show(self.source, start, place, name, "columns")
+
+    def _next(self) -> int:
+        return self.tokens[self.at].start if self.at < len(self.tokens) else self.tokens[-1].end + 1

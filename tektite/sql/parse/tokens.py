@@ -1,0 +1,64 @@
+"""What a statement's tokens say before sqlglot reads them: mistakes that it would let pass are found here, and what it would
+not tell apart is written out.
+
+A JOIN without a kind is an INNER one, so that it is not taken for a comma; the question marks of a statement are $1, $2, ...
+"""
+
+from __future__ import annotations
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tektite.sql.parse.places import Source
+
+JOINING = {
+    TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.OUTER, TokenType.INNER, TokenType.CROSS, TokenType.SEMI,
+    TokenType.ANTI, TokenType.NATURAL, TokenType.ASOF, TokenType.POSITIONAL, TokenType.STRAIGHT_JOIN,
+}  # fmt: skip
+"""What may stand before JOIN and belong to it."""
+UNFINISHED = {"GROUP", "ORDER", "PARTITION"}
+"""Words that sqlglot takes for names where BY is missing."""
+CLOSING = {"'": "'", '"': '"', "/*": "*/"}
+
+
+def checked(source: Source, tokens: list[Token]) -> list[Token]:
+    """The tokens of a statement as sqlglot is to see them."""
+    found: list[Token] = []
+    marks = 0
+    for token in tokens:
+        before = found[-1] if found else None
+        if token.token_type == TokenType.COMMA and before is not None and before.token_type == TokenType.COMMA:
+            raise source.error("syntax error: something is missing between two commas", token.start)
+        if token.token_type == TokenType.JOIN and before is not None and before.token_type not in JOINING:
+            found.append(like(token, TokenType.INNER, "INNER"))
+        if token.token_type == TokenType.PLACEHOLDER and token.text == "?":
+            marks += 1
+            found += [like(token, TokenType.PARAMETER, "$"), like(token, TokenType.NUMBER, str(marks))]
+            continue
+        found.append(token)
+    last = found[-1]
+    if last.token_type == TokenType.VAR and last.text.upper() in UNFINISHED and len(found) > 1:
+        raise source.error(f"syntax error: {last.text.upper()} needs BY", last.start)
+    return found
+
+
+def like(token: Token, kind: TokenType, text: str) -> Token:
+    """Another token at the place of one."""
+    return Token(kind, text, token.line, token.col, token.start, token.end)
+
+
+def unclosed(text: str) -> tuple[int, str]:
+    """Where a quote or a comment begins that does not end, and what begins it; the end of the text if there is none."""
+    at = 0
+    while at < len(text):
+        opening = text[at : at + 2] if text.startswith("/*", at) else text[at]
+        if text.startswith("--", at):
+            end = text.find("\n", at)
+            at = len(text) if end < 0 else end
+        elif opening in CLOSING:
+            end = text.find(CLOSING[opening], at + len(opening))
+            if end < 0:
+                return at, opening
+            at = end + len(CLOSING[opening])
+        else:
+            at += 1
+    return len(text), ""

@@ -1,0 +1,350 @@
+"""Tables, views and indexes: CREATE and DROP."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from tektite.engine.input import Input
+from tektite.engine.view import View
+from tektite.errors import ConflictError, NotFoundError, UnsupportedError
+from tektite.query.match import STRATEGIES
+from tektite.sql.bind.functions import column_type
+from tektite.sql.bind.named_relations import Definition
+from tektite.sql.bind.scope import folded
+from tektite.sql.parse.places import Source, nearest
+from tektite.sql.statements.result import Result
+from tektite.values.schema import Schema
+
+if TYPE_CHECKING:
+    from tektite.sql.statements.session import Session
+
+MODIFIED = re.compile(
+    r"\bCREATE\s+(?:OR\s+REPLACE\s+)?((?:\w+\s+)*\w+)\s+(?:TABLE|VIEW)\s+(?:IF\s+NOT\s+EXISTS\s+)?\Z", re.IGNORECASE
+)
+"""The head of a statement that says more than CREATE TABLE or CREATE VIEW, up to the name."""
+
+SEMANTICS = ("bag", "set", "upsert", "append", "stream")
+
+
+@dataclass
+class Index:
+    """A held arrangement: a view that does nothing but read it."""
+
+    name: str
+    table: str
+    columns: tuple[str, ...]
+    view: View
+
+
+def create(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+    """CREATE TABLE, VIEW, MATERIALIZED VIEW or INDEX."""
+    kind = (tree.args.get("kind") or "").upper()
+    refuse_modifiers(source, tree, kind)
+    if kind == "TABLE":
+        return create_table(session, source, tree, parameters)
+    if kind == "VIEW":
+        return create_view(session, source, tree, parameters)
+    if kind == "INDEX":
+        return create_index(session, source, tree)
+    raise source.error(f"CREATE {kind} is not supported", source.where(kind), UnsupportedError)
+
+
+def refuse_modifiers(source: Source, tree: exp.Create, kind: str) -> None:
+    """Words between CREATE and what is created, such as TEMPORARY, are refused by name where they stand."""
+    properties = tree.args.get("properties")
+    given = [type(item) for item in (properties.expressions if properties else ())]
+    others = [item for item in given if item not in (exp.Property, exp.MaterializedProperty)]
+    if not others:
+        return
+    found = MODIFIED.search(source.text, source.start, source.place(tree))
+    said = others[0].__name__.removesuffix("Property") if found is None else found.group(1)
+    at = tree if found is None else found.start(1)
+    raise source.error(f"CREATE {said.upper()} {kind} is not supported", at, UnsupportedError)
+
+
+def new_name(session: Session, source: Source, tree: exp.Create, node: exp.Expr) -> str | None:
+    """A name that is free; None if it is taken and the statement says IF NOT EXISTS."""
+    name = folded(node)
+    if name.startswith("__"):
+        raise source.error(f"names that begin with __ are reserved: {name!r}", node)
+    if session.readable(name) is None and name not in session.indexes:
+        return name
+    stored = session.engine._session
+    if stored is not None and name in stored.unclaimed and (tree.args.get("kind") or "").upper() == "TABLE":
+        return name  # a table that was stored is declared again: the engine compares both
+    if tree.args.get("exists"):
+        return None
+    kind = kind_of(session, name)
+    raise source.error(
+        f"there is {'an' if kind == 'index' else 'a'} {kind} named {name!r} already", node, ConflictError
+    )
+
+
+def kind_of(session: Session, name: str) -> str:
+    """What a name names."""
+    found = session.readable(name)
+    return "table" if isinstance(found, Input) else "index" if name in session.indexes else "view"
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def create_table(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+    """CREATE TABLE name (columns, PRIMARY KEY ...) WITH (semantics = ...)."""
+    if tree.args.get("expression") is not None:
+        return create_table_as(session, source, tree, parameters)
+    if not isinstance(tree.this, exp.Schema):
+        raise source.error("CREATE TABLE needs columns, as in (id int, name varchar)", tree, UnsupportedError)
+    if tree.args.get("replace"):
+        raise source.error(
+            "CREATE OR REPLACE TABLE is not supported: DROP TABLE first", source.where("REPLACE"), UnsupportedError
+        )
+    refuse_schema(source, tree.this.this)
+    name = new_name(session, source, tree, tree.this.this.this)
+    if name is None:
+        return Result("CREATE TABLE")
+    if not tree.this.expressions:
+        raise source.error(f"table {name!r} needs at least one column", tree)
+    columns: dict[str, Any] = {}
+    key: list[str] = []
+    required: list[str] = []
+    parts: dict[str, exp.Expr] = {}
+    for item in tree.this.expressions:
+        if isinstance(item, exp.ColumnDef):
+            column = folded(item.this)
+            if column in columns:
+                raise source.error(f"column {column!r} is declared twice", item)
+            if item.kind is None:
+                raise source.error(f"column {column!r} needs a type", item)
+            columns[column] = column_type(source, item.kind)
+            constraints(source, item, column, key, required)
+        elif (declared := primary_key(item)) is not None:
+            if key:
+                raise source.error(f"table {name!r} has two PRIMARY KEYs: name all columns of one, as in "
+                                   "PRIMARY KEY (a, b)", item)  # fmt: skip
+            for part in declared.expressions:
+                column = folded(part.this if isinstance(part, exp.Ordered | exp.Column) else part)
+                if column in key:
+                    raise source.error(f"PRIMARY KEY names column {column!r} twice", part)
+                key.append(column)
+                parts[column] = part
+        else:
+            raise source.error(f"{item.sql('duckdb')[:40]} is not supported in CREATE TABLE", item, UnsupportedError)
+    for column in key:
+        if column not in columns:
+            message = f"PRIMARY KEY: there is no column {column!r}: {nearest(column, columns)}"
+            raise source.error(message, parts[column], NotFoundError)
+    semantics = semantics_of(source, tree)
+    if semantics == "upsert" and not key:
+        raise source.error("upsert semantics needs a PRIMARY KEY", source.where("upsert"))
+    session.engine.input(
+        name, columns, key=key, semantics=semantics if semantics in ("set", "upsert") else "bag",
+        stream=semantics == "stream", unique=bool(key), required=required, append=semantics == "append",
+    )  # fmt: skip
+    return Result("CREATE TABLE")
+
+
+def create_table_as(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+    """CREATE TABLE name [(columns)] AS query: a table with the rows that the query has now."""
+    schema = tree.this if isinstance(tree.this, exp.Schema) else None
+    node = tree.this if schema is None else schema.this
+    if tree.args.get("replace"):
+        raise source.error("CREATE OR REPLACE TABLE is not supported: DROP TABLE first", source.where("REPLACE"),
+                           UnsupportedError)  # fmt: skip
+    refuse_schema(source, node)
+    name = new_name(session, source, tree, node.this)
+    if name is None:
+        return Result("CREATE TABLE")
+    aliases = []
+    for item in schema.expressions if schema is not None else ():
+        if isinstance(item, exp.ColumnDef) and (item.kind is not None or item.args.get("constraints")):
+            raise source.error("CREATE TABLE AS takes names of columns, not types", item)
+        aliases.append(folded(item.this if isinstance(item, exp.ColumnDef) else item))
+    semantics = semantics_of(source, tree)
+    if semantics == "upsert":
+        raise source.error(
+            "upsert semantics needs a PRIMARY KEY, which CREATE TABLE AS does not have", source.where("upsert")
+        )
+    rows = session.select(source, tree.expression, parameters)
+    if len(aliases) > rows.num_columns:
+        raise source.error(f"{len(aliases)} names for {rows.num_columns} columns", schema)
+    rows = rows.rename_columns(session.titles([*aliases, *rows.column_names[len(aliases) :]]))
+    made = session.engine.input(
+        name, Schema(rows.schema), semantics="set" if semantics == "set" else "bag", stream=semantics == "stream",
+        append=semantics == "append",
+    )  # fmt: skip
+    session.write(made, rows, None)
+    return Result(f"CREATE TABLE {rows.num_rows}")
+
+
+def primary_key(item: exp.Expr) -> exp.PrimaryKey | None:
+    """The primary key that a member of CREATE TABLE declares, with a name of its own or without."""
+    if isinstance(item, exp.Constraint) and len(item.expressions) == 1:
+        item = item.expressions[0]
+    return item if isinstance(item, exp.PrimaryKey) else None
+
+
+def refuse_schema(source: Source, node: exp.Expr) -> None:
+    """There are no schemas: a name has one part."""
+    if node.args.get("db"):
+        raise source.error("a schema before the name is not supported", node, UnsupportedError)
+
+
+def constraints(source: Source, item: exp.ColumnDef, column: str, key: list[str], required: list[str]) -> None:
+    """What is said of a column beside its type."""
+    for constraint in item.args.get("constraints") or ():
+        kind = constraint.kind
+        if isinstance(kind, exp.PrimaryKeyColumnConstraint):
+            if key:
+                message = (
+                    f"columns {key[0]!r} and {column!r} are both PRIMARY KEY: write PRIMARY KEY ({key[0]}, {column})"
+                )
+                raise source.error(message, item)
+            key.append(column)
+        elif isinstance(kind, exp.NotNullColumnConstraint):
+            if not kind.args.get("allow_null"):
+                required.append(column)
+        else:
+            what = kind.sql("duckdb") if kind is not None else str(constraint)
+            raise source.error(f"constraint {what} of column {column!r} is not supported", constraint, UnsupportedError)
+
+
+def semantics_of(source: Source, tree: exp.Create) -> str:
+    """WITH (semantics = ...)."""
+    found = "bag"
+    properties = tree.args.get("properties")
+    for item in properties.expressions if properties is not None else ():
+        name = item.name.lower() if isinstance(item, exp.Property) else item.key
+        if name != "semantics":
+            raise source.error(
+                f"option {name!r} of CREATE TABLE is not supported; there is: semantics",
+                source.where(name),
+                UnsupportedError,
+            )
+        found = item.args["value"].name.lower()
+        if found not in SEMANTICS:
+            raise source.error(f"semantics is one of {', '.join(SEMANTICS)}, not {found!r}", item.args["value"])
+    return found
+
+
+# ---------------------------------------------------------------------- views
+
+
+def create_view(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+    """CREATE VIEW: a definition; CREATE MATERIALIZED VIEW: kept up to date."""
+    schema = tree.this if isinstance(tree.this, exp.Schema) else None
+    refuse_schema(source, tree.this if schema is None else schema.this)
+    node = (tree.this if schema is None else schema.this).this
+    properties = tree.args.get("properties")
+    materialized = any(isinstance(p, exp.MaterializedProperty) for p in (properties.expressions if properties else ()))
+    what = "CREATE MATERIALIZED VIEW" if materialized else "CREATE VIEW"
+    replaced = replaceable(session, source, tree, node, materialized) if tree.args.get("replace") else None
+    query = tree.args.get("expression")
+    if query is None:
+        raise source.error(f"{what} needs AS and a query", tree)
+    name = replaced or new_name(session, source, tree, node)
+    if name is None:
+        found = session.readable(folded(node))
+        return Result(what, view=found if isinstance(found, View) else None)
+    aliases = [folded(c.this if isinstance(c, exp.ColumnDef) else c) for c in schema.expressions] if schema else []
+    joins = joins_of(source, tree)
+    planned = session.bind(source, query, parameters).joined_by(joins)
+    if len(aliases) > len(planned.bound.titles):
+        raise source.error(f"{len(aliases)} names for {len(planned.bound.titles)} columns", tree)
+    planned.bound.titles = session.titles([*aliases, *planned.bound.titles[len(aliases) :]])
+    if replaced is not None and replaced in planned.reads:
+        raise source.error(f"view {replaced!r} would be defined by itself", node, ConflictError)
+    if not materialized:
+        session.definitions[name] = Definition(name, query, planned.bound.titles, source, planned.reads)
+        return Result(what)
+    view = session.install(name, planned)
+    return Result(what, view=view)
+
+
+def joins_of(source: Source, tree: exp.Create) -> str:
+    """WITH (joins = ...) of a materialised view: the join strategy that is forced."""
+    found = "auto"
+    properties = tree.args.get("properties")
+    given = properties.expressions if properties is not None else []
+    materialized = any(isinstance(item, exp.MaterializedProperty) for item in given)
+    for item in given:
+        if isinstance(item, exp.MaterializedProperty):
+            continue
+        name = item.name.lower() if isinstance(item, exp.Property) else item.key
+        if name != "joins" or not materialized:
+            raise source.error(
+                f"option {name!r} of CREATE VIEW is not supported; a materialized view has: joins",
+                source.where(name),
+                UnsupportedError,
+            )
+        found = item.args["value"].name.lower()
+        if found not in STRATEGIES:
+            raise source.error(f"joins is one of {', '.join(STRATEGIES)}, not {found!r}", item.args["value"])
+    return found
+
+
+def replaceable(session: Session, source: Source, tree: exp.Create, node: exp.Expr, materialized: bool) -> str | None:
+    """The name of a definition that OR REPLACE may replace; None if there is nothing of that name."""
+    found = session.readable(folded(node))
+    if found is None:
+        return None
+    if materialized or not isinstance(found, Definition):
+        raise source.error(
+            "CREATE OR REPLACE of anything but a definition is not supported: DROP first",
+            source.where("REPLACE"),
+            UnsupportedError,
+        )
+    readers = session.readers(found.name)
+    if readers:
+        shown = ", ".join(repr(reader) for reader in readers)
+        raise source.error(
+            f"cannot replace view {found.name!r}: {shown} read{'s' * (len(readers) == 1)} it", node, ConflictError
+        )
+    return found.name
+
+
+# ---------------------------------------------------------------------- indexes
+
+
+def create_index(session: Session, source: Source, tree: exp.Create) -> Result:
+    """CREATE INDEX name ON table (columns): an arrangement that is held until the index is dropped."""
+    index = tree.this
+    if tree.args.get("unique"):
+        raise source.error("CREATE UNIQUE INDEX is not supported", source.where("UNIQUE"), UnsupportedError)
+    if index.args["params"] is not None and index.args["params"].args.get("where"):
+        raise source.error("an index of some rows (WHERE) is not supported", index.args["params"], UnsupportedError)
+    table_name = folded(index.args["table"].this)
+    found = session.readable(table_name)
+    if not isinstance(found, Input | View) or found.name.startswith("__"):
+        hint = nearest(table_name, session.known())
+        raise source.error(
+            f"there is no table or materialized view {table_name!r}: {hint}", index.args["table"], NotFoundError
+        )
+    if found.is_stream:
+        raise source.error(
+            f"{found.name!r} is a stream: it keeps no history that could be indexed", tree, ConflictError
+        )
+    columns = []
+    for part in index.args["params"].args.get("columns") or ():
+        if not isinstance(part, exp.Ordered) or not isinstance(part.this, exp.Column):
+            raise source.error("an index of anything but columns is not supported", part, UnsupportedError)
+        column = folded(part.this.this)
+        if column not in found.schema.names:
+            message = f"{found.name!r} has no column {column!r}: {nearest(column, found.schema.names)}"
+            raise source.error(message, part, NotFoundError)
+        if column in columns:
+            raise source.error(f"an index names column {column!r} twice", part)
+        columns.append(column)
+    if not columns:
+        raise source.error(f"CREATE INDEX needs columns, as in ON {found.name} (a, b)", tree)
+    wish = index.this if index.this is not None else exp.to_identifier(f"{found.name}_{'_'.join(columns)}_index")
+    name = new_name(session, source, tree, wish)
+    if name is not None:
+        view = session.engine.install(f"__index_{name}", found.arrange(by=columns), key=columns)
+        session.indexes[name] = Index(name, found.name, tuple(columns), view)
+    return Result("CREATE INDEX")

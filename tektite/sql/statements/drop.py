@@ -1,0 +1,114 @@
+"""DROP: tables, views and indexes, one by one while nothing reads them, or, with CASCADE, together with all that does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from tektite.engine.input import Input
+from tektite.engine.view import View
+from tektite.errors import ConflictError, NotFoundError, UnsupportedError
+from tektite.plan.algebra import Read, count_uses
+from tektite.sql.bind.named_relations import Definition
+from tektite.sql.bind.scope import folded
+from tektite.sql.parse.places import Source, nearest
+from tektite.sql.statements import prepared
+from tektite.sql.statements.create import kind_of
+from tektite.sql.statements.result import Result
+
+if TYPE_CHECKING:
+    from tektite.sql.statements.session import Session
+
+
+def drop(session: Session, source: Source, tree: exp.Drop, parameters: Mapping[str, Any]) -> Result:
+    """DROP TABLE, VIEW, MATERIALIZED VIEW or INDEX: refused while something reads it, unless that is to go as well."""
+    kind = (tree.args.get("kind") or "").upper()
+    if kind not in ("TABLE", "VIEW", "INDEX"):
+        raise source.error(f"DROP {kind} is not supported", source.where(kind), UnsupportedError)
+    cascade = bool(tree.args.get("cascade"))
+    more: list[str] = []
+    for node in tree.args.get("tables") or [tree.this]:
+        name = wanted(session, source, kind, node, bool(tree.args.get("exists")))
+        if name is None:
+            continue
+        if kind == "INDEX":
+            remove(session, kind, name)
+            continue
+        readers = session.readers(name)
+        if readers and not cascade:
+            shown = ", ".join(repr(reader) for reader in readers)
+            message = f"cannot drop {kind.lower()} {name!r}: {shown} read{'s' * (len(readers) == 1)} it"
+            raise source.error(message, node, ConflictError)
+        found = session.readable(name)
+        if isinstance(found, Input) and session.transaction is not None and session.transaction.changes(found):
+            message = f"cannot drop table {name!r}: the open transaction has changed it; COMMIT or ROLLBACK first"
+            raise source.error(message, node, ConflictError)
+        for reader in all_readers(session, name) if cascade else ():
+            remove(session, *reader)
+            more.append(reader[1])
+        remove(session, kind, name)
+    dropped = f"DROP {kind}"
+    return Result(f"{dropped}, and what read it: {', '.join(more)}" if more else dropped)
+
+
+def wanted(session: Session, source: Source, kind: str, node: exp.Expr, lenient: bool) -> str | None:
+    """The name of what is to be dropped; None if there is no such thing and that is no mistake."""
+    name = folded(node.this)
+    found: Any = session.indexes.get(name) if kind == "INDEX" else session.readable(name)
+    right = {
+        "TABLE": isinstance(found, Input),
+        "VIEW": isinstance(found, View | Definition),
+        "INDEX": found is not None,
+    }
+    if found is not None and right[kind]:
+        return str(found.name)
+    if found is not None:
+        other = kind_of(session, found.name)
+        raise source.error(f"{name!r} is a {other}: DROP {other.upper()} drops it", node, ConflictError)
+    if lenient:
+        return None
+    known = list(session.indexes) if kind == "INDEX" else session.known()
+    raise source.error(f"there is no {kind.lower()} {name!r}: {nearest(name, known)}", node, NotFoundError)
+
+
+def all_readers(session: Session, name: str) -> list[tuple[str, str]]:
+    """All that reads something, directly or through others, each with what kind of thing it is, and behind all that reads it.
+    Views of programs are among it.
+    """
+    found: list[tuple[str, str]] = []
+
+    def visit(known: str) -> None:
+        source = session.readable(known)
+        views = [view for view, reads in session.reads.items() if known in reads]
+        views += [d.name for d in session.definitions.values() if known in d.reads]
+        views += [v.name for v in session.engine._views.values() if not v.name.startswith("__") and reads(v, source)]
+        for view in dict.fromkeys(views):
+            if ("VIEW", view) not in found:
+                visit(view)
+                found.append(("VIEW", view))
+        found.extend(("INDEX", i.name) for i in session.indexes.values() if i.table == known)
+        found.extend(("PREPARE", p.name) for p in session.prepared.values() if known in p.reads)
+
+    visit(name)
+    return list(dict.fromkeys(found))
+
+
+def reads(view: View, source: Any) -> bool:
+    """Whether a view's plan reads a table or another view itself."""
+    return any(isinstance(found, Read) and found.readable is source for found in count_uses(view.definition))
+
+
+def remove(session: Session, kind: str, name: str) -> None:
+    """Take away what has a name and is not read."""
+    if kind == "INDEX":
+        session.indexes.pop(name).view.drop()
+    elif kind == "PREPARE":
+        prepared.remove(session, session.prepared.pop(name))
+    elif name in session.definitions:
+        del session.definitions[name]
+    else:
+        session.remembered.forget(name)
+        session.engine.drop(name)
+        session.reads.pop(name, None)

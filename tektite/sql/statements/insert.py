@@ -1,0 +1,170 @@
+"""INSERT: new rows, and what happens to those whose key is there already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from tektite.errors import NotFoundError, UnsupportedError
+from tektite.sql.bind.scope import folded
+from tektite.sql.parse.places import Source, nearest
+from tektite.sql.statements.result import Result
+from tektite.sql.statements.table_writes import Writing, reading
+from tektite.sql.statements.update import assignments, changed
+from tektite.values import types
+from tektite.values.types import Type
+
+if TYPE_CHECKING:
+    from tektite.sql.statements.session import Session
+
+EXCLUDED = "excluded"
+"""What ON CONFLICT calls the rows that were to be inserted."""
+
+
+def insert(session: Session, source: Source, tree: exp.Insert, parameters: Mapping[str, Any]) -> Result:
+    """INSERT INTO table (columns) VALUES ... or a query [ON CONFLICT ...] [RETURNING ...]"""
+    schema = tree.this if isinstance(tree.this, exp.Schema) else None
+    writing = Writing.of(session, source, tree, tree.this if schema is None else schema.this, parameters)
+    writing.refuse_all_but(conflict="ON CONFLICT", alternative="OR")
+    given = writing.names if schema is None else [folded(c) for c in schema.expressions]
+    for at, column in enumerate(given):
+        if column not in writing.names:
+            message = f"table {writing.table.name!r} has no column {column!r}: {nearest(column, writing.names)}"
+            raise source.error(message, tree.this.expressions[at], NotFoundError)
+        if column in given[:at]:
+            raise source.error(f"column {column!r} is named twice", tree.this.expressions[at])
+    rows = new_rows(writing, given)
+    conflict, alternative = tree.args.get("conflict"), tree.args.get("alternative")
+    if conflict is None and alternative is None:
+        return writing.write("INSERT 0", rows.num_rows, rows, None)
+    if writing.table.unique is None:
+        message = f"ON CONFLICT needs a PRIMARY KEY, and table {writing.table.name!r} has none"
+        raise source.error(message, source.where("CONFLICT" if conflict is not None else "OR"))
+    return put(writing, rows, conflict, alternative)
+
+
+def new_rows(writing: Writing, given: list[str]) -> pa.Table:
+    """The rows that the statement says, in the order of VALUES where rows of one key follow each other."""
+    query = writing.tree.expression
+    schema = writing.table.schema
+    wanted = [schema.types[schema.index(column)] for column in given]
+    if query is None:
+        raise writing.source.error("INSERT without VALUES or a query is not supported", None, UnsupportedError)
+    read_alike(query, wanted)
+    numbered = isinstance(query, exp.Values) and all(
+        isinstance(row, exp.Tuple) and len(row.expressions) == len(given) for row in query.expressions
+    )
+    if numbered and writing.table.unique is not None:
+        for number, row in enumerate(query.expressions):
+            row.append("expressions", exp.Literal.number(number))
+        rows = writing.select(query, [*wanted, types.Int], what="INSERT INTO")
+        rows = rows.take(np.argsort(rows.column(len(given)).to_numpy())).select(list(range(len(given))))
+    else:
+        rows = writing.select(query, wanted, what="INSERT INTO")
+    return writing.arranged(rows, given)
+
+
+def read_alike(rows: exp.Expr, wanted: list[Type]) -> None:
+    """Texts among values of another type, such as '2024-01-01' below a date or 'nan' below a number, say a value of the
+    column's type: written as casts, they do not decide on the type of their column.
+    """
+    if not isinstance(rows, exp.Values):
+        return
+    tuples = [row.expressions for row in rows.expressions if isinstance(row, exp.Tuple)]
+    for at, type in enumerate(wanted):
+        cells = [row[at] for row in tuples if at < len(row)]
+        texts = [cell for cell in cells if isinstance(cell, exp.Literal) and cell.is_string]
+        others = sum(not isinstance(cell, exp.Null) for cell in cells) - len(texts)
+        if texts and others and type.kind != "string":
+            for cell in texts:
+                cell.replace(exp.Cast(this=cell.copy(), to=exp.DataType.build(sql_name(type), dialect="duckdb")))
+
+
+def sql_name(type: Type) -> str:
+    """What SQL calls a type."""
+    return {"int": "bigint", "float": "double", "bool": "boolean"}.get(type.kind, str(type))
+
+
+# ---------------------------------------------------------------------- ON CONFLICT
+
+
+def put(writing: Writing, rows: pa.Table, conflict: exp.Expr | None, alternative: str | None) -> Result:
+    """Insert the rows whose keys are free, and let the others be or change the rows that have theirs."""
+    source, table = writing.source, writing.table
+    key = [table.schema.names[column] for column in table.unique or ()]
+    changes: dict[str, exp.Expr] | None = None
+    where = None
+    if conflict is not None:
+        check_target(writing, conflict, key)
+        if conflict.args["action"].name.upper() == "DO UPDATE":
+            changes = assignments(writing, [of_new_row(writing, part) for part in conflict.expressions])
+            where = conflict.args.get("where")
+            where = None if where is None else of_new_row(writing, where)
+    elif str(alternative).upper() == "REPLACE":
+        changes = {name: writing.column(f"#{name}", EXCLUDED) for name in writing.names if name not in key}
+    elif str(alternative).upper() != "IGNORE":
+        raise source.error(f"INSERT OR {alternative} is not supported", source.where("OR"), UnsupportedError)
+    rows = first_of_each_key(writing, rows, "DO UPDATE" if conflict is not None and changes is not None else "")
+    given = {EXCLUDED: rows.rename_columns([f"#{name}" for name in writing.names])}
+    pairs = [exp.EQ(this=writing.column(name), expression=writing.column(f"#{name}", EXCLUDED)) for name in key]
+    same = exp.and_(*pairs, copy=False)
+    taken = exp.Select(
+        expressions=[exp.Literal.number(1)], from_=exp.From(this=writing.own()), where=exp.Where(this=same)
+    )
+    query = exp.Select(
+        expressions=[writing.column(f"#{name}", EXCLUDED) for name in writing.names],
+        from_=exp.From(this=reading(EXCLUDED, EXCLUDED)),
+        where=exp.Where(this=exp.Not(this=exp.Exists(this=taken))),
+    )
+    new = writing.arranged(writing.select(query, given=given), writing.names)
+    old = None
+    if changes:
+        join = exp.Join(this=reading(EXCLUDED, EXCLUDED), on=same.copy(), kind="INNER")
+        old, updated = changed(writing, changes, exp.From(this=writing.own()), [join], where, given)
+        new = pa.concat_tables([new, updated])
+    return writing.write("INSERT 0", new.num_rows, new, old)
+
+
+def check_target(writing: Writing, conflict: exp.Expr, key: list[str]) -> None:
+    """What ON CONFLICT may name is the primary key."""
+    if conflict.args.get("duplicate") or conflict.args.get("constraint") or conflict.args.get("index_predicate"):
+        message = "ON CONFLICT of anything but the columns of the PRIMARY KEY is not supported"
+        raise writing.source.error(message, writing.source.where("CONFLICT"), UnsupportedError)
+    nodes = conflict.args.get("conflict_keys") or []
+    named = [folded(getattr(node.this, "this", node.this) if isinstance(node, exp.Ordered) else node) for node in nodes]
+    if nodes and set(named) != set(key):
+        message = f"ON CONFLICT ({', '.join(named)}): the key of table {writing.table.name!r} is ({', '.join(key)})"
+        raise writing.source.error(message, nodes[0])
+
+
+def of_new_row(writing: Writing, tree: exp.Expr) -> exp.Expr:
+    """An expression in which excluded.column means the row that was to be inserted, and a column alone the one that is there."""
+    found = tree.copy()
+    for column in found.find_all(exp.Column):
+        if folded(column.args.get("table")).lower() == EXCLUDED:
+            name = folded(column.this)
+            if name not in writing.names:
+                message = f"there is no column {name!r} in 'excluded': {nearest(name, writing.names)}"
+                raise writing.source.error(message, column, NotFoundError)
+            column.this.set("this", f"#{name}")
+            column.this.set("quoted", True)
+    return found
+
+
+def first_of_each_key(writing: Writing, rows: pa.Table, updating: str) -> pa.Table:
+    """The rows without those whose key an earlier one has; where that would update a row twice, it is refused."""
+    keys = writing.words(rows, writing.table.unique)
+    _, first = np.unique(keys, axis=1, return_index=True)
+    if len(first) == rows.num_rows:
+        return rows
+    if updating:
+        message = f"ON CONFLICT {updating} would change a row twice: two of the rows given have the same key"
+        raise writing.source.error(message, writing.source.where("CONFLICT"))
+    if writing.tree.args.get("alternative") == "REPLACE":
+        _, last = np.unique(keys[:, ::-1], axis=1, return_index=True)
+        first = rows.num_rows - 1 - last
+    return rows.take(np.sort(first))

@@ -1,0 +1,257 @@
+"""Prepared statements: installed once, they answer any number of bindings in one dataflow.
+
+The parameters are a collection: binding values inserts a row, and the query, computed for all rows of it at once as a correlated
+subquery would be, keeps each binding's answer up to date until it is deallocated. A statement is installed when it is
+first executed, for the types of the values it then gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from tektite.engine.input import Input
+from tektite.engine.view import View
+from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
+from tektite.expr import Expr, col, lit
+from tektite.sql.bind.bound import Bound
+from tektite.sql.bind.clause import Clause
+from tektite.sql.bind.query import Binder
+from tektite.sql.bind.scope import Scope
+from tektite.sql.logical import Node, Ordering, Project, Scan, outer_columns
+from tektite.sql.lower.joins import common_type
+from tektite.sql.lower.row_order import ordered
+from tektite.sql.parse.parser import Deallocate, Execute, Prepare
+from tektite.sql.parse.places import Source, nearest
+from tektite.sql.rules import rewrite
+from tektite.sql.rules.decorrelate import decorrelate
+from tektite.sql.rules.domains import Domain, pushed_down
+from tektite.sql.statements.result import Result
+from tektite.values import types
+from tektite.values.schema import Schema
+from tektite.values.types import Type
+
+if TYPE_CHECKING:
+    from tektite.sql.statements.session import Session
+
+BINDING = "#binding"
+
+
+@dataclass
+class Prepared:
+    """A prepared statement: its query, and, once executed, its dataflow and the bindings that it answers."""
+
+    name: str
+    source: Source
+    tree: exp.Expr
+    labels: list[str]
+    counts: dict[str, str] = field(default_factory=dict)
+    """The parameters that are a LIMIT or an OFFSET, and which."""
+    reads: set[str] = field(default_factory=set)
+    types: tuple[Type, ...] = ()
+    parameters: Input | None = None
+    view: View | None = None
+    titles: list[str] = field(default_factory=list)
+    order: list[tuple[str, Ordering]] = field(default_factory=list)
+    bindings: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    numbers: int = 0
+
+
+def prepare(session: Session, statement: Prepare) -> Result:
+    """PREPARE name AS query."""
+    if statement.name in session.prepared:
+        raise statement.source.error(
+            f"there is a prepared statement {statement.name!r} already", statement.place, ConflictError
+        )
+    if not isinstance(statement.tree, exp.Query):
+        raise statement.source.error("only queries can be prepared", statement.place, UnsupportedError)
+    found = {label_of(node): node for node in statement.tree.find_all(exp.Placeholder, exp.Parameter)}
+    labels = sorted(found, key=lambda label: (not label.isdigit(), int(label) if label.isdigit() else 0, label))
+    numbers = [int(label) for label in labels if label.isdigit()]
+    for wanted, number in enumerate(numbers, 1):
+        if number != wanted:
+            message = f"parameters of {statement.name!r} are $1, $2 and so on, none left out: there is no ${wanted}"
+            raise statement.source.error(message, found[str(number)])
+    counts = {
+        label_of(node.expression): node.key.upper()
+        for node in statement.tree.find_all(exp.Limit, exp.Offset)
+        if isinstance(node.expression, exp.Placeholder | exp.Parameter)
+    }
+    made = Prepared(statement.name, statement.source, statement.tree, labels, counts)
+    check(session, made)
+    session.prepared[statement.name] = made
+    return Result("PREPARE")
+
+
+def check(session: Session, made: Prepared) -> None:
+    """Refuse a statement that cannot be bound, whatever the types of its parameters are: they are known when it is executed.
+
+    A name that nothing has is unknown for all types. Another mistake has nothing to do with the parameters if it is the same for
+    NULLs, which fit wherever a value does, as for columns of some type.
+    """
+    failures: set[str] = set()
+    for type in (None, types.Int, types.String, types.Timestamp, types.Bool):
+        binder = Binder(made.source, session.reader())
+        kinds = {label: types.Int if label in made.counts else type for label in made.labels}
+        binder.placeholders = {
+            label: lit(None) if kind is None else col(binder.name(f"p{label}", kind)) for label, kind in kinds.items()
+        }
+        try:
+            with outer_columns(binder.columns):
+                binder.query(made.tree, None)
+            return
+        except NotFoundError:
+            raise
+        except TektiteError as error:
+            if not made.labels or str(error) in failures:
+                raise
+            if type is None:
+                failures.add(str(error))
+
+
+def label_of(node: exp.Expr) -> str:
+    return node.name if isinstance(node.this, exp.Expr) else str(node.this or "")
+
+
+def named(session: Session, statement: Execute | Deallocate) -> Prepared:
+    """A prepared statement by its name."""
+    found = session.prepared.get(statement.name)
+    if found is None:
+        message = f"there is no prepared statement {statement.name!r}: {nearest(statement.name, session.prepared)}"
+        raise statement.source.error(message, statement.place, NotFoundError)
+    return found
+
+
+def values_of(
+    session: Session,
+    found: Prepared,
+    trees: tuple[exp.Expr, ...],
+    statement: Execute | Deallocate,
+    parameters: Mapping[str, Any],
+) -> list[tuple[Any, Type]]:
+    """The values that a statement is executed with, and their types."""
+    source, many = statement.source, len(found.labels)
+    if len(trees) != many:
+        listed = f" ({', '.join('$' + label for label in found.labels)})" if many else ""
+        message = f"prepared statement {found.name!r} takes {many} value{'s' * (many != 1)}{listed}, not {len(trees)}"
+        raise source.error(message, trees[many] if len(trees) > many else statement.place)
+    given = []
+    for tree in trees:
+        binder = Binder(source, session.reader(), parameters)
+        clause = Clause(binder, Scope(), "EXECUTE")
+        value = session.constant(clause.bind(tree), clause.scalars.type(clause.bind(tree), tree), source, tree)
+        given.append(value)
+    for label, tree, (number, type) in zip(found.labels, trees, given, strict=True):
+        if label in found.counts and number is not None and (type != types.Int or number < 0):
+            raise source.error(f"{found.counts[label]} takes a whole number that is not negative", tree)
+    return given
+
+
+def execute(session: Session, statement: Execute, parameters: Mapping[str, Any]) -> Result:
+    """EXECUTE name(values): the answer for a binding, which is kept up to date from its first execution on."""
+    found = named(session, statement)
+    given = values_of(session, found, statement.values, statement, parameters)
+    row = tuple(value for value, _ in given)
+    wanted = fitting(found, given, statement)
+    fresh = row not in found.bindings
+    if found.view is None or wanted != found.types:
+        install(session, found, wanted)
+    assert found.view is not None and found.parameters is not None
+    if fresh:
+        found.numbers += 1
+        found.bindings[row] = found.numbers
+        found.parameters.insert([(found.numbers, *row)])
+        session.engine.advance()
+    number = found.bindings[row]
+    if session.transaction is None:
+        mine = found.view.lookup(number)
+    else:
+        mine = session.once(found.view.filter(col(BINDING) == number))
+    return Result("EXECUTE", ordered(mine, found.order).select(found.titles), view=found.view)
+
+
+def fitting(found: Prepared, given: list[tuple[Any, Type]], statement: Execute) -> tuple[Type, ...]:
+    """The types that hold the values given and all that the statement is bound to already."""
+    if not found.types:
+        counted = [label in found.counts for label in found.labels]
+        return tuple(types.Int if count else widened(type) for count, (_, type) in zip(counted, given, strict=True))
+    wanted = []
+    for label, known, (value, type), tree in zip(found.labels, found.types, given, statement.values, strict=True):
+        try:
+            wanted.append(known if value is None else widened(common_type(known, type)))
+        except TektiteError:
+            message = f"${label} of {found.name!r} is {known}, not {type}"
+            raise statement.source.error(message, tree) from None
+    return tuple(wanted)
+
+
+def install(session: Session, found: Prepared, wanted: tuple[Type, ...]) -> None:
+    """Install a statement for parameters of these types, with the bindings that it has."""
+    remove(session, found)
+    columns: dict[str, Type] = {"binding": types.Int}
+    columns |= {f"p{label}": type for label, type in zip(found.labels, wanted, strict=True)}
+    parameters = session.engine.transient_input(f"__parameters_{found.name}", Schema(columns), ["binding"], "upsert")
+    try:
+        reads = session.reader()
+        binder = Binder(found.source, reads)
+        names = tuple(binder.name(n, t) for n, t in columns.items())
+        binder.placeholders = dict(zip(found.labels, map(col, names[1:]), strict=True))
+        with outer_columns(binder.columns):
+            bound = binder.query(found.tree, None)
+            plan, names_of_result = answered(bound, binder, Scan("parameters", parameters, names), names)
+            collection = session.lowered(rewrite(plan, binder.names))
+        titles = session.titles(bound.titles)
+        outputs: list[tuple[str, Expr]] = [(BINDING, col(names_of_result[0]))]
+        outputs += [(title, col(name)) for title, name in zip(titles, bound.names, strict=True)]
+        extra = [o.column for o in bound.order if o.column not in bound.names]
+        outputs += [(name, col(name)) for name in dict.fromkeys(extra)]
+        view = session.engine.install(f"__prepared_{found.name}", collection._project(outputs, None), key=[BINDING])
+    except BaseException:
+        session.engine.drop(parameters.name)
+        raise
+    shown = dict(zip(bound.names, titles, strict=True))
+    found.parameters, found.view, found.titles, found.reads, found.types = parameters, view, titles, reads.names, wanted
+    found.order = [(shown.get(o.column, o.column), o) for o in bound.order]
+    if found.bindings:
+        parameters.insert([(number, *row) for row, number in found.bindings.items()])
+        session.engine.advance()
+
+
+def remove(session: Session, found: Prepared) -> None:
+    """Take a statement's dataflow away, if it has one."""
+    if found.view is not None and found.parameters is not None:
+        found.view.drop()
+        session.engine.drop(found.parameters.name)
+        found.view = found.parameters = None
+
+
+def widened(type: Type) -> Type:
+    """The type of a parameter whose first value is of a type: decimals may have more digits next time."""
+    return types.Decimal(18, max(type.scale, 4)) if isinstance(type, types.DecimalType) else type
+
+
+def answered(bound: Bound, binder: Binder, parameters: Scan, names: tuple[str, ...]) -> tuple[Node, list[str]]:
+    """A query for every row of its parameters, with the number of the binding beside its own columns."""
+    own = [binder.name(name, binder.columns[name][1]) for name in names]
+    renamed = Project(parameters, tuple((new, col(old)) for new, old in zip(own, names, strict=True)))
+    domain = Domain(renamed, list(names), own)
+    return pushed_down(decorrelate(bound.plan, binder.names), domain, binder.names), own
+
+
+def deallocate(session: Session, statement: Deallocate, parameters: Mapping[str, Any]) -> Result:
+    """DEALLOCATE name: forget the statement; DEALLOCATE name(values): stop answering one binding."""
+    found = named(session, statement)
+    if statement.values is not None:
+        given = values_of(session, found, statement.values, statement, parameters)
+        number = found.bindings.pop(tuple(value for value, _ in given), None)
+        if number is None or found.parameters is None:
+            raise statement.source.error(f"{found.name!r} is not bound to these values", statement.place, NotFoundError)
+        found.parameters.remove([(number,)])
+        session.engine.advance()
+        return Result("DEALLOCATE")
+    remove(session, found)
+    del session.prepared[statement.name]
+    return Result("DEALLOCATE")

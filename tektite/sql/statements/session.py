@@ -1,0 +1,405 @@
+"""A session: what SQL knows of an engine beside its inputs and views, and how each statement is run.
+
+Statements that change tables close an epoch each, unless they stand between BEGIN and COMMIT; queries answer as of the
+last closed epoch, and see what their transaction has changed.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tektite.engine.input import Input
+from tektite.engine.view import View
+from tektite.errors import ConflictError, FaultError, TektiteError, UnsupportedError
+from tektite.expr import Expr, col, lit
+from tektite.query.collection import Collection
+from tektite.sql.bind.bound import nothing
+from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, Reads
+from tektite.sql.bind.query import Binder
+from tektite.sql.bind.scope import folded
+from tektite.sql.explain import explain
+from tektite.sql.logical import Node, outer_columns
+from tektite.sql.lower.lower import Lowering
+from tektite.sql.lower.row_order import ordered
+from tektite.sql.parse import parser
+from tektite.sql.parse.depth_limit import deep_calls
+from tektite.sql.parse.places import Source
+from tektite.sql.rules import rewrite
+from tektite.sql.rules.fold_constants import folded as folded_constant
+from tektite.sql.statements import copy, create, drop, insert, prepared, show, table_writes, transactions, update
+from tektite.sql.statements.result import Result
+from tektite.sql.statements.statement_cache import Planned, Remembered
+from tektite.values import types
+from tektite.values.schema import Schema
+
+if TYPE_CHECKING:
+    from tektite.engine.engine import Engine
+
+
+class Session:
+    """SQL's view of one engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.definitions: dict[str, Definition] = {}
+        self.indexes: dict[str, create.Index] = {}
+        self.prepared: dict[str, prepared.Prepared] = {}
+        self.reads: dict[str, set[str]] = {}
+        """What each materialised view was defined over, by name."""
+        self.transaction: transactions.Transaction | None = None
+        self.clock: Callable[[], datetime.datetime] = utc_now
+        self._unit: Input | None = None
+        self._now: Input | None = None
+        self._told: datetime.datetime | None = None
+        self._numbers = 0
+        self.remembered = Remembered(self)
+
+    # ------------------------------------------------------------------ statements
+
+    def run(self, text: str, parameters: Mapping[str, Any]) -> Result:
+        """Run all statements of a text; the last one's result. A transaction that a text begins does not outlive its failure."""
+        result = Result("")
+        before = self.transaction
+        try:
+            with deep_calls():
+                for statement in self.remembered.statements(text):
+                    result = self.statement(statement, parameters)
+        except BaseException:
+            if self.transaction is not before:
+                self.transaction = None
+            raise
+        return result
+
+    def statement(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
+        """Run one statement."""
+        source = statement.source
+        try:
+            return self._run(statement, parameters)
+        except RecursionError:
+            raise source.error("the statement is nested too deeply", None, UnsupportedError) from None
+        except TektiteError as error:
+            placed = source.placed(error)
+            if placed is error:
+                raise
+            raise placed from error
+
+    def _run(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
+        source = statement.source
+        match statement:
+            case parser.Plain():
+                return self._plain(statement, parameters)
+            case parser.Explain():
+                return self._explain(source, statement.tree, parameters)
+            case parser.Subscribe():
+                return self._subscribe(source, statement.tree, parameters)
+            case parser.Show():
+                return show.show(self, statement)
+            case parser.Prepare():
+                return prepared.prepare(self, statement)
+            case parser.Execute():
+                return prepared.execute(self, statement, parameters)
+            case parser.Deallocate():
+                return prepared.deallocate(self, statement, parameters)
+        raise AssertionError(f"no way to run {type(statement).__name__}")
+
+    def _plain(self, statement: parser.Plain, parameters: Mapping[str, Any]) -> Result:
+        source, tree = statement.source, statement.tree
+        if isinstance(tree, exp.Query | exp.Values):
+            return Result("SELECT", self.select(source, tree, parameters))
+        for kind, handler in HANDLERS.items():
+            if isinstance(tree, kind):
+                return handler(self, source, tree, parameters)
+        said = source.word(statement.start).upper()
+        raise source.error(f"{said or 'such a statement'} is not supported", statement.start, UnsupportedError)
+
+    def _explain(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
+        """The plan of a query, and what installing it would share and make."""
+        properties = tree.args.get("properties")
+        joins = "auto"
+        if isinstance(tree, exp.Create) and properties and properties.find(exp.MaterializedProperty):
+            joins = create.joins_of(source, tree)
+            tree = tree.expression
+        if not isinstance(tree, exp.Query | exp.Values):
+            raise source.error("EXPLAIN of anything but a query is not supported", None, UnsupportedError)
+        planned = self.bind(source, tree, parameters).joined_by(joins)
+        lines = ["plan", *(f"  {line}" for line in explain(planned.plan))]
+        lines += self.engine.explain(self.collection(planned)).splitlines()
+        return Result("EXPLAIN", pa.table({"plan": lines}))
+
+    def _subscribe(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
+        """The changes of a view, or of a query that is installed for it."""
+        name = only_table(tree)
+        found = None if name is None else self.readable(name)
+        temporary = False
+        if not isinstance(found, View) or found.name.startswith(HIDDEN):
+            temporary = True
+            self._numbers += 1
+            found = self.install(f"subscription_{self._numbers}", self.bind(source, tree, parameters))
+        return Result("SUBSCRIBE", view=found, changes=found.changes(), is_temporary=temporary)
+
+    # ------------------------------------------------------------------ queries
+
+    def bind(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
+        """A query, bound and rewritten; or as it was the last time, if all that it depends on is as it was."""
+        if parameters:
+            return self._bind(source, tree, parameters)
+        return self.remembered.plan(tree, lambda: self._bind(source, tree, parameters))
+
+    def _bind(
+        self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any], given: Given | None = None
+    ) -> Planned:
+        reads = Reads(self, given)
+        binder = Binder(source, reads, parameters)
+        try:
+            with outer_columns(binder.columns):
+                bound = binder.query(tree, None)
+                plan = rewrite(bound.plan, binder.names)
+        except UnsupportedError as error:  # of a rule, which sees no text: what it cannot do is recursion in a subquery
+            raise source.placed(error, tree.find(exp.With)) from None
+        except RecursionError:
+            raise source.error("the query is nested too deeply", None, UnsupportedError) from None
+        return Planned(plan, bound, reads.names, reads.asked)
+
+    def collection(self, planned: Planned, hidden: bool = False) -> Collection:
+        """A query as a collection, its columns under their visible names; with those that only order it, if asked."""
+        outputs = list(zip(unique_titles(planned.bound.titles), planned.bound.names, strict=True))
+        if hidden:
+            outputs += [(o.column, o.column) for o in planned.bound.order if o.column not in planned.bound.names]
+        names = tuple(title for title, _ in outputs)
+        found = planned.collections.get(names)
+        if found is None:
+            found = self.lowered(planned.plan, planned.joins)
+            if names != found.schema.names:
+                found = found._project([(title, col(name)) for title, name in outputs], None)
+            planned.collections[names] = found
+        return found
+
+    def select(
+        self,
+        source: Source,
+        tree: exp.Expr,
+        parameters: Mapping[str, Any],
+        wanted: Sequence[types.Type] | None = None,
+        given: Given | None = None,
+    ) -> pa.Table:
+        """The rows of a query as of the last closed epoch, in the order asked for; cast to types, if any are wanted. It may
+        read what is given by name.
+        """
+        if not self.engine.epoch and not any(table.pending for table in self.engine._inputs.values()):
+            self.engine.advance()  # there is an answer as of the first epoch: that of empty tables
+        planned = self.bind(source, tree, parameters) if given is None else self._bind(source, tree, parameters, given)
+        found = self.collection(planned, hidden=True)
+        if wanted is not None:
+            visible = planned.bound.visible()
+            empty = {at for at in range(len(wanted)) if at < len(visible.columns) and nothing(visible, at)}
+            found = cast_columns(found, wanted, empty, source, tree)
+        table = self.once(found)
+        titles = unique_titles(planned.bound.titles)
+        shown = dict(zip(planned.bound.names, titles, strict=True))
+        return ordered(table, [(shown.get(o.column, o.column), o) for o in planned.bound.order]).select(titles)
+
+    def reader(self) -> Reads:
+        """The tables and views, as one more statement sees them."""
+        return Reads(self)
+
+    def lowered(self, plan: Node, joins: str = "auto") -> Collection:
+        """A rewritten plan as a collection; `joins` forces a join strategy."""
+        return Lowering(self.unit, joins).lower(plan)
+
+    def titles(self, titles: list[str]) -> list[str]:
+        """Visible names as a table can have them."""
+        return unique_titles(titles)
+
+    def constant(self, value: Expr, type: types.Type, source: Source, tree: exp.Expr) -> tuple[Any, types.Type]:
+        """The value of an expression without columns, and its type."""
+        found = folded_constant(value)
+        if found.op != "lit":
+            raise source.error("a constant is needed here", tree)
+        return found.params[1], type
+
+    def described(self, definition: Definition) -> Schema:
+        """The columns of a view that is only a definition."""
+        planned = self.bind(definition.source, definition.tree, {})
+        kinds = [planned.bound.plan.columns[name] for name in planned.bound.names]
+        return Schema(dict(zip(unique_titles(definition.aliases), kinds, strict=True)))
+
+    def once(self, collection: Collection) -> pa.Table:
+        """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open."""
+        self._numbers += 1
+        if self.transaction is not None:
+            collection = self.transaction.seen(collection)
+        view = self.engine.install(f"{HIDDEN}select_{self._numbers}", collection)
+        try:
+            return view.snapshot()
+        except TektiteError as error:
+            message = (
+                error.args[0] if isinstance(error, FaultError) else str(error).removeprefix(f"view {view.name!r}: ")
+            )
+            raise type(error)(message) from error
+        finally:
+            view.drop()
+
+    def plan(self, text: str, parameters: Mapping[str, Any]) -> Collection:
+        """One query as a collection."""
+        source = Source(text)
+        statements = list(parser.parse(text))
+        if len(statements) != 1 or not isinstance(statements[0], parser.Plain):
+            raise source.error("one query is needed", 0)
+        return self.collection(self.bind(statements[0].source, statements[0].tree, parameters))
+
+    def install(self, name: str, planned: Planned) -> View:
+        """Keep a query up to date under a name."""
+        view = self.engine.install(name, self.collection(planned))
+        self.reads[name] = planned.reads
+        # columns that only the order needs are not the view's: it is ordered by those before them
+        shown = dict(zip(planned.bound.names, unique_titles(planned.bound.titles), strict=True))
+        order = [(shown.get(o.column), o) for o in planned.bound.order]
+        known = list(itertools.takewhile(lambda pair: pair[0] is not None, order))
+        if known:
+            view.present = lambda table: ordered(table, [(str(column), o) for column, o in known])
+        return view
+
+    # ------------------------------------------------------------------ what queries stand on
+
+    @property
+    def unit(self) -> Collection:
+        """A collection of exactly one row."""
+        if self._unit is None:
+            # It was always there: a row of the first epoch, in an input that has ended and holds nobody up.
+            unit = self._unit = self.engine.transient_input(f"{HIDDEN}unit", Schema(unit=types.Int))
+            unit.low = 0
+            unit.insert([(0,)])
+            unit.commit(1, *unit.prepare(1))
+            unit.closed = True
+        return self._unit
+
+    @property
+    def now(self) -> Input:
+        """An input that holds the time, as of each epoch."""
+        if self._now is None:
+            columns = Schema(clock=types.Int, now=types.Timestamp)
+            now = self._now = self.engine.transient_input(f"{HIDDEN}now", columns, ["clock"], "upsert")
+            # there is a time as of the last closed epoch, for queries to be answered at
+            now.low = max(self.engine.epoch - 1, 0)
+            self.tick()
+            now.commit(self.engine.epoch, *now.prepare(self.engine.epoch))
+        return self._now
+
+    def tick(self) -> None:
+        """Let the time pass, for queries that mention it."""
+        if self._now is not None:
+            moment = self.clock()
+            if moment != self._told:
+                self._told = moment
+                self._now.insert([(0, moment)])
+
+    # ------------------------------------------------------------------ changes
+
+    def write(self, table: Input, new: pa.Table | None, old: pa.Table | None) -> None:
+        """Take rows from a table and add others, and close an epoch unless a transaction is open."""
+        if table.is_stream and old is not None and old.num_rows:
+            raise ConflictError(f"table {table.name!r} is a stream: rows cannot be changed or deleted")
+        writes = transactions.writes_of(new, old)
+        if self.transaction is not None:
+            self.transaction.write(table, writes)
+            return
+        with self.engine.lock:
+            waiting = table.waiting()
+            try:
+                transactions.apply(table, writes)
+                self.engine.advance()
+            except TektiteError:
+                table.rollback(waiting)
+                raise
+
+    # ------------------------------------------------------------------ names
+
+    def known(self) -> list[str]:
+        """The names of everything that can be read."""
+        engine = self.engine
+        found = [*engine._inputs, *engine._views, *self.definitions]
+        return [name for name in found if not name.startswith(HIDDEN)]
+
+    def readers(self, name: str) -> list[str]:
+        """The definitions, views and indexes that read something."""
+        found = [d.name for d in self.definitions.values() if name in d.reads]
+        found += [view for view, reads in self.reads.items() if name in reads]
+        found += [index.name for index in self.indexes.values() if index.table == name]
+        found += [p.name for p in self.prepared.values() if name in p.reads]
+        return found
+
+    def key_of(self, found: Input | View) -> tuple[str, ...]:
+        """The columns that tell the rows of a table or view apart, as it was declared or as its definition says."""
+        return tuple(found.schema.names[column] for column in found.unique or ())
+
+    def readable(self, name: str) -> Input | View | Definition | None:
+        """What has a name, whatever its case."""
+        engine = self.engine
+        for where in (engine._inputs, engine._views, self.definitions):
+            if name in where:
+                return where[name]
+        lowered = [known for known in self.known() if known.lower() == name.lower()]
+        return self.readable(lowered[0]) if len(lowered) == 1 and lowered[0] != name else None
+
+
+def cast_columns(
+    found: Collection, wanted: Sequence[types.Type], empty: set[int], source: Source, tree: exp.Expr
+) -> Collection:
+    """A collection with its columns of the types that a table wants; columns of NULLs alone fit any."""
+    outputs = []
+    if len(found.schema.names) != len(wanted):
+        raise source.error(f"{len(found.schema.names)} values for {len(wanted)} columns", tree)
+    for at, (name, given, target) in enumerate(zip(found.schema.names, found.schema.types, wanted, strict=True)):
+        value = col(name) if given == target else lit(None, target) if at in empty else col(name).cast(target)
+        outputs.append((name, value))
+    try:
+        return found._project(outputs, None)
+    except TektiteError as error:
+        raise source.error(str(error), tree, type(error)) from None
+
+
+def unique_titles(titles: list[str]) -> list[str]:
+    """Visible names as a table can have them: a repeated one gets a number."""
+    found: list[str] = []
+    for title in titles:
+        name, count = title or "column", 1
+        while name in found:
+            count += 1
+            name = f"{title}_{count}"
+        found.append(name)
+    return found
+
+
+def only_table(tree: exp.Expr) -> str | None:
+    """The name that SELECT * FROM name, and nothing more, mentions."""
+    if not isinstance(tree, exp.Select) or [type(e) for e in tree.expressions] != [exp.Star]:
+        return None
+    said = {name for name, value in tree.args.items() if value}
+    source = tree.args.get("from_")
+    if source is None or said != {"expressions", "from_"} or not isinstance(source.this, exp.Table):
+        return None
+    return folded(source.this.this) if isinstance(source.this.this, exp.Identifier) else None
+
+
+def utc_now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+
+
+HANDLERS: dict[type[exp.Expr], Callable[[Session, Source, Any, Mapping[str, Any]], Result]] = {
+    exp.Create: create.create,
+    exp.Drop: drop.drop,
+    exp.Insert: insert.insert,
+    exp.Update: update.update,
+    exp.Delete: table_writes.delete,
+    exp.TruncateTable: table_writes.truncate,
+    exp.Transaction: transactions.begin,
+    exp.Commit: transactions.commit,
+    exp.Rollback: transactions.rollback,
+    exp.Copy: copy.copy,
+}

@@ -1,0 +1,90 @@
+"""SHOW: what there is, as tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tektite.engine.input import Input
+from tektite.engine.view import View
+from tektite.errors import NotFoundError
+from tektite.sql.parse.parser import Show
+from tektite.sql.parse.places import nearest
+from tektite.sql.statements.result import Result
+
+if TYPE_CHECKING:
+    from tektite.sql.statements.session import Session
+
+
+def show(session: Session, statement: Show) -> Result:
+    """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | COLUMNS FROM name."""
+    if statement.what == "columns":
+        return Result("SHOW", columns(session, statement))
+    shown = {"tables": tables, "views": views, "indexes": indexes, "arrangements": arrangements}
+    return Result("SHOW", shown[statement.what](session))
+
+
+def tables(session: Session) -> pa.Table:
+    """Tables with their sizes, semantics and keys."""
+    found = [i for i in session.engine._inputs.values() if not i.name.startswith("__")]
+    return pa.table(
+        {
+            "name": pa.array([i.name for i in found], pa.string()),
+            "rows": pa.array([i.trace.rows for i in found], pa.int64()),
+            "semantics": pa.array([i.declared.kind for i in found], pa.string()),
+            "key": pa.array([", ".join(i.declared.key) for i in found], pa.string()),
+        }
+    )
+
+
+def views(session: Session) -> pa.Table:
+    """Views: those that are kept, with their sizes, and those that are definitions."""
+    kept = [v for v in session.engine._views.values() if not v.name.startswith("__")]
+    names = [*(v.name for v in kept), *session.definitions]
+    kinds = ["materialized"] * len(kept) + ["definition"] * len(session.definitions)
+    rows = [v.trace.rows for v in kept] + [None] * len(session.definitions)
+    return pa.table(
+        {"name": pa.array(names, pa.string()), "kind": pa.array(kinds, pa.string()), "rows": pa.array(rows, pa.int64())}
+    )
+
+
+def indexes(session: Session) -> pa.Table:
+    """Indexes by name."""
+    found = list(session.indexes.values())
+    return pa.table(
+        {
+            "name": pa.array([i.name for i in found], pa.string()),
+            "table": pa.array([i.table for i in found], pa.string()),
+            "columns": pa.array([", ".join(i.columns) for i in found], pa.string()),
+        }
+    )
+
+
+def arrangements(session: Session) -> pa.Table:
+    """Every shared arrangement, with its size and readers."""
+    found = [a for a in session.engine.arrangements() if not a.name.startswith("__")]
+    return pa.table(
+        {
+            "name": pa.array([a.name for a in found], pa.string()),
+            "columns": pa.array([", ".join(a.columns) for a in found], pa.string()),
+            "rows": pa.array([a.rows for a in found], pa.int64()),
+            "bytes": pa.array([a.bytes for a in found], pa.int64()),
+            "readers": pa.array([", ".join(a.readers) for a in found], pa.string()),
+        }
+    )
+
+
+def columns(session: Session, statement: Show) -> pa.Table:
+    """The columns of a table or view."""
+    found = session.readable(statement.name)
+    if found is None:
+        message = f"there is no table or view {statement.name!r}: {nearest(statement.name, session.known())}"
+        raise statement.source.error(message, statement.place, NotFoundError)
+    schema = found.schema if isinstance(found, Input | View) else session.described(found)
+    return pa.table(
+        {
+            "name": pa.array(schema.names, pa.string()),
+            "type": pa.array([str(type) for type in schema.types], pa.string()),
+        }
+    )

@@ -1,0 +1,178 @@
+"""Statements that were seen before: parsed once, and planned again only where what their plans stand on has changed.
+
+Dashboards and analysts send the same texts again and again. A remembered plan is used as long as every name in the query means
+the same table, view or definition; so it answers as a plan made afresh would. It is also made afresh when another would be
+better: when a table can be looked up by other columns than before, or is of another size beside the others of the query, by the
+order of magnitude. Of what was dropped, nothing is remembered.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from sqlglot import exp
+
+from tektite.engine.input import Input
+from tektite.engine.view import View
+from tektite.query.collection import Collection
+from tektite.sql.bind.bound import Bound
+from tektite.sql.logical import Node
+from tektite.sql.parse import parser
+
+if TYPE_CHECKING:
+    from tektite.sql.bind.named_relations import Definition
+    from tektite.sql.statements.session import Session
+
+    Meaning: TypeAlias = "Input | View | Definition | None"
+    Meanings: TypeAlias = tuple[tuple[str, Meaning], ...]
+    """What each of some names means, by name."""
+
+PLANS = 256
+"""How many plans are remembered: a dashboard's worth, at some 100 kB for a large one."""
+CHARACTERS = 1 << 18
+"""How long the remembered texts are together: their trees take about a hundred times that."""
+MAGNITUDE = 4
+"""Binary digits by which a table must become smaller than the query's largest for plans to be made again: sizes are compared with
+each other, and an order of joins that is best now is seldom much worse when one table has ten times the rows.
+"""
+SMALL = 2
+"""Orders of magnitude below the largest table from which on a table is just a small one."""
+
+
+@dataclass
+class Planned:
+    """A query on its way to the engine: its plan, what it reads, its visible columns and its order.
+
+    `asked` are the names in its text; `collections` what it was lowered to, by the names of the columns; `joins` a join
+    strategy that the statement forces.
+    """
+
+    plan: Node
+    bound: Bound
+    reads: set[str]
+    asked: set[str]
+    collections: dict[tuple[str, ...], Collection] = field(default_factory=dict)
+    joins: str = "auto"
+
+    def joined_by(self, joins: str) -> Planned:
+        """The same plan with a join strategy forced."""
+        return self if joins == self.joins else replace(self, joins=joins, collections={})
+
+    def again(self) -> Planned:
+        """The same plan for another statement, which may give its columns other titles."""
+        bound = self.bound
+        fresh = Bound(bound.plan, bound.names, list(bound.titles), bound.order)
+        return Planned(self.plan, fresh, set(self.reads), self.asked, self.collections, self.joins)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a plan stands on: what each name in the query means, how large it is beside the others, and by what it can be looked
+    up. The indexes were looked at when the catalog was of this generation.
+    """
+
+    meanings: Meanings
+    sizes: tuple[int, ...]
+    indexes: tuple[frozenset[tuple[int, ...]], ...]
+    generation: int
+
+
+@dataclass(frozen=True)
+class Known:
+    """A plan, the tree it was made for, and what it stands on."""
+
+    tree: exp.Expr
+    planned: Planned
+    ground: Ground
+
+
+def is_same(one: Meaning, other: Meaning) -> bool:
+    """Whether a name means the same: definitions do that are of one text and call their columns alike."""
+    if one is other:
+        return True
+    if one is None or other is None or isinstance(one, Input | View) or isinstance(other, Input | View):
+        return False
+    return one.tree is other.tree and one.aliases == other.aliases
+
+
+def carries_data(statement: parser.Statement) -> bool:
+    """Whether a statement's text holds rows, and so will not come again."""
+    return isinstance(statement, parser.Plain) and isinstance(statement.tree, exp.Insert | exp.Update | exp.Delete)
+
+
+class Remembered:
+    """What a session remembers of statements, those used longest ago forgotten first."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._statements: OrderedDict[str, list[parser.Statement]] = OrderedDict()
+        self._characters = 0
+        self._running: parser.Statement | None = None
+        self._plans: OrderedDict[int, Known] = OrderedDict()
+
+    def statements(self, text: str) -> Iterator[parser.Statement]:
+        """The statements of a text, one by one, so that those before a mistake are run."""
+        known = self._statements.get(text)
+        if known is not None:
+            self._statements.move_to_end(text)
+        found = []
+        for statement in parser.parse(text) if known is None else known:
+            found.append(statement)
+            self._running = statement
+            yield statement
+        if text in self._statements or any(map(carries_data, found)):
+            return
+        self._statements[text] = found
+        self._characters += len(text)
+        while self._characters > CHARACTERS:
+            oldest, _ = self._statements.popitem(last=False)
+            self._characters -= len(oldest)
+
+    def plan(self, tree: exp.Expr, make: Callable[[], Planned]) -> Planned:
+        """The plan of a query's tree: one that was made for it and stands still, or a new one."""
+        running = self._running
+        if running is None or carries_data(running) or tree.root() is not getattr(running, "tree", None):
+            return make()  # of rows to be written, or made up on the way: it will not come again
+        known = self._plans.get(id(tree))
+        if known is not None and self._stands(known.ground):
+            self._plans.move_to_end(id(tree))
+            return known.planned.again()
+        planned = make()
+        # The tree is held, so that no other one gets its id.
+        self._plans[id(tree)] = Known(tree, planned, self._ground(planned.asked))
+        if len(self._plans) > PLANS:
+            self._plans.popitem(last=False)
+        return planned.again()
+
+    def forget(self, name: str) -> None:
+        """Let go of the plans that read something by this name."""
+        for key in [key for key, known in self._plans.items() if name in known.planned.reads]:
+            del self._plans[key]
+
+    def _ground(self, asked: Iterable[str]) -> Ground:
+        meanings = tuple([(name, self._session.readable(name)) for name in sorted(asked)])
+        return Ground(meanings, self._sizes(meanings), self._indexes(meanings), self._session.engine.generation)
+
+    def _stands(self, ground: Ground) -> bool:
+        """Whether a plan would be made as it was. A table or view that was made anew is another one."""
+        session, meanings = self._session, ground.meanings
+        if not all([is_same(session.readable(name), found) for name, found in meanings]):
+            return False
+        if self._sizes(meanings) != ground.sizes:
+            return False
+        return ground.generation == session.engine.generation or self._indexes(meanings) == ground.indexes
+
+    def _sizes(self, meanings: Meanings) -> tuple[int, ...]:
+        """By how many orders of magnitude each table is smaller than the largest."""
+        sizes = [found.trace.rows.bit_length() if isinstance(found, Input | View) else 0 for _, found in meanings]
+        largest = max(sizes, default=0)
+        return tuple([min((largest - size) // MAGNITUDE, SMALL) for size in sizes])
+
+    def _indexes(self, meanings: Meanings) -> tuple[frozenset[tuple[int, ...]], ...]:
+        """The first columns of the orders in which each table is arranged."""
+        orders = self._session.engine.orders_of
+        tables = [found for _, found in meanings if isinstance(found, Input | View)]
+        return tuple([frozenset([columns[:1] for columns in orders(found)]) for found in tables])

@@ -1,0 +1,196 @@
+"""What statements that change tables have in common: the table, the rows they found, and what RETURNING gives of them.
+
+A statement first finds the rows that go and those that come, by queries that see its transaction; then it writes both at
+once, or fails and has changed nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from tektite.engine.input import Input
+from tektite.errors import ConflictError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
+from tektite.sql.bind.scope import folded
+from tektite.sql.parse.places import Source, nearest
+from tektite.sql.statements.result import Result
+from tektite.values.types import Type
+
+if TYPE_CHECKING:
+    from tektite.sql.statements.session import Session
+
+OWN = "#table"
+"""The name under which a statement reads the table that it changes, whatever WITH calls by the table's own."""
+CHANGED = "#changed"
+"""The name under which RETURNING reads the rows that a statement has changed."""
+
+
+def target(session: Session, source: Source, node: exp.Expr) -> Input:
+    """The table that a statement changes."""
+    if node.args.get("db"):
+        raise source.error("a schema before the name of a table is not supported", node, UnsupportedError)
+    name = folded(node.this)
+    found = session.readable(name)
+    if isinstance(found, Input) and not found.name.startswith("__"):
+        return found
+    if found is not None:
+        raise source.error(f"{name!r} is a view: only tables can be changed", node, ConflictError)
+    known = [n for n in session.known() if isinstance(session.readable(n), Input)]
+    raise source.error(f"there is no table {name!r}: {nearest(name, known)}", node, NotFoundError)
+
+
+@dataclass(frozen=True)
+class Writing:
+    """A statement that changes a table, which its own text calls `alias`."""
+
+    session: Session
+    source: Source
+    tree: exp.Expr
+    table: Input
+    alias: str
+    parameters: Mapping[str, Any]
+
+    @staticmethod
+    def of(session: Session, source: Source, tree: exp.Expr, node: exp.Expr, parameters: Mapping[str, Any]) -> Writing:
+        table = target(session, source, node)
+        alias = node.args.get("alias")
+        named = folded(alias.this) if alias is not None and alias.this is not None else folded(node.this)
+        return Writing(session, source, tree, table, named, parameters)
+
+    @property
+    def names(self) -> list[str]:
+        """The table's columns."""
+        return list(self.table.schema.names)
+
+    def refuse_all_but(self, **known: str) -> None:
+        """Refuse what the statement says beside its usual parts and those with a name here; others are called by it."""
+        for part, value in self.tree.args.items():
+            if value and part not in USUAL and part not in known:
+                word = CALLED.get(part, part.strip("_").upper())
+                said = f"{word} in {self.tree.key.upper()}"
+                raise self.source.error(
+                    f"{said} is not supported", self.source.where(word.split()[0]), UnsupportedError
+                )
+
+    def column(self, name: str, of: str | None = None) -> exp.Expr:
+        """A column of the table, or of what else the statement reads."""
+        return exp.column(name, table=exp.to_identifier(of or self.alias, quoted=True), quoted=True)
+
+    def own(self) -> exp.Table:
+        """The table as a member of FROM."""
+        return reading(OWN, self.alias)
+
+    def select(
+        self,
+        query: exp.Expr,
+        wanted: Sequence[Type] | None = None,
+        given: Mapping[str, pa.Table] | None = None,
+        what: str = "",
+    ) -> pa.Table:
+        """The rows of a query of the statement, which may read the rows given by name. Errors of values name the table."""
+        common = self.tree.args.get("with_")
+        if common is not None and isinstance(query, exp.Query) and not query.args.get("with_"):
+            query.set("with_", common.copy())
+        try:
+            return self.session.select(self.source, query, self.parameters, wanted, {OWN: self.table, **(given or {})})
+        except TektiteError as error:
+            if not what or "\nline " in str(error):
+                raise
+            raise type(error)(f"{what} {self.table.name}: {error}") from None
+
+    def write(self, what: str, many: int, new: pa.Table | None, old: pa.Table | None) -> Result:
+        """Write the rows that come and go; the result, with what RETURNING says of the rows that came, or else went."""
+        returned = self._returned(old if new is None else new)
+        self.session.write(self.table, new, old)
+        return Result(f"{what} {many}", returned)
+
+    def _returned(self, rows: pa.Table | None) -> pa.Table | None:
+        returning = self.tree.args.get("returning")
+        if returning is None or rows is None:
+            return None
+        if returning.args.get("into"):
+            raise self.source.error("RETURNING ... INTO is not supported", returning, UnsupportedError)
+        source = exp.From(this=reading(CHANGED, self.alias))
+        query = exp.Select(expressions=[part.copy() for part in returning.expressions], from_=source)
+        return self.select(query, given={CHANGED: rows})
+
+    def arranged(self, rows: pa.Table, given: list[str]) -> pa.Table:
+        """Rows with the table's columns and types."""
+        return arranged(self.table, rows, given)
+
+    def words(self, rows: pa.Table, columns: Sequence[int] | None = None) -> Any:
+        """The rows as words (columns x rows), by which they are told apart."""
+        words = self.table.schema.encode(rows, self.session.engine.dictionary)
+        return words if columns is None else np.ascontiguousarray(words[list(columns)])
+
+
+USUAL = frozenset({"this", "expression", "expressions", "where", "returning", "with_"})
+CALLED = {
+    "default": "DEFAULT VALUES", "by_name": "BY NAME", "partition_by": "PARTITION BY", "order": "ORDER BY",
+    "from_": "FROM", "tables": "a list of tables", "settings": "SETTINGS", "source": "TABLE",
+}  # fmt: skip
+"""What is written where the parser has a word of its own."""
+
+
+def reading(name: str, alias: str) -> exp.Table:
+    """A member of FROM by its name as it is, under an alias."""
+    return exp.Table(
+        this=exp.to_identifier(name, quoted=True), alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
+    )
+
+
+def arranged(found: Input, rows: pa.Table, given: list[str]) -> pa.Table:
+    """Rows with the table's columns and types; columns that are not given are NULL."""
+    arrays = []
+    for field in found.schema.arrow:
+        if field.name not in given:
+            arrays.append(pa.nulls(rows.num_rows, field.type))
+            continue
+        column = rows.column(given.index(field.name))
+        try:
+            arrays.append(column.cast(field.type))
+        except pa.ArrowInvalid as error:
+            raise IncorrectError(f"column {field.name!r} of {found.name!r} is {field.type}: {error}") from None
+        except pa.ArrowNotImplementedError:
+            message = f"column {field.name!r} of {found.name!r} is {field.type}, not {column.type}: cast it"
+            raise IncorrectError(message) from None
+    return pa.Table.from_arrays(arrays, schema=found.schema.arrow)
+
+
+# ---------------------------------------------------------------------- DELETE
+
+
+def delete(session: Session, source: Source, tree: exp.Delete, parameters: Mapping[str, Any]) -> Result:
+    """DELETE FROM table [USING ...] WHERE ... [RETURNING ...]"""
+    if tree.args.get("tables") or tree.this is None:
+        raise source.error("syntax error: DELETE needs FROM")
+    writing = Writing.of(session, source, tree, tree.this, parameters)
+    writing.refuse_all_but(using="USING")
+    where = tree.args.get("where")
+    if tree.args.get("using"):
+        where = with_match(tree.args["using"], where)
+    query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=writing.own()), where=where and where.copy())
+    rows = writing.select(query)
+    return writing.write("DELETE", rows.num_rows, None, rows)
+
+
+def with_match(members: list[exp.Expr], where: exp.Expr | None) -> exp.Where:
+    """The condition that there is a match among the members of a FROM."""
+    first, *others = [member.copy() for member in members]
+    joins = [exp.Join(this=other) for other in others]
+    matches = exp.Select(
+        expressions=[exp.Literal.number(1)], from_=exp.From(this=first), joins=joins, where=where and where.copy()
+    )
+    return exp.Where(this=exp.Exists(this=matches))
+
+
+def truncate(session: Session, source: Source, tree: exp.TruncateTable, parameters: Mapping[str, Any]) -> Result:
+    """TRUNCATE table: DELETE without a condition."""
+    for node in tree.expressions:
+        delete(session, source, exp.Delete(this=node), parameters)
+    return Result("TRUNCATE TABLE")

@@ -1,0 +1,57 @@
+"""A stored input that gains columns: its rows have NULL in them. They are written anew, once, in one version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tektite.storage.batchfile import FileInfo, Rows, write_file
+from tektite.storage.description import InputDescription
+from tektite.storage.files import Files
+from tektite.storage.manifest import Live, State
+from tektite.storage.store import Store
+from tektite.trace.batch import Batch
+from tektite.trace.chunk import Chunk, column_spec
+from tektite.values.words import NULL
+
+
+def gains_columns(stored: InputDescription, declared: InputDescription) -> bool:
+    """Whether an input is declared as it is stored, with more columns behind those that are there.
+
+    >>> from tektite.values.schema import Schema
+    >>> from tektite.values.types import Int
+    >>> one, two = InputDescription(Schema(k=Int), ("k",)), InputDescription(Schema(k=Int, v=Int), ("k",))
+    >>> gains_columns(one, two), gains_columns(two, one)
+    (True, False)
+    """
+    width = len(stored.schema)
+    return (
+        len(declared.schema) > width
+        and declared.schema.names[:width] == stored.schema.names
+        and declared.schema.types[:width] == stored.schema.types
+        and stored.rules == declared.rules
+    )
+
+
+def widened(batch: Batch, width: int, more: int) -> Batch:
+    """A batch of `width` data columns with `more` columns of NULL behind them. No row is copied."""
+    spec = column_spec([*range(width), *([-1] * more), width, width + 1], (NULL,))
+    chunk = Chunk(batch.head, batch.keep).select(spec)
+    return Batch(chunk.head, chunk.keep, batch.lower, batch.upper, batch.since)
+
+
+def rewriting(
+    store: Store, files: Files, name: str, stored: InputDescription, declared: InputDescription
+) -> Callable[[State], tuple[list[Live], list[FileInfo]]]:
+    """What writes an input's batches with the columns that it gains: given a version, what they replace, and their files."""
+    width, more = len(stored.schema), len(declared.schema) - len(stored.schema)
+
+    def write(state: State) -> tuple[list[Live], list[FileInfo]]:
+        lives = [live for shard in range(state.shards) for live in state.live(name, shard)]
+        infos = []
+        for place, live in enumerate(lives):
+            batch = widened(files.batch(state, live), width, more)
+            rows = Rows(name, live.section.shard, declared.shape, batch)
+            infos.append(write_file(store, state.epoch, "columns", place, [rows]))
+        return lives, infos
+
+    return write

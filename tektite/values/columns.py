@@ -1,0 +1,375 @@
+"""Data in any form that users have it in, as columns: rows, dicts, NumPy, Arrow, pandas.
+
+`split` promises one column for each name, all of one length, or an error that says which column or row is wrong; it
+looks at no value. `encode_column` and `text_column` then look at the values of one column.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import difflib
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from operator import itemgetter
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from tektite.errors import IncorrectError, UnsupportedError
+from tektite.values import words
+from tektite.values.types import Type
+from tektite.values.words import NULL, Words
+
+_INT64: Final = np.dtype(np.int64)
+_FLOAT64: Final = np.dtype(np.float64)
+_POSITIONAL: Final = (tuple, list, np.ndarray, np.void)
+_FORMS: Final = "a list of rows, a dict of columns, or a NumPy, Arrow or pandas object"
+
+
+def split(data: Any, names: Sequence[str]) -> tuple[list[Any], int]:
+    """The columns of `data` in the order of `names`, and the number of rows.
+
+    >>> split([{"src": 1, "dst": 2}, {"src": 3, "dst": 4}], ["src", "dst"])
+    ([[1, 3], [2, 4]], 2)
+    """
+    if isinstance(data, np.ndarray):
+        columns = _split_array(data, names)
+    elif isinstance(data, Mapping):
+        columns = _by_name(data, data.keys(), names)
+    elif isinstance(data, (list, tuple, set, frozenset)):
+        return _split_rows(data if isinstance(data, list) else list(data), names), len(data)
+    elif isinstance(data, (pa.Table, pa.RecordBatch)):
+        return _split_table(data, names), data.num_rows
+    elif isinstance(data, (pa.Array, pa.ChunkedArray)) or _is_pandas(data, "Series"):
+        columns = _only_column(data, names)
+    elif _is_pandas(data, "DataFrame"):
+        if len(set(data.columns)) != len(data.columns):
+            raise IncorrectError(f"expected each column once, found {_listed(data.columns)}: rename the repeated ones")
+        return _by_name(data, list(data.columns), names), len(data)
+    elif hasattr(data, "__arrow_c_stream__"):
+        table = pa.table(data)
+        return _split_table(table, names), table.num_rows
+    elif isinstance(data, Iterator):
+        return split(list(data), names)
+    else:
+        raise IncorrectError(f"expected {_FORMS}, found {type(data).__name__}")
+    return columns, _common_length(columns, names)
+
+
+def encode_column(values: Any, type: Type, column: str) -> Words:
+    """The words of a column of any type but string. They may share the memory of `values`."""
+    if values.__class__ is np.ndarray:
+        if values.dtype == _INT64 and type.kind == "int":
+            words.check_reserved(values, 0, column)
+            return values
+        if values.dtype == _FLOAT64 and type.kind == "float":
+            return words.float_words(values)
+    elif values.__class__ is list:
+        if type.kind == "int" and set(map(_class, values)) == {int}:
+            try:
+                numbers = np.fromiter(values, np.int64, len(values))
+            except OverflowError:
+                raise _misfit(values, type, column) from None
+            words.check_reserved(numbers, 0, column)
+            return numbers
+        if type.kind == "float" and set(map(_class, values)) == {float}:
+            return words.float_words(np.fromiter(values, np.float64, len(values)))
+    arrow = _arrow_column(values, type, column)
+    try:
+        return words.encode(arrow, type, column)
+    except IncorrectError as error:
+        raise _misfit(values, type, column, error) from None
+
+
+def text_column(values: Any, type: Type, column: str) -> Any:
+    """A column of strings as an Arrow array."""
+    arrow = _arrow_column(values, type, column)
+    try:
+        words.check_texts(arrow, column)
+    except IncorrectError as error:
+        raise _misfit(values, type, column, error) from None
+    return arrow
+
+
+def hint(name: Any, names: Collection[str], kind: str = "columns") -> str:
+    """What to say about a name that is not among `names`.
+
+    >>> hint("scr", ["src", "dst"])
+    "did you mean 'src'? the columns are: src, dst"
+    """
+    near = difflib.get_close_matches(str(name), list(names), 1)
+    return (f"did you mean {near[0]!r}? " if near else "") + f"the {kind} are: {_listed(names)}"
+
+
+_class = type  # `type` is a parameter's name in most functions here
+
+
+def _split_array(data: np.ndarray[Any, Any], names: Sequence[str]) -> list[Any]:
+    if data.dtype.names is not None and data.ndim == 1:
+        return _by_name(data, data.dtype.names, names)
+    if data.ndim == 2:
+        if data.shape[1] != len(names):
+            raise _wrong_arity(names, data.shape[1], f" in a NumPy array of shape {data.shape} (rows x columns)")
+        return [data[:, j] for j in range(len(names))]
+    if data.shape == (0,):
+        return [data] * len(names)
+    if data.ndim == 1:
+        return _only_column(data, names)
+    raise IncorrectError(f"expected a NumPy array of rows x columns, found one of shape {data.shape}")
+
+
+def _split_table(table: Any, names: Sequence[str]) -> list[Any]:
+    found = table.schema.names
+    if len(set(found)) != len(found):
+        raise IncorrectError(f"expected each column once, found {_listed(found)}: rename the repeated ones")
+    return _by_name(table, found, names)
+
+
+def _split_rows(rows: list[Any], names: Sequence[str]) -> list[Any]:
+    if not rows:
+        return [[] for _ in names]
+    kinds = set(map(type, rows))
+    if all(issubclass(kind, Mapping) for kind in kinds):
+        return _split_dicts(rows, names)
+    if not all(issubclass(kind, _POSITIONAL) for kind in kinds):
+        at, row = next((i, row) for i, row in enumerate(rows) if not isinstance(row, _POSITIONAL))
+        form = f"({_shown(row)},)" if len(names) == 1 else f"({', '.join(names)})"
+        raise IncorrectError(
+            f"expected rows, each a tuple or a list (or all of them dicts), found {_shown(row)} "
+            f"({type(row).__name__}) as row {at}: write {form}"
+        )
+    try:
+        lengths = set(map(len, rows))
+    except TypeError:
+        raise IncorrectError("expected rows, found a NumPy array of no dimension: give tuples") from None
+    if lengths != {len(names)}:
+        at, row = next((i, row) for i, row in enumerate(rows) if len(row) != len(names))
+        raise _wrong_arity(names, len(row), f" in row {at} ({_shown(row)})")
+    return [list(map(itemgetter(j), rows)) for j in range(len(names))]
+
+
+def _split_dicts(rows: list[Any], names: Sequence[str]) -> list[Any]:
+    try:
+        columns = [list(map(itemgetter(name), rows)) for name in names]
+        if sum(map(len, rows)) == len(names) * len(rows):
+            return columns
+    except KeyError:
+        pass
+    for at, row in enumerate(rows):
+        _check_names(row.keys(), names, f" in row {at}")
+    raise AssertionError("every row has exactly the columns")
+
+
+def _by_name(data: Any, found: Iterable[Any], names: Sequence[str]) -> list[Any]:
+    _check_names(found, names, "")
+    return [data[name] for name in names]
+
+
+def _check_names(found: Iterable[Any], names: Sequence[str], where: str) -> None:
+    keys = list(found)
+    for name in keys:
+        if name not in names:
+            raise IncorrectError(f"unknown column {name!r}{where}: {hint(name, names)}")
+    for name in names:
+        if name not in keys:
+            raise IncorrectError(f"missing column {name!r}{where}: expected {_listed(names)}, found {_listed(keys)}")
+
+
+def _only_column(data: Any, names: Sequence[str]) -> list[Any]:
+    if len(names) != 1:
+        raise _wrong_arity(names, 1, f" in a one-dimensional {type(data).__name__}")
+    return [data]
+
+
+def _common_length(columns: list[Any], names: Sequence[str]) -> int:
+    rows = None
+    for name, values in zip(names, columns, strict=True):
+        if isinstance(values, (str, bytes, Set, Mapping)) or not hasattr(values, "__len__"):
+            raise IncorrectError(
+                f"column {name!r}: expected a list or an array of values, found {_shown(values)} "
+                f"({type(values).__name__}): a single row is [({', '.join(names)}{',' * (len(names) == 1)})]"
+            )
+        if getattr(values, "ndim", 1) != 1:
+            raise IncorrectError(f"column {name!r}: expected one value a row, found an array of shape {values.shape}")
+        if rows is None:
+            rows = len(values)
+        elif len(values) != rows:
+            raise IncorrectError(
+                f"column {name!r}: expected {rows} values, as many as column {names[0]!r} has, found {len(values)}"
+            )
+    return rows or 0
+
+
+def _arrow_column(values: Any, type: Type, column: str) -> Any:
+    """Values of any form as an Arrow array, of whatever Arrow type they have."""
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    if isinstance(values, np.ndarray):
+        return _arrow_from_array(values, type, column)
+    if _is_pandas(values, "Series") and not isinstance(values.dtype, np.dtype):
+        return pa.array(values)
+    if _is_pandas(values, "Series"):
+        if values.dtype == object:
+            # pandas writes NaN for what is missing; only where floats are meant can it be a value.
+            return _arrow_from_list(values.tolist(), type, column, nan_is_null=type.kind != "float")
+        return _arrow_from_array(values.to_numpy(), type, column)
+    if isinstance(values, (list, tuple, range)) or hasattr(values, "__iter__"):
+        return _arrow_from_list(list(values), type, column)
+    raise IncorrectError(
+        f"column {column!r}: expected a list or an array, found {_shown(values)} ({values.__class__.__name__})"
+    )
+
+
+def _arrow_from_array(values: np.ndarray[Any, Any], type: Type, column: str) -> Any:
+    if len(values) == 0:
+        return pa.nulls(0)  # an empty NumPy array has a type nobody chose
+    kind = values.dtype.kind
+    if kind == "O":
+        return _arrow_from_list(values.tolist(), type, column)
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    if kind == "M":
+        unit, count = np.datetime_data(values.dtype)
+        if count != 1 or unit not in ("D", "s", "ms", "us", "ns"):
+            values = _coarse_moments(values, unit, column)
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise IncorrectError(
+            f"column {column!r}: expected {type}, found a NumPy array of {values.dtype}: {words.advice(type)}"
+        ) from None
+
+
+def _coarse_moments(values: np.ndarray[Any, Any], unit: str, column: str) -> np.ndarray[Any, Any]:
+    """Moments of a unit that Arrow lacks, as one that it has."""
+    target = "M8[D]" if unit in ("Y", "M", "W", "D") else "M8[s]" if unit in ("h", "m", "s") else "M8[ns]"
+    moments: np.ndarray[Any, Any] = values.astype(target)
+    if (moments.astype(values.dtype) != values)[~np.isnat(values)].any():
+        raise IncorrectError(
+            f"column {column!r}: found moments of {values.dtype} that {target} cannot hold: use M8[us]"
+        )
+    return moments
+
+
+def _arrow_from_list(values: list[Any], type: Type, column: str, nan_is_null: bool = False) -> Any:
+    known = None  # the Arrow type, where it need not be found out value by value
+    if type.kind in ("date", "timestamp"):
+        # Arrow gets these wrong in silence: it cuts the time off a datetime in a list that begins with a date, cuts the
+        # nanoseconds off pandas' timestamps, and takes pandas' NaT for a moment.
+        classes = set(map(_class, values))
+        if not classes <= _PLAIN_MOMENTS:
+            values = _without_missing(values)
+            classes = set(map(_class, values))
+            for row, value in enumerate(values):
+                if getattr(value, "nanosecond", 0):
+                    raise IncorrectError(
+                        f"column {column!r}: expected {type}, found {value} in row {row}, which is no whole number of "
+                        "microseconds: round it"
+                    )
+        if datetime.date in classes and any(issubclass(kind, datetime.datetime) for kind in classes):
+            raise IncorrectError(
+                f"column {column!r}: expected {type}, found both dates and datetimes: give one of them"
+            )
+        if np.datetime64 in classes and classes <= {np.datetime64, _class(None)}:
+            return _arrow_from_array(np.array(values, "M8"), type, column)
+    elif type.kind == "string" and set(map(_class, values)) == {str}:
+        known = pa.string()
+    try:
+        try:
+            arrow = pa.array(values, known, from_pandas=nan_is_null)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            arrow = pa.array(_without_missing(values), from_pandas=nan_is_null)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise _misfit(values, type, column, error) from None
+    return arrow
+
+
+def _without_missing(values: list[Any]) -> list[Any]:
+    """The values with None for pandas' NA and NaT."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None:
+        return values
+    return [None if value is pandas.NA or value is pandas.NaT else value for value in values]
+
+
+_PLAIN_MOMENTS: Final = {datetime.date, datetime.datetime, type(None)}
+_CLASSES: Final[dict[str, tuple[type, ...]]] = {
+    "int": (int, np.integer),
+    "float": (float, int, np.floating, np.integer),
+    "bool": (bool, np.bool_),
+    "date": (datetime.date, np.datetime64),
+    "timestamp": (datetime.date, np.datetime64),
+    "decimal": (decimal.Decimal, int, np.integer),
+    "string": (str,),
+}
+
+
+def _misfit(values: Any, type: Type, column: str, error: Exception | None = None) -> IncorrectError:
+    """The error for a column that could not be encoded: about its first value of a wrong class if it is a list."""
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        values = values.tolist()
+    value: Any
+    for row, value in enumerate(values if isinstance(values, list) else ()):
+        found = f"column {column!r}: expected {type}, found {_shown(value)} ({value.__class__.__name__}) in row {row}"
+        if value is None or _is_pandas_missing(value):
+            continue
+        if not isinstance(value, _CLASSES[type.kind]) or (isinstance(value, bool) and type.kind != "bool"):
+            return IncorrectError(f"{found}: {words.advice(type)}")
+        if type.kind == "int" and not _is_word(value):
+            return IncorrectError(f"{found}, which does not fit in 64 bits: use a decimal, a float or a string")
+        if isinstance(value, decimal.Decimal) and not value.is_finite():
+            return IncorrectError(f"{found}, which is no finite number: use None for a missing value")
+        if isinstance(value, str) and not _is_unicode(value):
+            return IncorrectError(f"{found}, which has no UTF-8 form (a surrogate without its other half)")
+    if isinstance(error, IncorrectError):
+        return error
+    return IncorrectError(f"column {column!r}: expected {type}, found values that do not go together ({error})")
+
+
+def _is_word(number: Any) -> bool:
+    return bool(NULL <= number < -NULL)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_pandas(data: Any, name: str) -> bool:
+    """Whether `data` is pandas' class of that name, without importing pandas: an object's module is there already."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(data, getattr(pandas, name))
+
+
+def _is_pandas_missing(value: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and (value is pandas.NA or value is pandas.NaT)
+
+
+def _wrong_arity(names: Sequence[str], found: int, where: str) -> IncorrectError:
+    plural = "" if len(names) == 1 else "s"
+    return IncorrectError(f"expected {len(names)} column{plural} ({_listed(names)}), found {found}{where}")
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return ", ".join(map(str, names)) or "none"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:80] + "..."
+
+
+def python_rows(table: pa.Table, what: str, instead: str) -> list[tuple[Any, ...]]:
+    """A table's rows as Python tuples; `what` holds it, and can be read by `instead` if Python has no such values."""
+    try:
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    except OverflowError:
+        raise UnsupportedError(
+            f"{what} holds a date or timestamp outside the years 1 to 9999, where Python has none: read its {instead}"
+        ) from None

@@ -1,0 +1,211 @@
+"""Schemas: the ordered, named, typed columns of a collection, and the way of whole tables to words and back.
+
+Words lie in a C-contiguous array of columns x rows. `decode(encode(data))` is `data`, by Arrow's reckoning; an encode
+that fails names the column, what was found and where, and adds nothing to the dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
+from tektite.values import columns, words
+from tektite.values.dictionary import Dictionary
+from tektite.values.types import Type
+from tektite.values.words import Words
+
+_INT64: Final = np.dtype(np.int64)
+
+
+class Schema:
+    """Ordered columns, each with a name and a type. A value: compare with `==`, do not change.
+
+    Made from keywords, a dict, or a `pyarrow.Schema`.
+
+    >>> from tektite.values.types import Int, String
+    >>> schema = Schema(src=Int, label=String)
+    >>> schema
+    Schema(src=int, label=string)
+    >>> schema == Schema(pa.schema({"src": pa.int64(), "label": pa.string()}))
+    True
+    """
+
+    __slots__ = ("_empty", "_ints", "arrow", "names", "types")
+
+    names: tuple[str, ...]
+    types: tuple[Type, ...]
+    arrow: pa.Schema
+    """The schema of the tables that `decode` gives."""
+
+    def __init__(self, source: Mapping[str, Type] | pa.Schema | None = None, /, **named: Type) -> None:
+        if isinstance(source, pa.Schema):
+            pairs = [(field.name, _type_of_field(field)) for field in source]
+        else:
+            pairs = list((source or {}).items())
+        pairs += named.items()
+        for name, type in pairs:
+            if not isinstance(name, str) or not name:
+                raise IncorrectError(f"expected the name of a column, found {name!r}: use a string, not an empty one")
+            if not isinstance(type, Type):
+                raise IncorrectError(f"column {name!r}: expected a type such as tektite.Int, found {type!r}")
+        self.names = tuple(name for name, _ in pairs)
+        self.types = tuple(type for _, type in pairs)
+        repeated = [name for at, name in enumerate(self.names) if name in self.names[:at]]
+        if repeated:
+            raise IncorrectError(f"column {repeated[0]!r}: found it twice; give each column a name of its own")
+        self.arrow = pa.schema([(name, words.arrow_type(type)) for name, type in pairs])
+        self._empty: pa.Table | None = None
+        self._ints = all(type.kind == "int" for type in self.types)
+
+    @property
+    def positions(self) -> dict[str, tuple[int, Type]]:
+        """Position and type of each column, by name: what expressions are compiled against."""
+        return {name: (at, type) for at, (name, type) in enumerate(zip(self.names, self.types, strict=True))}
+
+    def index(self, name: str) -> int:
+        """The position of a column.
+
+        >>> from tektite.values.types import Int
+        >>> Schema(src=Int, dst=Int).index("dts")
+        Traceback (most recent call last):
+        tektite.errors.NotFoundError: no column 'dts': did you mean 'dst'? the columns are: src, dst
+        """
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise NotFoundError(f"no column {name!r}: {columns.hint(name, self.names)}") from None
+
+    def select(self, *names: str, **renamed: str) -> Schema:
+        """The schema of some columns, in the order given; `new="old"` renames.
+
+        >>> from tektite.values.types import Int, Float
+        >>> Schema(src=Int, dst=Int, weight=Float).select("weight", start="src")
+        Schema(weight=float, start=int)
+        """
+        chosen = [*zip(names, names, strict=True), *renamed.items()]
+        selected = {new: self.types[self.index(old)] for new, old in chosen}
+        if len(selected) != len(chosen):
+            raise IncorrectError(
+                f"expected each column once, found {[new for new, _ in chosen]}: rename with new='old'"
+            )
+        return Schema(selected)
+
+    def encode(self, data: Any, dictionary: Dictionary | None = None, room: int = 0) -> Words:
+        """The words of `data`, in a new array of columns x rows. Texts are added to `dictionary`. Behind the columns the
+        array has `room` for more, which the caller fills.
+
+        `data` is a list of rows (tuples, lists or dicts), a dict of columns (lists, NumPy or Arrow arrays), a NumPy
+        array (rows x columns; structured; or one-dimensional for one column), an Arrow table, record batch or array,
+        a pandas DataFrame, or anything that offers an Arrow stream. Missing values (None, Arrow's nulls, pandas' NA)
+        are NULL; a NaN in a column of floats is a value.
+
+        >>> from tektite.values.types import Float, Int
+        >>> schema = Schema(src=Int, weight=Float)
+        >>> schema.decode_rows(schema.encode([(1, 0.5), (2, None)]))
+        [(1, 0.5), (2, None)]
+        >>> schema.encode([(1, 0.5), (2,)])
+        Traceback (most recent call last):
+        tektite.errors.IncorrectError: expected 2 columns (src, weight), found 1 in row 1 ((2,))
+        >>> schema.encode({"src": [1, 2.5], "weight": [0, 0]})
+        Traceback (most recent call last):
+        tektite.errors.IncorrectError: column 'src': expected int, found 2.5 (float) in row 1: give whole numbers, ...
+        """
+        ints = None if room else self.int_columns(data)
+        if ints is not None:
+            encoded = ints.copy()
+            self._check_ints(encoded, 0)
+            return encoded
+        values, rows = columns.split(data, self.names)
+        encoded = np.empty((len(self.names) + room, rows), np.int64)
+        texts = {}
+        for at, (name, type) in enumerate(zip(self.names, self.types, strict=True)):
+            if type.kind == "string":
+                texts[at] = columns.text_column(values[at], type, name)
+            else:
+                encoded[at] = columns.encode_column(values[at], type, name)
+        if texts:
+            if dictionary is None:
+                name = self.names[next(iter(texts))]
+                raise IncorrectError(f"column {name!r} holds strings: give the dictionary that their texts go to")
+            # Last, when nothing else can fail, and all at once: a failure leaves no text behind.
+            try:
+                columns_of_ids = dictionary.add_all(list(texts.values()))
+            except IncorrectError as error:
+                raise IncorrectError(f"column {' or '.join(repr(self.names[at]) for at in texts)}: {error}") from None
+            for at, ids in zip(texts, columns_of_ids, strict=True):
+                encoded[at] = ids
+        return encoded
+
+    def int_columns(self, data: Any) -> Words | None:
+        """A NumPy array whose words are the rows' as they are, as columns x rows in the same memory; None for all else."""
+        if self._ints and data.__class__ is np.ndarray and data.dtype == _INT64:
+            if data.ndim == 1 and len(self.names) == 1:
+                return data.reshape(1, -1)
+            if data.ndim == 2 and data.shape[1] == len(self.names):
+                return data.T
+        return None
+
+    def encode_ints(self, ints: Words, encoded: Words, start: int, stop: int) -> None:
+        """Copy some rows of `int_columns`, checked: several threads may do so, each its share."""
+        encoded[:, start:stop] = ints[:, start:stop]
+        self._check_ints(encoded[:, start:stop], start)
+
+    def _check_ints(self, encoded: Words, first: int) -> None:
+        for at, name in enumerate(self.names):
+            words.check_reserved(encoded[at], 0, name, first)
+
+    def decode(self, encoded: Words, dictionary: Dictionary | None = None) -> pa.Table:
+        """The table whose words (columns x rows) are `encoded`. It may share their memory: leave them as they are."""
+        self._check_width(encoded)
+        if not encoded.shape[1]:
+            if self._empty is None:
+                self._empty = self.arrow.empty_table()
+            return self._empty
+        arrays = [
+            words.decode(column, type, name, dictionary)
+            for column, type, name in zip(encoded, self.types, self.names, strict=True)
+        ]
+        return pa.Table.from_arrays(arrays, schema=self.arrow)
+
+    def decode_rows(self, encoded: Words, dictionary: Dictionary | None = None) -> list[tuple[Any, ...]]:
+        """The rows whose words (columns x rows) are `encoded`, as tuples of Python values."""
+        self._check_width(encoded)
+        if not self.names:
+            return [()] * encoded.shape[1]
+        lists = [
+            words.decode_list(column, type, name, dictionary)
+            for column, type, name in zip(encoded, self.types, self.names, strict=True)
+        ]
+        return list(zip(*lists, strict=True))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self.names == other.names and self.types == other.types
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.types))
+
+    def __repr__(self) -> str:
+        return f"Schema({', '.join(f'{name}={type}' for name, type in zip(self.names, self.types, strict=True))})"
+
+    def __reduce__(self) -> tuple[type[Schema], tuple[dict[str, Type]]]:
+        return Schema, (dict(zip(self.names, self.types, strict=True)),)
+
+    def _check_width(self, encoded: Words) -> None:
+        if encoded.ndim != 2 or len(encoded) != len(self.names):
+            raise IncorrectError(
+                f"expected words of {len(self.names)} columns ({', '.join(self.names)}) x rows, found {encoded.shape}"
+            )
+
+
+def _type_of_field(field: pa.Field[Any]) -> Type:
+    try:
+        return words.type_from_arrow(field.type)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"column {field.name!r}: {error}") from None

@@ -1,0 +1,141 @@
+"""Each layer knows only those below it, and `import tektite` loads nothing that it does not need."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "tektite"
+
+# From bottom to top. A name is a package or a module of tektite; it may import the names in rows before its own. What is inside
+# a package belongs to the package's row, unless it has a row of its own.
+LAYERS = (
+    ("errors",),
+    ("values.types",),
+    ("values.words",),
+    ("trace.times",),
+    ("kernels",),
+    ("values",),
+    ("expr",),
+    ("trace",),
+    ("storage",),
+    ("dataflow",),
+    ("runtime",),
+    ("plan",),
+    ("query",),
+    ("engine",),
+    ("sql.parse",),
+    ("sql",),
+    ("datalog.syntax",),
+    ("datalog.rules",),
+    ("datalog.evaluate",),
+    ("datalog",),
+    ("spark",),
+    ("engine.front",),
+    ("__init__",),
+    ("cli",),
+    ("__main__",),
+)
+
+# Layers that know even less than what lies below them.
+ONLY = {
+    "errors": set(),
+    "trace.times": set(),
+    "kernels": {"values.words"},
+}
+
+HEAVY = ("pyspark", "pandas", "duckdb", "matplotlib", "rich", "hypothesis", "sqlglot", "lark", "typer")
+
+RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}
+
+
+def layer_of(parts: tuple[str, ...]) -> str:
+    """The name in the table that a module belongs to: the longest one that it begins with, or its first part."""
+    names = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
+    return next((name for name in names if name in RANK), parts[0])
+
+
+def imported_layers(source: str, path: Path) -> set[str]:
+    """The names in the table that a source text imports, wherever in the file and for whatever purpose."""
+    package = ("tektite", *path.relative_to(PACKAGE).parent.parts)
+    modules: set[tuple[str, ...]] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            modules |= {tuple(alias.name.split(".")) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            base += tuple(node.module.split(".")) if node.module else ()
+            modules |= {(*base, alias.name) for alias in node.names}
+    ours = {module[1:] for module in modules if module[0] == "tektite"}
+    return {layer_of(module) if module and is_module(module[0]) else "__init__" for module in ours}
+
+
+def is_module(name: str) -> bool:
+    return name in RANK or (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").exists()
+
+
+def faults(source: str, path: Path) -> list[str]:
+    """What a source text imports against the table, as sentences."""
+    here = layer_of(path.relative_to(PACKAGE).with_suffix("").parts)
+    found = []
+    for name in sorted({here} | imported_layers(source, path)):
+        if name not in RANK:
+            found.append(f"tektite/{name} is in no layer: add it to LAYERS in tests/house/test_layers.py")
+        elif name == here or here not in RANK:
+            continue
+        elif RANK[name] > RANK[here]:
+            found.append(f"{path.name} ({here}) imports {name}, which lies above it")
+        elif here in ONLY and name not in ONLY[here]:
+            found.append(f"{path.name} ({here}) imports {name}, but may import only {sorted(ONLY[here]) or 'itself'}")
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_module_imports_only_layers_below_it(path: Path) -> None:
+    assert not faults(path.read_text(), path)
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "fault"),
+    [
+        ("kernels/merge.py", "from tektite.engine import Engine", "which lies above it"),
+        ("kernels/merge.py", "def f():\n    from .. import engine", "which lies above it"),
+        ("kernels/merge.py", "from tektite.values import types", "may import only ['values.words']"),
+        ("trace/times.py", "import tektite.values.words", "may import only itself"),
+        ("trace/spine.py", "from ..dataflow import graph", "which lies above it"),
+        ("trace/spine.py", "from tektite import Engine", "imports __init__, which lies above it"),
+        ("novelty.py", "", "add it to LAYERS"),
+    ],
+)
+def test_fault_is_found(file: str, source: str, fault: str) -> None:
+    (found,) = faults(source, PACKAGE / file)
+    assert fault in found
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        (
+            "kernels/merge.py",
+            "import numpy\nfrom tektite.kernels.layout.rows import count\nfrom tektite.values.words import NULL",
+        ),
+        ("trace/spine.py", "from tektite.trace import times\nfrom . import batch\nfrom ..kernels import merge"),
+        (
+            "engine/engine.py",
+            "from tektite.engine.view import View\nfrom tektite.runtime.coordinator import Coordinator",
+        ),
+        ("__init__.py", "from .engine import Engine"),
+    ],
+)
+def test_lawful_import_is_left_alone(file: str, source: str) -> None:
+    assert not faults(source, PACKAGE / file)
+
+
+def test_import_loads_nothing_heavy() -> None:
+    program = f"import sys, tektite; print(*[name for name in {HEAVY} if name in sys.modules])"
+    loaded = subprocess.check_output([sys.executable, "-c", program], cwd=PACKAGE.parent, text=True)
+    assert loaded.split() == []

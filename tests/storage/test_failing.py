@@ -1,0 +1,157 @@
+"""Writes that fail delay what is durable and lose nothing: full disks, limits, power cuts."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tektite as tk
+from tektite.storage import keeper
+from tests.support.stored import PROGRAM, Full, PowerCut, Twin, check, declare, play, run, state_of
+
+
+def test_full_disk_delays_durability_and_loses_nothing(tmp_path: Path) -> None:
+    twin = Twin(11, 40)
+    store = Full(tmp_path)
+    engine = tk.Engine(storage=tk.Storage(store))
+    declare(engine)
+    for epoch in range(10):
+        play(engine, twin, epoch)
+    engine.sync()
+    store.at = store.steps + 3
+    for epoch in range(10, 30):
+        play(engine, twin, epoch)
+    with pytest.raises(tk.FaultError, match=f"cannot be written.*{os.strerror(errno.ENOSPC)}"):
+        engine.sync()
+    assert engine.visible == 30
+    assert engine.durable < 30
+    check(engine, twin)
+    assert state_of(tmp_path).epoch == engine.durable
+    store.full = False
+    assert engine.sync() == 30
+    for epoch in range(30, 40):
+        play(engine, twin, epoch)
+    engine.close()
+    run(tmp_path, twin, 40, 40)
+
+
+@pytest.mark.parametrize("step", range(1, 30))
+def test_disk_that_is_full_at_any_step_is_only_a_delay(tmp_path: Path, step: int) -> None:
+    twin = Twin(step, 8)
+    store = Full(tmp_path)
+    engine = tk.Engine(storage=tk.Storage(store))
+    declare(engine)
+    store.at = store.steps + step
+    for epoch in range(8):
+        play(engine, twin, epoch)
+    try:
+        engine.sync()
+    except tk.FaultError:
+        store.full = False
+        assert engine.sync() == 8
+    engine.close()
+    run(tmp_path, twin, 8, 8)
+
+
+def test_epochs_that_cannot_be_written_are_bounded(tmp_path: Path) -> None:
+    store = Full(tmp_path)
+    engine = tk.Engine(storage=tk.Storage(store, waiting_bytes=10_000))
+    numbers = engine.input("numbers", n=tk.Int)
+    engine.sync()
+    store.full = True
+    with pytest.raises(tk.FaultError, match="epochs wait in memory"):
+        for n in range(1000):
+            numbers.insert([(i,) for i in range(n * 100, n * 100 + 100)])
+            engine.advance()
+    epoch, waiting = engine.epoch, numbers.pending
+    assert waiting == 100
+    assert len(engine.install("all", numbers).rows()) == 100 * epoch
+    store.full = False
+    engine.sync()
+    engine.advance()
+    engine.close()
+    with tk.Engine(storage=tmp_path) as engine:
+        assert len(engine.install("all", engine.table("numbers")).rows()) == 100 * (epoch + 1)
+
+
+def test_closing_on_a_full_disk_says_so_and_lets_go(tmp_path: Path) -> None:
+    store = Full(tmp_path)
+    engine = tk.Engine(storage=tk.Storage(store))
+    engine.input("numbers", n=tk.Int)
+    engine.sync()
+    store.full = True
+    engine.advance()
+    with pytest.raises(tk.FaultError, match="cannot be written"):
+        engine.close()
+    tk.Engine(storage=tmp_path).close()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_durable_survives_a_power_cut(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "_CLEAN_EVERY", 5)
+    twin = Twin(seed, 30)
+    store = PowerCut(tmp_path / "disk", tmp_path / "left")
+    with tk.Engine(storage=tk.Storage(store, retention=0.0)) as engine:
+        declare(engine)
+        for epoch in range(30):
+            play(engine, twin, epoch)
+            if epoch % 6 == seed:
+                durable = engine.sync()
+                cut = tmp_path / f"cut {epoch}"
+                shutil.copytree(store.left, cut)
+                with tk.Engine(storage=cut) as again:
+                    assert again.epoch == durable
+                    check(again, twin)
+
+
+def test_file_size_limit_of_the_system_is_a_write_that_fails(tmp_path: Path) -> None:
+    program = PROGRAM.replace("for n in", "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\nfor n in")
+    program = "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n" + program
+    program += """
+numbers.insert([(i,) for i in range(10_000, 50_000)])
+engine.advance()
+try:
+    engine.close()
+except tk.FaultError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "cannot be written" in done.stdout
+    assert os.strerror(errno.EFBIG) in done.stdout
+    with tk.Engine(storage=tmp_path) as engine:
+        found = len(engine.install("all", engine.table("numbers")).rows())
+        assert found == 100 * engine.epoch
+
+
+def test_small_file_system_that_fills_up_delays_durability(tmp_path: Path) -> None:
+    place = tmp_path / "small"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(place)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("only root may mount a small file system")
+    try:
+        engine = tk.Engine(storage=place / "engine")
+        numbers = engine.input("numbers", n=tk.Int)
+        numbers.insert([(n,) for n in range(1000)])
+        engine.advance()
+        engine.sync()
+        (place / "ballast").write_bytes(bytes(180 << 10))
+        numbers.insert([(n * 2**33,) for n in range(1000, 15_000)])
+        engine.advance()
+        with pytest.raises(tk.FaultError, match=os.strerror(errno.ENOSPC)):
+            engine.sync()
+        assert (engine.visible, engine.durable) == (2, 1)
+        (place / "ballast").unlink()
+        assert engine.sync() == 2
+        engine.close()
+        with tk.Engine(storage=place / "engine") as engine:
+            assert len(engine.install("all", engine.table("numbers")).rows()) == 15_000
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=False)

@@ -1,0 +1,146 @@
+"""Files stay few beside the epochs, versions say what changed, and leases keep what readers need."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tektite as tk
+from tektite.storage import compaction, keeper
+from tektite.storage.files import Files
+from tektite.storage.leases import Lease
+from tektite.storage.manifest import Manifest
+from tektite.storage.store import PosixStore
+from tektite.trace.chunk import Chunk
+from tests.support.stored import WORDS, Twin, declare, play, state_of
+
+
+def test_files_stay_few_while_epochs_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "_CLEAN_EVERY", 16)
+    counts: Counter[Any] = Counter()
+    with tk.Engine(storage=tk.Storage(tmp_path, retention=0.0)) as engine:
+        numbers = engine.input("numbers", n=tk.Int, label=tk.String)
+        for n in range(600):
+            rows = [(n * 10 + i, f"{WORDS[i % 7]}{n}") for i in range(10)]
+            counts.update(rows)
+            numbers.insert(rows)
+            engine.advance()
+            engine.sync()
+        engine.advance()
+    state = state_of(tmp_path)
+    bound = compaction.FAN * (compaction.level(6000) + 1)
+    assert len(state.live("numbers", 0)) < bound
+    assert len(state.texts()) < bound
+    assert len(os.listdir(tmp_path / "batches")) < 4 * bound
+    assert len(os.listdir(tmp_path / "manifest")) < 200
+    with tk.Engine(storage=tmp_path) as engine:
+        assert engine.install("all", engine.table("numbers")).multiplicities() == counts
+
+
+def test_large_batches_are_merged_beside_the_epochs(tmp_path: Path) -> None:
+    import numpy as np
+
+    expected = set()
+    with tk.Engine(storage=tmp_path) as engine:
+        numbers = engine.input("numbers", n=tk.Int)
+        for n in range(10):
+            rows = np.arange(n * 20_000, (n + 1) * 20_000)
+            expected.update(rows.tolist())
+            numbers.insert(rows)
+            engine.advance()
+            engine.sync()
+    assert len(state_of(tmp_path).live("numbers", 0)) < 10
+    assert any("-merge-" in name for name in state_of(tmp_path).files)
+    with tk.Engine(storage=tmp_path) as engine:
+        assert {n for (n,) in engine.install("all", engine.table("numbers")).rows()} == expected
+
+
+class NoMerges(PosixStore):
+    """A store that has no room for the results of merges."""
+
+    full = True
+
+    def write(self, name: str, parts: Any, durable: bool = True) -> None:
+        if self.full and "-merge-" in name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        super().write(name, parts, durable)
+
+
+def test_epochs_go_on_while_merges_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = NoMerges(tmp_path)
+    with tk.Engine(storage=tk.Storage(store)) as engine:
+        numbers = engine.input("numbers", n=tk.Int)
+        for n in range(40):
+            numbers.insert([(n,)])
+            engine.advance()
+            assert engine.sync() == n + 1
+        assert len(state_of(tmp_path).live("numbers", 0)) == 40
+        assert state_of(tmp_path).version < 60  # nothing is committed for a merge that failed
+        store.full = False
+        monkeypatch.setattr(engine._session.keeper, "_no_merge_before", 0.0)  # type: ignore[union-attr]
+        for n in range(40, 50):
+            numbers.insert([(n,)])
+            engine.advance()
+            engine.sync()
+    assert len(state_of(tmp_path).live("numbers", 0)) < 20
+    with tk.Engine(storage=tmp_path) as engine:
+        assert len(engine.install("all", engine.table("numbers")).rows()) == 50
+
+
+def test_versions_say_exactly_what_epochs_changed(tmp_path: Path) -> None:
+    twin = Twin(13, 40)
+    with tk.Engine(storage=tmp_path) as engine:
+        declare(engine)
+        for epoch in range(40):
+            play(engine, twin, epoch)
+            if epoch % 3 == 0:
+                engine.sync()
+    store = PosixStore(tmp_path)
+    files = Files(store)
+    found: Counter[Any] = Counter()
+    for _, change in Manifest(store).changes(after=0):
+        for info in change.add:
+            if "-merge-" in info.name:
+                continue
+            for place, section in enumerate(info.sections):
+                if section.arrangement == "edges":
+                    batch = files.open(info).batch(place)
+                    for src, dst, time, diff in Chunk(batch.head, batch.keep).to_array().T.tolist():
+                        found[(src, dst), time] += diff
+    expected: Counter[Any] = Counter()
+    for epoch, (old, new) in enumerate(pairwise(contents["edges"] for contents in twin.contents)):
+        for row in old.keys() | new.keys():
+            if new[row] != old[row]:
+                expected[row, epoch] = new[row] - old[row]
+    assert found == expected
+
+
+def test_leased_version_keeps_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "_CLEAN_EVERY", 4)
+    store = PosixStore(tmp_path)
+    with tk.Engine(storage=tk.Storage(tmp_path, retention=0.0)) as engine:
+        numbers = engine.input("numbers", n=tk.Int)
+        for n in range(5):
+            numbers.insert([(n,)])
+            engine.advance()
+            engine.sync()
+        held = state_of(tmp_path)
+        lease = Lease(store, held.version, 60)
+        for n in range(5, 200):
+            numbers.insert([(n,)])
+            engine.advance()
+            engine.sync()
+        there = set(os.listdir(tmp_path / "batches"))
+        assert set(held.files) <= there
+        assert Manifest(store).load(held.version) == held
+        lease.release()
+        for _ in range(12):
+            engine.advance()
+            engine.sync()
+    assert not set(held.files) & set(os.listdir(tmp_path / "batches"))

@@ -1,0 +1,158 @@
+"""An engine with a storage finds what is durable again, at every start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tektite as tk
+from tests.support.stored import Twin, run, state_of
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_inputs_are_found_again_at_every_start(tmp_path: Path, seed: int) -> None:
+    twin = Twin(seed, 60)
+    bounds = [0, 1, 2, 10, 10, 45, 60]
+    for start, stop in zip(bounds, bounds[1:], strict=False):
+        run(tmp_path, twin, start, stop)
+
+
+def test_number_of_workers_may_change(tmp_path: Path) -> None:
+    twin = Twin(7, 40)
+    for place, workers in enumerate([2, 1, 3, 3]):
+        run(tmp_path, twin, 10 * place, 10 * place + 10, workers=workers)
+        run(tmp_path, twin, 10 * place + 10, 10 * place + 10)
+        state = state_of(tmp_path)
+        assert state.shards == workers
+        assert {live.section.shard for live in state.sections("batch")} <= set(range(workers))
+
+
+def test_epoch_is_visible_at_once_and_durable_after_sync(tmp_path: Path) -> None:
+    with tk.Engine(storage=tmp_path) as engine:
+        numbers = engine.input("numbers", n=tk.Int)
+        assert (engine.visible, engine.durable) == (0, 0)
+        numbers.insert([(1,)])
+        engine.advance()
+        assert engine.visible == 1
+        assert engine.sync() == 1
+        assert state_of(tmp_path).epoch == 1
+
+
+def test_open_epoch_is_not_durable(tmp_path: Path) -> None:
+    with tk.Engine(storage=tmp_path) as engine:
+        numbers = engine.input("numbers", n=tk.Int)
+        numbers.insert([(1,)])
+        engine.advance()
+        numbers.insert([(2,)])
+        numbers.insert([(3,)], time=7)
+    with tk.Engine(storage=tmp_path) as engine:
+        assert engine.install("all", engine.table("numbers")).rows() == [(1,)]
+        assert engine.table("numbers").pending == 0
+
+
+def test_inputs_closed_one_by_one_keep_their_own_epochs(tmp_path: Path) -> None:
+    with tk.Engine(storage=tmp_path) as engine:
+        fast, slow, done = (engine.input(name, n=tk.Int) for name in ("fast", "slow", "done"))
+        for table in (fast, slow, done):
+            table.insert([(1,)])
+        fast.advance(5)
+        slow.advance(2)
+        done.close()
+    with tk.Engine(storage=tmp_path) as engine:
+        assert [engine.table(name).epoch for name in ("fast", "slow", "done")] == [5, 2, 1]
+        assert [engine.table(name).closed for name in ("fast", "slow", "done")] == [False, False, True]
+        assert engine.epoch == 5
+        with pytest.raises(tk.ConflictError, match="closed"):
+            engine.table("done").insert([(2,)])
+        engine.table("slow").insert([(2,)], time=3)
+        assert engine.advance() == 6
+        both = engine.table("fast").concat(engine.table("slow")).concat(engine.table("done"))
+        assert sorted(engine.install("all", both).rows()) == [(1,), (1,), (1,), (2,)]
+
+
+def test_every_type_comes_back(tmp_path: Path) -> None:
+    import datetime as dt
+    from decimal import Decimal
+
+    columns = {"i": tk.Int, "f": tk.Float, "b": tk.Bool, "d": tk.Date, "t": tk.Timestamp, "s": tk.String}
+    columns["m"] = tk.Decimal(12, 2)
+    row = (-(2**40), -0.5, True, dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 30, 1), "tea", Decimal("3.25"))
+    nulls = (None,) * len(columns)
+    with tk.Engine(storage=tmp_path) as engine:
+        engine.input("wide", columns).insert([row, nulls])
+        engine.advance()
+    with tk.Engine(storage=tmp_path) as engine:
+        table = engine.input("wide", columns)
+        assert set(engine.install("all", table).rows()) == {row, nulls}
+
+
+def test_streams_come_back_empty_with_their_epoch(tmp_path: Path) -> None:
+    with tk.Engine(storage=tmp_path) as engine:
+        clicks = engine.input("clicks", stream=True, n=tk.Int)
+        clicks.insert([(1,)])
+        engine.advance()
+    assert not list(state_of(tmp_path).sections("batch"))
+    with tk.Engine(storage=tmp_path) as engine:
+        clicks = engine.input("clicks", stream=True, n=tk.Int)
+        seen = engine.install("seen", clicks)
+        clicks.insert([(2,)])
+        engine.advance()
+        assert seen.rows() == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("options", "columns"),
+    [
+        ({}, {"src": tk.Int}),
+        ({}, {"src": tk.Int, "dst": tk.Float}),
+        ({}, {"src": tk.Int, "to": tk.Int}),
+        ({"key": "dst"}, {"src": tk.Int, "dst": tk.Int}),
+        ({"semantics": "set"}, {"src": tk.Int, "dst": tk.Int}),
+        ({"stream": True}, {"src": tk.Int, "dst": tk.Int}),
+    ],
+)
+def test_another_declaration_is_an_error_that_names_both(tmp_path: Path, options: Any, columns: Any) -> None:
+    with tk.Engine(storage=tmp_path) as engine:
+        engine.input("edges", src=tk.Int, dst=tk.Int)
+    with tk.Engine(storage=tmp_path) as engine:
+        with pytest.raises(
+            tk.ConflictError, match=r"stored in .* as Schema\(src=int, dst=int\), bag, but declared as "
+        ):
+            engine.input("edges", columns, **options)
+        engine.input("edges", src=tk.Int, dst=tk.Int)  # which changed nothing
+        with pytest.raises(tk.ConflictError, match="there is an input named"):
+            engine.input("edges", src=tk.Int, dst=tk.Int)
+
+
+def test_dropped_input_is_gone_and_its_name_is_free(tmp_path: Path) -> None:
+    with tk.Engine(storage=tmp_path) as engine:
+        engine.input("a", n=tk.Int).insert([(1,)])
+        engine.advance()
+        engine.drop("a")
+        engine.input("a", s=tk.String).insert([("x",)])
+        engine.advance()
+    with tk.Engine(storage=tmp_path) as engine:
+        assert engine.install("all", engine.table("a")).rows() == [("x",)]
+        engine.drop("all")
+        engine.drop("a")
+    with tk.Engine(storage=tmp_path) as engine, pytest.raises(tk.NotFoundError):
+        engine.table("a")
+    assert not list(state_of(tmp_path).sections("batch"))
+
+
+def test_positions_are_the_last_ones_given(tmp_path: Path) -> None:
+    with tk.Engine(storage=tmp_path) as engine:
+        engine.input("a", n=tk.Int)
+        engine.advance(positions={"orders": {"query": "q", "batch": 3}, "gone": {"batch": 1}})
+        engine.advance()
+        engine.advance(positions={"orders": {"query": "q", "batch": 4}, "gone": None})
+        assert engine.positions == {"orders": {"query": "q", "batch": 4}}
+    with tk.Engine(storage=tmp_path) as engine:
+        assert engine.positions == {"orders": {"query": "q", "batch": 4}}
+        with pytest.raises(tk.IncorrectError, match="JSON"):
+            engine.advance(positions={"orders": {"batch": object()}})
+        assert engine.epoch == 3
+    with tk.Engine() as engine, pytest.raises(tk.IncorrectError, match="storage"):
+        engine.advance(positions={"orders": {"batch": 4}})
