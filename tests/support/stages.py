@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark import cloudpickle
 
 import tektite as tk
+from tektite.engine.core import core_of
 from tektite.spark.sweep.executor import Sweeps
 from tektite.spark.sweep.job import checked
 from tektite.spark.sweep.machine import REPORT, Machine, Report
@@ -36,8 +37,9 @@ def run_stages(parcel: Parcel, group: str, description: str, rng: random.Random 
 
 def in_stages(engine: tk.Engine, rows: int = 0) -> tk.Engine:
     """Have an engine that has a storage run its sweeps in stages."""
-    assert engine.session is not None
-    engine.run_elsewhere(Sweeps(run_stages, engine.session, engine.dictionary, engine.workers, rows))
+    core = core_of(engine)
+    assert core.storage is not None
+    core.run_elsewhere(Sweeps(run_stages, core.storage, core.dictionary, core.workers, rows))
     return engine
 
 

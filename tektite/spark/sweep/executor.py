@@ -30,8 +30,8 @@ from tektite.spark.sweep.machine import Report, put, raised, replay
 from tektite.spark.sweep.parcel import Parcel, Yard, pack
 from tektite.spark.sweep.texts import Library
 from tektite.storage.batchfile import FOLDER, Opened, Texts, write_file
+from tektite.storage.open_storage import OpenStorage
 from tektite.storage.options import SWEEPS
-from tektite.storage.session import Session
 from tektite.trace.chunk import Chunk
 from tektite.values.dictionary import Dictionary
 
@@ -51,7 +51,7 @@ class Sweeps:
     def __init__(
         self,
         run: Runner,
-        session: Session,
+        storage: OpenStorage,
         dictionary: Dictionary,
         shards: int,
         rows: int,
@@ -60,12 +60,12 @@ class Sweeps:
         """`rows` is how many have to wait for a part of a sweep to become a job; `cancel` ends the job of a group."""
         self.run = run
         self.cancel = cancel
-        self.session = session
+        self.storage = storage
         self.dictionary = dictionary
         self.shards = shards
         self.rows = rows
         self.why = f"fewer than {rows} rows waited for it"
-        self.yard = Yard(session.keeper.store)
+        self.yard = Yard(storage.writer.store)
         self.yard.clear()
         self.failures: weakref.WeakKeyDictionary[Dataflow, int] = weakref.WeakKeyDictionary()
         self.unsendable: weakref.WeakKeyDictionary[Dataflow, str] = weakref.WeakKeyDictionary()
@@ -168,9 +168,9 @@ class Sweeps:
 
     def library(self) -> Library:
         """Where all texts are that the dictionary has: in files of the manifest, and what is not there yet in one more."""
-        keeper = self.session.keeper
-        mark = keeper.written_texts  # before the state: what a newer state has beyond the mark is told twice
-        state = keeper.manifest.state
+        writer = self.storage.writer
+        mark = writer.written_texts  # before the state: what a newer state has beyond the mark is told twice
+        state = writer.manifest.state
         sections = [(FOLDER, live.file, state.files[live.file].length, live.index) for live in state.texts()]
         more, _ = self.dictionary.since(mark)
         if len(more):
