@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import tektite
-from tektite.engine import front
+from tektite.engine import engine
 
 # The first example may wait for a kernel to compile, so no profile has a deadline or minds a slow start.
 _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -69,7 +69,7 @@ def own_executor(request: pytest.FixtureRequest) -> Iterator[None]:
     if "executor" in request.fixturenames:
         yield
         return
-    with patch.object(tektite, "Engine", front.Engine):
+    with patch.object(tektite, "Engine", engine.Engine):
         yield
 
 

@@ -129,7 +129,7 @@ def build_aggregates(source: Collection, keys: tuple[int, ...], aggregates: Mapp
     for name, aggregate in others.items():
         assert aggregate.column is not None
         part = other_aggregate(source, names, aggregate, name)
-        result = result.with_part(part, names)
+        result = result._with_part(part, names)
         if aggregate.kind == "count_distinct":
             result = result.with_columns(**{name: coalesce(col(name), 0)})
     return result.select(*names, **{name: name for name in found})

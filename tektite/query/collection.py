@@ -271,7 +271,7 @@ class Collection:
     def _anti(self, other: Collection, left: Keys, right: Keys, nulls_match: bool = False) -> Collection:
         return self.concat(self._semi(other, left, right, nulls_match).negate())
 
-    def with_part(self, part: Collection, keys: list[str]) -> Collection:
+    def _with_part(self, part: Collection, keys: list[str]) -> Collection:
         """This collection of groups with another's columns for the same groups; NULL where it lacks one."""
         return self._left(part, self._columns(keys), part._columns(keys), nulls_match=True)
 

@@ -24,7 +24,8 @@ from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.join import emit_by_moment
 from tektite.dataflow.node import Node
 from tektite.dataflow.output import Inspect
-from tektite.engine.catalog import Scribe
+from tektite.engine.catalog import RecordingCatalog
+from tektite.engine.core import core_of
 from tektite.plan import algebra as plan
 from tektite.plan.render import Renderer, Stream
 from tektite.trace.chunk import Chunk, column_spec
@@ -161,15 +162,17 @@ class Grid:
             a, b, a_minus, b_minus = (self.delayed(source, inner) for source in self.inputs)
             result = operation(a.concat(a_minus.negate()), b.concat(b_minus.negate()))
             self.result = inner.leave(result) if leave else result
-        catalog = self.engine._catalog
+        catalog = core_of(self.engine).catalog
         self.flow = catalog.new_flow("grid")
-        renderer = GridRenderer(self.flow, Scribe(catalog, self.flow), self.engine.dictionary, self.result.operator)
+        renderer = GridRenderer(
+            self.flow, RecordingCatalog(catalog, self.flow), core_of(self.engine).dictionary, self.result.operator
+        )
         stream = renderer.stream(self.result.operator)
         self.updates: list[tuple[Row, Time, int]] = []
         schema = self.result.schema
-        stream.feed(Capture(stream.scope, self.engine.workers, schema, self.take, self.engine.dictionary))
+        stream.feed(Capture(stream.scope, self.engine.workers, schema, self.take, core_of(self.engine).dictionary))
         self.flow.settle_start()
-        self.engine._coordinator.add(self.flow)
+        core_of(self.engine).coordinator.add(self.flow)
 
     def take(self, changes: pa.Table) -> None:
         """Keep what was captured: (row, time, diff)."""
@@ -221,12 +224,12 @@ def at_random(seed: int, operation: Operation, leave: bool) -> None:
                 grid.update(which, row, time, -1 if remove else 1)
     while grid.flow.low < epochs:
         source = rng.choice(grid.inputs)
-        to = min(source.low + rng.choice([1, 1, 2, 5]), epochs)
-        if to > source.low:
+        to = min(source.epoch + rng.choice([1, 1, 2, 5]), epochs)
+        if to > source.epoch:
             source.advance(to)
         for _ in range(rng.choice([0, 1, 3])):
             grid.engine.run()
-        if all(source.low == epochs for source in grid.inputs):
+        if all(source.epoch == epochs for source in grid.inputs):
             grid.engine.settle()
         assert grid.flow.failure is None, grid.flow.failure
     for epoch in range(epochs):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tektite as tk
+from tektite.engine.core import core_of
 
 pytestmark = pytest.mark.usefixtures("executor")
 
@@ -69,10 +70,10 @@ def test_mutual_recursion_is_run_once_for_all_its_predicates(engine: tk.Engine) 
     engine.table("start").insert([(1,)])
     engine.advance()
     assert (sorted(even.rows()), odd.rows()) == ([(1,), (3,)], [(2,)])
-    assert even.flow is not odd.flow
+    assert core_of(even).flow is not core_of(odd).flow
     owners = {
         id(e.flow)
-        for e in engine._catalog.entries
+        for e in core_of(engine).catalog.entries
         if e.name in ("even by (x)", "odd by (y)", "even by (y)", "odd by (x)")
     }
     assert len(owners) == 1

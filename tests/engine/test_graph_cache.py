@@ -9,6 +9,7 @@ import pytest
 
 import tektite as tk
 from tektite.dataflow.flow import Dataflow
+from tektite.engine.core import core_of
 from tektite.expr import text
 
 every_executor = pytest.mark.usefixtures("executor")
@@ -47,7 +48,7 @@ def some_visits(pick: random.Random) -> list[tuple[int, int, int]]:
 
 
 def flow_of(engine: tk.Engine, name: str) -> Dataflow:
-    return engine.view(name).flow
+    return core_of(engine.view(name)).flow
 
 
 def counted(rows: list[tuple[Any, ...]]) -> list[str]:
@@ -140,7 +141,7 @@ def test_a_dropped_query_keeps_no_rows_and_no_memo() -> None:
     engine.table("visit").insert([(p, p % 12, 1) for p in range(40)])
     engine.advance()
     flow = flow_of(engine, "v")
-    memos = list(text._memos[engine.dictionary].values())
+    memos = list(text._memos[core_of(engine).dictionary].values())
     assert any(len(memo) for memo in memos)
     engine.sql("DROP MATERIALIZED VIEW v")
     assert not any(len(memo) for memo in memos)

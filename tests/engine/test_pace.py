@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tektite as tk
+from tektite.engine.core import core_of
 from tests.support.brute import Bag, Row, bag
 
 pytestmark = pytest.mark.usefixtures("executor")
@@ -68,7 +69,7 @@ def test_a_view_installed_on_compacted_history_answers_at_once(merging: str) -> 
             engine.advance()
         while engine.idle():
             pass
-        assert edges.trace.rows <= 20
+        assert core_of(edges).trace.rows <= 20
         view = engine.install("degrees", edges.count(by="src"))
         assert view.first == 59 and view.low == 60
         assert [tuple(change) for change in view.changes()] == [((k, 1), 59, 1) for k in range(5)]
@@ -240,4 +241,4 @@ def test_a_stream_is_seen_from_the_installation_on() -> None:
         engine.advance()
         assert first.rows() == [(3,)]
         assert second.rows() == [(1,)]
-        assert events.trace.rows == 0
+        assert core_of(events).trace.rows == 0

@@ -9,6 +9,7 @@ import pytest
 
 import tektite as tk
 from tektite.engine import pending_updates
+from tektite.engine.core import core_of
 
 pytestmark = pytest.mark.usefixtures("executor")
 
@@ -57,7 +58,7 @@ def test_rows_that_come_one_by_one_become_few_chunks() -> None:
     numbers = engine.input("numbers", n=tk.Int)
     for n in range(300):
         numbers.insert([(n % 10,)])
-    assert len(list(numbers._pending)) <= 40
+    assert len(list(core_of(numbers).pending)) <= 40
     engine.advance()
     assert engine.install("all", numbers).multiplicities() == {(n,): 30 for n in range(10)}
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import tektite as tk
+from tektite.engine.core import core_of
 
 pytestmark = pytest.mark.usefixtures("executor")
 
@@ -99,7 +100,7 @@ def test_a_view_that_is_not_kept_tells_its_changes_from_the_first_answer_on() ->
     assert {(c["count"], c["time"], c["diff"]) for c in seen[1:]} == {(2, 1, -1), (1, 1, 1)}
     with pytest.raises(tk.ConflictError, match="'degrees' was installed with keep=False"):
         view.snapshot()
-    assert view.trace.rows == 0
+    assert core_of(view).trace.rows == 0
 
 
 def test_an_unchecked_input_trusts_its_caller() -> None:
@@ -212,7 +213,7 @@ def test_a_reader_that_is_always_behind_keeps_few_batches() -> None:
         slow.insert([(epoch % 7,)])
         slow.advance(epoch + 1)
     engine.finish(view)
-    assert max(len(pin.batches) for handle in view.flow.handles for pin in handle.pins) <= 25
+    assert max(len(pin.batches) for handle in core_of(view).flow.handles for pin in handle.pins) <= 25
     slow.advance(edges.epoch)
     expected = sum(1 for e in range(100) for s in range(100) if e % 7 == s % 7)
     assert sum(view.multiplicities().values()) == expected

@@ -15,6 +15,7 @@ from tektite.dataflow.graph import Scope
 from tektite.dataflow.loop import Leave, Variable
 from tektite.dataflow.pipeline_actions import Versions
 from tektite.dataflow.reduce import ReduceNode
+from tektite.engine.core import core_of
 from tektite.trace.trace import Handle, Trace
 from tests.dataflow.test_three_coordinates import OPERATIONS, Grid, at_random
 from tests.engine.test_memory import Replacing
@@ -154,7 +155,7 @@ def memory_is_steady() -> None:
     with tk.Engine() as engine:
         data = Replacing(engine)
         data.run(500)
-        assert data.source.trace.rows < 500
+        assert core_of(data.source).trace.rows < 500
 
 
 def random_programs() -> None:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tektite as tk
+from tektite.engine.core import core_of
 from tests.support.executors import examples
 from tests.support.float_twin import LEAST, anything, expected, rounded, same, scaled
 
@@ -109,7 +110,9 @@ def test_several_epochs_in_one_sweep_give_each_its_sum() -> None:
 
 def accumulating_rows(engine: tk.Engine) -> int:
     """The rows of the arrangements that floats are exploded into."""
-    traces = {id(h.trace): h.trace for flow in engine._coordinator.flows for h in flow.handles if h.trace.diffs > 1}
+    traces = {
+        id(h.trace): h.trace for flow in core_of(engine).coordinator.flows for h in flow.handles if h.trace.diffs > 1
+    }
     assert traces
     return sum(trace.rows for trace in traces.values())
 
@@ -140,7 +143,7 @@ def test_aggregates_without_floats_have_no_slots() -> None:
     engine = tk.Engine()
     source = engine.input("s", k=tk.Int, i=tk.Int, x=tk.Float)
     engine.install("sums", source.group_by("k").agg(n=tk.count("x"), total=tk.sum("i")))
-    shapes = {(h.trace.data, h.trace.diffs) for flow in engine._coordinator.flows for h in flow.handles}
+    shapes = {(h.trace.data, h.trace.diffs) for flow in core_of(engine).coordinator.flows for h in flow.handles}
     assert (1, 5) in shapes and all(data != 2 or diffs == 1 for data, diffs in shapes)
 
 

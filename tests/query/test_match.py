@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tektite as tk
+from tektite.engine.core import core_of
 
 pytestmark = pytest.mark.usefixtures("executor")
 
@@ -233,10 +234,10 @@ def test_pipelines_hold_no_intermediate_result(strategy: str) -> None:
     view = engine.install("star", tk.match(*clauses, strategy=strategy), keep=False)
     # Every clause is looked up by its first column, which the inputs' own arrangements serve; the result is not kept.
     assert {info.name for info in engine.arrangements()} == {"part0", "part1", "part2", "part3", "star"}
-    assert sum(trace.rows for trace in view.flow.traces) == 0
+    assert sum(trace.rows for trace in core_of(view).flow.traces) == 0
     joined = engine.install("joined", tk.match(*clauses, strategy="binary"), keep=False)
     engine.settle()
-    assert sum(trace.rows for trace in joined.flow.traces) >= 400
+    assert sum(trace.rows for trace in core_of(joined).flow.traces) >= 400
 
 
 @each_strategy
@@ -277,15 +278,15 @@ def test_dropping_and_explaining_leave_nothing_behind(strategy: str) -> None:
     edges = graph(engine)
     edges.insert([(i, (7 * i) % 50) for i in range(50)])
     engine.advance()
-    handles, holds = len(edges.trace.handles), len(edges.trace.holds)
+    handles, holds = len(core_of(edges).trace.handles), len(core_of(edges).trace.holds)
     clauses = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("a", "c"))]
     found = tk.match(*clauses, without=[(edges, ("c", "a"))], strategy=strategy)
     found.explain()
     assert [info.name for info in engine.arrangements()] == ["edges"]
-    assert (len(edges.trace.handles), len(edges.trace.holds)) == (handles, holds)
+    assert (len(core_of(edges).trace.handles), len(core_of(edges).trace.holds)) == (handles, holds)
     engine.install("triangles", found).drop()
     assert [info.name for info in engine.arrangements()] == ["edges"]
-    assert (len(edges.trace.handles), len(edges.trace.holds)) == (handles, holds)
+    assert (len(core_of(edges).trace.handles), len(core_of(edges).trace.holds)) == (handles, holds)
 
 
 def test_auto_joins_two_directly_follows_trees_by_delta_and_cycles_by_hector() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import tektite as tk
+from tektite.engine.core import core_of
 from tests.support.brute import Bag, Brute, Row, bag
 from tests.support.executors import examples
 from tests.support.programs import KEYED, History, Program
@@ -64,7 +65,7 @@ class World:
         if known is None:
             contents = {source: self.history.at(name, epoch) for name, source in self.program.inputs.items()}
             plan = self.program.pool[number][0].operator
-            known = self.answers[number, epoch] = Brute(contents, self.engine.dictionary).value(plan)
+            known = self.answers[number, epoch] = Brute(contents, core_of(self.engine).dictionary).value(plan)
         return known
 
     def deliver(self, name: str, before: int, rng: random.Random) -> None:
@@ -127,28 +128,28 @@ def run_at_random(w: World, rng: random.Random) -> None:
     epochs = w.history.epochs
     pool = len(w.program.pool)
     w.install(pool - 1)
-    while any(source.low < epochs for source in w.program.inputs.values()):
+    while any(source.epoch < epochs for source in w.program.inputs.values()):
         if len(w.watched) < 3 and rng.random() < 0.4:
             w.install(rng.randrange(pool))
         elif w.watched and rng.random() < 0.1:
             gone = rng.choice(w.watched)
-            if not any(gone.view in v.view.flow.sources for v in w.watched):
+            if not any(core_of(gone.view) in core_of(v.view).flow.sources for v in w.watched):
                 w.watched.remove(gone)
                 w.program.pool[gone.number] = (
-                    tk.Collection(w.engine, gone.view.definition), w.program.pool[gone.number][1],
+                    tk.Collection(w.engine, core_of(gone.view).definition), w.program.pool[gone.number][1],
                 )  # fmt: skip
                 gone.view.drop()
         if rng.random() < 0.5:
-            to = min(max(s.low for s in w.program.inputs.values()) + rng.choice([1, 1, 2, 4]), epochs)
+            to = min(max(s.epoch for s in w.program.inputs.values()) + rng.choice([1, 1, 2, 4]), epochs)
             for name in w.program.inputs:
                 w.deliver(name, to, rng)
             w.engine.advance(to)
         else:
             name = rng.choice(list(w.program.inputs))
             source = w.program.inputs[name]
-            to = min(source.low + rng.choice([1, 1, 2, 5]), epochs)
+            to = min(source.epoch + rng.choice([1, 1, 2, 5]), epochs)
             w.deliver(name, to, rng)
-            if to > source.low:
+            if to > source.epoch:
                 source.advance(to)
         if rng.random() < 0.2:
             w.engine.idle()

@@ -16,7 +16,8 @@ from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.linear import SelectStep
 from tektite.dataflow.node import Node
 from tektite.dataflow.output import Inspect
-from tektite.engine.catalog import Scribe
+from tektite.engine.catalog import RecordingCatalog
+from tektite.engine.core import core_of
 from tektite.plan.render import Renderer
 from tektite.plan.stream import Stream
 from tektite.trace.chunk import Chunk
@@ -106,9 +107,9 @@ class Marks:
         self.engine = tk.Engine(workers)
         self.rows = self.engine.input("rows", k=tk.Int, v=tk.Int)
         self.schema = self.rows.schema
-        catalog, operator = self.engine._catalog, self.rows.operator
+        catalog, operator = core_of(self.engine).catalog, self.rows.operator
         self.flow = catalog.new_flow("marks")
-        renderer = Renderer(self.flow, Scribe(catalog, self.flow), self.engine.dictionary, operator)
+        renderer = Renderer(self.flow, RecordingCatalog(catalog, self.flow), core_of(self.engine).dictionary, operator)
         first = HighWater(self.flow.root, workers, "first")
         renderer.stream(operator).feed(first)
         second = HighWater(self.flow.root, workers, "second")
@@ -117,14 +118,14 @@ class Marks:
         for node, place in ((first, 0), (second, 1)):
             self.show(node, place)
         self.flow.settle_start()
-        self.engine._coordinator.add(self.flow)
+        core_of(self.engine).coordinator.add(self.flow)
 
     def show(self, node: HighWater, place: int) -> None:
         def take(changes: pa.Table) -> None:
             for k, v, time, diff in zip(*(column.to_pylist() for column in changes.columns), strict=True):
                 self.got[place][k, v, time] += diff
 
-        seen = Inspect(self.flow.root, node.shards, self.schema, take, self.engine.dictionary)
+        seen = Inspect(self.flow.root, node.shards, self.schema, take, core_of(self.engine).dictionary)
         Stream(self.flow.root, [(node.port, (), 0)], None).feed(seen)
 
 
@@ -150,7 +151,7 @@ def test_own_operator_answers_as_brute_force_does(workers: int) -> None:
     with marks.engine as engine:
         engine.on_sweep(sweeps.append)
         for _ in range(4):
-            epoch = marks.rows.low
+            epoch = marks.rows.epoch
             for later in range(pick.choice([1, 1, 3])):
                 new = [(pick.randrange(12), pick.randrange(40)) for _ in range(pick.randrange(30))]
                 marks.rows.update(new, times=[epoch + later] * len(new), diffs=[1] * len(new))

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import tektite as tk
-from tektite.engine.input import Input
+from tektite.engine.input_core import InputCore
 from tektite.storage import batchfile
 from tektite.storage.store import PosixStore
 from tests.support.spark_files import NOW, Files
@@ -122,7 +122,7 @@ def test_rows_that_clash_when_they_meet_leave_no_file(spark: SparkSession, tmp_p
         engine.sync()
         before = files_of(tmp_path / "store")
         with (
-            patch.object(Input, "prepare", side_effect=AssertionError("the driver looked at rows")),
+            patch.object(InputCore, "prepare", side_effect=AssertionError("the driver looked at rows")),
             pytest.raises(tk.TektiteError, match=message),
         ):
             table.load(spark.createDataFrame([*new, *clash], schema).repartition(3), operation="op" if told else None)

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import tektite as tk
 import tektite.spark
+from tektite.engine.core import core_of
 from tektite.errors import FaultError, IncorrectError, NotFoundError, UnsupportedError
 from tektite.spark import java
 from tektite.spark.preflight import _problems, preflight
@@ -256,7 +257,7 @@ def test_engine_closes_though_what_feeds_it_fails_to_stop(tmp_path: Path) -> Non
     def fail() -> None:
         raise RuntimeError("the session was stopped before")
 
-    engine.on_close.append(fail)
+    core_of(engine).hooks.on_close.append(fail)
     with pytest.raises(RuntimeError, match="before"):
         engine.close()
     with tk.Engine(storage=tmp_path / "store") as again:

@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 import tektite as tk
 from tektite import sql
+from tektite.engine.core import core_of
 
 pytestmark = pytest.mark.usefixtures("executor")
 
@@ -284,9 +285,9 @@ def test_execute_reads_the_rows_of_its_binding_alone(workers: int, monkeypatch: 
         engine.sql(f"EXECUTE q({k})")
     engine.sql("DELETE FROM t WHERE k = 1")
     decoded: list[int] = []
-    view = engine.view("__prepared_q")
-    decode = view._decoded
-    monkeypatch.setattr(view, "_decoded", lambda words: decoded.append(words.shape[1]) or decode(words))
+    view = core_of(engine.view("__prepared_q"))
+    decode = view.decode
+    monkeypatch.setattr(view, "decode", lambda words: decoded.append(words.shape[1]) or decode(words))
     for k in range(40):
         kept = [n for n in range(k + 1) if n != 1]
         wanted = sorted({(f"v{n % 3}", sum(m % 3 == n % 3 for m in kept)) for n in kept})

@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 import tektite as tk
-from tektite.storage import keeper, manifest
+from tektite.storage import epoch_writer, manifest
 from tektite.storage.store import PosixStore
 from tests.support.stored import Killing, Twin, Unlocked, check, declare, play
 
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reas
 def small_constants() -> Iterator[None]:
     """Merges, checkpoints and clean-ups happen within a few epochs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keeper, "_CLEAN_EVERY", 3)
+        patch.setattr(epoch_writer, "_CLEAN_EVERY", 3)
         patch.setattr(manifest, "CHECKPOINT_EVERY", 4)
         yield
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from tektite.datalog.rules import expressions
 from tektite.datalog.syntax import ir
+from tektite.engine.core import core_of
 from tektite.expr import Expr, col
 from tektite.plan import algebra as plan
 from tektite.plan.conjunctions.strategy import is_cyclic
@@ -132,7 +133,9 @@ class Body:
         if self.constants is None or not isinstance(operator, plan.Read) or operator.readable.is_stream:
             return clause
         for at, term in enumerate(given):
-            if isinstance(term, Expr) and collection.engine.is_arranged(collection, collection.schema.names[at]):
+            if isinstance(term, Expr) and core_of(collection.engine).is_arranged(
+                collection, collection.schema.names[at]
+            ):
                 same = (name for name, other in constants.items() if other.fingerprint == term.fingerprint)
                 variable = next(same, f"constant {len(constants)}")
                 constants[variable] = term

@@ -19,7 +19,8 @@ from tektite.datalog.rules.types import Inference, column_names
 from tektite.datalog.rules.unfold import unfold, unfoldable
 from tektite.datalog.rules.unify import unify
 from tektite.datalog.syntax import ir
-from tektite.engine.input import Input
+from tektite.engine.core import core_of
+from tektite.engine.input_core import InputCore
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
 from tektite.plan import algebra as plan
@@ -110,7 +111,7 @@ class Evaluation:
                           [tuple(value for _, value in columns.values())])  # fmt: skip
 
     def _rows(self, schema: Schema, rows: Sequence[tuple[Any, ...]]) -> Collection:
-        words = schema.encode(list(rows), self.engine.dictionary)
+        words = schema.encode(list(rows), core_of(self.engine).dictionary)
         for column, type in enumerate(schema.types):
             if type == Float:
                 words[column] = float_keys(words[column])  # 0.0 and -0.0 are equal
@@ -347,7 +348,7 @@ def is_distinct(collection: Collection) -> bool:
                 return True
             case plan.Read():
                 found = operator.readable
-                return isinstance(found, Input) and found.semantics != "bag"
+                return isinstance(found, InputCore) and found.semantics != "bag"
             case plan.Leave():
                 operator = operator.inner
             case plan.Arrange():

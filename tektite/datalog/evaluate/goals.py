@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tektite.datalog.evaluate.evaluation import Definitions, Evaluation, improvements
-from tektite.datalog.evaluate.rule_store import Store, close_names
+from tektite.datalog.evaluate.rule_store import RuleStore, close_names
 from tektite.datalog.rules import expressions, magic, safety, strata
 from tektite.datalog.rules.normal_form import normalise
 from tektite.datalog.rules.types import Inference
@@ -40,7 +40,9 @@ def argument_rows(parameter: Parameter, given: Any) -> list[tuple[Any, ...]]:
 class Plan:
     """How a query is answered: its rules, rewritten for their arguments or not, and the evaluation of them."""
 
-    def __init__(self, store: Store, title: str, find: Find, as_set: bool, strategy: str, joins: str = "auto") -> None:
+    def __init__(
+        self, store: RuleStore, title: str, find: Find, as_set: bool, strategy: str, joins: str = "auto"
+    ) -> None:
         self.joins = joins
         self.store = store
         self.title = title
