@@ -11,8 +11,9 @@ import tektite as tk
 from tektite.plan import algebra as plan
 from tektite.query.collection import Collection
 from tektite.values.schema import Schema
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 
 def fixed(engine: tk.Engine, rows: list[tuple[int, int]]) -> Collection:
@@ -23,7 +24,7 @@ def fixed(engine: tk.Engine, rows: list[tuple[int, int]]) -> Collection:
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_fixed_rows_are_there_at_once_and_stay(workers: int) -> None:
-    with tk.Engine(workers) as engine:
+    with make_engine(workers) as engine:
         rows = [(i, i % 3) for i in range(10)]
         view = engine.install("fixed", fixed(engine, rows))
         assert sorted(view.rows()) == rows
@@ -39,8 +40,9 @@ def test_fixed_rows_are_there_at_once_and_stay(workers: int) -> None:
         assert sorted(late.rows()) == sorted(joined.rows())
 
 
+@pytest.mark.executors("spark")
 def test_fixed_rows_go_with_their_last_reader() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     views = [
         engine.install(name, fixed(engine, [(1, 2)]).join(fixed(engine, [(2, 3)]), on=("b", "a"))) for name in "ab"
     ]
@@ -51,12 +53,12 @@ def test_fixed_rows_go_with_their_last_reader() -> None:
 
 
 def test_no_rows_are_rows_too() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     assert engine.install("none", fixed(engine, [])).rows() == []
 
 
 def test_views_of_one_dataflow_come_and_go_one_by_one() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
     hops = edges.join(edges, on=("dst", "src")).select("src", dst="dst_right")
     found = engine.install_together({"hops": hops, "degrees": hops.count(by="src")}, {"hops": "dst"})
@@ -74,7 +76,7 @@ def test_views_of_one_dataflow_come_and_go_one_by_one() -> None:
 
 
 def test_views_of_one_dataflow_are_installed_together_or_not_at_all() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
     with pytest.raises(tk.ConflictError, match="named 'edges'"):
         engine.install_together({"all": edges, "edges": edges})
@@ -82,7 +84,7 @@ def test_views_of_one_dataflow_are_installed_together_or_not_at_all() -> None:
 
 
 def test_arrangement_is_kept_until_it_is_released() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
     assert engine.is_arranged(edges, "src")
     assert not engine.is_arranged(edges, "dst")
@@ -97,7 +99,7 @@ def test_arrangement_is_kept_until_it_is_released() -> None:
 
 
 def test_input_that_begins_with_rows_has_them_before_an_epoch_closes() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     other = engine.input("other", x=tk.Int)
     other.insert([(1,)])
     engine.advance()
@@ -113,7 +115,7 @@ def test_input_that_begins_with_rows_has_them_before_an_epoch_closes() -> None:
 
 
 def test_before_the_first_epoch_the_rows_an_input_begins_with_wait_for_it() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     first = engine.input("first", x=tk.Int)
     first.begin_with([(1,)])
     view = engine.install("all", first)
@@ -122,8 +124,9 @@ def test_before_the_first_epoch_the_rows_an_input_begins_with_wait_for_it() -> N
     assert view.rows() == [(1,)]
 
 
+@pytest.mark.executors("spark")
 def test_loops_that_are_shared_run_once_for_all_that_leave_them() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     edges = engine.input("edges", src=tk.Int, dst=tk.Int, semantics="set")
     with tk.Loop("parity", shared=True) as loop:
         even = loop.variable("even", node=tk.Int)

@@ -20,9 +20,10 @@ QUERIES = int(os.environ.get("TEKTITE_SQL_QUERIES", "300"))
 SEED = int(os.environ.get("TEKTITE_SQL_SEED", "0"))
 TOGETHER = 20
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("executor"), pytest.mark.share(stages=8, spark=15)]
+pytestmark = [pytest.mark.slow, pytest.mark.executors]
 
 
+@pytest.mark.executors(stages=[0, 7], spark=[7])
 @pytest.mark.parametrize("seed", range(SEED, SEED + -(-QUERIES // TOGETHER)))
 def test_random_queries_equal_duckdb_after_every_epoch(seed: int) -> None:
     chance = random.Random(seed)

@@ -12,8 +12,9 @@ import tektite as tk
 from benchmarks.tpch import query, schema
 from tektite.dataflow import range_filter
 from tektite.kernels.operators.range_filter import emit_segments
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 MANY = 20_000
 
@@ -34,7 +35,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def engine() -> tk.Engine:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql(schema())
     engine.table("nation").insert([(7, "GERMANY", 1, "")])
     return engine
@@ -60,6 +61,7 @@ def test_query_11_touches_only_parts_between_the_old_and_the_new_threshold(
     assert executor == "spark" or 0 < sum(written) <= 3 * 5
 
 
+@pytest.mark.executors("spark")
 def test_query_22_touches_only_customers_between_the_old_and_the_new_average(
     engine: tk.Engine, written: list[int], executor: str
 ) -> None:
@@ -86,7 +88,7 @@ def test_query_22_touches_only_customers_between_the_old_and_the_new_average(
 
 
 def test_age_below_a_limit_is_a_range_filter() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.sql("CREATE TABLE events (id int, at timestamp)")
         plan = str(engine.sql("EXPLAIN SELECT id FROM events WHERE now() - at < INTERVAL '1 hour'"))
         assert "range filter" in plan

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
-import tektite as tk
+from tests.support.executors import make_engine
 from tests.support.sql.tpch import QUERIES, WIDER, Run, query, wider
 
-pytestmark = [pytest.mark.slow, pytest.mark.share(stages=1, spark=1)]
+pytestmark = [pytest.mark.slow]
 
 SCALE = float(os.environ.get("TEKTITE_TPCH_SCALE", "0.01"))
 PARTS = {"threads": 25, "stages": 8, "spark": 25}
 """In how many parts the relations load: the machines of single shards, which Spark's tasks run too, look at some moments less."""
 
 
+@pytest.mark.executors("stages", "spark")
 def test_every_query_equals_duckdb_at_every_checkpoint(executor: str, tmp_path: Path) -> None:
     made = a_run(executor, tmp_path)
     run(made, PARTS[executor])
@@ -30,10 +31,10 @@ def test_every_query_equals_duckdb_at_every_checkpoint(executor: str, tmp_path: 
 
 def a_run(executor: str, folder: Path) -> Run:
     if executor != "spark":
-        return Run(tk.Engine(), SCALE)
+        return Run(make_engine(), SCALE)
     from tests.support.sql.tpch_spark import SparkRun
 
-    return SparkRun(tk.Engine(), SCALE, folder)
+    return SparkRun(make_engine(), SCALE, folder)
 
 
 def run(made: Run, parts: int) -> None:
