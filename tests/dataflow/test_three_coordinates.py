@@ -239,20 +239,11 @@ def at_random(seed: int, operation: Operation, leave: bool) -> None:
 
 @pytest.mark.executors(
     stages=[
-        "count",
-        "sums",
-        "max",
-        "reduce",
-        "join",
-        "anti-join",
-        "join of joins",
-        "join of counts",
-        "delta pipelines",
-        "hector pipelines",
-        "counts of counts",
+        "count", "sums", "max", "reduce", "join", "anti-join", "join of joins", "join of counts", "delta pipelines",
+        "hector pipelines", "counts of counts",
     ],
     spark=["max", "reduce sometimes"],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operator_in_a_nested_loop_is_right_at_every_point(name: str) -> None:
     @settings(max_examples=examples(MOST))
@@ -263,13 +254,7 @@ def test_an_operator_in_a_nested_loop_is_right_at_every_point(name: str) -> None
     check()
 
 
-@pytest.mark.executors(
-    stages=[
-        "count", "sums", "max", "reduce", "join", "anti-join", "join of joins", "join of counts", "delta pipelines",
-        "hector pipelines", "counts of counts",
-    ],
-    spark=["max", "reduce sometimes"],
-)  # fmt: skip
+@pytest.mark.executors(stages=["count", "join of joins"])
 @pytest.mark.parametrize("name", ["join", "count", "join of joins", "delta pipelines", "reduce"])
 def test_what_leaves_a_nested_loop_is_right_at_every_point(name: str) -> None:
     @settings(max_examples=examples(MOST))
