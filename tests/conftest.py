@@ -12,15 +12,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.executors import Executor, check_ids, chosen, executor_of, left_out, running_on
+from tests.support.nightly import NIGHTLY
 
 # The first example may wait for a kernel to compile, so no profile has a deadline or minds a slow start.
 _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("ci", derandomize=True, **_PATIENT)
 settings.register_profile("nightly", max_examples=2000, print_blob=True, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
-
-NIGHTLY = bool(os.environ.get("TEKTITE_NIGHTLY"))
-"""Whether tests marked `nightly` run. One that is named with `file.py::test` runs in any case."""
 
 
 def pytest_configure() -> None:
@@ -83,7 +81,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
-    for item in items:
-        if executor_of(item) == "spark" or "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+    on_spark = [item for item in items if executor_of(item) == "spark" or "spark" in getattr(item, "fixturenames", ())]
+    modules = list(dict.fromkeys(item.path for item in on_spark))
+    for item in on_spark:
+        # By day, one Java serves all; at night there is so much for Spark that two processes share it.
+        item.add_marker(pytest.mark.xdist_group(f"spark {modules.index(item.path) % 2}" if NIGHTLY else "spark"))
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)

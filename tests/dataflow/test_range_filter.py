@@ -305,7 +305,7 @@ def largest(values: Iterable[int]) -> int:
     return max(values, default=-1)
 
 
-@pytest.mark.executors(stages=[2], spark=[3])
+@pytest.mark.executors(stages=[2])
 @every_number_of_workers
 def test_bounds_of_a_loop_move_round_by_round(workers: int) -> None:
     """Each key's bound grows while values lie close enough behind it."""

@@ -82,7 +82,7 @@ def columns_of(inputs: str) -> dict[str, int]:
     return found
 
 
-@pytest.mark.executors(stages=[f"{name}-2" for name in PROGRAMS], spark=["CSPA-1"])
+@pytest.mark.executors(stages=["same generation-2", "Andersen-2", "win-move in strata-2", "degrees and averages-2"])
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize(("inputs", "rules"), PROGRAMS.values(), ids=PROGRAMS.keys())
 def test_program_agrees_with_naive_evaluation_at_every_epoch(inputs: str, rules: str, workers: int) -> None:

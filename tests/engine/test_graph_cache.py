@@ -52,7 +52,7 @@ def counted(rows: list[tuple[Any, ...]]) -> list[str]:
     return sorted(map(repr, rows))
 
 
-@pytest.mark.executors(stages=["bag-2", "stream-1"], spark=["stream-2"])
+@pytest.mark.executors(stages=["bag-2"])
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("semantics", ["bag", "stream"])
 def test_queries_that_come_and_go_answer_as_in_an_engine_of_their_own(
@@ -70,7 +70,7 @@ def test_queries_that_come_and_go_answer_as_in_an_engine_of_their_own(
     past: list[tuple[list[Any], list[Any]]] = []
     begun = 0
     seen: dict[str, Dataflow] = {}
-    for _ in range(4 if executor == "spark" else 60):
+    for _ in range({"threads": 60, "stages": 20, "spark": 4}[executor]):
         name = pick.choice(list(QUERIES))
         if name in others:
             engine.sql(f"DROP MATERIALIZED VIEW {name}")
@@ -119,7 +119,7 @@ def test_a_graph_is_used_again_only_while_the_same_arrangements_are_there() -> N
     assert readers["town"] == ("v",)
 
 
-@pytest.mark.executors("stages")
+@pytest.mark.executors("stages", "spark")
 def test_two_of_the_same_query_at_once_have_a_graph_each() -> None:
     engine = engine_with()
     for name in ("one", "two"):

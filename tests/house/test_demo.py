@@ -37,6 +37,7 @@ def test_sides_agree_and_the_picture_is_written(tmp_path: Path) -> None:
     assert is_picture(picture)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 def test_interruption_ends_with_the_summary_so_far(tmp_path: Path) -> None:
     picture = tmp_path / "demo.png"

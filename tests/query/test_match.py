@@ -10,6 +10,7 @@ import pytest
 
 import tektite as tk
 from tests.support.executors import make_engine
+from tests.support.nightly import few_of
 
 pytestmark = pytest.mark.executors("stages")
 
@@ -188,8 +189,12 @@ def test_changes_of_several_clauses_in_one_epoch_are_counted_once(strategy: str)
     assert view.multiplicities() == {(1, 1, 1): 8}
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
-@pytest.mark.parametrize("strategy", ["delta", "hector"])
+@pytest.mark.parametrize(
+    ("strategy", "workers"),
+    few_of(
+        [(strategy, workers) for strategy in ("delta", "hector") for workers in (1, 2, 3)], ("delta", 1), ("hector", 2)
+    ),
+)
 def test_conjunction_in_a_loop_within_a_loop(strategy: str, workers: int) -> None:
     """Nodes that lie on a cycle: what stays when edges are cut, again and again, that do not lead from reached to reached."""
     found = {}

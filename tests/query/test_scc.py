@@ -75,7 +75,7 @@ def sparse(rng: random.Random) -> tuple[int, set[Edge]]:
     return nodes, {(rng.randrange(nodes), rng.randrange(nodes)) for _ in range(rng.randint(0, 2 * nodes))}
 
 
-@pytest.mark.executors(stages=["epoch by epoch-rings", "several epochs at once-sparse"], spark=["epoch by epoch-rings"])
+@pytest.mark.executors(stages=["epoch by epoch-rings"])
 @pytest.mark.parametrize("graph", [rings, sparse])
 @pytest.mark.parametrize("together", [False, True], ids=["epoch by epoch", "several epochs at once"])
 def test_components_follow_the_edges(graph: object, together: bool) -> None:

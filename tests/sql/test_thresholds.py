@@ -14,7 +14,7 @@ from tektite.dataflow import range_filter
 from tektite.kernels.operators.range_filter import emit_segments
 from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 MANY = 20_000
 
@@ -61,7 +61,7 @@ def test_query_11_touches_only_parts_between_the_old_and_the_new_threshold(
     assert executor == "spark" or 0 < sum(written) <= 3 * 5
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages", "spark")
 def test_query_22_touches_only_customers_between_the_old_and_the_new_average(
     engine: tk.Engine, written: list[int], executor: str
 ) -> None:
