@@ -28,7 +28,7 @@ def is_picture(path: Path) -> bool:
 
 def test_sides_agree_and_the_picture_is_written(tmp_path: Path) -> None:
     picture = tmp_path / "new" / "demo.png"
-    process = start("--epochs", "4", "--out", str(picture))
+    process = start("--epochs", "6", "--out", str(picture))
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     assert "Spark loads orders" in output and re.search(r"From a file of 10,0\d\d lineitems", output), output
