@@ -31,10 +31,10 @@ from tektite.plan.render import Renderer, Stream
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.times import Time, before
 from tests.support.brute import Bag, Brute, Row, bag
-from tests.support.executors import examples
+from tests.support.executors import examples, make_engine
 from tests.support.programs import odd_ones, spread
 
-pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=2, spark=10)]
+pytestmark = pytest.mark.executors
 
 MOST = settings.default.max_examples if settings.default is not None else 100
 
@@ -153,7 +153,7 @@ class Grid:
     """An engine with a doubly nested loop into which updates can be injected."""
 
     def __init__(self, operation: Operation, leave: bool = False, **options: Any) -> None:
-        self.engine = tk.Engine(**options)
+        self.engine = make_engine(**options)
         columns = {"k": tk.Int, "v": tk.Int, "r1": tk.Int, "r2": tk.Int}
         self.inputs = [self.engine.input(name, columns) for name in ("a", "b", "a minus", "b minus")]
         self.log: list[tuple[int, Row, Time, int]] = []
@@ -241,6 +241,13 @@ def at_random(seed: int, operation: Operation, leave: bool) -> None:
     grid.engine.close()
 
 
+@pytest.mark.executors(
+    stages=[
+        "count", "sums", "max", "reduce", "join", "anti-join", "join of joins", "join of counts", "delta pipelines",
+        "hector pipelines", "counts of counts",
+    ],
+    spark=["max", "reduce sometimes"],
+)  # fmt: skip
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operator_in_a_nested_loop_is_right_at_every_point(name: str) -> None:
     @settings(max_examples=examples(MOST))
@@ -251,6 +258,7 @@ def test_an_operator_in_a_nested_loop_is_right_at_every_point(name: str) -> None
     check()
 
 
+@pytest.mark.executors(stages=["count", "join of joins"])
 @pytest.mark.parametrize("name", ["join", "count", "join of joins", "delta pipelines", "reduce"])
 def test_what_leaves_a_nested_loop_is_right_at_every_point(name: str) -> None:
     @settings(max_examples=examples(MOST))
@@ -261,6 +269,7 @@ def test_what_leaves_a_nested_loop_is_right_at_every_point(name: str) -> None:
     check()
 
 
+@pytest.mark.executors("stages", "spark")
 def test_two_changes_meet_where_neither_of_them_is() -> None:
     """A key gains a row at (0, 0, 1) and another at (0, 1, 0): at (0, 1, 1), where nothing happens, it has both."""
     grid = Grid(OPERATIONS["count"])
@@ -271,6 +280,7 @@ def test_two_changes_meet_where_neither_of_them_is() -> None:
     assert grid.got((0, 1, 1)) == {(7, 2): 1}
 
 
+@pytest.mark.executors(stages=["True-count", "False-reduce", "True-min"], spark=["True-count"])
 @pytest.mark.parametrize("name", ["count", "reduce", "min", "counts of counts", "join of counts"])
 @pytest.mark.parametrize("together", [True, False])
 def test_joins_of_joins_of_times_count_too(name: str, together: bool) -> None:
@@ -286,6 +296,7 @@ def test_joins_of_joins_of_times_count_too(name: str, together: bool) -> None:
         assert grid.got(point) == grid.want(point), point
 
 
+@pytest.mark.executors("stages")
 @pytest.mark.parametrize("name", ["count", "distinct", "reduce"])
 def test_history_that_is_not_visible_yet_brings_a_key_up_again(name: str) -> None:
     """A key changes in epoch 0 at round (2, 0), and in epoch 1 at (0, 0) and (0, 1)."""

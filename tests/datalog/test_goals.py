@@ -10,8 +10,10 @@ import tektite as tk
 from tektite.datalog.syntax.textbook import parse_program
 from tests.support.datalog_programs import BASE, VALUES, RandomProgram
 from tests.support.datalog_twin import evaluate
+from tests.support.executors import make_engine
+from tests.support.nightly import few_of
 
-pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=8, spark=35)]
+pytestmark = pytest.mark.executors
 
 COLUMNS = {1: {"x": tk.Int}, 2: {"x": tk.Int, "y": tk.Int}}
 GRAPH = """
@@ -46,11 +48,12 @@ def matches(goal: str, row: tuple[int, ...]) -> bool:
     return fixed and len(set(repeated)) <= 1
 
 
+@pytest.mark.executors(stages=["apart({}, ?)-1", "near(?, ?, {})-2"], spark=["tc(x, x)-1"])
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("pattern", GOALS)
 def test_goal_is_the_full_answer_filtered(pattern: str, workers: int) -> None:
     rng = random.Random(pattern)
-    with tk.Engine(workers) as engine:
+    with make_engine(workers) as engine:
         edge = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
         engine.datalog(GRAPH)
         text = parse_program(GRAPH)
@@ -86,12 +89,13 @@ def evaluate_with_minimum(text: object, facts: set[tuple[int, ...]]) -> dict[str
     return found | {"near": near}
 
 
-@pytest.mark.parametrize("seed", [*range(80), 50010])
+@pytest.mark.executors(stages=[0, 7], spark=[3])
+@pytest.mark.parametrize("seed", few_of([*range(80), 50010], *range(40), 50010))
 def test_goals_of_random_programs_agree_with_naive_evaluation(seed: int) -> None:
     """By magic sets, or as is chosen where some predicates are kept in full already."""
     program = RandomProgram(seed)
     rng = random.Random(seed)
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         inputs = {name: engine.input(name, COLUMNS[n], semantics="set") for name, n in BASE.items()}
         engine.datalog(program.text)
         queries = []
@@ -117,7 +121,7 @@ def test_goals_of_random_programs_agree_with_naive_evaluation(seed: int) -> None
 
 
 def graph() -> tuple[tk.Engine, tk.Input]:
-    engine = tk.Engine()
+    engine = make_engine()
     edge = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
     edge.insert([(1, 2), (2, 3), (3, 1), (4, 5)])
     engine.advance()
@@ -125,6 +129,7 @@ def graph() -> tuple[tk.Engine, tk.Input]:
     return engine, edge
 
 
+@pytest.mark.executors("stages", "spark")
 def test_one_dataflow_serves_arguments_that_come_and_go() -> None:
     engine, edge = graph()
     query = engine.query("tc($x, ?)", x=4)
@@ -174,6 +179,7 @@ def test_negated_predicate_is_evaluated_in_full_where_asking_would_break_strata(
     assert sorted(query.rows()) == sorted(full.rows())
 
 
+@pytest.mark.executors("stages")
 def test_forced_strategies_agree() -> None:
     engine, _ = graph()
     for goal in ("tc(1, ?)", "sg(?, 2)", "degree(4, ?)"):
@@ -183,8 +189,9 @@ def test_forced_strategies_agree() -> None:
         engine.query("tc(1, ?)", strategy="magic")
 
 
+@pytest.mark.executors("stages")
 def test_query_that_comes_to_ask_for_much_is_evaluated_in_full() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     edge = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
     n = 200
     edge.insert([(i, i + 1) for i in range(n)] + [(i, i + 2) for i in range(n)])
@@ -214,7 +221,7 @@ def test_query_that_comes_to_ask_for_much_is_evaluated_in_full() -> None:
 
 
 def test_query_that_asks_for_much_from_the_start_is_evaluated_in_full() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     edge = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
     edge.insert([(i, i + 1) for i in range(150)])
     engine.advance()
@@ -226,7 +233,7 @@ def test_query_that_asks_for_much_from_the_start_is_evaluated_in_full() -> None:
 
 
 def test_query_whose_changes_are_followed_stays_as_it_is() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     edge = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
     edge.insert([(i, i + d) for i in range(150) for d in (1, 2)])
     engine.advance()
@@ -240,7 +247,7 @@ def test_query_whose_changes_are_followed_stays_as_it_is() -> None:
 
 
 def test_goal_on_a_column_that_the_head_computes() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.datalog("n(0). n(x + 1) :- n(x), x < 20.")
         for strategy in ("auto", "goal", "full"):
             assert engine.query("n(7)", strategy=strategy).rows() == [(7,)]
@@ -248,7 +255,7 @@ def test_goal_on_a_column_that_the_head_computes() -> None:
 
 
 def test_goal_may_be_written_as_in_prolog() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.datalog("edge(1, 2).  edge(2, 3).  tc(x, y) :- edge(x, y).  tc(x, z) :- tc(x, y), edge(y, z).")
     for text in ("tc(1, ?)", "?- tc(1, ?).", "?-tc(1, x)", " ?- tc(1, _) ."):
         assert sorted(engine.query(text).rows()) == [(1, 2), (1, 3)]
@@ -263,7 +270,7 @@ EQUATIONS = {
 
 @pytest.mark.parametrize(("written", "kept"), EQUATIONS.items())
 def test_equal_variables_of_a_rule_are_one(written: str, kept: str) -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     edge = engine.input("edge", src=tk.Int, dst=tk.Int, semantics="set")
     program = engine.datalog(f"tc(x, y) :- edge(x, y).  {written}")
     assert kept in program.explain("tc")
@@ -274,6 +281,7 @@ def test_equal_variables_of_a_rule_are_one(written: str, kept: str) -> None:
         assert engine.query("tc(?, 3)", strategy=strategy).rows() == [(1, 3), (2, 3)]
 
 
+@pytest.mark.executors("stages")
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -286,7 +294,7 @@ def test_equal_variables_of_a_rule_are_one(written: str, kept: str) -> None:
     ],
 )
 def test_equation_binds_and_joins_in_edn(query: str, expected: list[tuple[int, int]]) -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.input("edge", src=tk.Int, dst=tk.Int, semantics="set").insert([(1, 2), (2, 3), (7, 8)])
     engine.advance()
     found = engine.query(query)
@@ -294,9 +302,10 @@ def test_equation_binds_and_joins_in_edn(query: str, expected: list[tuple[int, i
     assert "product" not in found.explain(joins=True)
 
 
+@pytest.mark.executors("stages")
 def test_goal_beside_a_predicate_that_is_kept_in_full() -> None:
     """What one rule asks for follows from what is kept, and what another asks for does not."""
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         for name in "ab":
             engine.input(name, x=tk.Int, y=tk.Int, semantics="set").insert([(4, 1), (1, 4), (2, 1)])
         engine.advance()

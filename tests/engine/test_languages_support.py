@@ -12,8 +12,9 @@ from tektite.engine.core import core_of
 from tektite.plan import algebra as plan
 from tektite.query.collection import Collection
 from tektite.values.schema import Schema
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 
 def fixed(engine: tk.Engine, rows: list[tuple[int, int]]) -> Collection:
@@ -24,7 +25,7 @@ def fixed(engine: tk.Engine, rows: list[tuple[int, int]]) -> Collection:
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_fixed_rows_are_there_at_once_and_stay(workers: int) -> None:
-    with tk.Engine(workers) as engine:
+    with make_engine(workers) as engine:
         rows = [(i, i % 3) for i in range(10)]
         view = engine.install("fixed", fixed(engine, rows))
         assert sorted(view.rows()) == rows
@@ -40,8 +41,9 @@ def test_fixed_rows_are_there_at_once_and_stay(workers: int) -> None:
         assert sorted(late.rows()) == sorted(joined.rows())
 
 
+@pytest.mark.executors("spark")
 def test_fixed_rows_go_with_their_last_reader() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     views = [
         engine.install(name, fixed(engine, [(1, 2)]).join(fixed(engine, [(2, 3)]), on=("b", "a"))) for name in "ab"
     ]
@@ -52,12 +54,12 @@ def test_fixed_rows_go_with_their_last_reader() -> None:
 
 
 def test_no_rows_are_rows_too() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     assert engine.install("none", fixed(engine, [])).rows() == []
 
 
 def test_views_of_one_dataflow_come_and_go_one_by_one() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
     hops = edges.join(edges, on=("dst", "src")).select("src", dst="dst_right")
     found = core_of(engine).install_together({"hops": hops, "degrees": hops.count(by="src")}, {"hops": "dst"})
@@ -75,7 +77,7 @@ def test_views_of_one_dataflow_come_and_go_one_by_one() -> None:
 
 
 def test_views_of_one_dataflow_are_installed_together_or_not_at_all() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
     with pytest.raises(tk.ConflictError, match="named 'edges'"):
         core_of(engine).install_together({"all": edges, "edges": edges})
@@ -83,7 +85,7 @@ def test_views_of_one_dataflow_are_installed_together_or_not_at_all() -> None:
 
 
 def test_arrangement_is_kept_until_it_is_released() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
     assert core_of(engine).is_arranged(edges, "src")
     assert not core_of(engine).is_arranged(edges, "dst")
@@ -98,7 +100,7 @@ def test_arrangement_is_kept_until_it_is_released() -> None:
 
 
 def test_input_that_begins_with_rows_has_them_before_an_epoch_closes() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     other = engine.input("other", x=tk.Int)
     other.insert([(1,)])
     engine.advance()
@@ -114,7 +116,7 @@ def test_input_that_begins_with_rows_has_them_before_an_epoch_closes() -> None:
 
 
 def test_before_the_first_epoch_the_rows_an_input_begins_with_wait_for_it() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     first = engine.input("first", x=tk.Int)
     core_of(first).begin_with([(1,)])
     view = engine.install("all", first)
@@ -123,8 +125,9 @@ def test_before_the_first_epoch_the_rows_an_input_begins_with_wait_for_it() -> N
     assert view.rows() == [(1,)]
 
 
+@pytest.mark.executors("spark")
 def test_loops_that_are_shared_run_once_for_all_that_leave_them() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     edges = engine.input("edges", src=tk.Int, dst=tk.Int, semantics="set")
     with tk.Loop("parity", shared=True) as loop:
         even = loop.variable("even", node=tk.Int)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import tektite as tk
 from tektite.engine.core import core_of
 from tests.support.brute import Bag, Brute, Row, bag
-from tests.support.executors import examples
+from tests.support.executors import examples, make_engine
 from tests.support.programs import KEYED, History, Program
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("executor"), pytest.mark.share(spark=100)]
+pytestmark = [pytest.mark.slow, pytest.mark.executors]
 
 SEEDS = st.integers(0, 2**32 - 1)
 MOST = settings.default.max_examples if settings.default is not None else 100
@@ -40,7 +40,7 @@ class World:
     """One engine with a program, its history, and the views that are installed."""
 
     def __init__(self, seed: int, operators: int, epochs: int, **options: object) -> None:
-        self.engine = tk.Engine(**options)  # type: ignore[arg-type]
+        self.engine = make_engine(**options)  # type: ignore[arg-type]
         self.program = Program(self.engine, seed, operators)
         self.program.grow()
         self.history = History(seed, epochs)
@@ -158,9 +158,9 @@ def run_at_random(w: World, rng: random.Random) -> None:
     w.check()
 
 
-@pytest.mark.share(spark=1)
+@pytest.mark.executors("stages", "spark")
 def test_every_view_equals_brute_force_at_every_epoch() -> None:
-    @settings(max_examples=examples(15 * MOST))
+    @settings(max_examples=examples(5 * MOST))
     @given(seed=SEEDS, operators=st.integers(1, 8), epochs=st.integers(1, 10))
     def check(seed: int, operators: int, epochs: int) -> None:
         rng = random.Random(~seed)
@@ -190,9 +190,8 @@ def changes_of(seed: int, operators: int, epochs: int, stops: list[int], **optio
         return [bag(((row, time), diff) for row, time, diff in v.said) for v in watched]
 
 
-@pytest.mark.share(stages=10, spark=100)
 def test_changes_depend_neither_on_batching_nor_on_merging_nor_on_workers(executor: str) -> None:
-    @settings(max_examples=4 * MOST if executor == "threads" else examples(MOST))
+    @settings(max_examples=MOST if executor == "threads" else examples(MOST))
     @given(seed=SEEDS, operators=st.integers(1, 8), epochs=st.integers(2, 10))
     def check(seed: int, operators: int, epochs: int) -> None:
         rng = random.Random(~seed)
@@ -209,7 +208,7 @@ def test_changes_depend_neither_on_batching_nor_on_merging_nor_on_workers(execut
 def test_views_go_on_when_an_input_has_ended(executor: str) -> None:
     """Inputs are closed one after the other; what they hold stays, and nobody waits for them."""
 
-    @settings(max_examples=4 * MOST if executor == "threads" else examples(MOST))
+    @settings(max_examples=MOST if executor == "threads" else examples(MOST))
     @given(seed=SEEDS, operators=st.integers(1, 6), epochs=st.integers(3, 10))
     def check(seed: int, operators: int, epochs: int) -> None:
         rng = random.Random(~seed)

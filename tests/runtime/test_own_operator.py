@@ -22,9 +22,9 @@ from tektite.plan.render import Renderer
 from tektite.plan.stream import Stream
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Hold, Trace
-from tests.support import executors
+from tests.support.executors import make_engine
 
-pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=1, spark=3)]
+pytestmark = pytest.mark.executors("stages", spark=[2])
 
 AT_ONCE = 2
 """Keys that a run looks at, so that most runs leave something half done."""
@@ -104,7 +104,7 @@ class Marks:
     """An engine with two of them, one behind the other: the second gets the first's marks as keys."""
 
     def __init__(self, workers: int) -> None:
-        self.engine = tk.Engine(workers)
+        self.engine = make_engine(workers)
         self.rows = self.engine.input("rows", k=tk.Int, v=tk.Int)
         self.schema = self.rows.schema
         catalog, operator = core_of(self.engine).catalog, self.rows.operator
@@ -143,7 +143,7 @@ def raised(updates: list[tuple[int, int, int]]) -> Counter[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_own_operator_answers_as_brute_force_does(workers: int) -> None:
+def test_own_operator_answers_as_brute_force_does(workers: int, executor: str) -> None:
     pick = random.Random(workers)
     marks = Marks(workers)
     updates: list[tuple[int, int, int]] = []
@@ -163,7 +163,7 @@ def test_own_operator_answers_as_brute_force_does(workers: int) -> None:
             assert nonzero(marks.got[0]) == first
             assert nonzero(marks.got[1]) == raised([(t, mark, k) for (k, mark, t), diff in first.items() if diff > 0])
         where = {sweep.where for sweep in sweeps if sweep.name == "marks"}
-        assert where == {"driver" if executors.current == "threads" else "jobs"}
+        assert where == {"driver" if executor == "threads" else "jobs"}
 
 
 def nonzero(changes: Counter[tuple[int, ...]]) -> Counter[tuple[int, ...]]:

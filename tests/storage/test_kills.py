@@ -29,10 +29,10 @@ from tests.support.stored import Killing, Twin, Unlocked, check, declare, play
 
 EPOCHS = 24
 KILLS = 3
-CASES = int(os.environ.get("TEKTITE_KILL_CASES", "40"))
+CASES = int(os.environ.get("TEKTITE_KILL_CASES", "12"))
 """Storages to try; each sees as many kills as KILLS says. `make soak` raises it."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
+pytestmark = [pytest.mark.slow, pytest.mark.soak, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
 
 
 @contextmanager
