@@ -107,12 +107,10 @@ class Engine:
             self, workers, None if storage is None else Storage.of(storage), merging, turn, move
         )
         if spark is not None and core.storage is not None:
-            from tektite.spark.sweep.executor import Sweeps
-            from tektite.spark.sweep.job import Jobs, worth_a_job
+            from tektite.spark.sweep.executor import SparkExecutor
 
-            jobs = Jobs(spark)
-            rows = worth_a_job(spark.sparkContext.master) if job_rows is None else job_rows
-            core.run_elsewhere(Sweeps(jobs, core.storage, core.dictionary, core.workers, rows, jobs.cancel))
+            given = spark, core.storage, core.dictionary, core.workers, job_rows
+            core.run_on(lambda here: SparkExecutor(here, *given))
 
     @property
     def workers(self) -> int:

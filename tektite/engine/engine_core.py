@@ -28,7 +28,8 @@ from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.query.collection import Collection
 from tektite.runtime import allocator
-from tektite.runtime.coordinator import Coordinator, Elsewhere
+from tektite.runtime.coordinator import Coordinator
+from tektite.runtime.executor import Executor
 from tektite.runtime.threads import Threads
 from tektite.storage.description import InputDescription
 from tektite.storage.epoch_writer import EpochRecord
@@ -65,9 +66,8 @@ class EngineCore:
             weakref.finalize(self, self.storage.close)  # for where nobody closes the engine
             workers = self.storage.shards
         self.workers = workers or 1
-        self.executor = Threads(self.workers)
-        self.coordinator = Coordinator(turn)
-        self.catalog = Catalog(self.coordinator, self.executor, self.dictionary, self.workers, merging)
+        self.coordinator = Coordinator(turn, Threads(self.workers))
+        self.catalog = Catalog(self.coordinator, self.dictionary, self.workers, merging)
         self.inputs: dict[str, InputCore] = {}
         self.views: dict[str, ViewCore] = {}
         self.epoch = 0
@@ -184,7 +184,7 @@ class EngineCore:
 
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run an input's work on every shard, side by side if there are enough rows."""
-        self.executor.map(work, self.workers, rows)
+        self.coordinator.executor.map(work, self.workers, rows)
 
     @guarded
     def run(self) -> bool:
@@ -207,10 +207,10 @@ class EngineCore:
         """Whether a view reflects every epoch that its inputs have closed."""
         return self.coordinator.current(view.flow)
 
-    def run_elsewhere(self, elsewhere: Elsewhere) -> None:
-        """Let sweeps that are too large for this process run elsewhere."""
-        self.coordinator.elsewhere = elsewhere
-        self.coordinator.watch().why = elsewhere.why
+    def run_on(self, made_from: Callable[[Executor], Executor]) -> None:
+        """Run sweeps from here on by another executor, made from the present one, which it may use for what runs here."""
+        executor = self.coordinator.executor = made_from(self.coordinator.executor)
+        self.coordinator.watch().why = executor.why
 
     # ------------------------------------------------------------------ storage
 
@@ -397,9 +397,7 @@ class EngineCore:
                 self.coordinator.remove(flow)
             self.views.clear()
             self.is_closed = True
-            self.executor.close()
-            if self.coordinator.elsewhere is not None:
-                self.coordinator.elsewhere.close()
+            self.coordinator.executor.close()
         if self.storage is not None:
             self.storage.close()
 

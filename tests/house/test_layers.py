@@ -46,6 +46,10 @@ ONLY = {
     "kernels": {"values.words"},
 }
 
+# Executors know operators by what every node says of itself, and none of them by name.
+EXECUTORS = ("runtime", "spark/sweep")
+CONTRACT = {"flow", "graph", "journal", "node"}
+
 # What users hold has methods for SQL, Datalog and Spark, which lie above it: these files may import them inside functions and
 # for type checking, so that nothing is loaded before it is used. docs/decisions.md says why.
 FACADES = {"engine/engine.py", "engine/input.py", "engine/view.py"}
@@ -157,6 +161,19 @@ def test_fault_is_found(file: str, source: str, fault: str) -> None:
 )
 def test_lawful_import_is_left_alone(file: str, source: str) -> None:
     assert not faults(source, PACKAGE / file)
+
+
+def test_executors_know_no_operator_by_name() -> None:
+    known = {
+        (path.name, name)
+        for folder in EXECUTORS
+        for path in (PACKAGE / folder).glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tektite.dataflow")
+        for name in [(node.module or "").removeprefix("tektite.dataflow").lstrip(".")]
+    }
+    assert known
+    assert not [found for found in known if found[1] not in CONTRACT]
 
 
 def test_import_loads_nothing_heavy() -> None:
