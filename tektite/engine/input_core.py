@@ -82,7 +82,7 @@ class InputCore:
         keyed = lead if declared.unique or self.semantics == "upsert" else ()
         told_apart = self.key_columns if self.semantics == "set" else keyed
         self.float_keys = tuple(column for column in told_apart if schema.types[column] == types.Float)
-        self.columns = declared.order
+        self.columns = declared.column_order
         self.operation_keys = self.key_columns if self.semantics == "upsert" else self.columns
         """The columns by which operations on a set or an upsert input find the row that they replace or remove."""
         required = (*keyed, *(schema.index(column) for column in declared.required))
@@ -97,7 +97,7 @@ class InputCore:
         self.pending = PendingUpdates((width + (0 if self.semantics == "bag" else 3), 1, 1))
         self.writes = 0
         """How often its contents have changed since the engine began."""
-        self._order = np.array(self.columns, np.int64)
+        self._column_order = np.array(self.columns, np.int64)
         self._values = np.array([c for c in self.columns if c not in self.operation_keys], np.int64)
         self._adopted: AdoptedRows | None = None
         self._arrivals = 0
@@ -217,7 +217,7 @@ class InputCore:
         words = np.ascontiguousarray(words)
         at = _NONE if times is None else np.array(times)
         by = _NONE if diffs is None else np.array(diffs)
-        head = arriving_rows(words, self._order, at, by, epoch, diff)
+        head = arriving_rows(words, self._column_order, at, by, epoch, diff)
         self.pending.add(Chunk(head, (words, at, by)), epoch if times is None else int(at.max()))
 
     def _encode(self, data: Any) -> Words:

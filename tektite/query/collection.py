@@ -15,7 +15,7 @@ from tektite.errors import ConflictError, IncorrectError
 from tektite.expr import Expr, col, key, lift, lit, rank, text_word
 from tektite.expr import type_of as expression_type
 from tektite.plan import algebra as plan
-from tektite.query.aggregates import Aggregate
+from tektite.query.aggregates import ColumnAggregate
 from tektite.query.group_functions import TopRows
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -486,7 +486,7 @@ class Grouped:
         self.collection = collection
         self.keys = keys
 
-    def agg(self, **aggregates: Aggregate) -> Collection:
+    def agg(self, **aggregates: ColumnAggregate) -> Collection:
         """One row for each group: the key columns, then the aggregates, all taken in one pass where they are linear.
 
         >>> import tektite as tk

@@ -200,11 +200,11 @@ class EpochWriter:
 
     def _run(self) -> None:
         try:
-            self._keep()
+            self._write_epochs()
         finally:
             self._on_stop()
 
-    def _keep(self) -> None:
+    def _write_epochs(self) -> None:
         pause = _RETRY[0]
         attempt: _Attempt | None = None
         while True:

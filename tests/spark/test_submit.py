@@ -19,7 +19,7 @@ from tests.support.spark_files import Files
 
 pytestmark = pytest.mark.slow
 
-PROGRAM = "from tektite.cli import main\nmain()\n"
+PROGRAM = "from tektite.__main__ import main\nmain()\n"
 
 PIPELINE = """
 name: orders

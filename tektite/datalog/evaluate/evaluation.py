@@ -221,7 +221,7 @@ class Evaluation:
         ]
         bindings = each[0].concat(*each[1:]) if len(each) > 1 else each[0]
         outputs: dict[str, Expr] = {}
-        taken: dict[str, aggregates.Aggregate] = {}
+        taken: dict[str, aggregates.ColumnAggregate] = {}
         keys: list[str] = []
         for name, term, type in zip(schema.names, head.terms, schema.types, strict=True):
             if not isinstance(term, ir.Aggregate):
@@ -232,7 +232,7 @@ class Evaluation:
             else:
                 outputs[f"of {name}"] = expressions.expression(term.of, types)
                 kind = term.kind.replace("-", "_")
-                taken[name] = aggregates.Aggregate(kind, f"of {name}")
+                taken[name] = aggregates.ColumnAggregate(kind, f"of {name}")
         if not outputs:
             outputs["all"] = col(bindings.schema.names[0])
         grouped = project(bindings, outputs)
