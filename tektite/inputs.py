@@ -159,16 +159,18 @@ class Input(Collection):
         self._write(data, time, 1, "insert")
 
     @guarded
-    def begin_with(self, data: Any) -> None:
+    def begin_with(self, data: Any, at_once: bool = False) -> None:
         """Rows that a new input holds from the start, as if the last closed epoch had brought them: a query that is
-        installed next answers with them at once. Before any epoch has closed they wait for the first one to close.
+        installed next answers with them at once. Before any epoch has closed they wait for the first one to close; with
+        `at_once` they are that epoch, and it closes for this input.
         """
         if self.trace.rows or self.pending:
             raise ConflictError(f"input {self.name!r} has begun already")
         self.low = max(self.low - 1, 0)
         self.insert(data)
-        if self.engine.epoch > self.low:
-            self.engine.close_epochs({self: self.engine.epoch})
+        target = max(self.engine.epoch, int(at_once))
+        if target > self.low:
+            self.engine.close_epochs({self: target})
 
     @guarded
     def remove(self, data: Any, *, time: int | None = None) -> None:

@@ -255,6 +255,12 @@ class Plan:
                         found[name] += places if len(rule.terms) == 1 else []
         return found
 
+    def is_constant(self) -> bool:
+        """Whether the query reads nothing but its parameters that may change: it then has an answer before any epoch closes."""
+        rules = {**self.store.state.definitions.rules, **self._definitions.rules}
+        names = [name for component in strata.components(rules, [self.title]) for name in component]
+        return all(self.store.stored(name) is None for name in names)
+
     def root_rules(self) -> Sequence[ir.Rule]:
         """The query's own rules, as they are evaluated."""
         return self._definitions.rules[self.title]

@@ -224,7 +224,7 @@ def ask(
             made = store.engine.input(f"{title} ?{parameter.name}", schema, semantics="set")
             inputs[parameter.name] = made
             if parameter.name in given:
-                made.begin_with(argument_rows(parameter, given[parameter.name]))
+                made.begin_with(argument_rows(parameter, given[parameter.name]), at_once=plan.is_constant())
         return Query(plan, inputs, strategy == "auto")
     except BaseException:
         for made in inputs.values():
