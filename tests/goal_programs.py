@@ -79,22 +79,19 @@ class GoalProgram:
             for _ in range(rng.randint(1, 4)):
                 self.rules.append(f"{name}({', '.join(self._value() for _ in range(self.arity[name]))}).")
             return
-        plain = [other for other in own if self._is_plain(other)]
-        if roll < 0.14 and not any(f"{name}(" in rule for rule in self.rules):
+        if roll < 0.24:
             self.rules.append(self._aggregate(name, below))
-            return
+            if roll < 0.12:
+                return
         for _ in range(rng.randint(1, 2)):
             self.rules.append(self._rule(name, below, below))
         if rng.random() < 0.2:
             self.rules.append(f"{name}({', '.join(self._value() for _ in range(self.arity[name]))}).")
         for _ in range(rng.randint(0, 2)):
             if self.arity[name] == 2 and rng.random() < 0.7:
-                self.rules.append(self._shaped(name, plain, below))
+                self.rules.append(self._shaped(name, own, below))
             else:
-                self.rules.append(self._rule(name, [*below, *plain * 3], below))
-
-    def _is_plain(self, name: str) -> bool:
-        return not any(rule.startswith(f"{name}(") and " agg" in rule for rule in self.rules)
+                self.rules.append(self._rule(name, [*below, *own * 3], below))
 
     def _value(self) -> str:
         return str(self.rng.choice(VALUES))
@@ -208,7 +205,7 @@ class GoalProgram:
         terms = [self.rng.choice(variables) for _ in range(self.arity[head])]
         kind = self.rng.choice(["count", "sum", "min", "max"])
         terms[self.rng.randrange(len(terms))] = f"{kind}({self.rng.choice(variables)})"
-        return f"{head}({', '.join(terms)}) :- {', '.join(body)}. // agg"
+        return f"{head}({', '.join(terms)}) :- {', '.join(body)}."
 
     # ------------------------------------------------------------------ goals
 

@@ -74,7 +74,10 @@ class Plan:
         kept = {name for name in rules if self.store.is_kept(name)} if strategy == "auto" else set()
         shared = {name for name, wanted in self.store.state.share.items() if wanted}
         given = frozenset(parameter_predicate(self.title, p.name) for p in self.find.parameters)
-        found = magic.rewrite(self.root, rules, lambda name: name in kept | shared, self._fixed(rules), given)
+        # An aggregate that is all there is of a predicate is one that a loop may keep, too.
+        alone = {name for name, said in rules.items() if len(said) == 1 and len(said[0].aggregates) == 1}
+        improved = {*self._improved(), *alone}
+        found = magic.rewrite(self.root, rules, lambda name: name in kept | shared, self._fixed(rules), improved, given)
         if not found.goals:
             named = [name for name in found.full if name in kept]
             self.why = f"{named[0]!r} is kept in full already" if named else "nothing that it gives reaches a rule"
