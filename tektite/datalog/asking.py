@@ -148,6 +148,8 @@ class Plan:
                 known[name] = (stored.schema.types, f"what is stored as {name!r}")
             else:
                 known[name] = (inference.types(name), f"the rules of {name!r}")
+        if self.find.types is not None:
+            known[self.title] = (self.find.types, f"the columns of {self.find.body[-1]}")
         for goal in self.rewriting.goals if self.rewriting is not None else []:
             if goal[0] not in self.helpers:
                 types, where = inference.types(goal[0]), f"the rules of {goal[0]!r}"

@@ -265,4 +265,5 @@ def goal_query(store: Store, goal: ir.Atom, title: str) -> Find:
         else:
             wanted.append(variable if isinstance(term, ir.Variable) else term)
     body.append(ir.Atom(name, tuple(wanted), goal.position))
-    return Find(tuple(wanted), tuple(columns), (), tuple(parameters), tuple(body), goal.position)
+    types = collection.schema.types
+    return Find(tuple(wanted), tuple(columns), (), tuple(parameters), tuple(body), goal.position, types)
