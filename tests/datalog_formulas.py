@@ -1,8 +1,8 @@
 """Random bodies of nested conjunctions, disjunctions and negations: written in both syntaxes, and evaluated by trying all values.
 
 A formula is a tuple: ("atom", predicate, terms), ("compare", sign, one, other), ("not", formula), ("and", formulas) or
-("or", formulas). A term is a number or a variable. What is free in a negation and bound outside of it has its value there; any other
-variable is some value.
+("or", formulas). A term is a number or a variable. A variable of a negation that is bound outside of it has its value there; any
+other is some value.
 """
 
 from __future__ import annotations

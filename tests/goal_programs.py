@@ -215,9 +215,7 @@ class GoalProgram:
         name = rng.choice([*self.predicates * 3, *BASE])
         given = rng.choice((0, 0, 0.25, 0.5))
         kinds = ("?", "?", "?", "?", "_", "_", "u", "w") + (("$a", "$a", "$b") if rng.random() < 0.3 else ("?",))
-        terms = tuple(
-            self._value() if rng.random() < given else rng.choice(kinds) for _ in range(self.arity[name])
-        )
+        terms = tuple(self._value() if rng.random() < given else rng.choice(kinds) for _ in range(self.arity[name]))
         return name, terms
 
 

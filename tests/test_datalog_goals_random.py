@@ -1,6 +1,6 @@
 """Random goals of random programs equal naive evaluation after every epoch, by every strategy and every way to join.
 
-TEKTITE_GOALS sets how many goals there are (about), TEKTITE_GOALS_SEED where the seeds start.
+TEKTITE_GOALS sets how many goals there are (600), TEKTITE_GOALS_SEED where the seeds start.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+import executors
 import pytest
 from datalog_twin import Facts, evaluate
 from goal_programs import BASE, VALUES, GoalProgram
@@ -24,6 +25,11 @@ TOGETHER = 20
 STRATEGIES = ("auto", "goal", "goal", "full")
 JOINS = ("auto", "auto", "binary", "delta", "hector")
 COLUMNS = {1: {"x": tk.Int}, 2: {"x": tk.Int, "y": tk.Int}}
+
+FEW = 600
+"""Goals that are asked on other executors: how a goal is rewritten and joined does not depend on them."""
+
+pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=15, spark=30)]
 
 Row = tuple[Any, ...]
 
@@ -44,6 +50,8 @@ def answers(terms: tuple[str, ...], row: Row, given: dict[str, set[int]]) -> boo
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + -(-GOALS // TOGETHER)))
 def test_goals_equal_naive_evaluation_after_every_epoch(seed: int) -> None:
+    if executors.current != "threads" and (seed - SEED) * TOGETHER >= FEW:
+        pytest.skip(f"{FEW} goals are asked on this executor")
     Trial(seed).run()
 
 

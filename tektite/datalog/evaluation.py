@@ -247,7 +247,9 @@ class Evaluation:
         first, further = self._divided(component)
         recursive = [rule for found in further.values() for rule in found]
         limit = max(map(self.rounds, component)) if any(map(grows, recursive)) else ENDLESS
-        begun = {predicate: self._begun(predicate, first[predicate], improved.get(predicate)) for predicate in component}
+        begun = {
+            predicate: self._begun(predicate, first[predicate], improved.get(predicate)) for predicate in component
+        }
         kept: dict[str, Collection] = {}
         with Loop(", ".join(component), limit, shared=True, advice=ADVICE) as loop:
             variables = {}
@@ -283,9 +285,7 @@ class Evaluation:
                 (further if within else first)[predicate].append(rule)
         return first, further
 
-    def _begun(
-        self, predicate: str, rules: Sequence[ir.Rule], improvement: tuple[int, str] | None
-    ) -> list[Collection]:
+    def _begun(self, predicate: str, rules: Sequence[ir.Rule], improvement: tuple[int, str] | None) -> list[Collection]:
         """What a predicate of a loop begins with: facts, rules from outside, and what is stored under its name. A rule whose
         aggregate is the one that the loop takes anyway need not take it.
         """
