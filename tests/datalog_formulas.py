@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import operator
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
 Formula = tuple[Any, ...]
 RELATIONS = {"a": 2, "b": 2, "c": 1, "d": 1}
 VALUES = range(4)
-SIGNS = {
+SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -130,8 +130,8 @@ def textbook(of: Formula, rng: random.Random) -> str:
             written = textbook(inner, rng)
             return "!" + (written if written[0] in "!(" or inner[0] == "atom" else f"({written})")
         case (kind, parts):
-            written = [textbook(part, rng) for part in parts]
-            found = f"({', '.join(written)})" if kind == "and" else f"({'; '.join(written)})"
+            sign = ", " if kind == "and" else "; "
+            found = f"({sign.join(textbook(part, rng) for part in parts)})"
     while rng.random() < 0.25:
         found = f"({found})"
     return found
