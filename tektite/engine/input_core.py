@@ -158,16 +158,18 @@ class InputCore:
             self._keyed(words, epoch, 1 if diff > 0 else 0)
 
     @guarded
-    def begin_with(self, data: Any) -> None:
+    def begin_with(self, data: Any, at_once: bool = False) -> None:
         """Rows that a new input holds from the start, as if the last closed epoch had brought them: a query that is
-        installed next answers with them at once. Before any epoch has closed they wait for the first one to close.
+        installed next answers with them at once. Before any epoch has closed they wait for the first one to close; with
+        `at_once` they are that epoch, and it closes for this input.
         """
         if self.trace.rows or self.pending.rows:
             raise ConflictError(f"input {self.name!r} has begun already")
         self.low = max(self.low - 1, 0)
         self.write(data, None, 1, "insert")
-        if self.engine.epoch > self.low:
-            self.engine.close_epochs({self: self.engine.epoch})
+        target = max(self.engine.epoch, int(at_once))
+        if target > self.low:
+            self.engine.close_epochs({self: target})
 
     @guarded
     def update(self, data: Any, times: Any = None, diffs: Any = None) -> None:

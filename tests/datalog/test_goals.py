@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 
 import pytest
 
@@ -319,3 +320,74 @@ def test_goal_beside_a_predicate_that_is_kept_in_full() -> None:
             query.drop()
         assert engine.views == before
         assert found == sorted(engine.view("q").rows())
+
+
+SWAPPED = {
+    "p(x, z) :- p(x, y), e(y, z).": "left",
+    "p(x, z) :- e(x, y), p(y, z).": "right",
+    "p(x, z) :- p(x, y), p(y, z).": "non-linear",
+}
+
+
+@pytest.mark.parametrize("joins", ["auto", "binary", "delta", "hector"])
+@pytest.mark.parametrize("strategy", ["auto", "goal", "full"])
+@pytest.mark.parametrize("step", SWAPPED, ids=SWAPPED.values())
+def test_goal_tells_the_columns_of_a_recursive_predicate_apart(step: str, strategy: str, joins: str) -> None:
+    """One column is tested against a constant, another is what is asked for."""
+    with make_engine() as engine:
+        engine.input("e", x=tk.Int, y=tk.Int, semantics="set").insert([(0, 2), (2, 0)])
+        engine.advance()
+        engine.datalog(f"p(x, y) :- e(x, y).  {step}  r(y) :- e(2, y), p(y, 2).  q(x, y) :- e(x, y), p(y, x).")
+        assert engine.query("r(?)", strategy=strategy, joins=joins).rows() == [(0,)]
+        assert engine.query("q(0, ?)", strategy=strategy, joins=joins).rows() == [(0, 2)]
+
+
+@pytest.mark.parametrize("strategy", ["auto", "goal", "full"])
+def test_goal_has_the_types_of_its_predicate(strategy: str) -> None:
+    with make_engine() as engine:
+        engine.input("price", x=tk.Decimal(10, 2), y=tk.Float, semantics="set").insert([(Decimal("1.5"), 2.0)])
+        engine.advance()
+        engine.datalog("p(x, y) :- price(x, y), y < 9.0.")
+        (row,) = engine.query("p(1.5, 2)", strategy=strategy).rows()
+        assert repr(row) == repr(engine.view("p").rows()[0]) == "(Decimal('1.50'), 2.0)"
+
+
+@pytest.mark.parametrize("strategy", ["auto", "goal", "full"])
+def test_goal_on_facts_alone_answers_before_the_first_epoch(strategy: str) -> None:
+    with make_engine() as engine:
+        waiting = engine.input("waiting", x=tk.Int, semantics="set")
+        waiting.insert([(2,)])
+        engine.datalog("edge(1, 2).  edge(2, 3).  tc(x, y) :- edge(x, y).  tc(x, z) :- tc(x, y), edge(y, z).")
+        engine.datalog("late(x, y) :- waiting(x), tc(x, y).")
+        query = engine.query("tc($x, ?)", strategy=strategy, x=1)
+        late = engine.query("late($x, ?)", strategy=strategy, x=2)
+        assert sorted(engine.view("tc").rows()) == [(1, 2), (1, 3), (2, 3)]
+        assert sorted(engine.query("tc(1, ?)", strategy=strategy).rows()) == sorted(query.rows()) == [(1, 2), (1, 3)]
+        assert late.rows() == engine.view("late").rows() == []
+        query.insert(x=2)
+        query.remove(x=1)
+        engine.advance()
+        assert query.rows() == late.rows() == engine.view("late").rows() == [(2, 3)]
+
+
+@pytest.mark.parametrize("strategy", ["auto", "goal", "full"])
+def test_aggregate_of_what_lies_below_stays_one_in_a_recursive_predicate(strategy: str) -> None:
+    """A greatest value is taken of the rule that says so, not of what other rules say."""
+    with make_engine() as engine:
+        engine.input("e", x=tk.Int, y=tk.Int, semantics="set").insert([(1, 2), (1, 3), (3, 5), (2, 4)])
+        engine.advance()
+        engine.datalog("""
+            p(x, max(y)) :- e(x, y).    p(x, z) :- p(x, y), e(y, z).
+            q(x, min(y)) :- e(x, y).    q(x, y) :- r(x, y).    r(x, y) :- q(y, x).
+            both(x, min(y)) :- e(x, y).  both(x, max(y)) :- e(x, y).
+            from(x, y) :- both(x, y).    from(x, z) :- from(x, y), both(y, z).
+        """)
+        wanted = {
+            "p": [(1, 3), (1, 5), (2, 4), (3, 5)],
+            "q": [(1, 2), (2, 1), (2, 4), (3, 5), (4, 2), (5, 3)],
+            "from": [(1, 2), (1, 3), (1, 4), (1, 5), (2, 4), (3, 5)],
+        }
+        for name, rows in wanted.items():
+            asked = [engine.query(f"{name}({x}, ?)", strategy=strategy) for x in range(6)]
+            assert sorted(row for query in asked for row in query.rows()) == rows
+            assert sorted(engine.view(name).rows()) == rows

@@ -467,3 +467,33 @@ def test_equal_floats_keep_their_values() -> None:
     other.insert([(0.0,)])
     engine.advance()
     assert [tuple(map(str, row)) for row in view.rows()] == [("-0.0", "0.0")]
+
+
+NAMES = ("column 0", "column 1", "place 0", "place 1", "#0", "src of clause 1", "unit")
+
+
+@each_strategy
+@pytest.mark.parametrize("name", NAMES)
+def test_variables_may_have_any_name(name: str, strategy: str) -> None:
+    """What a plan calls its own columns never meets a variable that is called the same."""
+    engine = tk.Engine()
+    edges = graph(engine)
+    labelled = engine.input("labelled", label=tk.Int, number=tk.Int, of=tk.Int)
+    constant = tk.match(
+        (edges, (name, "b")), (labelled, (tk.lit(2), None, name)), (edges, ("b", None)),
+        where=tk.col(name) < 9, find=["b", name], strategy=strategy,
+    )  # fmt: skip
+    few = edges.arrange(by="src").filter(tk.col("src") < 3)
+    filtered = tk.match(
+        (edges, (name, "b")), (few, (None, name)), (edges, ("b", None)), find=["b", name], strategy=strategy
+    )
+    views = [engine.install("constant", constant), engine.install("filtered", filtered)]
+    # Relations change one after the other, so that the changes of each go their own way.
+    for table, row in (
+        *((labelled, row) for row in ((2, 7, 0), (2, 8, 5), (1, 7, 2))),
+        *((edges, row) for row in ((0, 2), (2, 0), (2, 5), (5, 2), (5, 1))),
+    ):
+        table.insert([row])
+        engine.advance()
+    assert sorted(views[0].rows()) == [(2, 0), (2, 0), (2, 5), (2, 5)]
+    assert sorted(views[1].rows()) == [(0, 2), (2, 0), (2, 0), (2, 5), (2, 5), (5, 2), (5, 2)]

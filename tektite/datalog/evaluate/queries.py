@@ -227,7 +227,7 @@ def ask(
             made = store.engine.input(f"{title} ?{parameter.name}", schema, semantics="set")
             inputs[parameter.name] = made
             if parameter.name in given:
-                core_of(made).begin_with(argument_rows(parameter, given[parameter.name]))
+                core_of(made).begin_with(argument_rows(parameter, given[parameter.name]), at_once=plan.is_constant())
         return Query(plan, inputs, strategy == "auto")
     except BaseException:
         for made in inputs.values():
@@ -268,4 +268,5 @@ def goal_query(store: RuleStore, goal: ir.Atom, title: str) -> Find:
         else:
             wanted.append(variable if isinstance(term, ir.Variable) else term)
     body.append(ir.Atom(name, tuple(wanted), goal.position))
-    return Find(tuple(wanted), tuple(columns), (), tuple(parameters), tuple(body), goal.position)
+    types = collection.schema.types
+    return Find(tuple(wanted), tuple(columns), (), tuple(parameters), tuple(body), goal.position, types)

@@ -77,27 +77,31 @@ class Normaliser:
 
     def _once(self, body: tuple[ir.Literal, ...], rule: ir.Rule) -> tuple[ir.Literal, ...]:
         """A body whose bindings count, in which alternatives are a predicate: what holds for two reasons counts once."""
-        found: list[ir.Literal] = []
-        for literal in body:
-            if isinstance(literal, ir.Disjunction) and (len(literal.branches) > 1 or literal.outer is not None):
-                outer = tuple(other for other in body if other is not literal)
-                outside = {*ir.body_variables(outer), *(v for term in rule.terms for v in ir.variables(term))}
-                seen = [set(ir.named(ir.body_variables(branch))) for branch in literal.branches]
-                shown = [
-                    v for v in ir.named(ir.literal_variables(literal)) if v in outside or all(v in s for s in seen)
-                ]
-                if literal.outer is not None:
-                    shown = [v for v in shown if v in literal.outer]
+        found = list(spliced(body))
+        places = [at for at, literal in enumerate(found) if isinstance(literal, ir.Disjunction)]
+        # Alternatives that bind what they show by themselves come first: others may need what they bind.
+        for alone in (True, False):
+            for at in places:
+                literal = found[at]
+                if not isinstance(literal, ir.Disjunction):
+                    continue
+                outer = tuple(other for other in found if other is not literal)
+                shown = self._shown(literal, outer, rule)
+                if alone and not all(is_safe(branch, shown) for branch in literal.branches):
+                    continue
                 terms: tuple[ir.Term, ...] = tuple(shown) or (ir.Constant(1),)
                 name = f"{rule.predicate} or {self._number(f'{rule.predicate} or')}"
                 for branch in literal.branches:
                     self.add(ir.Rule(name, terms, self._guarded(branch, shown, outer), literal.position))
-                literal = ir.Atom(name, terms, literal.position)
-            elif isinstance(literal, ir.Disjunction):
-                found += self._once(literal.branches[0], rule)
-                continue
-            found.append(literal)
+                found[at] = ir.Atom(name, terms, literal.position)
         return tuple(found)
+
+    def _shown(self, literal: ir.Disjunction, outer: tuple[ir.Literal, ...], rule: ir.Rule) -> list[ir.Variable]:
+        """The variables of alternatives that the rest of a rule, or all of them, look at."""
+        outside = {*ir.body_variables(outer), *(v for term in rule.terms for v in ir.variables(term))}
+        seen = [set(ir.named(ir.body_variables(branch))) for branch in literal.branches]
+        shown = [v for v in ir.named(ir.literal_variables(literal)) if v in outside or all(v in s for s in seen)]
+        return shown if literal.outer is None else [v for v in shown if v in literal.outer]
 
     def _renamed(
         self, body: tuple[ir.Literal, ...], outer: tuple[ir.Variable, ...], rule: ir.Rule
@@ -123,7 +127,8 @@ class Normaliser:
                 case _:
                     body.append(literal)
         for group in groups:
-            rest = [other for other in rule.body if other is not group]
+            # What is negated gives no variable a value, so that two negations have nothing but names in common.
+            rest = [other for other in rule.body if other is not group and not isinstance(other, ir.Conjunction)]
             outside = {*ir.body_variables(rest), *(v for term in rule.terms for v in ir.variables(term))}
             if isinstance(group, ir.Conjunction):
                 body.append(self._negated(rule, group, outside, tuple(body)))
@@ -193,6 +198,15 @@ class Normaliser:
         atom = ir.Atom(name, terms, group.position)
         found: ir.Literal = ir.Lookup(atom, ir.Constant(0)) if group.kind in ("count", "sum") else atom
         return [found, ir.Comparison("=", group.result, value, group.position)]
+
+
+def spliced(body: Iterable[ir.Literal]) -> Iterable[ir.Literal]:
+    """A body without groups of one branch: their literals stand for them."""
+    for literal in body:
+        if isinstance(literal, ir.Disjunction) and len(literal.branches) == 1 and literal.outer is None:
+            yield from spliced(literal.branches[0])
+        else:
+            yield literal
 
 
 def ir_error(rule: ir.Rule, problem: str) -> Exception:

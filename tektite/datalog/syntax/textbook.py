@@ -241,9 +241,7 @@ class Reader:
             return ir.Comparison(opposite[inner.op], inner.left, inner.right, inner.position)
         if isinstance(inner, ir.Condition):
             return ir.Condition(ir.Compute("not", (inner.test,)), inner.position)
-        if isinstance(inner, ir.Disjunction):
-            return ir.Conjunction((inner,), None, self.position(tree))
-        raise self.wrong(tree, f"cannot negate {inner}")
+        return ir.Conjunction((inner,), None, self.position(tree))
 
     def _comparison(self, tree: Tree[Any]) -> ir.Literal:
         left, sign, right = tree.children
