@@ -37,9 +37,9 @@ soak: $(STAMP)  ## kill writers of CASES storages at random steps, and a Spark d
 	TEKTITE_KILL_CASES=$(CASES) $(RUN) -m pytest -n 2 tests/test_storage_kills.py $(PYTEST_ARGS)
 	TEKTITE_KILLS=$(KILLS) $(RUN) -m pytest -p no:xdist tests/spark/test_drivers.py -k killed_around_commits $(PYTEST_ARGS)
 
-nightly: $(STAMP)  ## all tests on all executors with more examples: 5,000 random SQL queries, TPC-H at a larger scale
+nightly: $(STAMP)  ## all tests on all executors with more examples: 5,000 random SQL queries and Datalog rules, TPC-H at a larger scale
 	$(RUN) -m tektite.kernels.warm
-	TEKTITE_SQL_QUERIES=5000 TEKTITE_TPCH_SCALE=0.05 TEKTITE_ALL_EXECUTORS=1 HYPOTHESIS_PROFILE=nightly \
+	TEKTITE_SQL_QUERIES=5000 TEKTITE_DATALOG_RULES=5000 TEKTITE_TPCH_SCALE=0.05 TEKTITE_ALL_EXECUTORS=1 HYPOTHESIS_PROFILE=nightly \
 	  $(RUN) -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
 
 bench: $(STAMP)  ## run benchmarks; results go to out/
