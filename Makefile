@@ -38,7 +38,8 @@ test: $(STAMP)  ## lint, then run the tests and the examples in the documentatio
 
 nightly: $(STAMP)  ## all tests on all executors with more examples: 5,000 random SQL queries, 20,000 goals, TPC-H at a larger scale
 	$(RUN) -m tektite.kernels.warm
-	TEKTITE_NIGHTLY=1 TEKTITE_ALL_EXECUTORS=1 TEKTITE_SQL_QUERIES=5000 TEKTITE_GOALS=20000 TEKTITE_TPCH_SCALE=0.05 TEKTITE_KILL_CASES=100 \
+	TEKTITE_NIGHTLY=1 TEKTITE_ALL_EXECUTORS=1 TEKTITE_SQL_QUERIES=5000 TEKTITE_GOALS=20000 TEKTITE_DATALOG_RULES=5000 \
+	  TEKTITE_TPCH_SCALE=0.05 TEKTITE_KILL_CASES=100 \
 	  HYPOTHESIS_PROFILE=nightly $(PYTEST) $(PYTEST_ARGS)
 
 soak: $(STAMP)  ## kill processes: writers of CASES storages at random steps, a Spark driver KILLS times, executors, workers

@@ -476,7 +476,7 @@ NAMES = ("column 0", "column 1", "place 0", "place 1", "#0", "src of clause 1", 
 @pytest.mark.parametrize("name", NAMES)
 def test_variables_may_have_any_name(name: str, strategy: str) -> None:
     """What a plan calls its own columns never meets a variable that is called the same."""
-    engine = tk.Engine()
+    engine = make_engine()
     edges = graph(engine)
     labelled = engine.input("labelled", label=tk.Int, number=tk.Int, of=tk.Int)
     constant = tk.match(

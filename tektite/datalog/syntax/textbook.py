@@ -255,6 +255,8 @@ class Reader:
         if sign == "=" and isinstance(term, ir.Variable) and not term.anonymous:
             return self.aggregate(of, term)
         fresh = self.fresh("value")
+        if sign == "=" and isinstance(term, ir.Variable):  # `_ = max x : { ... }`, for the sake of its witnesses
+            return self.aggregate(of, fresh)
         both = (self.aggregate(of, fresh), ir.Comparison(sign, term, fresh, self.position(tree)))
         if sign not in ("=", "!=") and result is not tree.children[0]:
             flipped = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
