@@ -119,16 +119,17 @@ def altered(rows: pa.Table) -> tuple[pa.Table, Any]:
 
 def kernels_share(engine: tk.Engine, work: Any) -> Record:
     """How long work takes in kernels and around them, with the shards one after the other in one thread."""
-    executor, coordinator = engine._executor, engine._coordinator
-    pool, executor._pool = executor._pool, None
-    elsewhere, coordinator.elsewhere = coordinator.elsewhere, None
+    coordinator = engine._coordinator
+    executor = coordinator.executor
+    threads: Any = getattr(executor, "here", executor)
+    pool, threads._pool, coordinator.executor = threads._pool, None, threads
     profile = cProfile.Profile()
     try:
         start = time.perf_counter()
         profile.runcall(work)
         inline = time.perf_counter() - start
     finally:
-        executor._pool, coordinator.elsewhere = pool, elsewhere
+        threads._pool, coordinator.executor = pool, executor
     stats: dict[Any, Any] = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     kernels = sum(found[2] for (file, _, _), found in stats.items() if "tektite/kernels/" in file)
     return {"kernel_seconds": kernels, "around_seconds": inline - kernels}

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, Reader, consolidate
-from tektite.dataflow.graph import Moment, Node, Outbox
+from tektite.dataflow.graph import Moment, Outbox
 from tektite.dataflow.linear import function_name
+from tektite.dataflow.node import Node
 from tektite.errors import FaultError, IncorrectError
 from tektite.kernels.operators import aggregate as aggregate_kernel
 from tektite.kernels.operators import reduce as reduce_kernel
@@ -90,6 +91,64 @@ def linear(kinds: Sequence[tuple[Any, ...]]) -> Operation:
     return Operation(reduce_kernel.LINEAR, np.array(params, np.int64), len(kinds))
 
 
+class PutOff:
+    """Keys that a node has put off to later moments, by shard, in parts that are each sorted by key."""
+
+    def __init__(self, node: Node, key: int) -> None:
+        self.shape = (key, node.times, 0)
+        self._parts: list[dict[Moment, list[Chunk]]] = [{} for _ in range(node.shards)]
+        self._new: list[set[Moment]] = [set() for _ in range(node.shards)]
+        node.buffers.append(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_parts": [{} for _ in self._parts], "_new": [set() for _ in self._new]}
+
+    def add(self, shard: int, part: Chunk, moment: Moment) -> None:
+        """Put keys off to a moment that the agenda does not know of."""
+        self.put(shard, part, moment)
+        self._new[shard].add(moment)
+
+    def unscheduled(self) -> Iterator[Moment]:
+        """The moments that keys were added to since the last time."""
+        for moments in self._new:
+            yield from moments
+            moments.clear()
+
+    def put(self, shard: int, chunk: Chunk, moment: Moment) -> None:
+        """Let a part wait."""
+        self._parts[shard].setdefault(moment, []).append(chunk)
+
+    def take(self, shard: int, moment: Moment) -> list[Chunk]:
+        """The parts of a shard that wait at a moment, which wait no longer."""
+        return self._parts[shard].pop(moment, [])
+
+    def rows(self, moment: Moment) -> int:
+        """How many keys wait at a moment."""
+        return sum([chunk.n for parts in self._parts for chunk in parts.get(moment, ())])
+
+    def moments(self) -> list[Moment]:
+        """The moments at which something waits."""
+        return sorted({moment for parts in self._parts for moment in parts})
+
+    def waiting(self, moment: Moment) -> list[list[Chunk]]:
+        """The parts that wait at a moment, per shard."""
+        return [parts.get(moment, []) for parts in self._parts]
+
+    def gathered(self, moment: Moment, shard: int) -> list[Chunk]:
+        """The parts of a shard that wait at a moment; each is sorted, but not all of them together."""
+        return self._parts[shard].get(moment, [])
+
+    def forget(self, moment: Moment) -> None:
+        """Forget what waits at a moment."""
+        for parts in self._parts:
+            parts.pop(moment, None)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for parts in self._parts:
+            parts.clear()
+
+
 class ReduceNode(Node):
     """What all reductions share: the input, the output arrangement, and the keys put off to later moments."""
 
@@ -113,8 +172,7 @@ class ReduceNode(Node):
         self.output = Arranged(trace, scope, columns, min(source.sharded_by, key), imported=False)
         self.own_history = own_history
         self._hold_output()
-        self.todo: list[dict[Moment, list[Chunk]]] = [{} for _ in range(shards)]
-        self._put_off_to: list[set[Moment]] = [set() for _ in range(shards)]
+        self.todo = PutOff(self, key)
 
     def _hold_output(self) -> None:
         if self.own_history:
@@ -126,21 +184,18 @@ class ReduceNode(Node):
 
     def run(self, moment: Moment) -> None:
         rows = sum(batch.n for queue in self.reader.handle.queues for batch in queue)
-        rows += sum([chunk.n for todo in self.todo for chunk in todo.get(moment, ())])
+        rows += self.todo.rows(moment)
         self.each_shard(lambda shard, outbox: self._shard(shard, moment, outbox), rows)
-        for later in self._put_off_to:
-            for found in later:
-                self.scope.schedule(self.position, found)
-            later.clear()
+        for later in self.todo.unscheduled():
+            self.scope.schedule(self.position, later)
         self.output.wake_readers(moment)
 
-    def clear(self) -> None:
-        for todo in self.todo:
-            todo.clear()
+    def consults(self) -> Sequence[Trace]:
+        return (self.output.trace,) if self.own_history else ()
 
     def _shard(self, shard: int, moment: Moment, outbox: Outbox) -> None:
         old, delta, new = self.reader.take(shard)
-        todo = self.todo[shard].pop(moment, [])
+        todo = self.todo.take(shard, moment)
         if not delta and not todo:
             return
         work = np.array([batch.at for batch in delta] + [chunk.at for chunk in todo], np.int64)
@@ -160,9 +215,7 @@ class ReduceNode(Node):
         buf, head, offsets, moments = partition_moments(todo.at, self.key, self.times)
         parts = Chunk(head, (todo.keep, buf))
         for i, moment in enumerate(map(tuple, moments.tolist())):
-            part = parts.slice(int(offsets[i]), int(offsets[i + 1]))
-            self.todo[shard].setdefault(moment, []).append(part)
-            self._put_off_to[shard].add(moment)
+            self.todo.add(shard, parts.slice(int(offsets[i]), int(offsets[i + 1])), moment)
 
 
 class BuiltinReduce(ReduceNode):

@@ -25,7 +25,6 @@ from tektite.trace.trace import Hold, Trace
 
 if TYPE_CHECKING:
     from tektite.runtime.coordinator import Coordinator
-    from tektite.runtime.threads import Threads
     from tektite.values.dictionary import Dictionary
 
 Columns = tuple[int, ...]
@@ -85,11 +84,8 @@ class Fixed:
 class Catalog:
     """Finds, makes and drops shared arrangements."""
 
-    def __init__(
-        self, coordinator: Coordinator, executor: Threads, dictionary: Dictionary, shards: int, effort: str
-    ) -> None:
+    def __init__(self, coordinator: Coordinator, dictionary: Dictionary, shards: int, effort: str) -> None:
         self.coordinator = coordinator
-        self.executor = executor
         self.dictionary = dictionary
         self.shards = shards
         self.effort = effort
@@ -134,13 +130,13 @@ class Catalog:
         except BaseException:
             self.abandon(flow)
             raise
-        if len(roots) == 1 and self.coordinator.elsewhere is None:
+        if len(roots) == 1 and not self.coordinator.executor.sends:
             self.renderings.add(roots[0], leads[0], renderer, arranged[0], scribe)
         return flow, arranged
 
     def new_flow(self, name: str) -> Dataflow:
         """An empty dataflow that runs as this engine's do."""
-        return Dataflow(name, self.executor, self.shards, self.effort)
+        return Dataflow(name, self.coordinator.executor, self.shards, self.effort)
 
     def add(self, entry: Entry) -> None:
         """Let queries find the arrangement of a collection that is new."""

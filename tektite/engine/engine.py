@@ -26,7 +26,8 @@ from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.kernels.ready import ensure_compiled
 from tektite.query.collection import Collection
 from tektite.runtime import allocator
-from tektite.runtime.coordinator import Coordinator, Elsewhere
+from tektite.runtime.coordinator import Coordinator
+from tektite.runtime.executor import Executor
 from tektite.runtime.threads import Threads
 from tektite.storage.description import InputDescription
 from tektite.storage.keeper import Closed
@@ -91,9 +92,8 @@ class Engine:
             weakref.finalize(self, self._session.close)  # for where nobody closes the engine
             workers = self._session.shards
         self.workers = workers or 1
-        self._executor = Threads(self.workers)
-        self._coordinator = Coordinator(turn)
-        self._catalog = Catalog(self._coordinator, self._executor, self.dictionary, self.workers, merging)
+        self._coordinator = Coordinator(turn, Threads(self.workers))
+        self._catalog = Catalog(self._coordinator, self.dictionary, self.workers, merging)
         self._inputs: dict[str, Input] = {}
         self._views: dict[str, View] = {}
         self._epoch = 0
@@ -255,7 +255,7 @@ class Engine:
 
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run an input's work on every shard, side by side if there are enough rows."""
-        self._executor.map(work, self.workers, rows)
+        self._coordinator.executor.map(work, self.workers, rows)
 
     @guarded
     def run(self) -> bool:
@@ -279,10 +279,10 @@ class Engine:
         self._coordinator.finish(view.flow)
         self._tidying.chance()
 
-    def run_elsewhere(self, elsewhere: Elsewhere) -> None:
-        """Let sweeps that are too large for this process run elsewhere."""
-        self._coordinator.elsewhere = elsewhere
-        self._coordinator.watch().why = elsewhere.why
+    def run_on(self, made_from: Callable[[Executor], Executor]) -> None:
+        """Run sweeps from here on by another executor, made from the present one, which it may use for what runs here."""
+        executor = self._coordinator.executor = made_from(self._coordinator.executor)
+        self._coordinator.watch().why = executor.why
 
     @property
     def progress(self) -> list[Sweep]:
@@ -580,9 +580,7 @@ class Engine:
                 self._coordinator.remove(flow)
             self._views.clear()
             self.is_closed = True
-            self._executor.close()
-            if self._coordinator.elsewhere is not None:
-                self._coordinator.elsewhere.close()
+            self._coordinator.executor.close()
         if self._session is not None:
             self._session.close()
 

@@ -160,12 +160,10 @@ class Engine(engine.Engine):
         self._sql: Session | None = None
         super().__init__(workers if shards is None else shards, storage=storage, merging=merging, turn=turn)
         if self.spark is not None and self.session is not None:
-            from tektite.spark.sweep.executor import Sweeps
-            from tektite.spark.sweep.job import Jobs, worth_a_job
+            from tektite.spark.sweep.executor import SparkExecutor
 
-            jobs = Jobs(self.spark)
-            rows = worth_a_job(self.spark.sparkContext.master) if job_rows is None else job_rows
-            self.run_elsewhere(Sweeps(jobs, self.session, self.dictionary, self.workers, rows, jobs.cancel))
+            given = self.spark, self.session, self.dictionary, self.workers, job_rows
+            self.run_on(lambda here: SparkExecutor(here, *given))
 
     def mover(self) -> Move:
         if self.spark is None:

@@ -44,6 +44,11 @@ class View(Collection):
     """A maintained result. Made by `Engine.install`; it is a collection that other views can be built on."""
 
     engine: Engine
+    name: str
+    flow: Dataflow
+    trace: Trace
+    columns: tuple[int, ...]
+    sharded_by: int
 
     def __init__(
         self, engine: Engine, name: str, definition: plan.Operator, flow: Dataflow, arranged: Arranged, keep: bool

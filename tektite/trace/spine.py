@@ -22,7 +22,7 @@ with a tail that stays within three times the median; at sixteen the tail begins
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -331,6 +331,28 @@ class Spine:
             assert isinstance(unit, Batch)
             self._open_at(place, self._frontier(), self._nothing_after(unit) if alone else None)
             self._version = None
+
+
+class Unmerged(Spine):
+    """A spine of batches that somebody else merges: it keeps them as they come."""
+
+    def __init__(self, shape: Shape, batches: Iterable[Batch]) -> None:
+        super().__init__(shape)
+        self._units = [batch for batch in batches if batch.n]
+
+    def insert(self, batch: Batch) -> None:
+        """Append a batch."""
+        self.upper = batch.upper
+        if batch.n:
+            self._units.append(batch)
+            self._version = None
+
+    def rest(self) -> None:
+        """Leave everything as it is."""
+
+    def idle(self, fuel: int) -> bool:
+        """Merge nothing."""
+        return False
 
 
 def _worth_compacting(batch: Batch, floor: int) -> bool:

@@ -8,11 +8,14 @@ A trace holds one spine per shard. A handle's reader sees, at every step, exactl
 
 A trace keeps spines only while some handle reads versions. When the last of them is dropped the history goes, and
 minting goes on for those who only follow the queue.
+
+A copy of a trace in another process stands where the original does (`Trace.adopt`, `Handle.adopted`), holds nothing and merges
+nothing; `on_mint` tells whoever made it what is minted there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -20,7 +23,7 @@ from tektite.kernels.seek.route import split_epoch
 from tektite.kernels.sort.build import build
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
-from tektite.trace.spine import Spine, Version
+from tektite.trace.spine import Shape, Spine, Unmerged, Version
 from tektite.trace.times import Frontier, antichain
 from tektite.values.words import Words
 
@@ -38,14 +41,21 @@ class Trace:
         self.diffs = diffs
         self.shards = shards
         self.effort = effort
+        self.on_mint: Callable[[int, Batch], None] | None = None
+        """Told of every batch before it is minted, with its shard."""
         self.begin()
 
     def begin(self) -> None:
         """Begin without history, and without anybody who reads it."""
         self.handles: list[Handle] = []
         self.holds: list[Hold] = []
-        self.spines: list[Spine] | None = None
+        self.spines: Sequence[Spine] | None = None
         self._uppers: list[Frontier] = [((0,) * self.times,)] * self.shards
+
+    @property
+    def shape(self) -> Shape:
+        """Its data, time and diff columns."""
+        return self.data, self.times, self.diffs
 
     def mint(self, shard: int, head: Words, keep: object, upper: Frontier) -> None:
         """Append sorted, consolidated rows as the batch of all updates up to `upper`: to the queue of every handle,
@@ -54,6 +64,8 @@ class Trace:
         lower = self._uppers[shard]
         self._uppers[shard] = upper
         batch = Batch(head, keep, lower, upper, lower)
+        if self.on_mint is not None:
+            self.on_mint(shard, batch)
         spines = self.spines
         if spines is None:
             for handle in self.handles:
@@ -62,7 +74,7 @@ class Trace:
         version = spines[shard].version
         for handle in self.handles:
             queue = handle.queues[shard]
-            if not queue and handle.hold is not None:
+            if not queue and handle.reads_versions:
                 handle.pins[shard] = version
             queue.append(batch)
         spines[shard].insert(batch)
@@ -73,6 +85,18 @@ class Trace:
         if self.spines is not None:
             for batch in batches:
                 self.spines[shard].insert(batch)
+
+    @property
+    def uppers(self) -> tuple[Frontier, ...]:
+        """Up to where each shard has been minted."""
+        return tuple(self._uppers)
+
+    def adopt(self, uppers: Sequence[Frontier], versions: Sequence[Iterable[Batch]] | None) -> None:
+        """Stand where a trace of another process does: minted up to `uppers`, with these batches of each shard as history;
+        None if nobody reads versions. What is minted from here on is not merged.
+        """
+        self._uppers = list(uppers)
+        self.spines = None if versions is None else [Unmerged(self.shape, batches) for batches in versions]
 
     def version(self, shard: int) -> Version:
         """Everything minted so far, as far as it is kept."""
@@ -93,8 +117,7 @@ class Trace:
         """Keep history for a reader of versions."""
         self.holds.append(hold)
         if self.spines is None:
-            shape = (self.data, self.times, self.diffs)
-            self.spines = [Spine(shape, self.effort, self.frontier) for _ in range(self.shards)]
+            self.spines = [Spine(self.shape, self.effort, self.frontier) for _ in range(self.shards)]
 
     def release(self, hold: Hold) -> None:
         """Forget a reader of versions; without any, history is dropped."""
@@ -149,7 +172,7 @@ class Handle:
     The history found at the start is the first delta.
     """
 
-    __slots__ = ("hold", "pins", "queues", "trace")
+    __slots__ = ("hold", "pins", "queues", "reads_versions", "trace")
 
     def __init__(self, trace: Trace, frontier: Callable[[], Frontier] | None) -> None:
         self.trace = trace
@@ -157,8 +180,22 @@ class Handle:
             [batch for batch in trace.version(shard).batches if batch.n] for shard in range(trace.shards)
         ]
         self.pins: list[Version] = [EMPTY] * trace.shards
+        self.reads_versions = frontier is not None
         self.hold = None if frontier is None else Hold(trace, frontier)
         trace.handles.append(self)
+
+    @classmethod
+    def adopted(
+        cls, trace: Trace, reads_versions: bool, queues: Sequence[Iterable[Batch]], pins: Sequence[Iterable[Batch]]
+    ) -> Handle:
+        """The copy of a reader's place in another process, with what waits there and what it has pinned, by shard. It holds
+        nothing, because a trace that was adopted is not merged.
+        """
+        handle = cls(trace, None)
+        handle.reads_versions = reads_versions
+        handle.queues = [list(queue) for queue in queues]
+        handle.pins = [Version(tuple(pin)) for pin in pins]
+        return handle
 
     def waiting(self) -> bool:
         """Whether a batch waits in some queue."""

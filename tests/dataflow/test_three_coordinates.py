@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 
 import tektite as tk
 from tektite.dataflow.arrange import Buffer
-from tektite.dataflow.graph import Moment, Node, Outbox, Scope
+from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.join import emit_by_moment
+from tektite.dataflow.node import Node
 from tektite.dataflow.output import Inspect
 from tektite.engine.catalog import Scribe
 from tektite.plan import algebra as plan
@@ -56,7 +57,7 @@ class Delay(Node):
 
     def __init__(self, scope: Scope, shards: int) -> None:
         super().__init__(scope, shards, "delay")
-        self.buffer = Buffer(self.flow, shards, 4, 3, 1)
+        self.buffer = Buffer(self, 4)
 
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         self.buffer.add(shard, chunk, moment)

@@ -48,6 +48,10 @@ ONLY = {
     "kernels": {"values.words"},
 }
 
+# Executors know operators by what every node says of itself, and none of them by name.
+EXECUTORS = ("runtime", "spark/sweep")
+CONTRACT = {"flow", "graph", "journal", "node"}
+
 HEAVY = ("pyspark", "pandas", "duckdb", "matplotlib", "rich", "hypothesis", "sqlglot", "lark", "typer")
 
 RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}
@@ -133,6 +137,19 @@ def test_fault_is_found(file: str, source: str, fault: str) -> None:
 )
 def test_lawful_import_is_left_alone(file: str, source: str) -> None:
     assert not faults(source, PACKAGE / file)
+
+
+def test_executors_know_no_operator_by_name() -> None:
+    known = {
+        (path.name, name)
+        for folder in EXECUTORS
+        for path in (PACKAGE / folder).glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tektite.dataflow")
+        for name in [(node.module or "").removeprefix("tektite.dataflow").lstrip(".")]
+    }
+    assert known
+    assert not [found for found in known if found[1] not in CONTRACT]
 
 
 def test_import_loads_nothing_heavy() -> None:

@@ -191,7 +191,7 @@ def nothing_is_put_off(patch: Patch) -> None:
 def leave_speaks_at_the_present_round(patch: Patch) -> None:
     def receive(self: Leave, shard: int, chunk: Any, moment: Any) -> None:
         now = self.scope.moment
-        self.buffer.add(shard, chunk.select(self.without_round), now, self.flow.low)
+        self.buffer.add(shard, chunk.select(self.without_round), now)
         self.scope.schedule(self.position, now)
 
     patch.setattr(Leave, "receive", receive)

@@ -56,8 +56,9 @@ def test_kernel_that_returns_another_type_than_it_declares_is_refused() -> None:
 
 ROOT = Path(__file__).parents[2]
 COMPILE_ONE = """
-from tektite.kernels import compile, rows
-compile._KERNELS[:] = [entry for entry in compile._KERNELS if entry.name == 'rows.head_of_array']
+from tektite.kernels import compile
+from tektite.kernels.layout import rows
+compile._KERNELS[:] = [entry for entry in compile._KERNELS if entry.name == 'layout.rows.head_of_array']
 compile.compile_kernels()
 """
 CALL_IT = """

@@ -26,8 +26,8 @@ import duckdb
 import sqlglot
 
 import tektite as tk
+from tektite.sql import session
 from tektite.sql.shell.display import text as shown
-from tektite.sql.statements import session
 from tests.support.sql.oracle import Oracle, difference, top_difference
 
 FOLDER = Path(__file__).parents[2] / "sql" / "logic"
