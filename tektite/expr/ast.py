@@ -1,10 +1,10 @@
-"""Expressions as a Python user writes them: immutable trees that know nothing of schemas or rows.
+"""Expressions as users write them: immutable trees without types.
 
-`col("a") * 2 + 1` builds a tree; `tektite.expr.typing` gives it a type against a schema and `tektite.expr.program`
-runs it. Python scalars (int, float, bool, str, Decimal, date, datetime, None, NumPy scalars) become literals by
-themselves. Two expressions are the same if their `fingerprint` is; `==` between expressions builds a comparison.
+`col("a") * 2 + 1` builds a tree. `tektite.expr.typing` types it against a schema, and `tektite.expr.program` runs it. Python
+scalars (int, float, bool, str, Decimal, date, datetime, None, NumPy scalars) become literals automatically. Two expressions
+are equal if their `fingerprint`s are; `==` builds a comparison.
 
-NULL follows SQL: arithmetic, comparison and functions of NULL are NULL, `&`, `|` and `~` are three-valued.
+NULL is as in SQL: arithmetic, comparison and functions of NULL are NULL; `&`, `|` and `~` are three-valued.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Typing of casts and functions: of text, of dates and timestamps, of bits. See `tektite.expr.typing` for the rules."""
+"""Typing of casts and of functions of text, dates, timestamps and bits. See `tektite.expr.typing` for the rules."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Patterns that a kernel matches texts with: LIKE's, and those that say how a text begins, ends, or what it contains.
+"""Patterns for kernels: LIKE, starts with, ends with, contains.
 
-They are read here into the tokens of `tektite.kernels.text.like`.
+Translates them to the tokens of `tektite.kernels.text.like`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Python values as literals: which type a value has, and which word it becomes.
+"""The type and the word of a Python value.
 
-A word exists for every value that `literal_value` accepts, except for texts, whose word is their id in a dictionary.
+Every value that `literal_value` accepts has a word, except texts: their word is their id in a dictionary.
 """
 
 from __future__ import annotations

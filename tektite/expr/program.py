@@ -1,8 +1,8 @@
-"""Programs: expressions compiled to what the kernel interprets, and the run of one over rows.
+"""Programs: compiles expressions for the kernel, and runs them over rows.
 
-`compile(outputs, predicate, columns, dictionary)` types the expressions, shares what they have in common, computes
-constants once, and lays the steps out over registers. A program is immutable and may run in several threads at once:
-all that a run writes belongs to it, and memos take care of themselves.
+`compile(outputs, predicate, columns, dictionary)` types the expressions, shares common subexpressions, computes constants
+once, and assigns steps to registers. A program is immutable and may run in several threads at once: each run writes only its
+own memory, and memos are thread-safe.
 """
 
 from __future__ import annotations

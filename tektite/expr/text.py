@@ -1,15 +1,19 @@
-"""Functions of text, each evaluated once for each distinct argument and remembered.
+"""Functions of text, evaluated once for each distinct argument.
 
-A column of text holds ids; what a function needs the texts for (substring, lower, order) is looked up by id in a memo: a
-table from argument words to the result's word. A kernel maps whole blocks through it and reports the arguments it lacks;
-Python fetches their texts from the dictionary, evaluates the function with Arrow, and runs the kernel again. Results that
-are texts are added to the dictionary. The order of two text columns is a memo of pairs, so its memory follows the number of
-distinct pairs that were compared. LIKE and its kin need no memo: kernels match patterns with the texts themselves
-(`tektite.kernels.text.like`).
+A column of text holds ids. A function that needs the texts (substring, lower, order) has a memo: a table from argument words
+to the word of the result.
 
-Memos belong to a dictionary and are shared by every program that uses the same function with the same constants; a memo
-goes when the last such program does, and is emptied when none of them is in use. A table that was replaced by a larger one
-stays until no kernel runs that may have begun with it.
+1. A kernel maps whole blocks through the memo and reports missing arguments.
+2. Python fetches their texts from the dictionary, evaluates the function with Arrow, and adds results that are texts to the
+   dictionary.
+3. The kernel runs again.
+
+The order of two text columns is a memo of pairs, so its memory grows with the number of distinct pairs. LIKE and similar
+functions need no memo: kernels match patterns with the texts themselves (`tektite.kernels.text.like`).
+
+Memos belong to a dictionary. All programs that use the same function with the same constants share one. A memo is freed with
+the last such program, and emptied when none of them is in use. A table that was replaced by a larger one stays until no
+kernel that may have started with it runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Typing: an expression against a schema becomes a tree of steps, each with its type, or an error that says why not.
+"""Typing: types an expression against a schema. The result is a tree of typed steps, or an error with the reason.
 
-The rules, which are SQL's as DuckDB reads it unless said otherwise:
+The rules are DuckDB's, unless a rule says otherwise:
 
 * Int with Float gives Float; Decimal with Float gives Float; Int with Decimal counts as a Decimal of scale 0.
 * Decimal + and - align scales; * adds them. The precision is capped at 18; a result beyond it is an error of the row.
@@ -9,8 +9,8 @@ The rules, which are SQL's as DuckDB reads it unless said otherwise:
 * Numbers of different types compare by value: Int and Decimal with each other exactly, Int and Float exactly, Decimal
   and Float as floats. NaN equals NaN and is greater than every other number; -0.0 equals 0.0.
 * Date - Date is an Int of days, Timestamp - Timestamp an Int of microseconds; Date and Timestamp plus or minus an Int
-  move by days and by microseconds. A Date meets a Timestamp as its midnight. A text literal that meets a Date or a
-  Timestamp is read as one.
+  move by days and by microseconds. Next to a Timestamp, a Date means its midnight. Next to a
+  Date or a Timestamp, a text literal is read as one.
 * Text compares by its code points, which is the order of its UTF-8 bytes.
 * Casts from Float round to even, casts between Decimals (and to Int) round halves away from zero.
 """

@@ -1,8 +1,7 @@
 """A batch: an immutable, sorted, consolidated set of updates.
 
-Promise: it holds exactly the updates of its collection at times in advance of `lower` and not in advance of `upper`,
-correct for every reader that only asks about times in advance of `since`: times before that may have been replaced by
-their representatives.
+Promise: it holds exactly the updates of its collection at times in advance of `lower` and not in advance of `upper`. It is
+correct for readers that ask about times in advance of `since`; earlier times may have been replaced by representatives.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Chunk: some updates on their way between operators. Rows in any order, unless it is Consolidated; never changed."""
+"""Chunk: updates in transit between operators. Rows are in any order, unless it is `Consolidated`. Immutable."""
 
 from __future__ import annotations
 

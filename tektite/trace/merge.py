@@ -1,7 +1,7 @@
-"""A merge of two adjacent batches that is under way.
+"""An incremental merge of two adjacent batches.
 
-Promise: `advance` does at most about `fuel` rows of work on each of several merges in one kernel call; once a merge
-is `done`, its `result` is the batch that replaces both inputs. The inputs stay readable all along.
+Promise: `advance` does at most about `fuel` rows of work on each of several merges in one kernel call. Once a merge is
+`done`, its `result` is the batch that replaces both inputs. The inputs stay readable throughout.
 """
 
 from __future__ import annotations

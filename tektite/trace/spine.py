@@ -1,23 +1,28 @@
-"""The spine: the batches of one shard's trace, merged as they come.
+"""The spine: the batches of one shard's trace, merged as they arrive.
 
-Promise: the batches of `version`, added up, are the updates inserted so far, at times compacted no further than to
-the frontier of the readers; there are at most logarithmically many of them; and no insertion does more than a
-constant times its own size, times the logarithm of the trace's, of merging.
+Promises:
 
-Batches have levels: level k holds up to 64 * 2**k rows. Reading from the oldest to the newest, levels fall; two
-neighbours out of order are merged. A merge is opened and then paid for: each inserted row buys a few rows of work
-(the *effort*) on every open merge.
+* The batches of `version` add up to the updates inserted so far. Times are compacted no further than the readers' frontier.
+* There are at most logarithmically many batches.
+* An insertion does at most (constant x its size x logarithm of the trace's size) rows of merging.
 
-Why an effort of two suffices: a merge of s rows ends before s / 2 more rows were inserted. Its result is wanted when
-a neighbour of its level has formed behind it, which takes about s rows, and the merges that form this neighbour, of s
-/ 2, s / 4, ... rows, delay it no less than they delay us. One is the least effort that keeps up with insertions at
-all; both bounds are about merges running beside each other, so that each level has at most one merge open and one
-batch waiting. Should cancellation bring about something worse, the smallest merges are finished on the spot until the
-bound on batches holds.
+Batches have levels: level k holds up to 64 * 2**k rows. From the oldest batch to the newest, levels fall. Two neighbours out
+of order are merged. A merge is opened and then paid for: each inserted row buys a few rows of work (the *effort*) on every
+open merge.
 
-The default pays eight: merges that end sooner leave readers fewer batches to look through and hold their inputs for a shorter
-time. Counting 10M keys in epochs of 10k updates, from two to eight: 1.2 to 1.6 million updates a second and 660 to 560 MiB,
-with a tail that stays within three times the median; at sixteen the tail begins to grow.
+Why an effort of two is enough: a merge of s rows ends before s / 2 more rows are inserted. Its result is needed when a
+neighbour of its level has formed after it, which takes about s rows. The merges that form this neighbour, of s / 2, s / 4,
+... rows, delay it no less than they delay us. One is the least effort that keeps up with insertions at all. Both bounds
+assume that merges run side by side, so that each level has at most one open merge and one waiting batch. If cancellation
+causes something worse, the smallest merges are finished at once until the bound on batches holds.
+
+The default effort is eight: merges that end sooner leave readers fewer batches, and release their inputs sooner. Counting 10M
+keys in epochs of 10k updates:
+
+    effort    updates a second    memory     tail
+    2         1.2 million         660 MiB
+    8         1.6 million         560 MiB    within three times the median
+    16                                       begins to grow
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Times, their partial order, and frontiers.
 
-A time is a tuple of integers (epoch, round, round, ...), compared coordinate by coordinate: `a` is before `b` if it
-is so in every coordinate. Times of one length form a lattice. A frontier is an antichain of times, as a sorted
-tuple: nothing that is not beyond one of its elements can still arrive; the empty frontier says that nothing can.
+A time is a tuple of integers (epoch, round, round, ...), compared coordinate by coordinate: `a` is before `b` if it is in
+every coordinate. Times of one length form a lattice. A frontier is an antichain of times, as a sorted tuple: every future
+update is at or after one of its elements. The empty frontier means that there are no future updates.
 
-This module imports nothing of ours.
+This module imports no other module of Tektite.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""Trace and Handle: the history of one arrangement, and a reader's hold on it.
+"""Trace and Handle: the history of one arrangement, and a reader's access to it.
 
-A trace holds one spine per shard. A handle's reader sees, at every step, exactly *old*, *delta* and *new*:
+A trace has one spine per shard. At every step, a handle's reader sees exactly *old*, *delta* and *new*:
 
-* delta comes from the handle's queue of minted batches, never from the merged spine, and merging never touches a queue;
-* old is the version pinned when the queue stopped being empty; while it is empty, old is the trace's newest version;
-* new is old plus the delta: the newest version, once the queue has been taken whole.
+* delta comes from the handle's queue of minted batches, never from the merged spine. Merging never touches a queue.
+* old is the version that was pinned when the queue became non-empty. While the queue is empty, old is the trace's newest
+  version.
+* new is old plus the delta: the newest version, once the whole queue has been taken.
 
-A trace keeps spines only while some handle reads versions. When the last of them is dropped the history goes, and
-minting goes on for those who only follow the queue.
+A trace keeps spines only while some handle reads versions. When the last of these is dropped, the history is freed. Minting
+continues for handles that only follow the queue.
 
-A copy of a trace in another process stands where the original does (`Trace.adopt`, `Handle.adopted`), holds nothing and merges
-nothing; `on_mint` tells whoever made it what is minted there.
+A copy of a trace in another process starts at the state of the original (`Trace.adopt`, `Handle.adopted`). It holds nothing
+and merges nothing. `on_mint` reports what is minted there.
 """
 
 from __future__ import annotations

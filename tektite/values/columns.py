@@ -1,7 +1,7 @@
-"""Data in any form that users have it in, as columns: rows, dicts, NumPy, Arrow, pandas.
+"""Converts rows, dicts, NumPy arrays, Arrow tables and pandas frames to columns.
 
-`split` promises one column for each name, all of one length, or an error that says which column or row is wrong; it
-looks at no value. `encode_column` and `text_column` then look at the values of one column.
+`split` returns one column for each name, all of one length, or raises an error that names the wrong column or row. It
+looks at no value. `encode_column` and `text_column` look at the values of one column.
 """
 
 from __future__ import annotations

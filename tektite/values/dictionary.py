@@ -1,8 +1,8 @@
-"""The dictionary: from the id of a text back to the text.
+"""The dictionary: maps the id of a text back to the text.
 
-An id is a hash of its text alone (`text_ids`), so that every machine gives a text the same id without asking anyone.
-The dictionary promises that `lookup(add(texts))` gives `texts` back: of two texts with one id it takes the first and
-refuses the second. A call that fails adds nothing.
+An id is a hash of its text (`text_ids`), so every machine computes the same id without coordination. Promise:
+`lookup(add(texts))` equals `texts`. Of two texts with the same id, the first is accepted and the second is refused. A call
+that fails adds nothing.
 """
 
 from __future__ import annotations

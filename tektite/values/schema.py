@@ -1,7 +1,7 @@
-"""Schemas: the ordered, named, typed columns of a collection, and the way of whole tables to words and back.
+"""Schemas: ordered, named, typed columns of a collection. Converts whole tables to words and back.
 
-Words lie in a C-contiguous array of columns x rows. `decode(encode(data))` is `data`, by Arrow's reckoning; an encode
-that fails names the column, what was found and where, and adds nothing to the dictionary.
+Words are in a C-contiguous array of columns x rows. `decode(encode(data))` equals `data`, as Arrow compares. An encode that
+fails names the column, the value and the row, and adds nothing to the dictionary.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The types a column can have. A type says how to read the 64-bit words of a column; words themselves are untyped."""
+"""Column types. A type says how to read the 64-bit words of a column; words themselves are untyped."""
 
 from __future__ import annotations
 

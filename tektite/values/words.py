@@ -1,13 +1,13 @@
-"""Values and words: a column of values of any type as 64-bit integers, and back.
+"""Converts a column of values to words (64-bit integers) and back.
 
-    int          the number itself              float      its bits, so ordered that words compare as floats do
+    int          the number itself              float      its bits, arranged so that words compare like floats
     bool         0 and 1                        decimal    the number times 10**scale
     date         days since 1970-01-01          timestamp  microseconds since 1970-01-01 00:00 UTC
     string       the id of the text in a `Dictionary`
 
-NULL is one word for every type, and no value's word. Decoding an encoded column gives the same values back: what would
-be rounded, cut or wrapped is refused, with the row and the value. (-0.0 and 0.0 are two words, and stay so; all NaNs
-are one word, which sorts after infinity.)
+NULL has the same word in every type, and no value has that word. Decoding an encoded column gives the same values: a value
+that would be rounded, cut or wrapped is refused, with its row. (-0.0 and 0.0 are different words; all NaNs are one word,
+which sorts after infinity.)
 """
 
 from __future__ import annotations
