@@ -1,22 +1,27 @@
-"""Bulk: history encoded, partitioned, sorted and written as batch files by Spark's tasks; no row of it passes the driver.
+"""Bulk: loads history by Spark's tasks, into batch files. No row passes the driver.
 
-One job with one shuffle. A task of the first stage encodes rows and addresses them to their shards, new texts to the shard
-that their ids fall to; behind its last row it tells every shard how many it sent. A task of the second stage is one shard: it
-checks that it got what was sent, sorts, and writes one file, whose name follows from its content, so that a task that runs
-twice leaves one file. The driver gets exactly one report from each task and makes the files count, or none of them.
+One job with one shuffle:
 
-No key makes one task do most of the work. Inserts into a bag that would give a shard more than twice its share go to as many
-tasks again, in turn, which sort and write what they get as further batches of that shard. Where rows have to meet to know what
-they come to (those with one key of an upsert, equal ones of a set or with diffs), but the shard goes by less than that, several
-tasks share each shard by hash. Of the rows with one key that a sender has at once, it sends the last ones alone if they are many.
+1. A task of the first stage encodes rows and addresses them to their shards, and new texts to the shards of their ids. After
+   its last row it tells every shard how many it sent.
+2. A task of the second stage is one shard. It checks that it got what was sent, sorts, and writes one file. The file's name
+   is derived from its content, so a task that runs twice leaves one file.
+3. The driver gets exactly one report from each task and commits all files, or none.
 
-What the rows of a set or an upsert change depends on what the input holds, and so does whether a key that must be unique is
-repeated, or a row is removed that is not there. A task of the second stage maps the stored batches of its shard and looks
-there: a row that is there adds nothing, a new value retracts the old one.
+No key makes one task do most of the work:
 
-No task of the second stage begins before all of the first have ended. What a value alone tells to be wrong, a NULL in a key for
-one, is found by the first stage, and every task of the second is told: nobody writes anything then. What only shows when
-rows meet is found by the second stage, beside which others may write: the driver deletes the files of a load that fails.
+* Inserts into a bag beyond twice a shard's share go to helper tasks in turn, which write further batches of that shard.
+* Where rows must meet (those with one key of an upsert, equal ones of a set or with diffs) and the shard depends on fewer
+  columns, several tasks share each shard by hash.
+* If a sender has many rows of one key at once, it sends only the last ones.
+
+What rows of a set or an upsert change depends on what the input holds, and so do checks of unique keys and removals. A task
+of the second stage maps the stored batches of its shard and looks there: a row that exists adds nothing, a new value retracts
+the old one.
+
+The second stage begins when the whole first stage has ended. Wrong values, such as a NULL in a key, are found by the first
+stage; then nothing is written. What shows only when rows meet is found by the second stage, while other tasks may write; the
+driver deletes the files of a load that fails.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a stream's checkpoint says: whose it is, and which micro-batch it has committed. Spark makes it; we only read."""
+"""Reads a stream's checkpoint: its stream, and the last committed micro-batch. Spark writes it."""
 
 from __future__ import annotations
 

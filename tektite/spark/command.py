@@ -1,4 +1,4 @@
-"""What `tektite run` does: reads a pipeline, runs it, and says on standard error how it gets on."""
+"""The command `tektite run`: reads a pipeline, runs it, and reports progress on standard error."""
 
 from __future__ import annotations
 

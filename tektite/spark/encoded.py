@@ -1,4 +1,4 @@
-"""Encoded rows brought to the driver: for engines whose shards live there, and for small micro-batches."""
+"""Brings encoded rows to the driver: for engines whose shards are there, and for small micro-batches."""
 
 from __future__ import annotations
 

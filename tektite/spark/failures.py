@@ -1,4 +1,4 @@
-"""What a user is told of a Spark job that failed: what its task said, in a line, and not the traces of its stack."""
+"""Turns the failure of a Spark job into a one-line message: what its task said, without stack traces."""
 
 from __future__ import annotations
 

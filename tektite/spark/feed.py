@@ -1,8 +1,8 @@
-"""Feed: how the rows of a DataFrame become updates of an input, and the tasks that encode them.
+"""Feed: turns rows of a DataFrame into updates of an input, in Spark's tasks.
 
-`check` promises that a DataFrame whose columns do not fit is refused before any of its rows is read. `encode` runs in
-Spark's tasks and gives the words that `Schema.encode` gives in the driver; what is wrong with a value comes back as a
-row with an error, so that a job does not retry what will fail again.
+`check` refuses a DataFrame whose columns do not fit before any of its rows is read. `encode` runs in Spark's tasks and
+returns the same words as `Schema.encode` in the driver. A wrong value comes back as a row with an error, so that Spark does
+not retry what fails again.
 """
 
 from __future__ import annotations

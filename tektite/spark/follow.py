@@ -1,9 +1,8 @@
-"""Follow: each micro-batch of a stream becomes an epoch of an input, exactly once.
+"""Follow: makes each micro-batch of a stream an epoch of an input, exactly once.
 
-Spark gives a micro-batch the same rows whenever it runs it again, and counts them in the stream's checkpoint. The
-number of the last one that counts is kept, and stored, together with its rows; one that Spark runs again because it did not
-learn that it had succeeded is left out. That works only while checkpoint and engine belong together, which is checked before
-the stream starts.
+Spark gives a micro-batch the same rows whenever it runs it again, and numbers it in the stream's checkpoint. The number of
+the last micro-batch is stored together with its rows. A micro-batch that Spark runs again, because it did not learn of its
+success, is skipped. That works only while checkpoint and engine belong together, which is checked before the stream starts.
 """
 
 from __future__ import annotations

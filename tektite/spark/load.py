@@ -1,7 +1,6 @@
-"""Load: the rows of a DataFrame become one epoch of an input.
+"""Load: makes the rows of a DataFrame one epoch of an input.
 
-Either all rows count or, where one of them is wrong or a job fails, none; nothing is written before the columns have been
-checked.
+Either all rows count, or none if one is wrong or a job fails. Nothing is written before the columns have been checked.
 """
 
 from __future__ import annotations

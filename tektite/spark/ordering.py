@@ -1,9 +1,9 @@
-"""Ordering: which of several rows with one key counts last, where rows come in no certain order.
+"""Ordering: decides which of several rows with one key counts last, where rows have no order.
 
-An order column tells, and of rows that share a value of it the old image of an update comes before everything else. Without
-one, rows that say the same are no matter. Where a feed tells both images of updates, the rows of a key can be counted instead:
-what it held, and each row that came, less each that went, leaves the one that it holds in the end, in whatever order all that
-happened. Promise: what is counted is a chain of changes that begins with what the input holds; anything else is refused.
+An order column decides. Of rows with the same value in it, the old image of an update comes first. Without an order column,
+equal rows are harmless. If a feed has both images of updates, the rows of a key can be counted: what the key held, plus each
+row that came, minus each row that went, leaves the one that it holds in the end. Promise: what is counted is a chain of
+changes from what the input holds; anything else is refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Out: what a view holds, as Spark's tables hold it."""
+"""Gives views to Spark as DataFrames and streams."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A pipeline as a description: sources, views, sinks, storage and the Spark to run on, read from YAML or made by a program.
+"""Reads and checks the description of a pipeline: sources, views, sinks, storage, and the Spark to run on.
 
-Everything is checked when the description is read: an unknown word, a missing one or a wrong value is an error that says
-where it stands, before Spark is started.
+A description is YAML, or a Python program makes it. An unknown or missing word, or a wrong value, is an error that says where
+it is, before Spark is started.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Positions: how far an input has read its sources, kept and committed together with what was read.
+"""Positions: how far an input has read its sources, committed together with what was read.
 
-A record is a small JSON object by the input's name, so that it can lie in the storage's manifest as it is.
+A record is a small JSON object under the input's name in the storage's manifest.
 """
 
 from __future__ import annotations

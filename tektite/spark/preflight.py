@@ -1,4 +1,4 @@
-"""Preflight: whether every executor can do what Tektite will ask of it, found out before anything depends on it."""
+"""Preflight: checks that every executor can run Tektite's tasks, before anything depends on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress: of Spark jobs, tasks done of tasks in all, asked for while they run; of streams, what each epoch held and took."""
+"""Progress of Spark jobs (tasks done, all tasks), and figures of each epoch of a stream."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""Resharding: Spark's tasks move the rows of a stored engine to another number of shards; none of them passes the driver.
+"""Resharding: moves stored rows to another number of shards, by Spark's tasks. No row passes the driver.
 
-One job with one shuffle for all inputs. A task of the first stage reads a part of a stored batch and addresses its rows to the
-shards that own them by the new count; behind them it tells every receiver how many it sent. A task of the second stage is one
-shard of one input: it checks that it got what was sent, sorts, and writes one file. The driver gets exactly one report from
-each, and commits what they name, or nothing.
+One job with one shuffle for all inputs:
+
+1. A task of the first stage reads a part of a stored batch and addresses its rows to their new shards. After them it tells
+   every receiver how many it sent.
+2. A task of the second stage is one shard of one input. It checks that it got what was sent, sorts, and writes one file.
+3. The driver gets exactly one report from each, and commits all files, or none.
 """
 
 from __future__ import annotations

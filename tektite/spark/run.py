@@ -1,7 +1,7 @@
-"""Running a pipeline: load, install, follow, write; until its streams end, it is told to stop, or something fails.
+"""Runs a pipeline: load, install, follow, write; until its streams end, it is told to stop, or something fails.
 
-Running it again goes on where the last run stopped, however that ended: what was loaded is not loaded again, streams go on behind
-the last epoch that is durable, sinks behind the last change that they have written.
+Another run continues where the last one stopped, however that ended. Loads are not repeated, streams continue after the last
+durable epoch, and sinks after the last change that they have written.
 """
 
 from __future__ import annotations

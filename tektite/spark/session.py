@@ -1,6 +1,6 @@
-"""Spark sessions that suit Tektite: classic ones, with the settings that its jobs are written for.
+"""Spark sessions with the settings that Tektite needs; classic ones, not Spark Connect.
 
-A session that the user made is never changed: `session(base)` derives another one that shares its context.
+A session of the user's is never changed: `session(base)` derives another one that shares its context.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Stored collections as any process reads them: a snapshot of a version, or what changed from one version to another.
+"""Reads stored collections from any process: a version, or the changes between versions.
 
-A version's snapshot is what its live batches add up to. What changed between two versions is what was added less what was
-removed: merging rewrites batches but not what they add up to. A change has the time at which it happened; contents that somebody
-sees for the first time, or that another definition changed at once, count at the last epoch that the version has closed.
+The snapshot of a version is the sum of its live batches. The changes between two versions are what was added minus what was
+removed; merging rewrites batches but not their sum. A change has the time at which it happened. Contents that a reader sees
+for the first time, or that another definition changed at once, count at the last closed epoch of the version.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A stored input that gains columns: its rows have NULL in them. They are written anew, once, in one version."""
+"""Adds columns to stored inputs. Existing rows get NULL. Their files are rewritten once, in one version."""
 
 from __future__ import annotations
 

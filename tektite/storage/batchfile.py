@@ -1,15 +1,18 @@
-"""Batch files: sorted, consolidated rows on disk exactly as heads describe them, and the texts of new ids beside them.
+"""Batch files: sorted, consolidated rows, exactly as heads describe them, and the texts of new ids.
 
 A file holds any number of *sections*, each a batch of one (arrangement, shard) or a set of texts:
 
     64 bytes     magic, format version
-    columns      each begins at a multiple of 64 bytes, so that a mapped column is used as it is
-    footer       JSON: what each section is, where its columns lie, and the CRC-32 of its bytes
+    columns      each aligned to 64 bytes, so that kernels use a mapped column directly
+    footer       JSON: what each section is, where its columns are, and the CRC-32 of its bytes
     24 bytes     offset, length and CRC-32 of the footer, magic
 
-Promises: a file depends on its sections alone, so that whoever computes the same rows writes the same bytes under the same
-name, `epoch-stage-shard-<hash of the content>`; it is never changed; and no byte of a section is used before length and checksum
-were found right.
+Promises:
+
+* A file depends on its sections alone. Whoever computes the same rows writes the same bytes under the same name,
+  `epoch-stage-shard-<hash of the content>`.
+* A file never changes.
+* No byte of a section is used before its length and checksum have been checked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Clean-up: deleting what no version needs any longer.
+"""Deletes files and versions that nobody needs.
 
-A reader can rely on a version, and on the files it names, for the retention period from when it stopped being the newest,
-or for as long as it holds a lease. Versions are deleted up to a checkpoint that is older than that, and before each of
-them the files that it freed.
+A reader can rely on a version and its files for the retention period after it stopped being the newest, or while it holds a
+lease. Versions are deleted up to a checkpoint that is older than that. The files that a version freed are deleted before it.
 """
 
 from __future__ import annotations

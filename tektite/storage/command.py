@@ -1,4 +1,4 @@
-"""`tektite storage`: look into a storage, delete what it no longer needs, mend what is damaged."""
+"""The commands `tektite storage inspect`, `vacuum` and `repair`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Which stored batches to merge, and merging them: the number of live batches stays logarithmic in the rows.
+"""Chooses stored batches to merge, and merges them. The number of live batches stays logarithmic in the rows.
 
-Levels grow by factors of FAN from 64 rows on. From the newest batch to the oldest, a batch counts at least as high as
-those behind it. FAN neighbours of one level are merged, so that an (arrangement, shard) at rest has fewer than FAN live
-batches a level, and each row is written about log(rows) / log(FAN) times, and up to FAN times more while it is among the
-first 64. A spine in memory merges by twos, since readers go through its batches; files are read at start only, so they
-are rewritten less often.
+Levels grow by factors of FAN, from 64 rows on. From the newest batch to the oldest, a batch counts at least as high as those
+after it. FAN neighbours of one level are merged. So an (arrangement, shard) at rest has fewer than FAN live batches a level,
+and each row is written about log(rows) / log(FAN) times, and up to FAN times more while it is among the first 64. A spine in
+memory merges by twos, since readers go through its batches at every epoch. Files are read at a start only, so they are
+rewritten less often.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""What a manifest says of an input, so that a program that declares it again finds it and one that declares another is told;
-and of a published view, so that others can read it.
+"""How the manifest describes inputs and published views.
+
+A program that declares a stored input again gets it; one that declares another under its name gets an error. Other processes
+read published views by their description.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Files: the batch files of a store, mapped into this process, through a bounded cache on the local disk where that is needed.
+"""Maps batch files, through a bounded local cache for remote stores.
 
-A file is copied into the cache when it is first wanted, checked against the hash in its name, and removed again, the longest
-unused first, when the cache grows over its limit. Content names make a cache safe to share between processes and stores.
+A file is copied into the cache at its first use and checked against the hash in its name. When the cache exceeds its limit,
+the least recently used file is removed. Names by content make a cache safe to share between processes and stores.
 """
 
 from __future__ import annotations

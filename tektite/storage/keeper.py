@@ -1,13 +1,17 @@
-"""Keeper: makes closed epochs durable, beside the engine that closes them.
+"""Keeper: makes closed epochs durable, in a thread of its own.
 
-`append` hands over what an epoch changed and returns at once; a thread of the keeper's own writes, syncs and commits it.
-What has piled up meanwhile goes into one version. Promises: epochs become durable in the order in which they were
-appended, each whole or not at all; `durable` never names an epoch that a power cut could still take; files are merged and
-deleted beside the epochs, which never wait for that. The batches that a version adds without removing others hold exactly
-what its epochs changed, at the times of the changes.
+`append` passes on what an epoch changed and returns at once. The thread writes, syncs and commits it. Epochs that have piled
+up meanwhile go into one version.
 
-A write that fails (a full disk) is tried again until it succeeds; what waits is kept in memory, up to a bound at which
-`admit` refuses more. Losing the storage to another engine is final.
+Promises:
+
+* Epochs become durable in the order in which they were appended, each as a whole or not at all.
+* `durable` never names an epoch that a power cut could still lose.
+* Epochs never wait for merging or deleting files.
+* The batches that a version adds without removing others hold exactly what its epochs changed, at the times of the changes.
+
+A write that fails (a full disk) is retried until it succeeds. Waiting epochs stay in memory, up to a bound at which `admit`
+refuses more. Losing the storage to another engine is final.
 """
 
 from __future__ import annotations

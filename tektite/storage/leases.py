@@ -1,7 +1,7 @@
-"""Leases: how a reader of an older version keeps the files of that version from being deleted.
+"""Leases: keep the files of an older version for a reader.
 
-A lease is a small file that names a version and a time at which it ends by itself, so that a reader that died holds
-nothing for long.
+A lease is a small file that names a version and a time at which it expires, so that a reader that died holds nothing for
+long.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""The manifest: a numbered log that says which sections of which files are live, and up to where sources have been read.
+"""The manifest: the versioned log of live sections and source positions.
 
-Version n is one file, created only if absent, so that of two engines on one store exactly one makes it; the other is
-told (`ConflictError`) and stops. It holds the *change* from version n - 1 and, every so often, the whole *state* as well: a
-reader starts from the newest such checkpoint and applies the changes behind it. A version counts as soon as it is there; every
-file that it names was durable before.
+Version n is one file, created only if absent. Of two engines on one store exactly one creates it; the other gets a
+`ConflictError` and stops. A version holds the *change* from version n - 1 and, every so often, the complete *state*. A reader
+starts from the newest complete state and applies the changes after it. A version counts as soon as it exists; every file that
+it names was durable before.
 
-    tektite-manifest FORMAT LENGTH SHA-256     one line, about the bytes behind it
+    tektite-manifest FORMAT LENGTH SHA-256     one line, about the bytes after it
     {"version": ..., "change": ..., "freed": ..., "state": ...}
 
-`freed` names the files that lost their last live section: they are deleted before the version itself is.
+`freed` names the files that lost their last live section. They are deleted before the version itself.
 
-Beside each version lies a spare copy, for the case that the first is damaged.
+Each version has a spare copy, in case the first is damaged.
 """
 
 from __future__ import annotations

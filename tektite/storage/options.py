@@ -1,4 +1,4 @@
-"""Storage: where an engine keeps what must survive it, and how."""
+"""`tk.Storage`: where an engine keeps its data, and how."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Changing the number of shards of a stored engine: every row moves to the shard that owns it by the new count.
+"""Moves stored rows to another number of shards.
 
-All of it is one version, so that a reader sees the storage before or after, never between. Who moves the rows is the caller's
-choice: this process, or others that write files into the same storage.
+The move is one version, so a reader sees the storage before or after it, never between. The caller chooses who moves the
+rows: this process, or others that write files into the same storage.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Repair: what is wrong with a storage, and what can be done about it.
+"""Finds damage in a storage, and repairs what it can.
 
-Nothing durable is given up unless that is asked for. Without loss, versions are restored from their spare copies, and a
-file that a merge made is made again from the files that it replaced, as long as those are there. Otherwise the storage
-can only go back to the newest version whose files are all sound (`rollback`), and the report says what that loses.
+Repair gives up nothing durable unless it is asked to. Without loss, it restores versions from their spare copies, and
+rebuilds a file that a merge made from the files that it replaced, as long as these exist. Otherwise the storage can only go
+back to the newest version whose files are all intact (`rollback`); the report says what that loses.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Between heads and the columns of a file: what a batch's rows look like to a process that did not make them.
+"""Converts between heads in memory and columns in files.
 
-A column is a constant word, or an array of signed integers of 1, 2, 4 or 8 bytes. `columns_of` promises columns that depend on
+A column is a constant word, or an array of signed integers of 1, 2, 4 or 8 bytes. `columns_of` returns columns that depend on
 the rows alone, not on how they were computed: constant where all words are equal, otherwise as narrow as the words allow.
-`head_over` promises a head that describes exactly the columns it was given, over their own memory, behind which seven more
-bytes must be readable: kernels read eight at a time.
+`head_over` returns a head that describes exactly the given columns, in their own memory. Seven more bytes after that memory
+must be readable, because kernels read eight at a time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Session: one engine's use of a storage. What was found there is checked and mapped before anything is written."""
+"""Session: one engine's use of a storage. What the storage holds is checked and mapped before anything is written."""
 
 from __future__ import annotations
 

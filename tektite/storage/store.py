@@ -1,10 +1,10 @@
-"""Store: a folder of files that any process can reach, on a file system or in an object store.
+"""Store: atomic, durable files on a file system or in an object store.
 
-Promises, which everything above stands on:
+Promises, on which everything above relies:
 
-* `write` makes a whole file appear under its name, or nothing; when it returns, the file survives a power cut;
-* `create` does the same, and of all processes that create one name, exactly one is told that it did;
-* a name is a relative path with `/`; a file that is there never changes.
+* `write` makes a whole file appear under its name, or nothing. When it returns, the file survives a power cut.
+* `create` does the same. Of all processes that create one name, exactly one succeeds.
+* A name is a relative path with `/`. An existing file never changes.
 """
 
 from __future__ import annotations
