@@ -43,7 +43,7 @@ FORMAT = 1
 MAGIC = b"TEKTITE\n"
 ALIGNMENT = 64
 _MAPPED = 1 << 20
-"""Bytes from which on files are mapped. Smaller ones are many, and each map takes a file descriptor."""
+"""Files of this size and more are mapped. Smaller ones are many, and each map takes a file descriptor."""
 _HEADER = struct.Struct("<8sI52x")
 _TRAILER = struct.Struct("<QII8s")
 
@@ -52,9 +52,9 @@ Shape = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Section:
-    """What is known of one section without opening its file: which arrangement and shard, frontiers, number of rows.
+    """What is known of a section without opening its file: arrangement, shard, frontiers, number of rows.
 
-    `kind` is "batch" or "texts"; a set of texts belongs to no arrangement and has no frontiers.
+    `kind` is "batch" or "texts". A set of texts has no arrangement and no frontiers.
     """
 
     kind: str
@@ -68,7 +68,7 @@ class Section:
     since: Frontier = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as footers, manifests and messages between processes carry them."""
+        """Plain values, for footers, manifests and messages between processes."""
         plain: dict[str, Any] = {"kind": self.kind, "rows": self.rows, "bytes": self.bytes}
         if self.kind == "batch":
             plain |= {"arrangement": self.arrangement, "shard": self.shard, "shape": list(self.shape)}
@@ -90,7 +90,7 @@ class Section:
 
 @dataclass(frozen=True)
 class FileInfo:
-    """A file that was written: its name, its length, and its sections in order. Travels between processes as JSON."""
+    """A written file: its name, its length, and its sections in order. Travels between processes as JSON."""
 
     name: str
     length: int
@@ -108,7 +108,7 @@ class FileInfo:
 
 @dataclass(frozen=True)
 class Rows:
-    """A batch to be written, with whose it is. `shape` counts its data, time and diff columns."""
+    """A batch to write, and its arrangement and shard. `shape` counts its data, time and diff columns."""
 
     arrangement: str
     shard: int
@@ -118,25 +118,25 @@ class Rows:
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts to be written: the dictionary's, of ids that no earlier file explains."""
+    """Texts to write: those of ids that no earlier file has."""
 
     texts: pa.ChunkedArray[Any]
 
     @staticmethod
     def joined(several: Iterable[pa.Array[Any]]) -> Texts:
-        """Sets of texts as one, each text once."""
+        """Several sets of texts as one, each text once."""
         return Texts(pa.chunked_array([pa.concat_arrays(list(several)).unique()]))
 
 
 @dataclass
 class _Layout:
-    """The bytes of a file in the making."""
+    """The bytes of a file that is being built."""
 
     parts: list[bytes | memoryview] = field(default_factory=list)
     length: int = 0
 
     def append(self, part: bytes | memoryview) -> int:
-        """Add bytes at the next aligned place; returns where that is."""
+        """Add bytes at the next aligned offset; returns the offset."""
         gap = -self.length % ALIGNMENT
         if gap:
             self.parts.append(bytes(gap))
@@ -149,10 +149,10 @@ class _Layout:
 def write_file(
     store: Store, epoch: int, stage: str, shard: int | str, sections: Sequence[Rows | Texts], folder: str = FOLDER
 ) -> FileInfo:
-    """Write sections as one file; may be called in any process. In the folder of batches the file is durable, and a manifest
-    has to name it to make it count; what lies in another folder can be computed again.
+    """Write sections as one file. Any process may call it. In the folder of batches the file is durable, and counts once a
+    manifest names it. Files in other folders can be computed again.
 
-    `stage` and `shard` say in the file's name which work made it; they mean nothing to readers.
+    `stage` and `shard` appear in the file's name, to show which work made it. Readers ignore them.
     """
     parts, length, described = pack(sections)
     digest = hashlib.sha256()
@@ -166,7 +166,7 @@ def write_file(
 
 
 def pack(sections: Sequence[Rows | Texts]) -> tuple[Parts, int, tuple[Section, ...]]:
-    """The bytes of a file, its length, and what its sections are."""
+    """The bytes of a file, its length, and its sections."""
     layout = _Layout()
     layout.append(_HEADER.pack(MAGIC, FORMAT))
     footers: list[dict[str, Any]] = []
@@ -193,7 +193,7 @@ def pack(sections: Sequence[Rows | Texts]) -> tuple[Parts, int, tuple[Section, .
 
 
 class _Checksum:
-    """CRC-32 of the columns of a section, one behind the other."""
+    """CRC-32 of the columns of a section, in order."""
 
     def __init__(self) -> None:
         self.value = 0
@@ -230,7 +230,7 @@ def _mapped_file(file: BufferedReader) -> memoryview:
 
 
 def _small_file(file: BufferedReader, length: int) -> memoryview:
-    """The content of a file in memory of its own, aligned as a map would be."""
+    """The content of a file in its own memory, aligned like a map."""
     room = np.empty(length + ALIGNMENT, np.uint8)
     start = -room.ctypes.data % ALIGNMENT
     content = room[start : start + length]
@@ -242,7 +242,7 @@ def _small_file(file: BufferedReader, length: int) -> memoryview:
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """What keeps a batch of a file alive, and says where it lies. A part of it has another head."""
+    """Keeps a batch of a file alive, and says where it is. A part of the batch has another head."""
 
     columns: object
     opened: Opened
@@ -251,9 +251,9 @@ class Mapped:
 
 
 class Opened:
-    """A file whose length and footer were found right: mapped if it is large, read if it is small.
+    """A file whose length and footer have been checked: mapped if it is large, read if it is small.
 
-    `batch` and `texts` check a section's bytes, then use them.
+    `batch` and `texts` check a section's bytes before they use them.
     """
 
     def __init__(self, path: Path, name: str, length: int | None = None) -> None:
@@ -304,7 +304,7 @@ class Opened:
         return pa.Array.from_buffers(pa.large_string(), self.sections[index].rows, buffers)
 
     def verify(self, sections: Iterable[int] | None = None) -> None:
-        """Check some sections; all of them, and the content hash in the name, where left out."""
+        """Check some sections; by default all of them, and the content hash in the name."""
         self._right.clear()
         for index in range(len(self.sections)) if sections is None else sections:
             self._columns(index, self._footers[index])
@@ -337,10 +337,10 @@ class Opened:
 
 
 def open_file(path: Path, info: FileInfo) -> Opened:
-    """Map a file that a manifest names. Cut short, missing or changed, it is an error that names it."""
+    """Open a file that a manifest names. If it is missing, too short or changed, the error names it."""
     return Opened(path, info.name, info.length)
 
 
 def damaged(where: str, what: str) -> FaultError:
-    """The error for a file that is not what was written."""
+    """The error for a file whose content is not what was written."""
     return FaultError(f"storage file {where} is damaged: {what}. `tektite storage repair` says what can be done")
