@@ -11,7 +11,7 @@ import sys
 
 
 def load(module: str) -> None:
-    """Load what workers of a module need; those that run tasks need the compiled kernels too."""
+    """Load what workers of a module need. Those that run tasks also need the compiled kernels."""
     import tektite.spark.bulk
     import tektite.spark.stored
     import tektite.spark.sweep.job  # noqa: F401

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tektite.engine.input import Input
 
 LEASE: Final = 7 * 86400.0
-"""Seconds for which the files that a load reads stay there at most, should its driver die: longer than a load takes."""
+"""The most seconds for which the files that a load reads are kept if its driver dies; longer than a load takes."""
 
 
 def load(
@@ -46,7 +46,7 @@ def load(
     extra: str,
     progress: bool | Shown | None,
 ) -> int:
-    """See `tektite.front.Input.load`."""
+    """See `tektite.engine.front.Input.load`."""
     feed = feed_of(source, frame, diff, operation, order, position, extra)
     if frame.isStreaming:
         raise IncorrectError(f"input {source.name!r}: the DataFrame is a stream, which has no end: use follow")
@@ -55,7 +55,7 @@ def load(
     engine = source.engine
     before = recorded(source)
     if (once is not None and once in before.once) or (position is not None and before.query is not None):
-        return 0  # an earlier run did it; from its position on, the stream has taken over
+        return 0  # an earlier run did it; from its position on, the stream provides the rows
     if position is not None:
         if before.column not in (None, position):
             raise ConflictError(
@@ -73,7 +73,7 @@ def load(
         found = write_files(source, feed, frame) if by_tasks(source) else collect(feed, frame, engine.dictionary)
 
     def noted(now: Record) -> Record:
-        """The record with this load in it, if nobody has loaded or followed the same rows meanwhile."""
+        """The record including this load, unless somebody has loaded or followed the same rows meanwhile."""
         moved = position is not None and replace(now, once=()) != replace(before, once=())
         if moved or (once is not None and once in now.once):
             raise ConflictError(f"input {source.name!r} was loaded or followed by somebody else meanwhile")
@@ -86,13 +86,13 @@ def load(
 
 
 def by_tasks(source: Input) -> bool:
-    """Whether tasks can write the rows where they will stay."""
+    """Whether tasks can write the rows to their final place."""
     return source.engine.store is not None and not source.is_stream
 
 
 def write_files(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
-    """Have tasks write the files of the epoch that is open now. Where these follow from what the input holds, and somebody
-    changes that meanwhile, the files are of no use: the job runs again then, a few times.
+    """Let tasks write the files of the open epoch. If the files depend on the input's rows and somebody changes these
+    meanwhile, the job runs again, a few times.
     """
     for _ in range(RUNS - 1):
         found = write_once(source, feed, frame)
@@ -103,7 +103,7 @@ def write_files(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
 
 
 def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
-    """Run the job that writes the files of the epoch that is open now."""
+    """Run the job that writes the files of the open epoch."""
     engine, session = source.engine, source.engine.session
     assert session is not None
     store, manifest = session.keeper.store, session.keeper.manifest
@@ -113,7 +113,7 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
             engine.advance()
         looks = source.semantics != "bag" or source.rules.repeats or (source.rules.checked and not feed.only_adds)
         if looks:
-            engine.sync()  # what tasks are to look at has to lie in files
+            engine.sync()  # tasks can only read files
             held = held_by(manifest.state, source.name)
         version, writes = manifest.state.version, source.writes
         target = Target(
@@ -133,7 +133,7 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
 
 
 def apply(source: Input, found: Encoded | Loaded, noted: Callable[[Record], Record]) -> None:
-    """Close an epoch that adds what was found, together with the record of where it came from: both, or neither."""
+    """Close an epoch with the rows found, together with the record of their source: both, or neither."""
     engine = source.engine
     with engine.lock:
         after = noted(recorded(source))
@@ -142,7 +142,7 @@ def apply(source: Input, found: Encoded | Loaded, noted: Callable[[Record], Reco
             return
 
         def held(rows: Words) -> Words:
-            while source.is_due:  # what waits counts before what was found
+            while source.is_due:  # waiting updates count before the rows found
                 engine.advance()
             return source.held(rows)
 
@@ -165,7 +165,7 @@ def feed_of(
     position: str | None,
     extra: str,
 ) -> Feed:
-    """What a DataFrame gives to an input, checked."""
+    """The checked feed of a DataFrame into an input."""
     if is_connect(frame):
         raise UnsupportedError(
             f"input {source.name!r}: the DataFrame is one of a Spark Connect session, whose driver is another process: make "
@@ -187,7 +187,7 @@ def feed_of(
 
 
 def no_frame(source: Input, found: object) -> IncorrectError:
-    """What to say of something that is no DataFrame of Spark's."""
+    """The error for something that is not a Spark DataFrame."""
     kind = type(found)
     return IncorrectError(
         f"input {source.name!r}: expected a Spark DataFrame, found {kind.__module__}.{kind.__qualname__}: read it with Spark, "
@@ -196,7 +196,7 @@ def no_frame(source: Input, found: object) -> IncorrectError:
 
 
 def position_word(source: Input, frame: DataFrame, column: str, value: Any) -> int:
-    """A position that the user wrote down, as the word that its column's values are compared as."""
+    """A position that the user passed, as a word that compares like its column's values."""
     arrow = to_arrow_type(frame.schema[column].dataType, timezone="UTC")
     try:
         values = pa.array([value]).cast(arrow)

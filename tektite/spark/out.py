@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 
 EVERY_SECOND: Final = {"processingTime": "1 second"}
-"""Looking for a new version costs some milliseconds of a processor: a stream that looked all the time would take one."""
+"""Looking for a new version takes some milliseconds of processor time. A stream that looked all the time would occupy a
+core.
+"""
 
 
 def spark_schema(schema: Schema) -> StructType:
-    """The columns of a collection as Spark's; timestamps are moments, as the words are."""
+    """The columns of a collection as Spark's. Timestamps are moments."""
     return from_arrow_schema(moments(schema.arrow), prefer_timestamp_ntz=False)
 
 
@@ -40,7 +42,7 @@ def moments(arrow: pa.Schema) -> pa.Schema:
 
 
 def session_of(view: View, spark: SparkSession | None) -> SparkSession:
-    """The session to use: the one given, the engine's, or the one that runs."""
+    """The session to use: the given one, the engine's, or the active one."""
     found: Any = spark or getattr(view.engine, "spark", None) or SparkSession.getActiveSession()
     if found is None:
         raise IncorrectError(f"view {view.name!r}: no Spark session is running: give one, spark=session")
@@ -48,7 +50,7 @@ def session_of(view: View, spark: SparkSession | None) -> SparkSession:
 
 
 def to_spark(view: View, spark: SparkSession | None, at: int | None) -> DataFrame:
-    """See `tektite.front.View.to_spark`."""
+    """See `tektite.engine.front.View.to_spark`."""
     session = session_of(view, spark)
     table = view.snapshot(at)
     return session.createDataFrame(table.cast(moments(table.schema)), spark_schema(view.schema))
@@ -63,7 +65,7 @@ def write_changes(
     trigger: dict[str, Any] | None,
     spark: SparkSession | None,
 ) -> StreamingQuery:
-    """See `tektite.front.View.write_changes`."""
+    """See `tektite.engine.front.View.write_changes`."""
     session = session_of(view, spark)
     view.publish()
     store = view.engine.store

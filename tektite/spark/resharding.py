@@ -32,13 +32,13 @@ from tektite.trace.chunk import Chunk
 from tektite.values.words import NULL
 
 ROWS_AT_ONCE: Final = 1 << 20
-"""Rows that one task of the first stage moves: few enough that a large batch keeps many tasks busy."""
+"""Rows that one task of the first stage moves: few enough that a large batch occupies many tasks."""
 
 PART: Final = "input int, file string, section int, start long, stop long"
 
 
 def moved_by(spark: SparkSession) -> Move:
-    """The way to move rows that has Spark's tasks do it."""
+    """A function that moves rows by Spark's tasks."""
 
     def move(manifest: Manifest, files: Files, moving: list[Moving], shards: int) -> list[FileInfo]:
         parts = list(parts_of(manifest, moving))
@@ -69,7 +69,7 @@ def moved_by(spark: SparkSession) -> Move:
 
 
 def parts_of(manifest: Manifest, moving: list[Moving]) -> Iterator[tuple[int, str, int, int, int]]:
-    """What there is to move, in parts for tasks: input, file as JSON, section, rows from and to."""
+    """The work in parts for tasks: input, file as JSON, section, rows from and to."""
     for number, one in enumerate(moving):
         for live in one.lives:
             info = json.dumps(manifest.state.files[live.file].to_json())
@@ -96,7 +96,7 @@ def sender(store: Store, moving: list[Moving], shards: int) -> Task:
                     yield message(dest, source, number, shard, piece.n, pack_rows(piece))
                     number += 1
         except TektiteError as error:
-            for dest in range(len(sent)):  # so that nobody writes anything
+            for dest in range(len(sent)):  # so that no task writes anything
                 yield message(dest, source, number, error=told(error))
         for dest, rows_sent in enumerate(sent):
             yield message(dest, source, number, sent=rows_sent)
@@ -121,7 +121,7 @@ def receiver(store: Store, moving: list[Moving], shards: int) -> Task:
 def receive(
     store: Store, moving: list[Moving], shards: int, dest: int, messages: list[dict[str, Any]]
 ) -> pa.RecordBatch:
-    """What was sent to one shard of an input becomes a file; the task's report."""
+    """Write what was sent to one shard of an input to a file; the task's report."""
     parts = arrived(dest, messages)
     chunks = [unpack_rows(row.pop("words")) for row in parts]
     info = moving[dest // shards].write(store, dest % shards, chunks) if chunks else None
