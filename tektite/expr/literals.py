@@ -84,7 +84,7 @@ def literal_value(value: Any, type: Type) -> Any:
         try:
             return literal_value(parse(value, type), type)
         except ValueError:
-            raise IncorrectError(f"literal {value!r} does not say a {type}") from None
+            raise IncorrectError(f"literal {value!r} is not a valid {type}") from None
     if found.kind in ("int", "decimal") and type == Float:
         return float(value)
     if found.kind in ("int", "decimal") and isinstance(type, DecimalType):

@@ -137,7 +137,7 @@ class Resolver:
             return Step(ops.MUL, Timestamp, (step, word(DAY)), MAX_INT, step.source)
         if type in (Date, Timestamp) and step.op == CONSTANT and step.type == String:
             return word(literal_word(literal_value(step.extra, type), type), type)
-        raise self.wrong(expr, f"{step.type} does not go with {type}")
+        raise self.wrong(expr, f"{step.type} and {type} have no common type")
 
     def common(self, expr: Expr, steps: Sequence[Step]) -> list[Step]:
         """The steps converted to the one type that fits them all."""
@@ -157,7 +157,7 @@ class Resolver:
                 return Decimal(min(MAX_DIGITS, whole + scale), scale)
             if {one, other} == {Date, Timestamp}:
                 return Timestamp
-            raise self.wrong(expr, f"{one} does not go with {other}", *steps)
+            raise self.wrong(expr, f"{one} and {other} have no common type", *steps)
 
         # a text literal next to dates becomes a date, so it does not count; an Int constant has few digits
         kinds = {step.type for step in steps}
@@ -226,12 +226,12 @@ class Resolver:
         if expr.op == "sub" and left.type in times and right.op == CONSTANT and right.type == String:
             left, right = self.common(expr, (left, right))
             return Step(ops.SUB, Int, (left, right), MAX_INT, expr)
-        raise self.wrong(expr, "dates and timestamps only differ, or move by an Int", left, right)
+        raise self.wrong(expr, "dates and timestamps can only be subtracted, or moved by an Int", left, right)
 
     def negative(self, expr: Expr, value: Step) -> Step:
         """Unary minus."""
         if not number(value.type) and value.type != Untyped:
-            raise self.wrong(expr, "only a number has a negative", value)
+            raise self.wrong(expr, "unary minus needs a number", value)
         if value.type == Float:
             return Step(ops.FMUL, Float, (value, word(literal_word(-1.0, Float), Float)), 0, expr)
         return Step(ops.SUB, value.type, (word(0), value), MAX_INT, expr)

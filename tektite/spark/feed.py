@@ -156,7 +156,7 @@ class Feed:
                     values.validate(full=True)
                 except pa.ArrowInvalid as error:
                     raise IncorrectError(
-                        f"column {name!r} holds bytes that are no text in UTF-8 ({error}): decode them, "
+                        f"column {name!r} has bytes that are not UTF-8 text ({error}): decode them, "
                         "decode(bytes, 'ISO-8859-1'), or replace them, make_valid_utf8(text)"
                     ) from None
 

@@ -86,7 +86,7 @@ class Following:
     def _take_or_fail(self, frame: DataFrame, batch: int) -> None:
         try:
             if not self._started.wait(START_TIMEOUT):
-                raise FaultError(f"input {self.source.name!r}: the stream began before its start was over")
+                raise FaultError(f"input {self.source.name!r}: the stream began before its start had finished")
             self._take(frame, batch)
         except IncorrectError as error:
             self.failure = IncorrectError(f"{error}; found in micro-batch {batch}, of which nothing counts")
@@ -108,7 +108,7 @@ class Following:
             return
         if before.batch is not None and batch != before.batch + 1:
             raise ConflictError(
-                f"input {self.source.name!r}: micro-batch {batch} came where {before.batch + 1} was due: rows are missing"
+                f"input {self.source.name!r}: expected micro-batch {before.batch + 1}, got {batch}: rows are missing"
             )
         steps = Steps()
         what = f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
@@ -215,7 +215,7 @@ def follow(
     """See `tektite.engine.front.Input.follow`."""
     feed = feed_of(source, stream, diff, operation, order, position, extra)
     if not stream.isStreaming:
-        raise IncorrectError(f"input {source.name!r}: the DataFrame is no stream (spark.readStream): use load")
+        raise IncorrectError(f"input {source.name!r}: the DataFrame is not a stream (spark.readStream): use load")
     if isinstance(lag, bool) or not isinstance(lag, int) or lag < 0:
         raise IncorrectError(f"input {source.name!r}: lag is a number of epochs from 0 on, not {lag!r}")
     running = _FOLLOWED.get(source)

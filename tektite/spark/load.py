@@ -76,7 +76,7 @@ def load(
         """The record including this load, unless somebody has loaded or followed the same rows meanwhile."""
         moved = position is not None and replace(now, once=()) != replace(before, once=())
         if moved or (once is not None and once in now.once):
-            raise ConflictError(f"input {source.name!r} was loaded or followed by somebody else meanwhile")
+            raise ConflictError(f"input {source.name!r} has been loaded or followed by another caller meanwhile")
         if once is not None:
             now = replace(now, once=(*now.once, once))
         return now if position is None or found.latest == NULL else replace(now, column=position, position=found.latest)

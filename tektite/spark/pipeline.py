@@ -110,7 +110,7 @@ def read_pipeline(path: str | Path) -> Pipeline:
     try:
         plain = yaml.safe_load(path.read_text())
     except yaml.YAMLError as error:
-        raise IncorrectError(f"{path} is no YAML: {error}") from None
+        raise IncorrectError(f"{path} is not YAML: {error}") from None
     return from_plain(plain, path)
 
 

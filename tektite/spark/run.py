@@ -256,7 +256,7 @@ def _function(folder: Path, view: str, where: str) -> Callable[[Any], Any]:
         except (ImportError, AttributeError) as error:
             raise IncorrectError(f"view {view!r}: there is no {where!r}: {error}") from None
     if not callable(found):
-        raise IncorrectError(f"view {view!r}: {where!r} is no function of an engine")
+        raise IncorrectError(f"view {view!r}: {where!r} is not a function of an engine")
     made: Callable[[Any], Any] = found
     return made
 

@@ -46,7 +46,7 @@ class Stored:
         self.files = Files(store)
         self.manifest = Manifest.open(store)
         if not self.manifest.state.version:
-            raise NotFoundError(f"{store.url} is no Tektite storage: it has no manifest")
+            raise NotFoundError(f"{store.url} is not a Tektite storage: it has no manifest")
 
     def collection(self, name: str, state: State | None = None) -> Collection:
         """A view or an input by its name."""
@@ -80,8 +80,8 @@ class Stored:
         before = State() if not after else self._state_or_none(after)
         if before is None:
             raise NotFoundError(
-                f"storage {self.store.url} has no version {after} any longer, so that what changed since cannot be told: "
-                "begin again, or read more often than old versions are cleaned up"
+                f"storage {self.store.url} has deleted version {after}, so the changes since then are unknown: "
+                "begin again, or read more often than old versions are deleted"
             )
         there = [version for version in self.manifest.versions() if after < version <= upto]
         if not after and there:

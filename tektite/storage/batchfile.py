@@ -278,7 +278,7 @@ class Opened:
         magic, version = _HEADER.unpack_from(self._bytes)
         at, size, crc, end = _TRAILER.unpack_from(self._bytes, length - _TRAILER.size)
         if magic != MAGIC:
-            raise damaged(self.where, "it does not begin as a batch file does")
+            raise damaged(self.where, "it does not begin like a batch file")
         if version > FORMAT:
             raise UnsupportedError(
                 f"{self.where} has format {version}; this version of Tektite reads formats up to {FORMAT}: upgrade it"
@@ -343,4 +343,6 @@ def open_file(path: Path, info: FileInfo) -> Opened:
 
 def damaged(where: str, what: str) -> FaultError:
     """The error for a file whose content is not what was written."""
-    return FaultError(f"storage file {where} is damaged: {what}. `tektite storage repair` says what can be done")
+    return FaultError(
+        f"storage file {where} is damaged: {what}. `tektite storage repair --dry-run` shows what can be repaired"
+    )

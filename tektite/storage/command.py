@@ -105,7 +105,7 @@ def repair(
     with errors_explained():
         store = existing(path)
         if not Manifest(store).versions():
-            raise NotFoundError(f"{path} is no Tektite storage: it has no manifest")
+            raise NotFoundError(f"{path} is not a Tektite storage: it has no manifest")
         lock = None if dry_run else store.lock()
         done: list[str] = []
         if dry_run:
@@ -150,7 +150,7 @@ def opened(path: str) -> tuple[Store, State]:
     store = existing(path)
     state = Manifest.open(store).state
     if not state.version:
-        raise NotFoundError(f"{path} is no Tektite storage: it has no manifest")
+        raise NotFoundError(f"{path} is not a Tektite storage: it has no manifest")
     return store, state
 
 

@@ -227,7 +227,7 @@ def decode(where: str, content: bytes) -> dict[str, Any]:
     """The body of a version's file. A damaged file is an error."""
     header = _HEADER.match(content)
     if header is None:
-        raise FaultError(f"manifest file {where} is damaged: it does not begin as a version does")
+        raise FaultError(f"manifest file {where} is damaged: it does not begin like a version")
     if int(header[1]) > FORMAT:
         raise UnsupportedError(
             f"manifest file {where} has format {int(header[1])}; this version of Tektite reads formats up to {FORMAT}: upgrade it"

@@ -69,7 +69,7 @@ class Storage:
             foreign = sorted(set(store.top()) - OURS)
             if foreign:
                 raise IncorrectError(
-                    f"storage {store.url} is no Tektite storage: it holds {', '.join(foreign[:3])}"
+                    f"storage {store.url} is not a Tektite storage: it holds {', '.join(foreign[:3])}"
                     f"{' and more' if len(foreign) > 3 else ''}, but no manifest. Give an empty or a new folder"
                 )
         return found, Files(store, self.cache, self.cache_bytes)

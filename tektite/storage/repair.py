@@ -59,7 +59,7 @@ class Examination:
         """What is wrong."""
         versions = self.manifest.versions()
         if not versions:
-            raise NotFoundError(f"{self.store.url} is no Tektite storage: it has no manifest")
+            raise NotFoundError(f"{self.store.url} is not a Tektite storage: it has no manifest")
         report = Report(None, versions[-1])
         try:
             report.state = self.manifest.load()

@@ -143,7 +143,7 @@ def _split_rows(rows: list[Any], names: Sequence[str]) -> list[Any]:
     try:
         lengths = set(map(len, rows))
     except TypeError:
-        raise IncorrectError("expected rows, found a NumPy array of no dimension: give tuples") from None
+        raise IncorrectError("expected rows, found a NumPy array without dimensions: give tuples") from None
     if lengths != {len(names)}:
         at, row = next((i, row) for i, row in enumerate(rows) if len(row) != len(names))
         raise _wrong_arity(names, len(row), f" in row {at} ({_shown(row)})")
@@ -265,7 +265,7 @@ def _arrow_from_list(values: list[Any], type: Type, column: str, nan_is_null: bo
             for row, value in enumerate(values):
                 if getattr(value, "nanosecond", 0):
                     raise IncorrectError(
-                        f"column {column!r}: expected {type}, found {value} in row {row}, which is no whole number of "
+                        f"column {column!r}: expected {type}, found {value} in row {row}, which is not a whole number of "
                         "microseconds: round it"
                     )
         if datetime.date in classes and any(issubclass(kind, datetime.datetime) for kind in classes):
@@ -320,12 +320,12 @@ def _misfit(values: Any, type: Type, column: str, error: Exception | None = None
         if type.kind == "int" and not _is_word(value):
             return IncorrectError(f"{found}, which does not fit in 64 bits: use a decimal, a float or a string")
         if isinstance(value, decimal.Decimal) and not value.is_finite():
-            return IncorrectError(f"{found}, which is no finite number: use None for a missing value")
+            return IncorrectError(f"{found}, which is not a finite number: use None for a missing value")
         if isinstance(value, str) and not _is_unicode(value):
             return IncorrectError(f"{found}, which has no UTF-8 form (a surrogate without its other half)")
     if isinstance(error, IncorrectError):
         return error
-    return IncorrectError(f"column {column!r}: expected {type}, found values that do not go together ({error})")
+    return IncorrectError(f"column {column!r}: expected {type}, found values of different kinds ({error})")
 
 
 def _is_word(number: Any) -> bool:

@@ -250,7 +250,7 @@ def _encode_timestamp(values: pa.Array[Any], type: Type, column: str, row: int) 
         target = _MICROSECONDS
     else:
         raise _wrong_type(values, type, column, row)
-    values = _cast(values, target, type, column, row, "is no whole number of microseconds that fits in 64 bits")
+    values = _cast(values, target, type, column, row, "is not a whole number of microseconds that fits in 64 bits")
     return _filled(values.view(pa.int64()), column, row)
 
 

@@ -458,7 +458,7 @@ def test_dropped_view_is_gone(spark: SparkSession, tmp_path: Path) -> None:
         ({"view": "t"}, "the option 'path' is missing"),
         ({"path": "{store}"}, "the option 'view' is missing"),
         ({"path": "{store}", "view": "nothing"}, "holds no 'nothing'"),
-        ({"path": "{store}/none", "view": "t"}, "no Tektite storage"),
+        ({"path": "{store}/none", "view": "t"}, "not a Tektite storage"),
         ({"path": "{store}", "view": "t", "version": "new"}, "is the number of a version, not 'new'"),
         ({"path": "{store}", "view": "t", "colour": "red"}, "no option 'colour'"),
         ({"path": "{store}", "view": "t", "changes": "maybe"}, "true or false"),

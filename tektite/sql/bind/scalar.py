@@ -285,7 +285,7 @@ class Scalars:
             kind = types.Decimal(18, min(18, max(kind.scale, places)))
         found = folded_constant(one.cast(kind))
         if found.op != "lit":
-            raise self.error(f"{one.params[1]!r} does not say a value of type {kind}", node)
+            raise self.error(f"{one.params[1]!r} is not a valid value of type {kind}", node)
         return found
 
     def as_dates(self, one: Expr, other: Expr) -> tuple[Expr, Expr]:
