@@ -1,13 +1,13 @@
 """Expressions over columns, and their compilation to programs that a kernel runs over rows.
 
-ast        expressions as a Python user writes them: immutable trees that know nothing of schemas or rows
-functions  of text, of dates and timestamps, of bits
-like       patterns that a kernel matches texts with: LIKE's, and those that say how a text begins, ends, or what it contains
-literals   which type a value has, and which word it becomes
-program    expressions compiled to what the kernel interprets, and the run of one over rows
-steps      what a typed expression is made of
-text       functions of text, each evaluated once for each distinct argument and remembered
-typing     an expression against a schema becomes a tree of steps, each with its type, or an error that says why not
+ast        expressions as users write them: immutable trees without types
+functions  typing of casts and of functions of text, dates, timestamps and bits
+like       patterns for kernels: LIKE, starts with, ends with, contains
+literals   the type and the word of a Python value
+program    compiles expressions for the kernel, and runs them over rows
+steps      the instructions of a typed expression
+text       functions of text, evaluated once for each distinct argument
+typing     types an expression against a schema; the result is a tree of steps
 """
 
 from tektite.expr.ast import (

@@ -1,4 +1,4 @@
-"""Out: what a view holds, as Spark's tables hold it."""
+"""Gives views to Spark as DataFrames and streams."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
 
 EVERY_SECOND: Final = {"processingTime": "1 second"}
-"""Looking for a new version costs some milliseconds of a processor: a stream that looked all the time would take one."""
+"""Looking for a new version takes some milliseconds of processor time. A stream that looked all the time would occupy a
+core.
+"""
 
 
 def spark_schema(schema: Schema) -> StructType:
-    """The columns of a collection as Spark's; timestamps are moments, as the words are."""
+    """The columns of a collection as Spark's. Timestamps are moments."""
     return from_arrow_schema(moments(schema.arrow), prefer_timestamp_ntz=False)
 
 
@@ -41,7 +43,7 @@ def moments(arrow: pa.Schema) -> pa.Schema:
 
 
 def session_of(view: View, spark: SparkSession | None) -> SparkSession:
-    """The session to use: the one given, the engine's, or the one that runs."""
+    """The session to use: the given one, the engine's, or the active one."""
     found: Any = spark or view.engine.spark or SparkSession.getActiveSession()
     if found is None:
         raise IncorrectError(f"view {view.name!r}: no Spark session is running: give one, spark=session")

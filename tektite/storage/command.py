@@ -1,4 +1,4 @@
-"""`tektite storage`: look into a storage, delete what it no longer needs, mend what is damaged."""
+"""The commands `tektite storage inspect`, `vacuum` and `repair`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Path = Annotated[str, typer.Argument(help="The folder or URL that Engine(storage
 
 @contextmanager
 def errors_explained() -> Iterator[None]:
-    """Errors that are meant for people, without a traceback."""
+    """Show expected errors without a traceback."""
     from tektite.errors import TektiteError
 
     try:
@@ -105,7 +105,7 @@ def repair(
     with errors_explained():
         store = existing(path)
         if not Manifest(store).versions():
-            raise NotFoundError(f"{path} is no Tektite storage: it has no manifest")
+            raise NotFoundError(f"{path} is not a Tektite storage: it has no manifest")
         lock = None if dry_run else store.lock()
         done: list[str] = []
         if dry_run:
@@ -132,7 +132,7 @@ def repair(
 
 
 def existing(path: str) -> Store:
-    """The store at a path that is there."""
+    """The store at an existing path."""
     from tektite.errors import NotFoundError
     from tektite.storage.store import open_store
 
@@ -150,12 +150,12 @@ def opened(path: str) -> tuple[Store, State]:
     store = existing(path)
     state = Manifest.open(store).state
     if not state.version:
-        raise NotFoundError(f"{path} is no Tektite storage: it has no manifest")
+        raise NotFoundError(f"{path} is not a Tektite storage: it has no manifest")
     return store, state
 
 
 def examined(store: Store) -> Report:
-    """What is wrong with a storage."""
+    """A report of what is wrong with a storage."""
     from tektite.storage.files import Files
     from tektite.storage.repair import Examination
 
@@ -163,7 +163,7 @@ def examined(store: Store) -> Report:
 
 
 def print_json(store: Store, state: State, report: Report | None) -> None:
-    """Everything that a version says."""
+    """Print everything that a version contains."""
     found = {"url": store.url, **state.to_json()}
     if report is not None:
         found["findings"] = [vars(finding) for finding in report.findings]
@@ -172,7 +172,7 @@ def print_json(store: Store, state: State, report: Report | None) -> None:
 
 
 def print_tables(store: Store, state: State, files: bool, report: Report | None) -> None:
-    """The same for people."""
+    """Print the same as tables."""
     from rich.console import Console
 
     from tektite.storage.leases import leased_versions
@@ -228,7 +228,7 @@ def table_of(*columns: str, rows: list[list[str]]) -> Table:
 
 
 def readable(size: float) -> str:
-    """A number of bytes as people read it.
+    """A number of bytes in human-readable form.
 
     >>> readable(512), readable(3 << 20)
     ('512 B', '3.0 MiB')

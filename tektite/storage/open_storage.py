@@ -1,4 +1,4 @@
-"""OpenStorage: one engine's use of a storage. What was found there is checked and mapped before anything is written."""
+"""OpenStorage: one engine's use of a storage. What the storage holds is checked and mapped before anything is written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Position = Mapping[str, Any]
 
 @dataclass
 class StoredInput:
-    """An input as it was found: its declaration, the first epoch it has not closed, and its batches, shard by shard."""
+    """A stored input: its declaration, the first epoch that it has not closed, and its batches by shard."""
 
     name: str
     description: InputDescription
@@ -38,7 +38,7 @@ class StoredInput:
 
 
 class OpenStorage:
-    """Opens a storage, takes it over from whoever wrote to it before, and adds to it until it is closed."""
+    """Opens a storage, takes it over from the previous writer, and adds to it until it is closed."""
 
     def __init__(self, options: Storage, shards: int | None, dictionary: Dictionary, move: Move = move_here) -> None:
         self._lock: Lock | None = None
@@ -70,13 +70,13 @@ class OpenStorage:
         self.unclaimed = {stored.name: stored.description for stored in self.inputs}
 
     def _take_over(self, manifest: Manifest, shards: int) -> None:
-        """Make the first version of this owner: whoever wrote before loses the race for the next one."""
+        """Create the first version of this owner. A previous writer loses the race for the next one."""
         manifest.heal()
         owner = {"process": os.getpid(), "host": socket.gethostname(), "since": time.time()}
         manifest.commit(Change(owner=owner, shards=shards))
 
     def claim(self, name: str, declared: InputDescription) -> bool:
-        """A program declares an input that was found: it has to be the same, or to gain columns. Whether it does."""
+        """Check the declaration of a stored input: it must be the same, or gain columns. Returns whether it gains some."""
         stored = self.unclaimed[name]
         gains = gains_columns(stored, declared)
         if not gains and not stored.same_as(declared):
@@ -118,7 +118,7 @@ def read_inputs(state: State, files: Files) -> list[StoredInput]:
 
 
 def checked_positions(positions: Mapping[str, Position | None]) -> dict[str, dict[str, Any] | None]:
-    """Positions as a manifest can hold them.
+    """Positions in a form that a manifest can hold.
 
     >>> checked_positions({"orders": {"batch": 7}})
     {'orders': {'batch': 7}}

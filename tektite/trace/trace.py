@@ -1,16 +1,17 @@
-"""Trace and Handle: the history of one arrangement, and a reader's hold on it.
+"""Trace and Handle: the history of one arrangement, and a reader's access to it.
 
-A trace holds one spine per shard. A handle's reader sees, at every step, exactly *old*, *delta* and *new*:
+A trace has one spine per shard. At every step, a handle's reader sees exactly *old*, *delta* and *new*:
 
-* delta comes from the handle's queue of minted batches, never from the merged spine, and merging never touches a queue;
-* old is the version pinned when the queue stopped being empty; while it is empty, old is the trace's newest version;
-* new is old plus the delta: the newest version, once the queue has been taken whole.
+* delta comes from the handle's queue of minted batches, never from the merged spine. Merging never touches a queue.
+* old is the version that was pinned when the queue became non-empty. While the queue is empty, old is the trace's newest
+  version.
+* new is old plus the delta: the newest version, once the whole queue has been taken.
 
-A trace keeps spines only while some handle reads versions. When the last of them is dropped the history goes, and
-minting goes on for those who only follow the queue.
+A trace keeps spines only while some handle reads versions. When the last of these is dropped, the history is freed. Minting
+continues for handles that only follow the queue.
 
-A copy of a trace in another process stands where the original does (`Trace.adopt`, `Handle.adopted`), holds nothing and merges
-nothing; `on_mint` tells whoever made it what is minted there.
+A copy of a trace in another process starts at the state of the original (`Trace.adopt`, `Handle.adopted`). It holds nothing
+and merges nothing. `on_mint` reports what is minted there.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tektite.values.words import Words
 
 EMPTY = Version(())
 MANY = 24
-"""Batches that a version of one reader's own may have: about what a spine has at a million rows."""
+"""The most batches of a version that belongs to one reader: about what a spine has at a million rows."""
 
 
 class Trace:
@@ -42,11 +43,11 @@ class Trace:
         self.shards = shards
         self.effort = effort
         self.on_mint: Callable[[int, Batch], None] | None = None
-        """Told of every batch before it is minted, with its shard."""
+        """Called with every batch before it is minted, and its shard."""
         self.begin()
 
     def begin(self) -> None:
-        """Begin without history, and without anybody who reads it."""
+        """Start without history and without readers."""
         self.handles: list[Handle] = []
         self.holds: list[Hold] = []
         self.spines: Sequence[Spine] | None = None
@@ -58,8 +59,8 @@ class Trace:
         return self.data, self.times, self.diffs
 
     def mint(self, shard: int, head: Words, keep: object, upper: Frontier) -> None:
-        """Append sorted, consolidated rows as the batch of all updates up to `upper`: to the queue of every handle,
-        and to the spine if somebody reads versions.
+        """Append sorted, consolidated rows as the batch of all updates up to `upper`: to the queue of every handle, and to
+        the spine if somebody reads versions.
         """
         lower = self._uppers[shard]
         self._uppers[shard] = upper
@@ -80,7 +81,7 @@ class Trace:
         spines[shard].insert(batch)
 
     def restore(self, shard: int, batches: Iterable[Batch], upper: Frontier) -> None:
-        """Begin with history that was minted before this trace was made, up to `upper`; nobody reads it yet."""
+        """Start with history that was minted before this trace existed, up to `upper`, and without readers."""
         self._uppers[shard] = upper
         if self.spines is not None:
             for batch in batches:
@@ -88,12 +89,12 @@ class Trace:
 
     @property
     def uppers(self) -> tuple[Frontier, ...]:
-        """Up to where each shard has been minted."""
+        """Up to which frontier each shard has been minted."""
         return tuple(self._uppers)
 
     def adopt(self, uppers: Sequence[Frontier], versions: Sequence[Iterable[Batch]] | None) -> None:
-        """Stand where a trace of another process does: minted up to `uppers`, with these batches of each shard as history;
-        None if nobody reads versions. What is minted from here on is not merged.
+        """Start at the state of a trace in another process: minted up to `uppers`, with these batches of each shard as
+        history; None if nobody reads versions. Later batches are not merged.
         """
         self._uppers = list(uppers)
         self.spines = None if versions is None else [Unmerged(self.shape, batches) for batches in versions]
@@ -103,7 +104,7 @@ class Trace:
         return EMPTY if self.spines is None else self.spines[shard].version
 
     def frontier(self) -> Words:
-        """The times that some reader may still tell apart, as the rows of an array: what merges compact to."""
+        """The times that some reader may still distinguish, as the rows of an array. Merges compact to them."""
         times = self.since()
         return np.array(times, np.int64).reshape(len(times), self.times)
 
@@ -120,39 +121,41 @@ class Trace:
             self.spines = [Spine(self.shape, self.effort, self.frontier) for _ in range(self.shards)]
 
     def release(self, hold: Hold) -> None:
-        """Forget a reader of versions; without any, history is dropped."""
+        """Remove a reader of versions. Without any, history is dropped."""
         if hold in self.holds:
             self.holds.remove(hold)
         if not self.holds:
             self.spines = None
 
     def rest(self) -> None:
-        """Note that a sweep is over."""
+        """Called at the end of a sweep."""
         for spine in self.spines or ():
             spine.rest()
 
     def idle(self, fuel: int) -> bool:
-        """Spend `fuel` rows of merging on each shard; whether more could be done."""
+        """Spend `fuel` rows of merging on each shard; whether more can be done."""
         return any([spine.idle(fuel) for spine in self.spines or ()])
 
     @property
     def rows(self) -> int:
-        """Updates held by the newest version."""
+        """Updates in the newest version."""
         return sum(spine.version.rows for spine in self.spines or ())
 
     @property
     def batches(self) -> int:
-        """Batches that a reader of the newest version goes through, in the fullest shard."""
+        """Batches of the newest version in the fullest shard."""
         return max((len(spine.version.table) for spine in self.spines or ()), default=0)
 
     @property
     def bytes(self) -> int:
-        """Memory held by the spines, merges in progress included."""
+        """Memory of the spines, including merges in progress."""
         return sum(spine.bytes + spine.bytes_in_progress for spine in self.spines or ())
 
 
 class Hold:
-    """A claim on history: `frontier` says, whenever a merge starts, from which times on its owner tells times apart."""
+    """A claim on history. `frontier` is called whenever a merge starts; it says from which times on the owner distinguishes
+    times.
+    """
 
     __slots__ = ("frontier", "trace")
 
@@ -162,14 +165,14 @@ class Hold:
         trace.keep(self)
 
     def drop(self) -> None:
-        """Give up the claim; dropping twice is harmless."""
+        """Release the claim; dropping twice is harmless."""
         self.trace.release(self)
 
 
 class Handle:
     """One reader's place in a trace: the queue of batches not consumed yet and, with `frontier`, a hold on versions.
 
-    The history found at the start is the first delta.
+    The history that exists at the start is the first delta.
     """
 
     __slots__ = ("hold", "pins", "queues", "reads_versions", "trace")
@@ -188,8 +191,8 @@ class Handle:
     def adopted(
         cls, trace: Trace, reads_versions: bool, queues: Sequence[Iterable[Batch]], pins: Sequence[Iterable[Batch]]
     ) -> Handle:
-        """The copy of a reader's place in another process, with what waits there and what it has pinned, by shard. It holds
-        nothing, because a trace that was adopted is not merged.
+        """The copy of a reader's place in another process, with its queue and its pinned version by shard. It holds
+        nothing, because an adopted trace is not merged.
         """
         handle = cls(trace, None)
         handle.reads_versions = reads_versions
@@ -242,7 +245,7 @@ class Handle:
         return old, tuple(now), new
 
     def forget(self) -> None:
-        """Let go of what has not been taken, after the handle was dropped."""
+        """Release what has not been taken, after the handle was dropped."""
         self.queues = [[] for _ in self.queues]
         self.pins = [EMPTY] * self.trace.shards
 
@@ -255,7 +258,7 @@ class Handle:
 
 
 def split_batch(batch: Batch, time_at: int, epoch: int) -> tuple[Batch, Batch]:
-    """A batch of the outermost scope as its updates before `epoch` and the others. Both stay sorted."""
+    """Split a batch of the outermost scope into the updates before `epoch` and the others. Both stay sorted."""
     buf, head, cut = split_epoch(batch.at, time_at, epoch)
     whole = Chunk(head, (batch.keep, buf))
     first, second = whole.slice(0, int(cut)), whole.slice(int(cut), batch.n)
@@ -267,9 +270,9 @@ def split_batch(batch: Batch, time_at: int, epoch: int) -> tuple[Batch, Batch]:
 
 
 def shortened(version: Version, trace: Trace) -> Version:
-    """A version that its owner alone sees, with its smaller batches joined once there are many of them.
+    """A version that only its owner sees, with its smaller batches joined once there are many.
 
-    A reader that is always behind goes on from its own versions, which no spine merges.
+    A reader that is always behind continues from its own versions, which no spine merges.
     """
     if len(version.batches) <= MANY:
         return version

@@ -81,7 +81,7 @@ def test_bad_value_in_the_last_partition_is_found_before_a_file_is_written(
             before, epoch = files_of(tmp_path / "store"), engine.epoch
             cases = [
                 (NULL_KEY, "id", r"column 'k' holds a NULL in row \d+ of a batch.*\(partition 4, batch 0\)"),
-                (NO_TEXT, "id", "column 'k' holds bytes that are no text"),
+                (NO_TEXT, "id", "column 'k' has bytes that are not UTF-8 text"),
                 (HOT, RESERVED, "column 'v'.* reserved for NULL"),
             ]
             for k, v, message in cases if held else cases[:1]:

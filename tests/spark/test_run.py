@@ -158,7 +158,7 @@ BAD = {
     "sink of nothing": ("storage: s\nsinks: [{view: v, path: o}]", r"sinks\[0\]: there is no view 'v'"),
     "sink without storage": ("views: {v: {sql: SELECT 1}}\nsinks: [{view: v, path: o}]", "a sink needs a storage"),
     "no shards": ("shards: 0", "shards: expected a positive number, found 0"),
-    "no YAML": ("a: [", "is no YAML"),
+    "no YAML": ("a: [", "is not YAML"),
     "empty": ("", "expected names and values, found None"),
     "unknown semantics": ("inputs: {t: {columns: {k: int}, semantics: upset, key: k}}", "inputs.t: .*not 'upset'"),
     "unknown key": ("inputs: {t: {columns: {k: int}, key: j}}", "inputs.t: .*'j'"),

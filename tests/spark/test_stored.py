@@ -459,7 +459,7 @@ def test_dropped_view_is_gone(spark: SparkSession, tmp_path: Path) -> None:
         ({"view": "t"}, "the option 'path' is missing"),
         pytest.param({"path": "{store}"}, "the option 'view' is missing", marks=pytest.mark.nightly),
         ({"path": "{store}", "view": "nothing"}, "holds no 'nothing'"),
-        pytest.param({"path": "{store}/none", "view": "t"}, "no Tektite storage", marks=pytest.mark.nightly),
+        pytest.param({"path": "{store}/none", "view": "t"}, "not a Tektite storage", marks=pytest.mark.nightly),
         ({"path": "{store}", "view": "t", "version": "new"}, "is the number of a version, not 'new'"),
         pytest.param(
             {"path": "{store}", "view": "t", "colour": "red"}, "no option 'colour'", marks=pytest.mark.nightly

@@ -29,7 +29,7 @@ WRONG = [
     ("SELECT a FROM t WHERE a IN (SELECT a, b FROM u)", tk.IncorrectError, "gives 2 columns", None),
     ("SELECT a FROM t UNION SELECT a, b FROM u", tk.IncorrectError, "queries of 1 and 2 columns", None),
     ("SELECT a FROM t UNION SELECT name FROM t", tk.IncorrectError, "column 1 is int and string", None),
-    ("SELECT DATE 'tomorrow'", tk.IncorrectError, "does not say a date", "'tomorrow'"),
+    ("SELECT DATE 'tomorrow'", tk.IncorrectError, "is not a valid date", "'tomorrow'"),
     ("SELECT 99999999999999999999", tk.IncorrectError, "is outside", "99999"),
     ("SELECT cbrt(a) FROM t", tk.UnsupportedError, "function cbrt is not supported", "cbrt"),
     ("SELECT array_agg(a) FROM t", tk.UnsupportedError, "aggregate", "array_agg"),
