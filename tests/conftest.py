@@ -70,6 +70,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("executor", names, indirect=True, scope="module")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what runs elsewhere, let one process have all tests of the Spark session, and begin with the slow tests: a run
     that ends with a long test has one core idle.
