@@ -76,7 +76,7 @@ def own_executor(request: pytest.FixtureRequest) -> Iterator[None]:
 ALL = bool(os.environ.get("TEKTITE_ALL_EXECUTORS"))
 SHARES = {"stages": 3, "spark": 10}
 """Of the behavioural tests of a module, all of which run on the engine's own threads, one in so many, and at least one, also runs
-on the machines of single shards in this process, where a small sweep takes some milliseconds, and as Spark jobs, which take some
+in stages of single shards in this process, where a small sweep takes some milliseconds, and as Spark jobs, which take some
 tenths of a second each. The marker `share(stages=10, spark=100)` says otherwise for tests that are many or heavy. `make nightly`
 runs all on all.
 """

@@ -98,18 +98,22 @@ class PutOff:
         self.shape = (key, node.times, 0)
         self._parts: list[dict[Moment, list[Chunk]]] = [{} for _ in range(node.shards)]
         self._new: list[set[Moment]] = [set() for _ in range(node.shards)]
+        self.has_new = False
         node.buffers.append(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_parts": [{} for _ in self._parts], "_new": [set() for _ in self._new]}
+        empty = {"_parts": [{} for _ in self._parts], "_new": [set() for _ in self._new], "has_new": False}
+        return self.__dict__ | empty
 
     def add(self, shard: int, part: Chunk, moment: Moment) -> None:
         """Put keys off to a moment that the agenda does not know of."""
         self.put(shard, part, moment)
         self._new[shard].add(moment)
+        self.has_new = True
 
     def unscheduled(self) -> Iterator[Moment]:
         """The moments that keys were added to since the last time."""
+        self.has_new = False
         for moments in self._new:
             yield from moments
             moments.clear()
@@ -186,8 +190,9 @@ class ReduceNode(Node):
         rows = sum(batch.n for queue in self.reader.handle.queues for batch in queue)
         rows += self.todo.rows(moment)
         self.each_shard(lambda shard, outbox: self._shard(shard, moment, outbox), rows)
-        for later in self.todo.unscheduled():
-            self.scope.schedule(self.position, later)
+        if self.todo.has_new:
+            for later in self.todo.unscheduled():
+                self.scope.schedule(self.position, later)
         self.output.wake_readers(moment)
 
     def consults(self) -> Sequence[Trace]:

@@ -1,7 +1,7 @@
 """The executors that behavioural tests run on: a module that uses the fixture `executor` runs on each of them.
 
-`threads` is the in-process executor. With the others every sweep goes through the machines of single shards: `stages` runs them
-in this process, `spark` as jobs of a Spark session.
+`threads` is the in-process executor. With the others every sweep goes through stages of single shards: `stages` runs them in
+this process, `spark` as jobs of a Spark session.
 """
 
 from __future__ import annotations
