@@ -7,15 +7,15 @@ command        `tektite storage`: look into a storage, delete what it no longer 
 compaction     which stored batches to merge, and merging them: the number of live batches stays logarithmic in the rows
 description    what a manifest says of an input, so that a program that declares it again finds it and one that declares
                another is told; and of a published view, so that others can read it
+epoch_writer   makes closed epochs durable, beside the engine that closes them
 files          the batch files of a store, mapped into this process, through a bounded cache on the local disk where that is
                needed
-keeper         makes closed epochs durable, beside the engine that closes them
 leases         how a reader of an older version keeps the files of that version from being deleted
 manifest       a numbered log that says which sections of which files are live, and up to where sources have been read
+open_storage   one engine's use of a storage
 options        where an engine keeps what must survive it, and how
 partition      changing the number of shards of a stored engine: every row moves to the shard that owns it by the new count
 repair         what is wrong with a storage, and what can be done about it
 rows           between heads and the columns of a file: what a batch's rows look like to a process that did not make them
-session        one engine's use of a storage
 store          a folder of files that any process can reach, on a file system or in an object store
 """

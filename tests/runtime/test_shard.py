@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tektite as tk
+from tektite.engine.core import core_of
 from tektite.runtime.messages import Report
 from tektite.runtime.shard import OneShard, Outgoing, Shard, deliver
 from tektite.runtime.shipment import Address, Shipment, Unpacked, rows_at
@@ -77,7 +78,7 @@ def test_shards_that_stay_answer_as_the_engine_does(tmp_path: Path, workers: int
     pick = random.Random(workers)
     with tk.Engine(workers, storage=tmp_path, turn=60.0) as staying, tk.Engine() as plain:
         in_stages(staying)
-        staying._coordinator.executor.run = run_staying  # type: ignore[attr-defined]
+        core_of(staying).coordinator.executor.run = run_staying  # type: ignore[attr-defined]
         sides = [views(engine) for engine in (staying, plain)]
         there: list[tuple[int, int, str]] = []
         for epoch in range(3):

@@ -1,6 +1,6 @@
-"""Keeper: makes closed epochs durable, beside the engine that closes them.
+"""EpochWriter: makes closed epochs durable, beside the engine that closes them.
 
-`append` hands over what an epoch changed and returns at once; a thread of the keeper's own writes, syncs and commits it.
+`append` hands over what an epoch changed and returns at once; a thread of the writer's own writes, syncs and commits it.
 What has piled up meanwhile goes into one version. Promises: epochs become durable in the order in which they were
 appended, each whole or not at all; `durable` never names an epoch that a power cut could still take; files are merged and
 deleted beside the epochs, which never wait for that. The batches that a version adds without removing others hold exactly
@@ -47,7 +47,7 @@ Rewrite = Callable[[State], tuple[list[Live], list[FileInfo]]]
 
 
 @dataclass
-class Closed:
+class EpochRecord:
     """What one closing of epochs changed: everything in it becomes durable together."""
 
     epoch: int
@@ -85,13 +85,13 @@ class _Merging:
 class _Attempt:
     """Some epochs on their way to becoming a version. Once there is a change, it is what is tried again."""
 
-    taken: list[Closed]
+    taken: list[EpochRecord]
     change: Change | None = None
     mark: Mark = START
     merging: _Merging | None = None
 
 
-class Keeper:
+class EpochWriter:
     """Writes what it is given to a store, in the background."""
 
     def __init__(
@@ -111,7 +111,7 @@ class Keeper:
         self._dictionary = dictionary
         self._mark = dictionary.mark()
         self._changed = threading.Condition()
-        self._queue: list[Closed] = []
+        self._queue: list[EpochRecord] = []
         self._waiting_bytes = 0
         self._appended = 0
         self._written = 0
@@ -149,7 +149,7 @@ class Keeper:
                 if self._lost is not None:
                     raise self._lost
 
-    def append(self, closed: Closed) -> None:
+    def append(self, closed: EpochRecord) -> None:
         """Have an epoch written when its turn comes."""
         with self._changed:
             self._queue.append(closed)
@@ -177,7 +177,7 @@ class Keeper:
     def close(self) -> None:
         """Write what waits, then stop. Closing twice is harmless.
 
-        A thread of the keeper's own cannot wait for itself: where garbage collection makes it close, it stops by and by.
+        A thread of the writer's own cannot wait for itself: where garbage collection makes it close, it stops by and by.
         """
         ours = threading.current_thread().name.startswith(_THREAD)
         try:
@@ -200,11 +200,11 @@ class Keeper:
 
     def _run(self) -> None:
         try:
-            self._keep()
+            self._write_epochs()
         finally:
             self._on_stop()
 
-    def _keep(self) -> None:
+    def _write_epochs(self) -> None:
         pause = _RETRY[0]
         attempt: _Attempt | None = None
         while True:
@@ -237,7 +237,7 @@ class Keeper:
     def _work_waits(self) -> bool:
         return bool(self._queue) or (self._merging is not None and (self._closing or self._merging.result.done()))
 
-    def _take(self) -> list[Closed]:
+    def _take(self) -> list[EpochRecord]:
         """The epochs for the next version: all that wait. One that drops an arrangement goes alone, since the name may be
         taken again behind it; one that adds whole files too, since what follows it may be merged with them;
         and one that writes sections anew, since they must not change meanwhile.
