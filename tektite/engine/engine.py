@@ -28,7 +28,7 @@ from tektite.errors import ConflictError, IncorrectError
 from tektite.kernels.ready import ensure_compiled
 from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.runtime import allocator
-from tektite.storage.epoch_writer import EpochRecord
+from tektite.storage.epoch_writer import DurableChange
 from tektite.storage.open_storage import Position
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here
@@ -171,7 +171,7 @@ class Engine:
         facade = core.add_input(made)
         if storage is not None:
             described = made.describe().to_json()
-            storage.append(EpochRecord(core.epoch, arrangements={name: described}, lows={name: made.low}))
+            storage.append(DurableChange(core.epoch, arrangements={name: described}, lows={name: made.low}))
         return facade
 
     @property

@@ -12,7 +12,7 @@ from tektite.errors import IncorrectError
 from tektite.storage.added_columns import rewriting, widened
 from tektite.storage.batchfile import FileInfo
 from tektite.storage.description import InputDescription
-from tektite.storage.epoch_writer import EpochRecord
+from tektite.storage.epoch_writer import DurableChange
 from tektite.storage.open_storage import OpenStorage, Position
 from tektite.trace.chunk import Chunk
 
@@ -83,5 +83,5 @@ def widen(core: EngineCore, storage: OpenStorage, stored: InputCore, declared: I
     facade = core.add_input(made)
     writer = storage.writer
     rewrite = rewriting(writer.store, writer.files, made.name, before, declared)
-    storage.append(EpochRecord(core.epoch, rewrite=rewrite, arrangements={made.name: made.describe().to_json()}))
+    storage.append(DurableChange(core.epoch, rewrite=rewrite, arrangements={made.name: made.describe().to_json()}))
     return facade

@@ -47,7 +47,7 @@ Rewrite = Callable[[State], tuple[list[Live], list[FileInfo]]]
 
 
 @dataclass
-class EpochRecord:
+class DurableChange:
     """What one closing of epochs changed: everything in it becomes durable together."""
 
     epoch: int
@@ -85,7 +85,7 @@ class _Merging:
 class _Attempt:
     """Some epochs on their way to becoming a version. Once there is a change, it is what is tried again."""
 
-    taken: list[EpochRecord]
+    taken: list[DurableChange]
     change: Change | None = None
     mark: Mark = START
     merging: _Merging | None = None
@@ -111,7 +111,7 @@ class EpochWriter:
         self._dictionary = dictionary
         self._mark = dictionary.mark()
         self._changed = threading.Condition()
-        self._queue: list[EpochRecord] = []
+        self._queue: list[DurableChange] = []
         self._waiting_bytes = 0
         self._appended = 0
         self._written = 0
@@ -149,11 +149,11 @@ class EpochWriter:
                 if self._lost is not None:
                     raise self._lost
 
-    def append(self, closed: EpochRecord) -> None:
+    def append(self, appended: DurableChange) -> None:
         """Have an epoch written when its turn comes."""
         with self._changed:
-            self._queue.append(closed)
-            self._waiting_bytes += closed.bytes
+            self._queue.append(appended)
+            self._waiting_bytes += appended.bytes
             self._appended += 1
             self._changed.notify_all()
 
@@ -237,12 +237,12 @@ class EpochWriter:
     def _work_waits(self) -> bool:
         return bool(self._queue) or (self._merging is not None and (self._closing or self._merging.result.done()))
 
-    def _take(self) -> list[EpochRecord]:
+    def _take(self) -> list[DurableChange]:
         """The epochs for the next version: all that wait. One that drops an arrangement goes alone, since the name may be
         taken again behind it; one that adds whole files too, since what follows it may be merged with them;
         and one that writes sections anew, since they must not change meanwhile.
         """
-        alone = next((n for n, closed in enumerate(self._queue) if closed.alone), None)
+        alone = next((n for n, appended in enumerate(self._queue) if appended.alone), None)
         count = len(self._queue) if alone is None else max(alone, 1)
         taken, self._queue = self._queue[:count], self._queue[count:]
         return taken
@@ -253,7 +253,7 @@ class EpochWriter:
             self._merging = None
         with self._changed:
             self._written += len(attempt.taken)
-            self._waiting_bytes -= sum(closed.bytes for closed in attempt.taken)
+            self._waiting_bytes -= sum(appended.bytes for appended in attempt.taken)
             self._attempts += 1
             self._error = None
             self.durable = self.manifest.state.epoch
@@ -274,20 +274,20 @@ class EpochWriter:
         """Write the files of an attempt; the change that makes them count."""
         change = Change()
         fresh: dict[tuple[str, int, Shape], list[Batch]] = {}
-        for closed in attempt.taken:
-            change.epoch = closed.epoch
-            change.arrangements |= closed.arrangements
-            change.lows |= closed.lows
-            change.positions |= closed.positions
-            change.add += closed.files
-            for rows in closed.rows:
+        for appended in attempt.taken:
+            change.epoch = appended.epoch
+            change.arrangements |= appended.arrangements
+            change.lows |= appended.lows
+            change.positions |= appended.positions
+            change.add += appended.files
+            for rows in appended.rows:
                 fresh.setdefault((rows.arrangement, rows.shard, rows.shape), []).append(rows.batch)
-            if closed.rewrite is not None:
-                removed, written = closed.rewrite(self.manifest.state)
+            if appended.rewrite is not None:
+                removed, written = appended.rewrite(self.manifest.state)
                 change.remove += removed
                 change.add += written
         merging = self._merging
-        rewritten = any(closed.rewrite is not None for closed in attempt.taken)
+        rewritten = any(appended.rewrite is not None for appended in attempt.taken)
         if merging is not None and not rewritten and (self._closing or merging.result.done()):
             attempt.merging = merging
             self._replace(merging, change)
@@ -297,7 +297,7 @@ class EpochWriter:
             if batch.n:
                 sections.append(Rows(arrangement, shard, shape, batch))
         texts, attempt.mark = self._dictionary.since(self._mark)
-        for known in [closed.known for closed in attempt.taken if closed.known is not None]:
+        for known in [appended.known for appended in attempt.taken if appended.known is not None]:
             first, second = (max(mark.texts - self._mark.texts, 0) for mark in known)
             texts = pa.chunked_array([*texts.slice(0, first).chunks, *texts.slice(second).chunks], texts.type)
         if len(texts):

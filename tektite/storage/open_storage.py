@@ -15,7 +15,7 @@ from tektite.errors import ConflictError, FaultError, IncorrectError
 from tektite.storage.added_columns import gains_columns
 from tektite.storage.clean_up import left_over
 from tektite.storage.description import InputDescription
-from tektite.storage.epoch_writer import EpochRecord, EpochWriter
+from tektite.storage.epoch_writer import DurableChange, EpochWriter
 from tektite.storage.files import Files
 from tektite.storage.manifest import Change, Manifest, State
 from tektite.storage.options import Storage
@@ -87,13 +87,13 @@ class OpenStorage:
         del self.unclaimed[name]
         return gains
 
-    def append(self, record: EpochRecord) -> None:
+    def append(self, change: DurableChange) -> None:
         """Have a change become durable."""
-        for source, position in record.positions.items():
+        for source, position in change.positions.items():
             self.positions.pop(source, None)
             if position is not None:
                 self.positions[source] = position
-        self.writer.append(record)
+        self.writer.append(change)
 
     def close(self) -> None:
         """Make everything durable and let go of the storage, even if that fails. Closing twice is harmless."""
