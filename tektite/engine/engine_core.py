@@ -295,7 +295,7 @@ class EngineCore:
         if name in self.inputs:
             self._drop_input(self.inputs[name])
         else:
-            self._drop_view(named(self.views, name, "view"))
+            self._drop_view(by_name(self.views, name, "view"))
 
     def _drop_input(self, source: InputCore) -> None:
         self.remove_entry(source, "input")
@@ -402,7 +402,7 @@ class EngineCore:
             self.storage.close()
 
 
-def named(where: Mapping[str, T], name: str, kind: str) -> T:
+def by_name(where: Mapping[str, T], name: str, kind: str) -> T:
     """What has a name, or an error that lists the names there are."""
     if name not in where:
         raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(map(repr, where)) or 'none'}")

@@ -70,7 +70,7 @@ class Publication:
         stored = state.lows.get(view.name, 0)
         if known == described:
             old = [
-                [negative(writer.files.batch(state, live)) for live in state.live(view.name, shard)]
+                [negated(writer.files.batch(state, live)) for live in state.live(view.name, shard)]
                 for shard in range(view.trace.shards)
             ]
             rows = self._rows([new + gone for new, gone in zip(chunks, old, strict=True)], stored)
@@ -103,7 +103,7 @@ class Publication:
         return found
 
 
-def negative(batch: Batch) -> Chunk:
+def negated(batch: Batch) -> Chunk:
     """A batch with its multiplicities negated."""
     words = Chunk(batch.head, batch.keep).to_array()
     words[-1] *= -1

@@ -32,14 +32,14 @@ def gains_columns(stored: InputDescription, declared: InputDescription) -> bool:
     )
 
 
-def widened(batch: Batch, width: int, more: int) -> Batch:
+def widened_batch(batch: Batch, width: int, more: int) -> Batch:
     """A batch of `width` data columns with `more` columns of NULL behind them. No row is copied."""
     spec = column_spec([*range(width), *([-1] * more), width, width + 1], (NULL,))
     chunk = Chunk(batch.head, batch.keep).select(spec)
     return Batch(chunk.head, chunk.keep, batch.lower, batch.upper, batch.since)
 
 
-def rewriting(
+def column_rewrite(
     store: Store, files: Files, name: str, stored: InputDescription, declared: InputDescription
 ) -> Callable[[State], tuple[list[Live], list[FileInfo]]]:
     """What writes an input's batches with the columns that it gains: given a version, what they replace, and their files."""
@@ -49,7 +49,7 @@ def rewriting(
         lives = [live for shard in range(state.shards) for live in state.live(name, shard)]
         infos = []
         for place, live in enumerate(lives):
-            batch = widened(files.batch(state, live), width, more)
+            batch = widened_batch(files.batch(state, live), width, more)
             rows = Rows(name, live.section.shard, declared.shape, batch)
             infos.append(write_file(store, state.epoch, "columns", place, [rows]))
         return lives, infos

@@ -25,10 +25,10 @@ import pyarrow as pa
 
 from tektite.errors import ConflictError, FaultError, TektiteError
 from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Shape, Texts, write_file
-from tektite.storage.clean_up import outdated
-from tektite.storage.compaction import due, merged
+from tektite.storage.clean_up import outdated_files
+from tektite.storage.compaction import due_run, merged_batch
 from tektite.storage.files import Files
-from tektite.storage.manifest import Change, Live, Manifest, State
+from tektite.storage.manifest import Live, Manifest, ManifestChange, State
 from tektite.trace.batch import Batch
 from tektite.trace.times import Frontier
 from tektite.values.dictionary import START, Dictionary, Mark
@@ -86,7 +86,7 @@ class _Attempt:
     """Some epochs on their way to becoming a version. Once there is a change, it is what is tried again."""
 
     taken: list[DurableChange]
-    change: Change | None = None
+    change: ManifestChange | None = None
     mark: Mark = START
     merging: _Merging | None = None
 
@@ -270,9 +270,9 @@ class EpochWriter:
             self._lost = error
             self._changed.notify_all()
 
-    def _write(self, attempt: _Attempt) -> Change:
+    def _write(self, attempt: _Attempt) -> ManifestChange:
         """Write the files of an attempt; the change that makes them count."""
-        change = Change()
+        change = ManifestChange()
         fresh: dict[tuple[str, int, Shape], list[Batch]] = {}
         for appended in attempt.taken:
             change.epoch = appended.epoch
@@ -293,7 +293,7 @@ class EpochWriter:
             self._replace(merging, change)
         sections: list[Rows | Texts] = []
         for (arrangement, shard, shape), batches in fresh.items():
-            batch = merged(batches, shape, ()) if len(batches) > 1 else batches[0]
+            batch = merged_batch(batches, shape, ()) if len(batches) > 1 else batches[0]
             if batch.n:
                 sections.append(Rows(arrangement, shard, shape, batch))
         texts, attempt.mark = self._dictionary.since(self._mark)
@@ -315,7 +315,7 @@ class EpochWriter:
 
     # ------------------------------------------------------------------ beside the epochs
 
-    def _replace(self, merging: _Merging, change: Change) -> None:
+    def _replace(self, merging: _Merging, change: ManifestChange) -> None:
         """Let the result of a merge take the place of its inputs, if they are all there still."""
         try:
             info = merging.result.result()
@@ -350,7 +350,7 @@ class EpochWriter:
         state = self.manifest.state
         choices = []
         for lives in [*state.batches().values(), state.texts()]:
-            run = due([live.section.rows for live in lives])
+            run = due_run([live.section.rows for live in lives])
             if run is not None:
                 chosen = lives[run[0] : run[1]]
                 choices.append((sum(live.section.rows for live in chosen), chosen))
@@ -366,14 +366,14 @@ class EpochWriter:
             # The last durable epoch: nobody who starts from the files asks for earlier ones.
             low = max(state.lows.get(first.arrangement, 0) - 1, 0)
             since: Frontier = ((low,),) if first.shape[1] == 1 else ()
-            batch = merged([self.files.batch(state, live) for live in inputs], first.shape, since)
+            batch = merged_batch([self.files.batch(state, live) for live in inputs], first.shape, since)
             section = Rows(first.arrangement, first.shard, first.shape, batch)
         return write_file(self.store, state.epoch, "merge", first.shard, [section])
 
     def _clean(self) -> None:
         # What cannot be deleted now is found again the next time.
         with suppress(OSError, TektiteError):
-            self.store.delete(outdated(self.store, self.manifest.state, self.retention).names)
+            self.store.delete(outdated_files(self.store, self.manifest.state, self.retention).names)
 
     def _notify(self) -> None:
         with self._changed:

@@ -13,11 +13,11 @@ from typing import Any
 
 from tektite.errors import ConflictError, FaultError, IncorrectError
 from tektite.storage.added_columns import gains_columns
-from tektite.storage.clean_up import left_over
+from tektite.storage.clean_up import left_over_files
 from tektite.storage.description import InputDescription
 from tektite.storage.epoch_writer import DurableChange, EpochWriter
 from tektite.storage.files import Files
-from tektite.storage.manifest import Change, Manifest, State
+from tektite.storage.manifest import Manifest, ManifestChange, State
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here, repartition
 from tektite.storage.store import Lock
@@ -55,7 +55,7 @@ class OpenStorage:
                 repartition(manifest, files, shards, move)
                 self.inputs = read_inputs(manifest.state, files)
             with suppress(OSError):  # none of it is in the way
-                manifest.store.delete(left_over(manifest.store, options.retention))
+                manifest.store.delete(left_over_files(manifest.store, options.retention))
             self.writer = EpochWriter(
                 manifest, files, dictionary, options.retention, options.waiting_bytes, self._unlock
             )
@@ -73,7 +73,7 @@ class OpenStorage:
         """Make the first version of this owner: whoever wrote before loses the race for the next one."""
         manifest.heal()
         owner = {"process": os.getpid(), "host": socket.gethostname(), "since": time.time()}
-        manifest.commit(Change(owner=owner, shards=shards))
+        manifest.commit(ManifestChange(owner=owner, shards=shards))
 
     def claim(self, name: str, declared: InputDescription) -> bool:
         """A program declares an input that was found: it has to be the same, or to gain columns. Whether it does."""
