@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
+import numpy as np
+
 from tektite.errors import IncorrectError
 from tektite.expr import Expr
 from tektite.values.schema import Schema
@@ -145,6 +147,11 @@ class Rows(Operator):
     """Rows that are there from the start and stay: `words` is an array of columns x rows."""
 
     words: Any
+
+    @cached_property
+    def is_set(self) -> bool:
+        """Whether no row is there twice."""
+        return bool(np.unique(self.words, axis=1).shape[1] == self.words.shape[1])
 
     def parameters(self) -> tuple[Any, ...]:
         return (self.words.shape, self.words.tobytes())

@@ -8,8 +8,8 @@ from __future__ import annotations
 from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.expr import Expr
-from tektite.sql.bind.predicates import conjuncts
-from tektite.sql.logical import Aggregate, Block, Bounded, Distinct, Filter, Join, Node, Scan, Top, Union, Values
+from tektite.expr.predicates import conjuncts
+from tektite.sql.logical import Aggregate, Block, Distinct, Filter, Join, Node, RangeFilter, Scan, Top, Union, Values
 
 SELECTIVITY = {"eq": 0.05, "isin": 0.1, "like": 0.1, "ilike": 0.1, "startswith": 0.1, "lt": 0.4, "le": 0.4, "gt": 0.4,
                "ge": 0.4, "is_null": 0.05, "ne": 0.95}  # fmt: skip
@@ -60,7 +60,7 @@ def _estimate(node: Node) -> float:
             return _joined(node)
         case Block():
             return _block(node)
-        case Bounded():
+        case RangeFilter():
             return estimate(node.left) * 0.4
         case Aggregate():
             return 1.0 if not node.keys else float(estimate(node.input) ** (0.8 if len(node.keys) < 3 else 0.9))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tektite.expr import Expr
+from tektite.expr.comparisons import SIGNS
 from tektite.sql.estimates import estimate
 from tektite.sql.logical import (
     Aggregate,
     Block,
-    Bounded,
     Call,
     Compare,
     Filter,
@@ -17,6 +17,7 @@ from tektite.sql.logical import (
     Once,
     Ordering,
     Project,
+    RangeFilter,
     Recall,
     Scan,
     Solution,
@@ -25,8 +26,6 @@ from tektite.sql.logical import (
     Values,
     Window,
 )
-
-SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 def explain(plan: Node) -> list[str]:
@@ -82,7 +81,7 @@ def line(node: Node) -> str:
         case Block():
             order = f", in the order {', '.join(titled(node.relations[at]) for at in node.order)}" if node.order else ""
             return f"join of {len(node.relations)}{order}"
-        case Bounded():
+        case RangeFilter():
             by = f" by {', '.join(f'{a} = {b}' for a, b in node.keys)}" if node.keys else ""
             return f"range filter {node.column} {SIGNS[node.comparison]} {node.bound}{by}"
         case Aggregate():

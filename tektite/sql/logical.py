@@ -17,8 +17,8 @@ from typing import Any
 
 from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
+from tektite.expr.predicates import TRUE
 from tektite.query.collection import Collection
-from tektite.sql.bind.predicates import TRUE
 from tektite.sql.bind.window_calls import WindowCall
 from tektite.values import types
 from tektite.values.types import Type
@@ -412,7 +412,7 @@ class Solution(Unary):
 
 
 @dataclass(frozen=True, eq=False)
-class Bounded(Binary):
+class RangeFilter(Binary):
     """The rows of the left relation that compare with a bound: a row of the right one with equal keys.
 
     It is the join of both on `keys` (pairs of left and right columns), filtered by `column comparison bound`, without

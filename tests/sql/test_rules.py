@@ -274,9 +274,9 @@ CASES: dict[str, tuple[str, tuple[str, ...], str]] = {
             read customers
         """,
     ),
-    "bound_filters: a comparison with an aggregate is a bound that moves": (
+    "range_filters: a comparison with an aggregate is a bound that moves": (
         "SELECT id FROM orders WHERE total > (SELECT avg(total) FROM orders)",
-        ("decorrelate", "push_predicates", "flatten_joins", "prune_columns", "bound_filters", "merge_projections"),
+        ("decorrelate", "push_predicates", "flatten_joins", "prune_columns", "range_filters", "merge_projections"),
         """
         select id
           range filter total > avg
@@ -285,9 +285,9 @@ CASES: dict[str, tuple[str, tuple[str, ...], str]] = {
               read orders
         """,
     ),
-    "bound_filters: with a bound for each key": (
+    "range_filters: with a bound for each key": (
         "SELECT id FROM orders AS o WHERE total < (SELECT 0.5 * avg(total) FROM orders AS p WHERE p.customer = o.customer)",
-        ("decorrelate", "push_predicates", "flatten_joins", "prune_columns", "bound_filters", "merge_projections"),
+        ("decorrelate", "push_predicates", "flatten_joins", "prune_columns", "range_filters", "merge_projections"),
         """
         select id
           range filter total < 0.5 * avg(total) by customer = customer#2

@@ -9,7 +9,6 @@ long_sums           sums of very many terms, as programs write them: added in gr
 named_relations     tables, views, definitions, and rows that are given to one statement alone
 ordered_aggregates  binding aggregates of values in an order: string_agg, median and quantiles, mode, first and last, arg_min
                     and arg_max
-predicates          conjunctions and their parts
 query               from sqlglot's tree to a logical plan, with every name resolved and every type checked
 recursion           relations defined by themselves and each other, as least solutions
 relations           tables, subqueries, constant rows and the joins between them

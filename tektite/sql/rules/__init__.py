@@ -1,7 +1,5 @@
 """The rewrites of a logical plan, in the order in which they are made. Each keeps the plan's meaning.
 
-bound_filters        comparisons with a value that moves become bounds: when it moves, only the rows between its old and its
-                     new place are touched
 decorrelate          subqueries become joins, whatever columns they take from the queries around them
 domains              how a correlated subquery is freed of its outer columns: by pulling equalities up, or by pushing a domain
                      down
@@ -18,6 +16,8 @@ order_joins          in which order the relations of a block are joined: from wh
                      selective first
 prune_columns        columns that nothing reads are not carried along: not computed, not joined, not kept in state
 push_predicates      predicates move towards the relations that they read, so that rows which will not pass are dropped early
+range_filters        comparisons with a value that moves: when it moves, only the rows between its old and its new place are
+                     touched
 share_subplans       parts of a plan that say the same, whatever their columns are called, become one part that is read twice
 """
 
@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tektite.sql.logical import Names, Node
-from tektite.sql.rules.bound_filters import bound_filters
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.rules.factor_disjunctions import factor_disjunctions
 from tektite.sql.rules.filter_privately import filter_privately
@@ -37,6 +36,7 @@ from tektite.sql.rules.merge_projections import merge_projections
 from tektite.sql.rules.order_joins import order_joins
 from tektite.sql.rules.prune_columns import prune_columns
 from tektite.sql.rules.push_predicates import push_predicates
+from tektite.sql.rules.range_filters import range_filters
 from tektite.sql.rules.share_subplans import share_subplans
 
 Rule = Callable[[Node, Names], Node]
@@ -50,7 +50,7 @@ RULES: tuple[Rule, ...] = (
     flatten_joins,
     prune_columns,
     filter_privately,
-    bound_filters,
+    range_filters,
     merge_projections,
     order_joins,
     share_subplans,

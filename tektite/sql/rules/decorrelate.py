@@ -13,7 +13,7 @@ from dataclasses import replace
 from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.expr import Expr, coalesce, col, lit
-from tektite.sql.bind.predicates import FALSE, TRUE, conjunction, conjuncts
+from tektite.expr.predicates import FALSE, TRUE, conjunction, conjuncts
 from tektite.sql.logical import (
     Aggregate,
     Apply,

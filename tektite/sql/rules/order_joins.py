@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tektite.engine.input import Input
 from tektite.expr import Expr
-from tektite.sql.bind.predicates import conjuncts
+from tektite.expr.predicates import conjuncts
 from tektite.sql.estimates import estimate, passing
 from tektite.sql.logical import Aggregate, Block, Distinct, Filter, Names, Node, Project, Scan
 from tektite.sql.walking import transform

@@ -8,17 +8,17 @@ with NULLs can pass makes the join an inner one.
 from __future__ import annotations
 
 from tektite.expr import Expr, col
-from tektite.sql.bind.predicates import conjunction, conjuncts, reads_only
+from tektite.expr.predicates import conjunction, conjuncts, reads_only
 from tektite.sql.logical import (
     Aggregate,
     Apply,
-    Bounded,
     Distinct,
     Filter,
     Join,
     Names,
     Node,
     Project,
+    RangeFilter,
     Top,
     Union,
     Window,
@@ -77,7 +77,7 @@ def place(node: Node, parts: list[Expr]) -> Node:
             return under(node, parts, set(node.by))
         case Join():
             return through_join(node, parts)
-        case Apply() | Bounded():
+        case Apply() | RangeFilter():
             down = [part for part in parts if part.columns() and reads_only(part, node.left.columns)]
             stay = [part for part in parts if not (part.columns() and reads_only(part, node.left.columns))]
             return filtered(node.with_inputs(place(node.left, down), node.right), stay)

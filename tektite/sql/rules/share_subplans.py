@@ -8,7 +8,6 @@ from tektite.expr import Expr, col
 from tektite.sql.logical import (
     Aggregate,
     Block,
-    Bounded,
     Compare,
     Distinct,
     Filter,
@@ -18,6 +17,7 @@ from tektite.sql.logical import (
     Node,
     Once,
     Project,
+    RangeFilter,
     Recall,
     Scan,
     Solution,
@@ -28,7 +28,7 @@ from tektite.sql.logical import (
 )
 from tektite.sql.walking import transform
 
-WORTHWHILE = (Aggregate, Block, Bounded, Distinct, Join, Once, Top, Window)
+WORTHWHILE = (Aggregate, Block, RangeFilter, Distinct, Join, Once, Top, Window)
 """Operators that keep state: what lies between them is computed anew more cheaply than it is shared."""
 
 
@@ -83,7 +83,7 @@ def describe(node: Node, known: dict[int, int]) -> tuple[Any, ...]:
             return (kind, inputs, node.kind, scalar(node.condition))
         case Block():
             return (kind, inputs, tuple(map(scalar, node.conjuncts)), tuple(places[name] for name in node.columns))
-        case Bounded():
+        case RangeFilter():
             keys = tuple((places[a], places[b]) for a, b in node.keys)
             return (kind, inputs, keys, places[node.column], node.comparison, places[node.bound])
         case Aggregate():

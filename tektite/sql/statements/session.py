@@ -18,6 +18,8 @@ from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.errors import ConflictError, FaultError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
+from tektite.expr.fold import folded as folded_constant
+from tektite.plan.constant import constant_rows
 from tektite.query.collection import Collection
 from tektite.sql.bind.bound import nothing
 from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, Reads
@@ -31,7 +33,6 @@ from tektite.sql.parse import parser
 from tektite.sql.parse.depth_limit import deep_calls
 from tektite.sql.parse.places import Source
 from tektite.sql.rules import rewrite
-from tektite.sql.rules.fold_constants import folded as folded_constant
 from tektite.sql.statements import copy, create, drop, insert, prepared, show, table_writes, transactions, update
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.statement_cache import Planned, Remembered
@@ -230,7 +231,12 @@ class Session:
         return Schema(dict(zip(unique_titles(definition.aliases), kinds, strict=True)))
 
     def once(self, collection: Collection) -> pa.Table:
-        """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open."""
+        """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open. What reads
+        no table is computed here, and keeps its order.
+        """
+        words = constant_rows(collection.operator, self.engine.dictionary)
+        if words is not None:
+            return collection.schema.decode(words, self.engine.dictionary)
         self._numbers += 1
         if self.transaction is not None:
             collection = self.transaction.seen(collection)
