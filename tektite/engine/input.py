@@ -139,6 +139,11 @@ class Input(Collection):
         return None if self.semantics == "bag" else self.key_columns
 
     @property
+    def size(self) -> int:
+        """About how many rows it holds: updates that cancel each other count until they are merged."""
+        return self.trace.rows
+
+    @property
     def pending(self) -> int:
         """Updates that wait for their epoch to close."""
         return self._pending.rows

@@ -102,6 +102,11 @@ class View(Collection):
         return unique_columns(self.definition)
 
     @property
+    def size(self) -> int:
+        """About how many rows it holds: updates that cancel each other count until they are merged."""
+        return self.trace.rows
+
+    @property
     def failure(self) -> TektiteError | None:
         """Why the view has stopped, if it has."""
         return self.flow.failure

@@ -83,3 +83,36 @@ def computed(expression: Expr) -> Expr:
         return lit(value, step.type)
     except (TektiteError, ValueError, OverflowError):
         return expression
+
+
+STRICT = frozenset(
+    {"add", "sub", "mul", "div", "floordiv", "mod", "neg", "abs", "sign", "eq", "ne", "lt", "le", "gt", "ge", "not", "cast",
+     "year", "quarter", "month", "day", "weekday", "hour", "minute", "second", "add_days", "add_months", "truncate",
+     "length", "lower", "upper", "substring", "like", "ilike", "startswith", "endswith", "contains", "replace", "isin"}
+)  # fmt: skip
+"""Operations that are NULL wherever their first operand is, or any of them is."""
+
+
+def never_true(part: Expr) -> bool:
+    """Whether a predicate is FALSE or NULL for every row, as far as constants show.
+
+    >>> from tektite.expr import col
+    >>> never_true((col("x") > lit(None, types.Int)) & col("y")), never_true(col("x").is_null())
+    (True, False)
+    """
+    if is_constant(part):
+        return part.params[1] is not True
+    if part.op == "is_not_null":
+        return is_null(part.args[0])
+    if part.op == "and":
+        return any(map(never_true, part.args))
+    return all(map(never_true, part.args)) if part.op == "or" else is_null(part)
+
+
+def is_null(expression: Expr) -> bool:
+    """Whether an expression is NULL for every row."""
+    if is_constant(expression):
+        return expression.params[1] is None
+    if expression.op == "isin":
+        return is_null(expression.args[0])
+    return expression.op in STRICT and any(map(is_null, expression.args))

@@ -90,10 +90,8 @@ class Operator:
         return (id(self),)
 
 
-def count_uses(*roots: Operator, leaves: Sequence[Operator] = ()) -> dict[Operator, int]:
-    """How many operators, loops included, take each operator of some plans as an input. What is below `leaves` does not
-    count.
-    """
+def count_uses(*roots: Operator) -> dict[Operator, int]:
+    """How many operators, loops included, take each operator of some plans as an input."""
     uses: dict[Operator, int] = {}
     for root in roots:
         uses[root] = uses.get(root, 0) + 1
@@ -101,8 +99,6 @@ def count_uses(*roots: Operator, leaves: Sequence[Operator] = ()) -> dict[Operat
     loops: set[Loop] = set()
     while waiting:
         operator = waiting.pop()
-        if operator in leaves:
-            continue
         inputs = [*operator.inputs]
         if isinstance(operator, Variable | Leave) and operator.of not in loops:
             loops.add(operator.of)
@@ -130,6 +126,10 @@ class Readable(Protocol):
     @property
     def unique(self) -> tuple[int, ...] | None:
         """Columns of which no two rows agree in all, if it is known by any; no row is there twice then."""
+
+    @property
+    def size(self) -> int:
+        """About how many rows it holds."""
 
 
 @dataclass(eq=False, frozen=True)

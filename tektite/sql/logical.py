@@ -437,15 +437,12 @@ class RangeFilter(Binary):
 class Block(Node):
     """An inner join of any number of relations: the rows of their product for which all conjuncts are true.
 
-    `outputs` are the columns that are read of it; all of them where it is not said. `order` is the order in which to join
-    the relations, by their places, and `strategy` how, where a rule has decided it.
+    `outputs` are the columns that are read of it; all of them where it is not said.
     """
 
     relations: tuple[Node, ...]
     conjuncts: tuple[Expr, ...]
     outputs: tuple[str, ...] = field(default=())
-    order: tuple[int, ...] = field(default=())
-    strategy: str = "auto"
 
     @property
     def inputs(self) -> tuple[Node, ...]:

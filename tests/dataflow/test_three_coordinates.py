@@ -162,7 +162,7 @@ class Grid:
             self.result = inner.leave(result) if leave else result
         catalog = self.engine._catalog
         self.flow = catalog.new_flow("grid")
-        renderer = GridRenderer(self.flow, Scribe(catalog, self.flow), self.engine.dictionary, self.result.operator)
+        renderer = GridRenderer(self.flow, Scribe(catalog, self.flow), self.engine.dictionary)
         stream = renderer.stream(self.result.operator)
         self.updates: list[tuple[Row, Time, int]] = []
         schema = self.result.schema

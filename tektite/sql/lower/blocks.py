@@ -39,9 +39,7 @@ def matched(relations: list[Collection], node: Block, joins: str = "auto") -> Co
     renamed = {name: col(classes.of(name)) for name in owners}
     where = [part.substitute(renamed) for part in rest]
     find = list(dict.fromkeys(classes.of(name) for name in node.columns))
-    found = match(
-        *clauses, find=find, where=where, strategy=node.strategy if joins == "auto" else joins, order=node.order or None
-    )
+    found = match(*clauses, find=find, where=where, strategy="sized" if joins == "auto" else joins)
     if find == list(node.columns):
         return found
     return found._project([(name, col(classes.of(name))) for name in node.columns], None)

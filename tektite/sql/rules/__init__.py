@@ -11,14 +11,10 @@ fold_constants       scalars without columns become constants, and what constant
                      by FALSE is empty
 join_unique          a semi join with a relation in which each key is there at most once is an inner join, which can be
                      ordered with the others
-merge_projections    a projection of a projection becomes one, where nothing is computed twice by that
-order_joins          in which order the relations of a block are joined: from where changes come, along keys, the most
-                     selective first
 prune_columns        columns that nothing reads are not carried along: not computed, not joined, not kept in state
 push_predicates      predicates move towards the relations that they read, so that rows which will not pass are dropped early
 range_filters        comparisons with a value that moves: when it moves, only the rows between its old and its new place are
                      touched
-share_subplans       parts of a plan that say the same, whatever their columns are called, become one part that is read twice
 """
 
 from __future__ import annotations
@@ -32,12 +28,9 @@ from tektite.sql.rules.filter_privately import filter_privately
 from tektite.sql.rules.flatten_joins import flatten_joins
 from tektite.sql.rules.fold_constants import fold_constants
 from tektite.sql.rules.join_unique import join_unique
-from tektite.sql.rules.merge_projections import merge_projections
-from tektite.sql.rules.order_joins import order_joins
 from tektite.sql.rules.prune_columns import prune_columns
 from tektite.sql.rules.push_predicates import push_predicates
 from tektite.sql.rules.range_filters import range_filters
-from tektite.sql.rules.share_subplans import share_subplans
 
 Rule = Callable[[Node, Names], Node]
 
@@ -51,9 +44,6 @@ RULES: tuple[Rule, ...] = (
     prune_columns,
     filter_privately,
     range_filters,
-    merge_projections,
-    order_joins,
-    share_subplans,
 )
 
 

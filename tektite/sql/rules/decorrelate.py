@@ -13,6 +13,7 @@ from dataclasses import replace
 from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.expr import Expr, coalesce, col, lit
+from tektite.expr.fold import is_null
 from tektite.expr.predicates import FALSE, TRUE, conjunction, conjuncts
 from tektite.sql.logical import (
     Aggregate,
@@ -266,9 +267,7 @@ def of_nothing(inner: Node) -> Expr | None:
 
 def strict(expression: Expr) -> bool:
     """Whether a scalar is NULL where the aggregates that it reads are."""
-    from tektite.sql.rules.push_predicates import is_null_with
-
-    return is_null_with(expression, set(expression.columns()))
+    return is_null(expression.substitute({name: lit(None, types.Int) for name in expression.columns()}))
 
 
 def at_most_one(inner: Node, by: tuple[str, ...]) -> Node:

@@ -12,7 +12,7 @@ from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.expr import Expr, col
 from tektite.expr.predicates import conjunction
-from tektite.sql.estimates import passing
+from tektite.plan.estimates import passing
 from tektite.sql.logical import Block, Filter, Names, Node, Project, Scan
 from tektite.sql.walking import transform
 

@@ -25,7 +25,6 @@ from tektite.sql.bind.bound import nothing
 from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, Reads
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import folded
-from tektite.sql.explain import explain
 from tektite.sql.logical import Node, outer_columns
 from tektite.sql.lower.lower import Lowering
 from tektite.sql.lower.row_order import ordered
@@ -129,8 +128,7 @@ class Session:
         if not isinstance(tree, exp.Query | exp.Values):
             raise source.error("EXPLAIN of anything but a query is not supported", None, UnsupportedError)
         planned = self.bind(source, tree, parameters).joined_by(joins)
-        lines = ["plan", *(f"  {line}" for line in explain(planned.plan))]
-        lines += self.engine.explain(self.collection(planned)).splitlines()
+        lines = self.engine.explain(self.collection(planned)).splitlines()
         return Result("EXPLAIN", pa.table({"plan": lines}))
 
     def _subscribe(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
