@@ -26,7 +26,6 @@ from tektite.plan.rules.order_joins import order_joins
 from tektite.plan.rules.prune_columns import prune_columns
 from tektite.plan.rules.push_predicates import push_predicates
 from tektite.plan.rules.share_subplans import share_subplans
-from tektite.plan.walk import Leaf, is_shared
 
 Rule = Callable[[Sequence[Operator]], list[Operator]]
 
@@ -40,11 +39,6 @@ RULES: tuple[Rule, ...] = (
     merge_projections,
     share_subplans,
 )
-
-
-def tidied(roots: Sequence[Operator], leaf: Leaf = is_shared) -> list[Operator]:
-    """Plans without columns that nothing reads, and without projections of projections; leaves stay as they are."""
-    return merge_projections(prune_columns(roots, leaf), leaf)
 
 
 def optimize(roots: Sequence[Operator]) -> list[Operator]:

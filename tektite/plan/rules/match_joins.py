@@ -43,8 +43,9 @@ def match_joins(roots: Sequence[Operator]) -> list[Operator]:
         if isinstance(found, Join) and is_conjunction(found):
             return matched(found)
         if isinstance(found, Match):
-            clauses, without = map(below_names, found.clauses), map(below_names, found.without)
-            found = replace(found, clauses=tuple(clauses), without=tuple(without))
+            clauses, without = tuple(map(below_names, found.clauses)), tuple(map(below_names, found.without))
+            if (clauses, without) != (found.clauses, found.without):
+                found = replace(found, clauses=clauses, without=without)
             return join_at_a_time(found, [0]) if len(found.inputs) == 1 else found
         return found
 

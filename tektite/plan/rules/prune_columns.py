@@ -45,27 +45,29 @@ from tektite.plan.algebra import (
 )
 from tektite.plan.look_through import permutation
 from tektite.plan.projections import below_renaming, selected
-from tektite.plan.walk import Leaf, bodies, is_shared, readers_first, transform, with_inputs
+from tektite.plan.walk import bodies, is_shared, readers_first, transform, with_inputs
 
 
-def prune_columns(roots: Sequence[Operator], leaf: Leaf = is_shared) -> list[Operator]:
+def prune_columns(roots: Sequence[Operator]) -> list[Operator]:
     """Plans without columns that are not read."""
     read: dict[Operator, set[int]] = {}
-    for root in bodies(roots, leaf):
+    for root in bodies(roots):
         read[root] = everything(root)
     kept: dict[Operator, list[int]] = {}
-    order = readers_first(roots, leaf)
+    order = readers_first(roots)
     for operator in order:
-        if not leaf(operator):
+        if not is_shared(operator):
             for given, wanted in zip(operator.inputs, wanted_of_inputs(operator, read[operator]), strict=True):
                 read[given] = read.get(given, set()) | wanted
     for operator in reversed(order):
-        kept[operator] = columns_kept(operator, read[operator], kept, leaf)
+        kept[operator] = columns_kept(operator, read[operator], kept)
+    if all(len(columns) == len(operator.schema.names) for operator, columns in kept.items()):
+        return list(roots)
 
     def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
         return rebuilt(operator, inputs, kept)
 
-    return transform(roots, rewrite, leaf)
+    return transform(roots, rewrite)
 
 
 def everything(operator: Operator) -> set[int]:
@@ -126,10 +128,10 @@ def wanted_of_inputs(operator: Operator, here: set[int]) -> list[set[int]]:
     return [everything(given) for given in operator.inputs]
 
 
-def columns_kept(operator: Operator, here: set[int], kept: dict[Operator, list[int]], leaf: Leaf) -> list[int]:
+def columns_kept(operator: Operator, here: set[int], kept: dict[Operator, list[int]]) -> list[int]:
     """Which of its columns an operator has after pruning."""
     match operator:
-        case _ if leaf(operator):
+        case _ if is_shared(operator):
             pass
         case Project() | Concat() | Join() | Match():
             return some(here, operator)
@@ -165,10 +167,12 @@ def rebuilt(operator: Operator, inputs: tuple[Operator, ...], kept: dict[Operato
     """An operator over pruned inputs, with only the columns that it keeps."""
     columns = kept[operator]
     whole = len(columns) == len(operator.schema.names)
-    places = [{old: new for new, old in enumerate(kept[given])} for given in operator.inputs]
     if whole and all(new is old for new, old in zip(inputs, operator.inputs, strict=True)):
         return operator
-    schema = operator.schema.select(*(operator.schema.names[at] for at in columns))
+    places = [{old: new for new, old in enumerate(kept[given])} for given in operator.inputs]
+    schema = operator.schema
+    if not whole:
+        schema = schema.select(*(schema.names[at] for at in columns))
     match operator:
         case Project():
             return Project(schema, inputs[0], tuple([operator.outputs[at] for at in columns]), operator.predicate)
