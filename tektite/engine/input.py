@@ -139,6 +139,12 @@ class Input(Collection):
         return None if self.semantics == "bag" else self.key_columns
 
     @property
+    def orders(self) -> list[tuple[int, ...]]:
+        """The orders of columns in which it is arranged for everybody."""
+        found: list[tuple[int, ...]] = self.engine.orders_of(self)
+        return found
+
+    @property
     def size(self) -> int:
         """About how many rows it holds: updates that cancel each other count until they are merged."""
         return self.trace.rows

@@ -102,6 +102,12 @@ class View(Collection):
         return unique_columns(self.definition)
 
     @property
+    def orders(self) -> list[tuple[int, ...]]:
+        """The orders of columns in which it is arranged for everybody."""
+        found: list[tuple[int, ...]] = self.engine.orders_of(self)
+        return found
+
+    @property
     def size(self) -> int:
         """About how many rows it holds: updates that cancel each other count until they are merged."""
         return self.trace.rows

@@ -128,6 +128,10 @@ class Readable(Protocol):
         """Columns of which no two rows agree in all, if it is known by any; no row is there twice then."""
 
     @property
+    def orders(self) -> Sequence[tuple[int, ...]]:
+        """The orders of columns in which it is arranged for everybody."""
+
+    @property
     def size(self) -> int:
         """About how many rows it holds."""
 

@@ -56,20 +56,16 @@ def walk(roots: Sequence[Operator], leaf: Leaf = is_shared) -> Iterator[Operator
 
 def readers_first(roots: Sequence[Operator], leaf: Leaf = is_shared) -> list[Operator]:
     """Every operator of some plans after all that take it as an input."""
-    found: list[Operator] = []
-    seen: set[Operator] = set()
-
-    def visit(operator: Operator) -> None:
-        if operator not in seen:
-            seen.add(operator)
-            if not leaf(operator):
-                for given in operator.inputs:
-                    visit(given)
-            found.append(operator)
-
-    for body in bodies(roots, leaf):
-        visit(body)
-    return found[::-1]
+    found: dict[Operator, None] = {}
+    waiting = bodies(roots, leaf)
+    while waiting:
+        operator = waiting[-1]
+        left = [] if operator in found or leaf(operator) else [given for given in operator.inputs if given not in found]
+        if left:
+            waiting.extend(left)
+        else:
+            found[waiting.pop()] = None
+    return list(found)[::-1]
 
 
 def with_inputs(operator: Operator, inputs: Sequence[Operator]) -> Operator:
@@ -109,17 +105,22 @@ class _Copy:
         return [self.of(root) for root in roots]
 
     def of(self, operator: Operator) -> Operator:
-        found = self._made.get(operator)
-        if found is None:
-            if self._leaf(operator):
-                found = operator
-            elif isinstance(operator, Variable | Leave):
-                self._loop(operator.of)
-                return self._made[operator]
+        made = self._made
+        waiting = [operator]  # instead of calls in each other, so that a plan may be as deep as it likes
+        while waiting:
+            found = waiting[-1]
+            if found in made:
+                waiting.pop()
+            elif self._leaf(found):
+                made[found] = found
+            elif isinstance(found, Variable | Leave):
+                self._loop(found.of)
             else:
-                found = self._rewrite(operator, tuple([self.of(given) for given in operator.inputs]))
-            self._made[operator] = found
-        return found
+                left = [given for given in found.inputs if given not in made]
+                waiting.extend(left)
+                if not left:
+                    made[found] = self._rewrite(found, tuple([made[given] for given in found.inputs]))
+        return made[operator]
 
     def _loop(self, loop: Loop) -> None:
         """Copy a loop with its variables, their definitions and what leaves it."""

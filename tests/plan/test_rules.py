@@ -117,6 +117,24 @@ CASES: dict[str, tuple[Query, str]] = {
             read items
         """,
     ),
+    "few rows of a table that has no such index are indexed apart": (
+        sql("SELECT o.total FROM orders AS o JOIN customers AS c ON o.customer = c.id WHERE o.note = 'x'"),
+        """
+        join of (customer, total), (customer, _, _) to (total)
+          select customer, total where note == 'x'
+            read orders
+          read customers
+        """,
+    ),
+    "a table is read by an index that is there": (
+        sql("SELECT o.total FROM orders AS o JOIN customers AS c ON o.customer = c.id WHERE c.town = 'x'"),
+        """
+        join of (_, customer, total, _), (customer, town, _) to (total)
+          where town == 'x'
+          read orders
+          read customers
+        """,
+    ),
     "what is the same is computed once, whatever it is called": (
         python(
             lambda orders, _: orders.count("customer").concat(

@@ -248,31 +248,6 @@ CASES: dict[str, tuple[str, tuple[str, ...], str]] = {
             read orders
         """,
     ),
-    "filter_privately: few rows of a table that has no such index are indexed apart": (
-        "SELECT o.total FROM orders AS o JOIN customers AS c ON o.customer = c.id WHERE o.note = 'x'",
-        ("push_predicates", "flatten_joins", "prune_columns", "filter_privately"),
-        """
-        select total
-          join of 2
-            where customer == id#2
-            select customer, total
-              filter note == 'x'
-                read orders
-            read customers
-        """,
-    ),
-    "filter_privately: a table is read by an index that is there": (
-        "SELECT o.total FROM orders AS o JOIN customers AS c ON o.customer = c.id WHERE c.town = 'x'",
-        ("push_predicates", "flatten_joins", "prune_columns", "filter_privately"),
-        """
-        select total
-          join of 2
-            where town == 'x'
-            where customer == id#2
-            read orders
-            read customers
-        """,
-    ),
     "range_filters: a comparison with an aggregate is a bound that moves": (
         "SELECT id FROM orders WHERE total > (SELECT avg(total) FROM orders)",
         ("decorrelate", "push_predicates", "flatten_joins", "prune_columns", "range_filters"),

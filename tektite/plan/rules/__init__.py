@@ -4,6 +4,7 @@ What the catalog shares is not looked into: arrangements are found by what they 
 when they are made.
 
 drop_distinct      what holds each row once needs not be made distinct
+filter_privately   a table that a conjunction needs a further index of, and few rows of, is filtered first and indexed apart
 fold_constants     what constants decide is decided: a filter by FALSE is empty, and so is what is joined with nothing
 match_joins        a join of two is a conjunction of two, whose variables are called after the columns that they stand for
 merge_projections  a projection of a projection becomes one, where nothing is computed twice by that
@@ -19,6 +20,7 @@ from collections.abc import Callable, Sequence
 
 from tektite.plan.algebra import Operator
 from tektite.plan.rules.drop_distinct import drop_distinct
+from tektite.plan.rules.filter_privately import filter_privately
 from tektite.plan.rules.fold_constants import fold_constants
 from tektite.plan.rules.match_joins import match_joins
 from tektite.plan.rules.merge_projections import merge_projections
@@ -30,11 +32,13 @@ from tektite.plan.rules.share_subplans import share_subplans
 Rule = Callable[[Sequence[Operator]], list[Operator]]
 
 RULES: tuple[Rule, ...] = (
+    merge_projections,
     match_joins,
     push_predicates,
     fold_constants,
     drop_distinct,
     prune_columns,
+    filter_privately,
     order_joins,
     merge_projections,
     share_subplans,

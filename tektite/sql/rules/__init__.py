@@ -4,8 +4,6 @@ decorrelate          subqueries become joins, whatever columns they take from th
 domains              how a correlated subquery is freed of its outer columns: by pulling equalities up, or by pushing a domain
                      down
 factor_disjunctions  what every branch of an OR demands is demanded by itself: (a AND b) OR (a AND c) is a AND (b OR c)
-filter_privately     a table that a block needs a further index of, and few rows of, is filtered first and indexed for the
-                     block alone
 flatten_joins        inner joins that follow each other, with the filters and projections between them, become blocks
 fold_constants       scalars without columns become constants, and what constants decide is decided: TRUE AND x is x, a filter
                      by FALSE is empty
@@ -24,7 +22,6 @@ from collections.abc import Callable
 from tektite.sql.logical import Names, Node
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.rules.factor_disjunctions import factor_disjunctions
-from tektite.sql.rules.filter_privately import filter_privately
 from tektite.sql.rules.flatten_joins import flatten_joins
 from tektite.sql.rules.fold_constants import fold_constants
 from tektite.sql.rules.join_unique import join_unique
@@ -42,7 +39,6 @@ RULES: tuple[Rule, ...] = (
     join_unique,
     flatten_joins,
     prune_columns,
-    filter_privately,
     range_filters,
 )
 
