@@ -1,9 +1,6 @@
 """SQL: standing queries from text.
 
 bind/        every name resolved, every type checked, from sqlglot trees to logical plans
-estimates    how many rows a plan is likely to have: the tables' sizes as they are, and rules of thumb for what becomes of
-             them
-explain      a plan as lines of text, with estimates of how many rows each part has
 logical      what a query means, as a tree of relational operators over columns with unique names
 lower/       from logical plans to collections
 parse/       parsing, tokens, places in a text, what is understood

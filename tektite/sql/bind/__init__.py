@@ -10,7 +10,6 @@ named_relations     tables, views, definitions, and rows that are given to one s
 ordered_aggregates  binding aggregates of values in an order: string_agg, median and quantiles, mode, first and last, arg_min
                     and arg_max
 patterns            functions of a text and a constant regular expression
-predicates          conjunctions and their parts
 query               from sqlglot's tree to a logical plan, with every name resolved and every type checked
 recursion           relations defined by themselves and each other, as least solutions
 relations           tables, subqueries, constant rows and the joins between them
