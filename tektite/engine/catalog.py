@@ -14,7 +14,7 @@ import numpy as np
 
 from tektite.dataflow.arrange import Arranged, consolidate, serves
 from tektite.dataflow.flow import Dataflow, Source, last_closed
-from tektite.engine.graph_cache import Renderings
+from tektite.engine.graph_cache import GraphCache
 from tektite.errors import ConflictError
 from tektite.kernels.seek.route import route
 from tektite.plan import algebra as plan
@@ -51,7 +51,7 @@ class Entry:
         return self.flow is None or self.flow.failure is None
 
 
-class Fixed:
+class ConstantSource:
     """Rows that never change, as a source: all there before the first epoch ends, and closed for good."""
 
     first = 0
@@ -92,7 +92,7 @@ class Catalog:
         self.entries: list[Entry] = []
         self.generation = 0
         """Changes whenever a collection that is known already gets or loses an arrangement."""
-        self.renderings = Renderings(self)
+        self.graphs = GraphCache(self)
         self._orders: dict[plan.Operator, list[Columns]] = {}
         self._orders_at = 0
 
@@ -100,7 +100,7 @@ class Catalog:
         """What installing a plan would do, as text. Nothing is made."""
         flow = self.new_flow("explain")
         try:
-            renderer = Renderer(flow, Scout(self, flow), self.dictionary, operator)
+            renderer = Renderer(flow, HypotheticalCatalog(self, flow), self.dictionary, operator)
             renderer.stream(operator)
         finally:
             flow.drop()
@@ -116,13 +116,13 @@ class Catalog:
     ) -> tuple[Dataflow, list[Arranged]]:
         """A dataflow of some plans, and where their results are; it begins with a graph that is there, if one serves."""
         if len(roots) == 1:
-            known = self.renderings.begin(roots[0], leads[0], name)
+            known = self.graphs.begin(roots[0], leads[0], name)
             if known is not None:
                 return known.flow, [known.arranged]
         flow = self.new_flow(name)
         try:
-            scribe = Scribe(self, flow)
-            renderer = Renderer(flow, scribe, self.dictionary, *roots)
+            recording = RecordingCatalog(self, flow)
+            renderer = Renderer(flow, recording, self.dictionary, *roots)
             arranged = [
                 renderer.arranged(root, lead or renderer.any_order(root, len(root.schema.names))[:1], None)
                 for root, lead in zip(roots, leads, strict=True)
@@ -131,7 +131,7 @@ class Catalog:
             self.abandon(flow)
             raise
         if len(roots) == 1 and not self.coordinator.executor.sends:
-            self.renderings.add(roots[0], leads[0], renderer, arranged[0], scribe)
+            self.graphs.add(roots[0], leads[0], renderer, arranged[0], recording)
         return flow, arranged
 
     def new_flow(self, name: str) -> Dataflow:
@@ -147,7 +147,7 @@ class Catalog:
         self.entries.remove(entry)
         for operator in [o for o in self._orders if o.fingerprint == entry.collection]:
             del self._orders[operator]
-        self.renderings.forget(entry)
+        self.graphs.forget(entry)
 
     def orders_of(self, operator: plan.Operator) -> list[Columns]:
         """The orders of columns in which a collection is arranged for everybody."""
@@ -180,7 +180,7 @@ class Catalog:
         if isinstance(operator, plan.Rows):
             columns = (*lead, *(c for c in range(len(names)) if c not in lead))
             by = key if sharded_by is None else sharded_by
-            fixed = Fixed(name, operator, columns, by, self.shards)
+            fixed = ConstantSource(name, operator, columns, by, self.shards)
             entry = Entry(name, collection, fixed, fixed.trace, columns, tuple(names[c] for c in columns), by, None)
             entry.hold = fixed.hold
             self.entries.append(entry)
@@ -193,13 +193,13 @@ class Catalog:
         if isinstance(inner, plan.Leave) and inner.of.shared:
             siblings = [leave for leave in inner.of.leaves if leave is not inner]
         try:
-            scribe = Scribe(self, flow)
-            renderer = Renderer(flow, scribe, self.dictionary, operator)
+            recording = RecordingCatalog(self, flow)
+            renderer = Renderer(flow, recording, self.dictionary, operator)
             known = next((e for e in self.entries if e.collection == collection and e.usable), None)
             if known is not None and not isinstance(inner, plan.Read):
                 # What another order of columns has computed already is not computed a second time.
                 siblings = []
-                renderer.adopt(inner, scribe.note(known))
+                renderer.adopt(inner, recording.note(known))
             if known is None and isinstance(inner, plan.AtLeast | plan.Aggregate | plan.First | plan.Reduce):
                 made = [
                     (name, inner, renderer.arranged(inner, lead, sharded_by, key))
@@ -236,7 +236,7 @@ class Catalog:
         for entry in list(self.entries):
             if reader in entry.readers:
                 entry.readers.remove(reader)
-                if isinstance(entry.source, Fixed):
+                if isinstance(entry.source, ConstantSource):
                     together = [entry]
                 else:
                     together = [e for e in self.entries if e.flow is not None and e.flow is entry.flow]
@@ -256,7 +256,7 @@ class Catalog:
             self.release(flow)
 
 
-class Scribe:
+class RecordingCatalog:
     """The catalog as one reader sees it: notes which collections the reader asks about, and which arrangements it uses."""
 
     def __init__(self, catalog: Catalog, reader: Dataflow) -> None:
@@ -294,7 +294,7 @@ class Scribe:
         return entry
 
 
-class Scout(Scribe):
+class HypotheticalCatalog(RecordingCatalog):
     """The catalog as a query would see it that is not installed: what is missing is stood in for, and nothing is noted."""
 
     def arrangement(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:

@@ -37,7 +37,7 @@ def check_time(time: object, where: str = "") -> None:
         raise IncorrectError(f"{where}a time lies between 0 and {LARGEST_TIME}; found {time}")
 
 
-def declare(
+def input_description(
     name: str,
     schema: Schema | Mapping[str, Type] | None,
     columns: Mapping[str, Type],

@@ -23,8 +23,8 @@ from tektite.runtime.staged_part import StagedPart
 from tektite.runtime.stages import Graph, stages_of, waiting_rows
 from tektite.runtime.sweep_files import SweepFiles
 from tektite.storage.batchfile import FOLDER, Texts, write_file
+from tektite.storage.open_storage import OpenStorage
 from tektite.storage.options import SWEEPS
-from tektite.storage.session import Session
 from tektite.values.dictionary import Dictionary
 
 Runner = Callable[[Shipment, str, str], list[Report]]
@@ -44,18 +44,18 @@ class Staged:
     """How functions travel."""
 
     def __init__(
-        self, here: Executor, run: Runner, session: Session, dictionary: Dictionary, shards: int, rows: int
+        self, here: Executor, run: Runner, storage: OpenStorage, dictionary: Dictionary, shards: int, rows: int
     ) -> None:
         """`rows` is how many have to wait for a part of a sweep before it is sent away."""
         self.here = here
         self.map, self.spread = here.map, here.spread
         self.run = run
-        self.session = session
+        self.storage = storage
         self.dictionary = dictionary
         self.shards = shards
         self.rows = rows
         self.why = f"fewer than {rows} rows waited for it"
-        self.files = SweepFiles(session.keeper.store)
+        self.files = SweepFiles(storage.writer.store)
         self.files.clear()
         self.failures: weakref.WeakKeyDictionary[Dataflow, int] = weakref.WeakKeyDictionary()
         self.unsendable: weakref.WeakKeyDictionary[Dataflow, str] = weakref.WeakKeyDictionary()
@@ -165,9 +165,9 @@ class Staged:
 
     def texts(self) -> tuple[Place, ...]:
         """Where all texts are that the dictionary has: in files of the manifest, and what is not there yet in one more."""
-        keeper = self.session.keeper
-        mark = keeper.written_texts  # before the state: what a newer state has beyond the mark is told twice
-        state = keeper.manifest.state
+        writer = self.storage.writer
+        mark = writer.written_texts  # before the state: what a newer state has beyond the mark is told twice
+        state = writer.manifest.state
         sections = [(FOLDER, live.file, state.files[live.file].length, live.index) for live in state.texts()]
         more, _ = self.dictionary.since(mark)
         if len(more):

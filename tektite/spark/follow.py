@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tektite.engine.core import core_of
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.spark import checkpoint as checkpoints
 from tektite.spark.encoded import collect
@@ -113,7 +114,7 @@ class Following:
         steps = Steps()
         what = f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
         with described(frame.sparkSession, None, what):
-            found = collect(self.feed, frame, engine.dictionary, at_once=True)
+            found = collect(self.feed, frame, core_of(engine).dictionary, at_once=True)
         encode = steps.next()
 
         def noted(now: Record) -> Record:
@@ -122,7 +123,7 @@ class Following:
             return replace(now, query=self.query.id, batch=batch)
 
         apply(self.source, found, noted)
-        epoch, update = self.source.low - 1, steps.next()
+        epoch, update = self.source.epoch - 1, steps.next()
         self._make_durable()
         durable = steps.next()
         self._wait_for_views()
@@ -145,21 +146,21 @@ class Following:
         """Wait until the storage has everything that counts: Spark discards the rows of a micro-batch once it has been
         taken.
         """
-        if self.source.engine.store is not None:
+        if core_of(self.source.engine).store is not None:
             self.source.engine.sync()
 
     def _wait_for_views(self) -> None:
         """Delay the stream while some view is too far behind. Others may use the engine meanwhile."""
         engine = self.source.engine
         while self.behind() > self.lag and not self._stopping:
-            with engine.lock:
+            with core_of(engine).lock:
                 engine.run()
             time.sleep(0)
 
     def behind(self) -> int:
         """How many closed epochs the slowest view lacks."""
         engine = self.source.engine
-        with engine.lock:
+        with core_of(engine).lock:
             views = [engine.view(name) for name in engine.views]
             waiting = [engine.epoch - view.low for view in views if view.failure is None and not view.current]
         return max(waiting, default=0)
@@ -212,7 +213,7 @@ def follow(
     reset: bool,
     on_progress: OnProgress | None,
 ) -> Following:
-    """See `tektite.engine.front.Input.follow`."""
+    """See `tektite.Input.follow`."""
     feed = feed_of(source, stream, diff, operation, order, position, extra)
     if not stream.isStreaming:
         raise IncorrectError(f"input {source.name!r}: the DataFrame is not a stream (spark.readStream): use load")
@@ -261,7 +262,7 @@ def follow(
     with explained(f"input {source.name!r}: the stream cannot start", ""):
         following.start(writer.start())
     _FOLLOWED[source] = following
-    source.engine.on_close.append(following.stop)
+    core_of(source.engine).hooks.on_close.append(following.stop)
     return following
 
 
@@ -273,7 +274,7 @@ def free_name(spark: SparkSession, name: str) -> str:
 
 def default_checkpoint(source: Input) -> str | None:
     """The default folder of a stream's checkpoint: in the engine's storage."""
-    store = source.engine.store
+    store = core_of(source.engine).store
     if store is None:
         return None
     if not isinstance(store, PosixStore):
@@ -304,5 +305,5 @@ def forget(source: Input, record: Record) -> None:
     """Forget the followed stream, so that another may begin."""
     if record.query is not None:
         engine = source.engine
-        with engine.lock:
+        with core_of(engine).lock:
             advance(source, replace(record, query=None, batch=None))

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_type
 
+from tektite.engine.core import core_of
 from tektite.engine.stored_inputs import adopt
 from tektite.errors import ConflictError, IncorrectError, UnsupportedError
 from tektite.spark.bulk import RUNS, Held, Loaded, Target, discard, held_by, write
@@ -46,13 +47,13 @@ def load(
     extra: str,
     progress: bool | Shown | None,
 ) -> int:
-    """See `tektite.engine.front.Input.load`."""
+    """See `tektite.Input.load`."""
     feed = feed_of(source, frame, diff, operation, order, position, extra)
     if frame.isStreaming:
         raise IncorrectError(f"input {source.name!r}: the DataFrame is a stream, which has no end: use follow")
     if upto is not None and position is None:
         raise IncorrectError(f"input {source.name!r}: upto is a position: say in which column it is, position='...'")
-    engine = source.engine
+    engine = core_of(source.engine)
     before = recorded(source)
     if (once is not None and once in before.once) or (position is not None and before.query is not None):
         return 0  # an earlier run did it; from its position on, the stream provides the rows
@@ -87,7 +88,7 @@ def load(
 
 def by_tasks(source: Input) -> bool:
     """Whether tasks can write the rows to their final place."""
-    return source.engine.store is not None and not source.is_stream
+    return core_of(source.engine).store is not None and not core_of(source).is_stream
 
 
 def write_files(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
@@ -96,36 +97,36 @@ def write_files(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
     """
     for _ in range(RUNS - 1):
         found = write_once(source, feed, frame)
-        if found.writes in (None, source.writes):
+        if found.writes in (None, core_of(source).writes):
             return found
-        discard(source.engine.store, found.load)
+        discard(core_of(source.engine).store, found.load)
     return write_once(source, feed, frame)
 
 
 def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
     """Run the job that writes the files of the open epoch."""
-    engine, session = source.engine, source.engine.session
-    assert session is not None
-    store, manifest = session.keeper.store, session.keeper.manifest
+    engine, core, into = source.engine, core_of(source.engine), core_of(source)
+    assert core.storage is not None
+    store, manifest = core.storage.writer.store, core.storage.writer.manifest
     held: Held = ()
-    with engine.lock:
-        while source.is_due:
+    with core.lock:
+        while into.is_due:
             engine.advance()
-        looks = source.semantics != "bag" or source.rules.repeats or (source.rules.checked and not feed.only_adds)
+        looks = into.semantics != "bag" or into.rules.repeats or (into.rules.checked and not feed.only_adds)
         if looks:
             engine.sync()  # tasks can only read files
             held = held_by(manifest.state, source.name)
-        version, writes = manifest.state.version, source.writes
+        version, writes = manifest.state.version, into.writes
         target = Target(
             store,
-            source.name,
-            source.columns,
-            source.sharded_by,
-            engine.workers,
-            source.low,
-            engine.epoch,
+            into.name,
+            into.columns,
+            into.sharded_by,
+            core.workers,
+            into.low,
+            core.epoch,
             held,
-            source.rules,
+            into.rules,
         )
     with Lease(store, version, LEASE) if any(held) else nullcontext():
         found = write(feed, frame, target)
@@ -134,25 +135,25 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
 
 def apply(source: Input, found: Encoded | Loaded, noted: Callable[[Record], Record]) -> None:
     """Close an epoch with the rows found, together with the record of their source: both, or neither."""
-    engine = source.engine
-    with engine.lock:
+    engine, core, into = source.engine, core_of(source.engine), core_of(source)
+    with core.lock:
         after = noted(recorded(source))
         if isinstance(found, Loaded):
-            adopt(engine, source, found.files, found.epoch, {source.name: after.to_json()}, found.writes)
+            adopt(core, into, found.files, found.epoch, {source.name: after.to_json()}, found.writes)
             return
 
         def held(rows: Words) -> Words:
-            while source.is_due:  # waiting updates count before the rows found
+            while into.is_due:  # waiting updates count before the rows found
                 engine.advance()
-            return source.held(rows)
+            return into.current_rows(rows)
 
-        words, diffs = found.settled(held, engine.dictionary)
-        waiting = source.waiting()
+        words, diffs = found.settled(held, core.dictionary)
+        before = into.savepoint()
         try:
-            source.update_words(words, diffs)
+            into.update_words(words, diffs)
             advance(source, after)
         except BaseException:
-            source.rollback(waiting)
+            into.rollback(before)
             raise
 
 
@@ -173,14 +174,15 @@ def feed_of(
         )
     if not isinstance(frame, DataFrame):
         raise no_frame(source, frame)
-    source.check_open("take rows from Spark")
+    into = core_of(source)
+    into.check_open("take rows from Spark")
     classic(frame.sparkSession)
     if extra not in ("error", "ignore"):
         raise IncorrectError(f"input {source.name!r}: extra is 'error' or 'ignore', not {extra!r}")
     feed = Feed(
-        source.name, source.schema, source.semantics, source.key_columns if source.semantics == "upsert" else (),
-        diff, operation, order, position, ignore_extra=extra == "ignore", float_keys=source.float_keys,
-        required=source.rules.required, append=source.rules.append,
+        into.name, into.schema, into.semantics, into.key_columns if into.semantics == "upsert" else (),
+        diff, operation, order, position, ignore_extra=extra == "ignore", float_keys=into.float_keys,
+        required=into.rules.required, append=into.rules.append,
     )  # fmt: skip
     feed.check(frame)
     return feed

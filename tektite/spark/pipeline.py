@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import yaml
 
-from tektite.engine.constraints import declare
+from tektite.engine.constraints import input_description
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
 from tektite.sql.parse.parser import parse
 from tektite.storage.description import type_from_text
@@ -255,7 +255,7 @@ class _Reader:
             None if found.get("follow") is None else self.source(found["follow"], f"{where}.follow", True),
         )  # fmt: skip
         try:
-            declare(
+            input_description(
                 where.removeprefix("inputs."), schema, {}, key=plan.key, semantics=plan.semantics, stream=plan.stream,
                 checked=plan.checked, unique=False, required=(), append=False, shard=plan.shard,
             )  # fmt: skip

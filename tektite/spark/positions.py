@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from tektite.engine.core import core_of
+
 if TYPE_CHECKING:
     from tektite.engine.input import Input
 
@@ -47,7 +49,7 @@ _IN_MEMORY: WeakKeyDictionary[Input, Record] = WeakKeyDictionary()
 
 def recorded(source: Input) -> Record:
     """The record of an input."""
-    if source.engine.store is None:
+    if core_of(source.engine).store is None:
         return _IN_MEMORY.get(source, Record())
     return Record.from_json(source.engine.positions.get(source.name, {}))
 
@@ -55,7 +57,7 @@ def recorded(source: Input) -> Record:
 def advance(source: Input, record: Record) -> None:
     """Close the open epoch, and set the input's record to `record`."""
     engine = source.engine
-    if engine.store is not None:
+    if core_of(engine).store is not None:
         engine.advance(positions={source.name: record.to_json()})
     else:
         engine.advance()

@@ -24,6 +24,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tektite.engine.core import core_of
 from tektite.errors import FaultError, IncorrectError, TektiteError
 from tektite.spark.failures import explained, reason
 from tektite.spark.follow import Following
@@ -156,7 +157,7 @@ def _work(
             metrics.epoch_seconds[following.source.name] = round(taken, 4)
         if following.failure is not None and not stop.is_set():
             raise following.failure
-    if engine.store is not None:
+    if core_of(engine).store is not None:
         engine.sync()
     for query in queries:
         if not stop.is_set():
@@ -164,7 +165,7 @@ def _work(
         query.stop()
     metrics.stopped = stop.is_set()
     metrics.epochs, metrics.durable, metrics.bytes = engine.epoch, engine.durable, engine.bytes
-    metrics.updates = {name: engine.view(name).trace.rows for name in engine.views}
+    metrics.updates = {name: core_of(engine.view(name)).trace.rows for name in engine.views}
 
 
 def _wait(
@@ -243,7 +244,7 @@ def _install(pipeline: Pipeline, engine: Any, name: str, plan: ViewPlan) -> None
     else:
         assert plan.python is not None
         engine.install(name, _function(pipeline.folder, name, plan.python)(engine), key=plan.key)
-    if plan.publish and engine.store is not None:
+    if plan.publish and core_of(engine).store is not None:
         engine.view(name).publish()
 
 

@@ -60,7 +60,7 @@ class Stored:
         if described["kind"] == "input" and described["stream"]:
             raise IncorrectError(f"{name!r} is a stream: it keeps no history that could be read")
         found = (InputDescription if described["kind"] == "input" else ViewDescription).from_json(described)
-        return Collection(name, found.schema, found.order)
+        return Collection(name, found.schema, found.column_order)
 
     def state(self, version: int | None) -> State:
         """The state of a version; by default the newest one."""

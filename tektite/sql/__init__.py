@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tektite.engine.core import core_of
 from tektite.query.collection import Collection
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.session import Session
@@ -32,12 +33,7 @@ __all__ = ["Result", "Session", "plan", "run", "session"]
 
 def session(engine: Engine) -> Session:
     """The SQL session of an engine; there is one, made when it is first asked for."""
-    found = getattr(engine, "_sql", None)
-    if found is None:
-        found = Session(engine)
-        engine._sql = found  # type: ignore[attr-defined]
-    assert isinstance(found, Session)
-    return found
+    return core_of(engine).extension(Session, lambda: Session(engine))
 
 
 def run(engine: Engine, text: str, parameters: Mapping[str, Any]) -> Result:

@@ -5,6 +5,7 @@ The figures choose between orders of joins and are shown by EXPLAIN; no answer d
 
 from __future__ import annotations
 
+from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.expr import Expr
@@ -21,7 +22,7 @@ def rows_of(node: Scan) -> float:
     found = node.collection
     if node.single:
         return 1.0
-    return float(max(found.trace.rows, 1)) if isinstance(found, Input | View) else 1000.0
+    return float(max(core_of(found).trace.rows, 1)) if isinstance(found, Input | View) else 1000.0
 
 
 def selectivity(part: Expr) -> float:

@@ -59,7 +59,7 @@ class InputDescription:
     """The first key columns, which decide a row's shard; empty means the whole key."""
 
     @property
-    def order(self) -> tuple[int, ...]:
+    def column_order(self) -> tuple[int, ...]:
         """The columns in the order of the stored rows: key columns first."""
         lead = tuple(self.schema.index(name) for name in self.key)
         return (*lead, *(c for c in range(len(self.schema.names)) if c not in lead))
@@ -131,7 +131,7 @@ class ViewDescription:
     """
 
     schema: Schema
-    order: tuple[int, ...]
+    column_order: tuple[int, ...]
     sharded_by: int
 
     def to_json(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class ViewDescription:
         return {
             "kind": "view",
             "columns": [[name, str(type)] for name, type in zip(self.schema.names, self.schema.types, strict=True)],
-            "order": list(self.order),
+            "order": list(self.column_order),
             "sharded_by": self.sharded_by,
         }
 

@@ -16,14 +16,15 @@ from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.linear import SelectStep
 from tektite.dataflow.node import Node
 from tektite.dataflow.output import Inspect
-from tektite.engine.catalog import Scribe
+from tektite.engine.catalog import RecordingCatalog
+from tektite.engine.core import core_of
 from tektite.plan.render import Renderer
 from tektite.plan.stream import Stream
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Hold, Trace
-from tests.support import executors
+from tests.support.executors import make_engine
 
-pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=1, spark=3)]
+pytestmark = pytest.mark.executors("stages", spark=[2])
 
 AT_ONCE = 2
 """Keys that a run looks at, so that most runs leave something half done."""
@@ -103,12 +104,12 @@ class Marks:
     """An engine with two of them, one behind the other: the second gets the first's marks as keys."""
 
     def __init__(self, workers: int) -> None:
-        self.engine = tk.Engine(workers)
+        self.engine = make_engine(workers)
         self.rows = self.engine.input("rows", k=tk.Int, v=tk.Int)
         self.schema = self.rows.schema
-        catalog, operator = self.engine._catalog, self.rows.operator
+        catalog, operator = core_of(self.engine).catalog, self.rows.operator
         self.flow = catalog.new_flow("marks")
-        renderer = Renderer(self.flow, Scribe(catalog, self.flow), self.engine.dictionary, operator)
+        renderer = Renderer(self.flow, RecordingCatalog(catalog, self.flow), core_of(self.engine).dictionary, operator)
         first = HighWater(self.flow.root, workers, "first")
         renderer.stream(operator).feed(first)
         second = HighWater(self.flow.root, workers, "second")
@@ -117,14 +118,14 @@ class Marks:
         for node, place in ((first, 0), (second, 1)):
             self.show(node, place)
         self.flow.settle_start()
-        self.engine._coordinator.add(self.flow)
+        core_of(self.engine).coordinator.add(self.flow)
 
     def show(self, node: HighWater, place: int) -> None:
         def take(changes: pa.Table) -> None:
             for k, v, time, diff in zip(*(column.to_pylist() for column in changes.columns), strict=True):
                 self.got[place][k, v, time] += diff
 
-        seen = Inspect(self.flow.root, node.shards, self.schema, take, self.engine.dictionary)
+        seen = Inspect(self.flow.root, node.shards, self.schema, take, core_of(self.engine).dictionary)
         Stream(self.flow.root, [(node.port, (), 0)], None).feed(seen)
 
 
@@ -142,7 +143,7 @@ def raised(updates: list[tuple[int, int, int]]) -> Counter[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_own_operator_answers_as_brute_force_does(workers: int) -> None:
+def test_own_operator_answers_as_brute_force_does(workers: int, executor: str) -> None:
     pick = random.Random(workers)
     marks = Marks(workers)
     updates: list[tuple[int, int, int]] = []
@@ -150,7 +151,7 @@ def test_own_operator_answers_as_brute_force_does(workers: int) -> None:
     with marks.engine as engine:
         engine.on_sweep(sweeps.append)
         for _ in range(4):
-            epoch = marks.rows.low
+            epoch = marks.rows.epoch
             for later in range(pick.choice([1, 1, 3])):
                 new = [(pick.randrange(12), pick.randrange(40)) for _ in range(pick.randrange(30))]
                 marks.rows.update(new, times=[epoch + later] * len(new), diffs=[1] * len(new))
@@ -162,7 +163,7 @@ def test_own_operator_answers_as_brute_force_does(workers: int) -> None:
             assert nonzero(marks.got[0]) == first
             assert nonzero(marks.got[1]) == raised([(t, mark, k) for (k, mark, t), diff in first.items() if diff > 0])
         where = {sweep.where for sweep in sweeps if sweep.name == "marks"}
-        assert where == {"driver" if executors.current == "threads" else "jobs"}
+        assert where == {"driver" if executor == "threads" else "jobs"}
 
 
 def nonzero(changes: Counter[tuple[int, ...]]) -> Counter[tuple[int, ...]]:

@@ -254,7 +254,7 @@ def test_missing_pipeline_is_an_error(tmp_path: Path) -> None:
 
 def start(folder: Path) -> subprocess.Popen[str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    program = "from tektite.cli import main; main()"
+    program = "from tektite.__main__ import main; main()"
     arguments = [sys.executable, "-c", program, "run", "pipeline.yaml", "--metrics", "metrics.json"]
     return subprocess.Popen(arguments, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
 

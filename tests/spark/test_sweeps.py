@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tektite as tk
+from tektite.engine.core import core_of
 from tektite.runtime import stage_task
 from tektite.runtime.messages import Report
 from tektite.runtime.shipment import Shipment
@@ -123,7 +124,7 @@ def test_permuted_inbox_gives_identical_bytes(tmp_path: Path, monkeypatch: pytes
         return first
 
     with staged(tmp_path, workers=3) as engine:
-        engine._coordinator.executor.run = twice  # type: ignore[union-attr]
+        core_of(engine).coordinator.executor.run = twice  # type: ignore[union-attr]
         orders, lines = shop(engine)
         view = engine.install("revenue", revenue(orders, lines))
         tk_match = tk.match((orders, ("o", "c")), (lines, ("o", "p", "x")), (orders, ("x", "d")), strategy="delta")
@@ -193,7 +194,7 @@ def test_reports_of_another_job_do_not_count(tmp_path: Path) -> None:
         )
 
     with staged(tmp_path, workers=2) as engine:
-        engine._coordinator.executor.run = confused  # type: ignore[union-attr]
+        core_of(engine).coordinator.executor.run = confused  # type: ignore[union-attr]
         view = engine.install("revenue", revenue(*shop(engine)))
         assert sorted(view.rows()) == expected()
     assert len(shipments) == 2
@@ -283,7 +284,7 @@ def test_job_that_fails_is_run_again_and_in_the_end_fails_its_view_alone(tmp_pat
         return run_stages(shipment, group, description)
 
     with staged(tmp_path, workers=2) as engine:
-        engine._coordinator.executor.run = unlucky  # type: ignore[union-attr]
+        core_of(engine).coordinator.executor.run = unlucky  # type: ignore[union-attr]
         orders, lines = shop(engine)
         view = engine.install("revenue", revenue(orders, lines))
         assert sorted(view.rows()) == expected()
@@ -314,7 +315,7 @@ def test_progress_says_where_each_sweep_ran_and_why(spark: SparkSession, tmp_pat
 def test_jobs_say_what_they_are_for(spark: SparkSession, tmp_path: Path) -> None:
     described: list[tuple[str, str]] = []
     with tk.Engine(spark=spark, storage=tmp_path, shards=2, job_rows=0) as engine:
-        sweeps = engine._coordinator.executor
+        sweeps = core_of(engine).coordinator.executor
         assert isinstance(sweeps, SparkExecutor)
         run = sweeps.run
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = [sys.executable, "-c", "from tektite.cli import main; main()", "sql"]
+PROGRAM = [sys.executable, "-c", "from tektite.__main__ import main; main()", "sql"]
 SETUP = "CREATE TABLE t (a INTEGER, b VARCHAR); INSERT INTO t VALUES (1, 'one'), (2, NULL), (10, 'ten');"
 
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import tektite as tk
-from tektite.cli import app
+from tektite.__main__ import app
 from tektite.storage.leases import Lease
 from tektite.storage.manifest import Manifest, State, version_name
 from tektite.storage.store import PosixStore

@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark import cloudpickle
 
 import tektite as tk
+from tektite.engine.core import core_of
 from tektite.runtime.messages import REPORT, Message, Report
 from tektite.runtime.shipment import Shipment
 from tektite.runtime.stage_task import StageTask
@@ -43,9 +44,10 @@ def run_stages(shipment: Shipment, group: str, description: str, rng: random.Ran
 
 def in_stages(engine: tk.Engine, rows: int = 0) -> tk.Engine:
     """Have an engine that has a storage run its sweeps in stages."""
-    assert engine.session is not None
-    given = run_stages, engine.session, engine.dictionary, engine.workers, rows
-    engine.run_on(lambda here: InStages(here, *given))
+    core = core_of(engine)
+    assert core.storage is not None
+    given = run_stages, core.storage, core.dictionary, core.workers, rows
+    core.run_on(lambda here: InStages(here, *given))
     return engine
 
 

@@ -16,7 +16,7 @@ from tektite.runtime.executor import Executor
 from tektite.runtime.staged import Staged
 from tektite.spark.failures import reason
 from tektite.spark.sweep.job import Jobs
-from tektite.storage.session import Session
+from tektite.storage.open_storage import OpenStorage
 from tektite.values.dictionary import Dictionary
 
 
@@ -30,7 +30,7 @@ class SparkExecutor(Staged):
         self,
         here: Executor,
         spark: SparkSession,
-        session: Session,
+        storage: OpenStorage,
         dictionary: Dictionary,
         shards: int,
         rows: int | None = None,
@@ -38,7 +38,7 @@ class SparkExecutor(Staged):
         """`rows` is how many have to wait for a part of a sweep to become a job; if None, as many as make one pay."""
         self._jobs = Jobs(spark)
         worth = worth_a_job(spark.sparkContext.master) if rows is None else rows
-        super().__init__(here, self._jobs, session, dictionary, shards, worth)
+        super().__init__(here, self._jobs, storage, dictionary, shards, worth)
 
     def cancel(self, group: str) -> None:
         self._jobs.cancel(group)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.expr import Expr
 from tektite.sql.bind.predicates import conjuncts
@@ -102,7 +103,7 @@ def is_stream(node: Node) -> bool:
     """Whether a relation is a table without history, filtered and projected as may be."""
     while isinstance(node, Filter | Project):
         node = node.input
-    return isinstance(node, Scan) and isinstance(node.collection, Input) and node.collection.is_stream
+    return isinstance(node, Scan) and isinstance(node.collection, Input) and core_of(node.collection).is_stream
 
 
 def determined(node: Node, conjuncts: tuple[Expr, ...], known: set[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Session: one engine's use of a storage. What the storage holds is checked and mapped before anything is written."""
+"""OpenStorage: one engine's use of a storage. What the storage holds is checked and mapped before anything is written."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tektite.errors import ConflictError, FaultError, IncorrectError
 from tektite.storage.added_columns import gains_columns
 from tektite.storage.clean_up import left_over
 from tektite.storage.description import InputDescription
+from tektite.storage.epoch_writer import EpochRecord, EpochWriter
 from tektite.storage.files import Files
-from tektite.storage.keeper import Closed, Keeper
 from tektite.storage.manifest import Change, Manifest, State
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here, repartition
@@ -37,7 +37,7 @@ class StoredInput:
     shards: list[list[Batch]]
 
 
-class Session:
+class OpenStorage:
     """Opens a storage, takes it over from the previous writer, and adds to it until it is closed."""
 
     def __init__(self, options: Storage, shards: int | None, dictionary: Dictionary, move: Move = move_here) -> None:
@@ -56,7 +56,9 @@ class Session:
                 self.inputs = read_inputs(manifest.state, files)
             with suppress(OSError):  # none of it is in the way
                 manifest.store.delete(left_over(manifest.store, options.retention))
-            self.keeper = Keeper(manifest, files, dictionary, options.retention, options.waiting_bytes, self._unlock)
+            self.writer = EpochWriter(
+                manifest, files, dictionary, options.retention, options.waiting_bytes, self._unlock
+            )
         except BaseException as error:
             self._unlock()
             if isinstance(error, OSError):
@@ -85,17 +87,17 @@ class Session:
         del self.unclaimed[name]
         return gains
 
-    def append(self, closed: Closed) -> None:
+    def append(self, record: EpochRecord) -> None:
         """Queue a change to become durable."""
-        for source, position in closed.positions.items():
+        for source, position in record.positions.items():
             self.positions.pop(source, None)
             if position is not None:
                 self.positions[source] = position
-        self.keeper.append(closed)
+        self.writer.append(record)
 
     def close(self) -> None:
         """Make everything durable and release the storage, even if that fails. Closing twice is harmless."""
-        self.keeper.close()  # which unlocks as it stops
+        self.writer.close()  # which unlocks as it stops
 
     def _unlock(self) -> None:
         if self._lock is not None:

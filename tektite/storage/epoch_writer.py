@@ -1,4 +1,4 @@
-"""Keeper: makes closed epochs durable, in a thread of its own.
+"""EpochWriter: makes closed epochs durable, in a thread of its own.
 
 `append` passes on what an epoch changed and returns at once. The thread writes, syncs and commits it. Epochs that have piled
 up meanwhile go into one version.
@@ -51,7 +51,7 @@ Rewrite = Callable[[State], tuple[list[Live], list[FileInfo]]]
 
 
 @dataclass
-class Closed:
+class EpochRecord:
     """The changes of one closing of epochs. They become durable together."""
 
     epoch: int
@@ -89,13 +89,13 @@ class _Merging:
 class _Attempt:
     """Epochs that are becoming a version. Once it has a change, retries use the same change."""
 
-    taken: list[Closed]
+    taken: list[EpochRecord]
     change: Change | None = None
     mark: Mark = START
     merging: _Merging | None = None
 
 
-class Keeper:
+class EpochWriter:
     """Writes epochs to a store in the background."""
 
     def __init__(
@@ -115,7 +115,7 @@ class Keeper:
         self._dictionary = dictionary
         self._mark = dictionary.mark()
         self._changed = threading.Condition()
-        self._queue: list[Closed] = []
+        self._queue: list[EpochRecord] = []
         self._waiting_bytes = 0
         self._appended = 0
         self._written = 0
@@ -153,7 +153,7 @@ class Keeper:
                 if self._lost is not None:
                     raise self._lost
 
-    def append(self, closed: Closed) -> None:
+    def append(self, closed: EpochRecord) -> None:
         """Queue an epoch for writing."""
         with self._changed:
             self._queue.append(closed)
@@ -181,7 +181,7 @@ class Keeper:
     def close(self) -> None:
         """Write what waits, then stop. Closing twice is harmless.
 
-        The keeper's own thread cannot wait for itself: if garbage collection makes it close, it stops later.
+        The writer's own thread cannot wait for itself: if garbage collection makes it close, it stops later.
         """
         ours = threading.current_thread().name.startswith(_THREAD)
         try:
@@ -204,11 +204,11 @@ class Keeper:
 
     def _run(self) -> None:
         try:
-            self._keep()
+            self._write_epochs()
         finally:
             self._on_stop()
 
-    def _keep(self) -> None:
+    def _write_epochs(self) -> None:
         pause = _RETRY[0]
         attempt: _Attempt | None = None
         while True:
@@ -241,7 +241,7 @@ class Keeper:
     def _work_waits(self) -> bool:
         return bool(self._queue) or (self._merging is not None and (self._closing or self._merging.result.done()))
 
-    def _take(self) -> list[Closed]:
+    def _take(self) -> list[EpochRecord]:
         """The epochs for the next version: all that wait. Some go alone:
 
         * one that drops an arrangement, because a later one may use the name again;
