@@ -11,6 +11,7 @@ VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2
 # The stamp names the interpreter's version, so that another PYTHON makes the environment anew.
 STAMP := .venv/installed-$(VERSION)
 RUN := .venv/bin/python
+LINT := $(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m mypy
 # Two processes; all tests of the Spark session go to one of them, so that one Java serves them.
 PYTEST := $(RUN) -m pytest -n 2 --dist loadgroup --durations=25
 
@@ -33,7 +34,7 @@ demo: $(STAMP)  ## TPC-H on Spark, with sharing and without; DEMO holds options,
 # Kernels compile in the background while style and types are checked: both take about a minute on one core each.
 test: $(STAMP)  ## lint, then run the tests and the examples in the documentation
 	@begun=$$(date +%s); $(RUN) -m tektite.kernels.warm & warm=$$!; \
-	$(MAKE) --no-print-directory lint; linted=$$?; wait $$warm && test $$linted = 0 && $(PYTEST) $(PYTEST_ARGS); \
+	$(LINT); linted=$$?; wait $$warm && test $$linted = 0 && $(PYTEST) $(PYTEST_ARGS); \
 	ended=$$?; echo "make test: $$(($$(date +%s) - begun)) seconds"; exit $$ended
 
 nightly: $(STAMP)  ## all tests on all executors with more examples: 5,000 random SQL queries, 20,000 goals, TPC-H at a larger scale
@@ -52,9 +53,7 @@ bench: $(STAMP)  ## run benchmarks; results go to out/
 	$(RUN) -m benchmarks --json out/benchmarks.jsonl $(BENCH)
 
 lint: $(STAMP)  ## check style and types
-	$(RUN) -m ruff check .
-	$(RUN) -m ruff format --check .
-	$(RUN) -m mypy
+	$(LINT)
 
 format: $(STAMP)  ## rewrite the sources in the project's style
 	$(RUN) -m ruff check --fix .

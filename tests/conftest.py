@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.distribution import GroupScheduling, tell_worker, write_groups
 from tests.support.executors import Executor, check_ids, chosen, executor_of, left_out, running_on
 from tests.support.nightly import NIGHTLY
 
@@ -87,3 +88,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # By day, one Java serves all; at night there is so much for Spark that two processes share it.
         item.add_marker(pytest.mark.xdist_group(f"spark {modules.index(item.path) % 2}" if NIGHTLY else "spark"))
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    write_groups(config, items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    tell_worker(node)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling | None:
+    return GroupScheduling(config, log) if config.getoption("dist") == "loadgroup" else None

@@ -11,6 +11,7 @@ node              what every operator is, and all that an executor knows of it
 output            functions that see changes pass
 pipeline_actions  what happens to rows on their way through a pipeline: look-ups, subtraction, intersection
 pipelines         one stateless way from the changes of each relation of a conjunction to the changes of its result
+put_off           keys that wait for later moments
 range_filter      the rows of a group whose value lies on one side of the group's bound, while both change
 reduce            what each key's rows come to, kept as an arrangement
 """

@@ -17,6 +17,7 @@ from tektite.dataflow.arrange import Arranged, Reader, consolidate
 from tektite.dataflow.graph import Moment, Outbox
 from tektite.dataflow.linear import function_name
 from tektite.dataflow.node import Node
+from tektite.dataflow.put_off import PutOff
 from tektite.errors import FaultError, IncorrectError
 from tektite.kernels.operators import aggregate as aggregate_kernel
 from tektite.kernels.operators import reduce as reduce_kernel
@@ -91,64 +92,6 @@ def linear(kinds: Sequence[tuple[Any, ...]]) -> Operation:
     return Operation(reduce_kernel.LINEAR, np.array(params, np.int64), len(kinds))
 
 
-class PutOff:
-    """Keys that a node has put off to later moments, by shard, in parts that are each sorted by key."""
-
-    def __init__(self, node: Node, key: int) -> None:
-        self.shape = (key, node.times, 0)
-        self._parts: list[dict[Moment, list[Chunk]]] = [{} for _ in range(node.shards)]
-        self._new: list[set[Moment]] = [set() for _ in range(node.shards)]
-        node.buffers.append(self)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_parts": [{} for _ in self._parts], "_new": [set() for _ in self._new]}
-
-    def add(self, shard: int, part: Chunk, moment: Moment) -> None:
-        """Put keys off to a moment that the agenda does not know of."""
-        self.put(shard, part, moment)
-        self._new[shard].add(moment)
-
-    def unscheduled(self) -> Iterator[Moment]:
-        """The moments that keys were added to since the last time."""
-        for moments in self._new:
-            yield from moments
-            moments.clear()
-
-    def put(self, shard: int, chunk: Chunk, moment: Moment) -> None:
-        """Let a part wait."""
-        self._parts[shard].setdefault(moment, []).append(chunk)
-
-    def take(self, shard: int, moment: Moment) -> list[Chunk]:
-        """The parts of a shard that wait at a moment, which wait no longer."""
-        return self._parts[shard].pop(moment, [])
-
-    def rows(self, moment: Moment) -> int:
-        """How many keys wait at a moment."""
-        return sum([chunk.n for parts in self._parts for chunk in parts.get(moment, ())])
-
-    def moments(self) -> list[Moment]:
-        """The moments at which something waits."""
-        return sorted({moment for parts in self._parts for moment in parts})
-
-    def waiting(self, moment: Moment) -> list[list[Chunk]]:
-        """The parts that wait at a moment, per shard."""
-        return [parts.get(moment, []) for parts in self._parts]
-
-    def gathered(self, moment: Moment, shard: int) -> list[Chunk]:
-        """The parts of a shard that wait at a moment; each is sorted, but not all of them together."""
-        return self._parts[shard].get(moment, [])
-
-    def forget(self, moment: Moment) -> None:
-        """Forget what waits at a moment."""
-        for parts in self._parts:
-            parts.pop(moment, None)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        for parts in self._parts:
-            parts.clear()
-
-
 class ReduceNode(Node):
     """What all reductions share: the input, the output arrangement, and the keys put off to later moments."""
 
@@ -186,8 +129,9 @@ class ReduceNode(Node):
         rows = sum(batch.n for queue in self.reader.handle.queues for batch in queue)
         rows += self.todo.rows(moment)
         self.each_shard(lambda shard, outbox: self._shard(shard, moment, outbox), rows)
-        for later in self.todo.unscheduled():
-            self.scope.schedule(self.position, later)
+        if self.todo.has_new:
+            for later in self.todo.unscheduled():
+                self.scope.schedule(self.position, later)
         self.output.wake_readers(moment)
 
     def consults(self) -> Sequence[Trace]:

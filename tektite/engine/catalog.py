@@ -180,9 +180,11 @@ class Catalog:
         if isinstance(operator, plan.Rows):
             columns = (*lead, *(c for c in range(len(names)) if c not in lead))
             by = key if sharded_by is None else sharded_by
-            fixed = ConstantSource(name, operator, columns, by, self.shards)
-            entry = Entry(name, collection, fixed, fixed.trace, columns, tuple(names[c] for c in columns), by, None)
-            entry.hold = fixed.hold
+            constant = ConstantSource(name, operator, columns, by, self.shards)
+            entry = Entry(
+                name, collection, constant, constant.trace, columns, tuple(names[c] for c in columns), by, None
+            )
+            entry.hold = constant.hold
             self.entries.append(entry)
             self.generation += 1
             return entry

@@ -17,7 +17,7 @@ from tektite.dataflow.journal import Sweep
 from tektite.engine.catalog import RecordingCatalog
 from tektite.engine.constraints import check_time, input_description
 from tektite.engine.core import core_of
-from tektite.engine.engine_core import EngineCore, named
+from tektite.engine.engine_core import EngineCore, by_name
 from tektite.engine.holds import ArrangementInfo, Held, PinnedArrangement
 from tektite.engine.input import Input
 from tektite.engine.input_core import InputCore
@@ -28,7 +28,7 @@ from tektite.errors import ConflictError, IncorrectError
 from tektite.kernels.ready import ensure_compiled
 from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.runtime import allocator
-from tektite.storage.epoch_writer import EpochRecord
+from tektite.storage.epoch_writer import DurableChange
 from tektite.storage.open_storage import Position
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here
@@ -171,7 +171,7 @@ class Engine:
         facade = core.add_input(made)
         if storage is not None:
             described = made.describe().to_json()
-            storage.append(EpochRecord(core.epoch, arrangements={name: described}, lows={name: made.low}))
+            storage.append(DurableChange(core.epoch, arrangements={name: described}, lows={name: made.low}))
         return facade
 
     @property
@@ -297,11 +297,11 @@ class Engine:
     def view(self, name: str) -> View:
         """A view by its name; a predicate that rules were registered for is built if nobody has asked for it yet."""
         found = None if name in self._core.views else self._core.hooks.build_view(name)
-        return named(self._core.views, name, "view").facade if found is None else found
+        return by_name(self._core.views, name, "view").facade if found is None else found
 
     def table(self, name: str) -> Input:
         """An input by its name."""
-        return named(self._core.inputs, name, "input").facade
+        return by_name(self._core.inputs, name, "input").facade
 
     @property
     def views(self) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from tektite.runtime.coordinator import Coordinator
 from tektite.runtime.executor import Executor
 from tektite.runtime.threads import Threads
 from tektite.storage.description import InputDescription
-from tektite.storage.epoch_writer import EpochRecord
+from tektite.storage.epoch_writer import DurableChange
 from tektite.storage.open_storage import OpenStorage, Position, checked_positions
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move
@@ -163,24 +163,24 @@ class EngineCore:
         self.check_running()
         if positions and self.storage is None:
             raise IncorrectError("positions are kept in a storage, and this engine has none: Engine(storage=path)")
-        record = None
+        durable = None
         if self.storage is not None:
-            record = EpochRecord(self.epoch, positions=checked_positions(positions or {}), known=known)
+            durable = DurableChange(self.epoch, positions=checked_positions(positions or {}), known=known)
             self.storage.writer.admit()
         if sum([source.pending.rows for source in targets]) >= allocator.BULK:
             self._tidying.soon()
         inputs = [source.prepare(high) for source, high in targets.items()]
         epoch = max([self.epoch, *targets.values()])
-        if record is not None:
-            record.epoch = epoch
+        if durable is not None:
+            durable.epoch = epoch
             for prepared in inputs:
                 if prepared.source.is_stored:
-                    record.rows += prepared.rows_to_store()
-                    record.files += prepared.files
-                    record.lows[prepared.source.name] = prepared.high
+                    durable.rows += prepared.rows_to_store()
+                    durable.files += prepared.files
+                    durable.lows[prepared.source.name] = prepared.high
             if ending is not None:
-                record.arrangements[ending.name] = replace(ending.describe(), closed=True).to_json()
-        return PreparedEpoch(inputs, epoch, ending, record)
+                durable.arrangements[ending.name] = replace(ending.describe(), closed=True).to_json()
+        return PreparedEpoch(inputs, epoch, ending, durable)
 
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run an input's work on every shard, side by side if there are enough rows."""
@@ -295,7 +295,7 @@ class EngineCore:
         if name in self.inputs:
             self._drop_input(self.inputs[name])
         else:
-            self._drop_view(named(self.views, name, "view"))
+            self._drop_view(by_name(self.views, name, "view"))
 
     def _drop_input(self, source: InputCore) -> None:
         self.remove_entry(source, "input")
@@ -305,7 +305,7 @@ class EngineCore:
             self.storage.unclaimed.pop(source.name, None)
             # Whoever declares an input of this name again begins anew, its sources included.
             gone = {source.name: None}
-            self.storage.append(EpochRecord(self.epoch, arrangements={**gone}, positions={**gone}))
+            self.storage.append(DurableChange(self.epoch, arrangements={**gone}, positions={**gone}))
 
     def _drop_view(self, view: ViewCore) -> None:
         self.remove_entry(view, "view")
@@ -402,7 +402,7 @@ class EngineCore:
             self.storage.close()
 
 
-def named(where: Mapping[str, T], name: str, kind: str) -> T:
+def by_name(where: Mapping[str, T], name: str, kind: str) -> T:
     """What has a name, or an error that lists the names there are."""
     if name not in where:
         raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(map(repr, where)) or 'none'}")

@@ -4,11 +4,11 @@ An epoch closes for several inputs together, and counts for all of them or for n
 engine's lock:
 
 1. **Prepare** (`EngineCore.prepare_epoch`). Every input says what closing would make of it: `InputCore.prepare` sorts, routes,
-   resolves and checks its due updates. The storage is asked for room, and the record for it is written out. This phase may
+   resolves and checks its due updates. The storage is asked for room, and the change for it is written out. This phase may
    fail, and may be interrupted: it changes nothing that anybody else can see. A `PreparedEpoch` that is not committed is
    dropped, and everything is as it was, pending updates included.
 2. **Commit** (`PreparedEpoch.commit`). Every input takes its prepared part, the engine's clock moves, the storage gets the
-   record. This phase has no reason to refuse anything: whatever could be wrong was found before.
+   change. This phase has no reason to refuse anything: whatever could be wrong was found before.
 3. **Sweep** (`EngineCore.run`). Shared arrangements and views follow, each in a turn of its own. One that fails stops alone;
    the epoch stays closed. The catalog takes no part in phases 1 and 2: it knows an input's arrangement by the input's trace,
    into which the commit mints, and that never becomes another trace.
@@ -38,9 +38,9 @@ Invariants, on which a transaction may rely:
 * `low` of an input that was read never falls, and moves in a commit alone. Updates before `low` are in the trace, others are
   pending. (`InputCore.begin_with` takes a new input back by an epoch.)
 * `writes` grows in every commit that changes the input's contents, so who remembers it knows whether what was read is current.
-* A record reaches the storage in the order of commits, and only if the commit happened.
+* A change reaches the storage in the order of commits, and only if the commit happened.
 
-A commit still does what can fail in principle; whoever makes it a switch begins here:
+A commit still does what can fail in principle (docs/design/sessions-and-errors.md is the plan that removes it):
 
 * `Trace.mint` pays for a share of merging (`Spine.insert`). A merge allocates, and finds multiplicities that overflow only
   when it adds them up.
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
     from tektite.engine.input_core import InputCore
     from tektite.engine.pending_updates import PendingUpdates
-    from tektite.storage.epoch_writer import EpochRecord
+    from tektite.storage.epoch_writer import DurableChange
 
 Batches = list[Chunk | None]
 """One batch for each shard, or None where a shard gets no rows."""
@@ -129,7 +129,7 @@ class PreparedEpoch:
     """The engine's open epoch afterwards."""
     ending: InputCore | None
     """The input that ends with it."""
-    record: EpochRecord | None
+    durable: DurableChange | None
     """What becomes durable, if there is a storage."""
 
     def commit(self, core: EngineCore) -> None:
@@ -139,6 +139,6 @@ class PreparedEpoch:
         core.epoch = self.epoch
         if self.ending is not None:
             self.ending.closed = True
-        if self.record is not None and core.storage is not None:
-            core.storage.append(self.record)
+        if self.durable is not None and core.storage is not None:
+            core.storage.append(self.durable)
         self.inputs.clear()

@@ -12,7 +12,7 @@ from tektite.dataflow.arrange import consolidate
 from tektite.errors import ConflictError
 from tektite.storage.batchfile import Rows
 from tektite.storage.description import ViewDescription
-from tektite.storage.epoch_writer import EpochRecord
+from tektite.storage.epoch_writer import DurableChange
 from tektite.storage.open_storage import OpenStorage
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
@@ -52,12 +52,12 @@ class Publication:
         rows = self._rows(chunks, self.low)
         if rows:
             self.low = view.low
-            self.storage.append(EpochRecord(view.engine.epoch, rows=rows, lows={view.name: view.low}))
+            self.storage.append(DurableChange(view.engine.epoch, rows=rows, lows={view.name: view.low}))
 
     def withdraw(self) -> None:
         """Remove what is stored: the view has been dropped."""
         self.handle.drop()
-        self.storage.append(EpochRecord(self.view.engine.epoch, arrangements={self.view.name: None}))
+        self.storage.append(DurableChange(self.view.engine.epoch, arrangements={self.view.name: None}))
 
     def _begin(self, chunks: list[list[Chunk]]) -> None:
         """Bring what is stored to what the view holds."""
@@ -70,20 +70,20 @@ class Publication:
         stored = state.lows.get(view.name, 0)
         if known == described:
             old = [
-                [negative(writer.files.batch(state, live)) for live in state.live(view.name, shard)]
+                [negated(writer.files.batch(state, live)) for live in state.live(view.name, shard)]
                 for shard in range(view.trace.shards)
             ]
             rows = self._rows([new + gone for new, gone in zip(chunks, old, strict=True)], stored)
             if not rows and stored <= view.low:
                 return
             if stored < view.low:
-                self.storage.append(EpochRecord(epoch, rows=rows, lows={view.name: view.low}))
+                self.storage.append(DurableChange(epoch, rows=rows, lows={view.name: view.low}))
                 return
         if known is not None:  # another query had the name, or the same one ran with other data: begin again
-            self.storage.append(EpochRecord(epoch, arrangements={view.name: None}))
+            self.storage.append(DurableChange(epoch, arrangements={view.name: None}))
         rows = self._rows(chunks, 0)
         self.storage.append(
-            EpochRecord(epoch, rows=rows, arrangements={view.name: described}, lows={view.name: view.low})
+            DurableChange(epoch, rows=rows, arrangements={view.name: described}, lows={view.name: view.low})
         )
 
     def _taken(self, shard: int) -> list[Chunk]:
@@ -103,7 +103,7 @@ class Publication:
         return found
 
 
-def negative(batch: Batch) -> Chunk:
+def negated(batch: Batch) -> Chunk:
     """A batch with its multiplicities negated."""
     words = Chunk(batch.head, batch.keep).to_array()
     words[-1] *= -1

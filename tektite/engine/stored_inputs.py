@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from tektite.engine.epochs import AdoptedRows
 from tektite.engine.input_core import InputCore
 from tektite.errors import IncorrectError
-from tektite.storage.added_columns import rewriting, widened
+from tektite.storage.added_columns import column_rewrite, widened_batch
 from tektite.storage.batchfile import FileInfo
 from tektite.storage.description import InputDescription
-from tektite.storage.epoch_writer import EpochRecord
+from tektite.storage.epoch_writer import DurableChange
 from tektite.storage.open_storage import OpenStorage, Position
 from tektite.trace.chunk import Chunk
 
@@ -77,11 +77,11 @@ def widen(core: EngineCore, storage: OpenStorage, stored: InputCore, declared: I
     made = InputCore(core, stored.name, replace(declared, closed=stored.closed), stored.low)
     width, more = len(before.schema), len(declared.schema) - len(before.schema)
     for shard in range(core.workers):
-        batches = [widened(batch, width, more) for batch in stored.trace.version(shard).batches]
+        batches = [widened_batch(batch, width, more) for batch in stored.trace.version(shard).batches]
         made.trace.restore(shard, batches, ((stored.low,),))
     stored.release()
     facade = core.add_input(made)
     writer = storage.writer
-    rewrite = rewriting(writer.store, writer.files, made.name, before, declared)
-    storage.append(EpochRecord(core.epoch, rewrite=rewrite, arrangements={made.name: made.describe().to_json()}))
+    rewrite = column_rewrite(writer.store, writer.files, made.name, before, declared)
+    storage.append(DurableChange(core.epoch, rewrite=rewrite, arrangements={made.name: made.describe().to_json()}))
     return facade

@@ -2,8 +2,9 @@
 
 Rows are delivered to the buffers of its nodes, it runs the nodes of a stage, and what then waits at nodes of other stages, or for
 other shards, is collected. Promise: what it does depends on its traces, its handles and what was delivered, and on nothing else;
-the order in which rows of one node were delivered does not change what they come to. It takes note of what it did, in the order
-in which it did it (`log`, `minted`); whoever takes and mints the same from the same state is where it is.
+the order in which rows of one node were delivered does not change what they come to. It takes note of what it did in a stage, in
+the order in which it did it (`log`, `minted`); whoever takes and mints the same from the same state is where it is. It may live
+for one stage or for many: after `collect` nothing waits in it.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ class Shard:
         return note
 
     def run(self, stage: int) -> None:
-        """Run the nodes of a stage. A dataflow that fails in it fails alone."""
+        """Run the nodes of a stage, taking note of what they do. A dataflow that fails in it fails alone."""
+        self.log, self.minted, self.failures = [], [], []
         for number, flow in enumerate(self.graph.flows):
             if number not in self.failed:
                 try:

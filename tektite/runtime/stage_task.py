@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -37,9 +38,8 @@ class StageTask:
         unpacked = Unpacked(shipment, shard, OneShard(shard))
         self.texts = unpacked.texts
         self.shard = Shard(unpacked.graph, shard)
-        self._sections: list[Rows | Texts] = []
         self._large: list[Rows] = []
-        self._waiting: list[tuple[Address, int]] = []
+        self._waiting: list[tuple[Address, Rows]] = []
 
     def run(self, inbox: Sequence[Message]) -> Iterator[Message]:
         """Run the stage; what is sent, to other shards and to this one's next stage, and at last the report."""
@@ -56,29 +56,18 @@ class StageTask:
                 deliver(shard.graph, message.address, self._arrived(message))
         shard.record()
         shard.run(self.stage)
-        for trace, batch in shard.minted:
-            self._sections.append(Rows(f"trace {trace}", number, shard.graph.traces[trace].shape, batch))
-        sent = [found for outgoing in shard.collect() for found in self._addressed(*outgoing)]
-        sent, large = self._placed(sent)
+        sent, large = self._placed([found for outgoing in shard.collect() for found in self._addressed(*outgoing)])
         texts = self.texts.added()
-        if len(texts):
-            self._sections.append(Texts(pa.chunked_array([texts])))
-        file = None
-        if self._sections:
-            stage = f"{shipment.token}-{self.stage}"
-            file = write_file(shipment.store, shipment.epoch, stage, number, self._sections, SWEEPS)
         rows = sum(n for n, _ in sent)
-        report = Report(
-            self.stage, number, file, shard.log, self._waiting, shard.failures, rows, large, shipment.token
-        )  # fmt: skip
+        report = write_report(shipment, self.stage, shard, self._waiting, texts, rows, large)
         for message in later:
             yield message._replace(dest=number)
         for _, message in sent:
             yield message
         others = [dest for dest in range(shipment.shards) if dest != number] if len(texts) else []
         for dest in others:
-            assert file is not None
-            yield self._control(dest, TEXTS, json.dumps((SWEEPS, file.name, file.length, report.texts)))
+            assert report.file is not None
+            yield self._control(dest, TEXTS, json.dumps((SWEEPS, report.file.name, report.file.length, report.texts)))
         yield self._control(number, REPORT, report.to_json())
 
     def _catch_up(self, messages: Sequence[Message]) -> None:
@@ -111,8 +100,7 @@ class StageTask:
         due = self.stages.due(address.node, address.moment, self.stage)
         rows = Rows(f"node {address.node}", address.shard, shape, as_batch(chunk))
         if due is None:
-            self._waiting.append((address, len(self._sections)))
-            self._sections.append(rows)
+            self._waiting.append((address, rows))
             return
         number, buffer, moment, dest = address
         message = Message(
@@ -137,3 +125,27 @@ class StageTask:
 
     def _control(self, dest: int, what: int, text: str) -> Message:
         return Message(dest, self.stage + 1, what, -1, (), self.stage, self.shard.shard, 0, None, text)
+
+
+def write_report(
+    shipment: Shipment,
+    stage: int,
+    shard: Shard,
+    waiting: Sequence[tuple[Address, Rows]],
+    texts: pa.Array[Any],
+    sent: int = 0,
+    large: str | None = None,
+) -> Report:
+    """Write what a shard has minted in a stage, what waits for no stage of the part, and new texts, into one file; its report."""
+    sections: list[Rows | Texts] = [
+        Rows(f"trace {trace}", shard.shard, shard.graph.traces[trace].shape, batch) for trace, batch in shard.minted
+    ]
+    places = [(address, len(sections) + place) for place, (address, _) in enumerate(waiting)]
+    sections += [rows for _, rows in waiting]
+    if len(texts):
+        sections.append(Texts(pa.chunked_array([texts])))
+    file = None
+    if sections:
+        name = f"{shipment.token}-{stage}"
+        file = write_file(shipment.store, shipment.epoch, name, shard.shard, sections, SWEEPS)
+    return Report(stage, shard.shard, file, shard.log, places, shard.failures, sent, large, shipment.token)

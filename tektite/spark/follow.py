@@ -143,9 +143,7 @@ class Following:
                 ) from error
 
     def _make_durable(self) -> None:
-        """Wait until the storage has everything that counts: Spark discards the rows of a micro-batch once it has been
-        taken.
-        """
+        """Wait until the storage has what counts: Spark forgets the rows of a micro-batch once it has been taken."""
         if core_of(self.source.engine).store is not None:
             self.source.engine.sync()
 

@@ -143,7 +143,7 @@ def apply(source: Input, found: Encoded | Loaded, noted: Callable[[Record], Reco
             return
 
         def held(rows: Words) -> Words:
-            while into.is_due:  # waiting updates count before the rows found
+            while into.is_due:  # what waits counts before what was found
                 engine.advance()
             return into.current_rows(rows)
 

@@ -32,14 +32,14 @@ def gains_columns(stored: InputDescription, declared: InputDescription) -> bool:
     )
 
 
-def widened(batch: Batch, width: int, more: int) -> Batch:
+def widened_batch(batch: Batch, width: int, more: int) -> Batch:
     """A batch of `width` data columns with `more` columns of NULL after them. Copies no row."""
     spec = column_spec([*range(width), *([-1] * more), width, width + 1], (NULL,))
     chunk = Chunk(batch.head, batch.keep).select(spec)
     return Batch(chunk.head, chunk.keep, batch.lower, batch.upper, batch.since)
 
 
-def rewriting(
+def column_rewrite(
     store: Store, files: Files, name: str, stored: InputDescription, declared: InputDescription
 ) -> Callable[[State], tuple[list[Live], list[FileInfo]]]:
     """A function that writes an input's batches with its new columns: from a version to the sections that it replaces and
@@ -51,7 +51,7 @@ def rewriting(
         lives = [live for shard in range(state.shards) for live in state.live(name, shard)]
         infos = []
         for place, live in enumerate(lives):
-            batch = widened(files.batch(state, live), width, more)
+            batch = widened_batch(files.batch(state, live), width, more)
             rows = Rows(name, live.section.shard, declared.shape, batch)
             infos.append(write_file(store, state.epoch, "columns", place, [rows]))
         return lives, infos

@@ -264,12 +264,12 @@ class Opened:
             with path.open("rb") as file:
                 found = file.seek(0, 2)
                 if length is not None and found != length:
-                    raise damaged(self.where, f"it has {found} bytes instead of {length}")
+                    raise damage_error(self.where, f"it has {found} bytes instead of {length}")
                 if found < _HEADER.size + _TRAILER.size:
-                    raise damaged(self.where, f"{found} bytes are too few for a batch file")
+                    raise damage_error(self.where, f"{found} bytes are too few for a batch file")
                 self._bytes = _small_file(file, found) if found < _MAPPED else _mapped_file(file)
         except FileNotFoundError:
-            raise damaged(self.where, "the file is missing") from None
+            raise damage_error(self.where, "the file is missing") from None
         self._footers = self._read_footer(found)
         self.sections = tuple(map(Section.from_json, self._footers))
         self.info = FileInfo(name, found, self.sections)
@@ -278,14 +278,14 @@ class Opened:
         magic, version = _HEADER.unpack_from(self._bytes)
         at, size, crc, end = _TRAILER.unpack_from(self._bytes, length - _TRAILER.size)
         if magic != MAGIC:
-            raise damaged(self.where, "it does not begin like a batch file")
+            raise damage_error(self.where, "it does not begin like a batch file")
         if version > FORMAT:
             raise UnsupportedError(
                 f"{self.where} has format {version}; this version of Tektite reads formats up to {FORMAT}: upgrade it"
             )
         footer = bytes(self._bytes[at : at + size]) if at + size + _TRAILER.size == length else b""
         if end != MAGIC or not footer or zlib.crc32(footer) != crc:
-            raise damaged(self.where, "its footer is cut short or has changed")
+            raise damage_error(self.where, "its footer is cut short or has changed")
         sections: list[dict[str, Any]] = json.loads(footer)["sections"]
         return sections
 
@@ -311,7 +311,7 @@ class Opened:
         if sections is None:
             digest = hashlib.sha256(self._bytes).hexdigest()[:32]
             if not self.name.endswith(f"-{digest}.batch"):
-                raise damaged(self.where, f"its content has the hash {digest}, not the one in its name")
+                raise damage_error(self.where, f"its content has the hash {digest}, not the one in its name")
 
     def _columns(self, index: int, footer: dict[str, Any]) -> list[Any]:
         columns: list[Any] = []
@@ -329,7 +329,7 @@ class Opened:
             dtype = np.dtype(np.uint8) if footer["kind"] == "texts" and width == 1 else WIDTHS[width]
             columns.append(np.frombuffer(self._bytes, dtype, length, at) if length else np.empty(0, dtype))
         if check and checksum.value != footer["crc"]:
-            raise damaged(
+            raise damage_error(
                 self.where, f"the bytes of section {index} ({footer.get('arrangement', 'texts')!r}) have changed"
             )
         self._right.add(index)
@@ -341,7 +341,7 @@ def open_file(path: Path, info: FileInfo) -> Opened:
     return Opened(path, info.name, info.length)
 
 
-def damaged(where: str, what: str) -> FaultError:
+def damage_error(where: str, what: str) -> FaultError:
     """The error for a file whose content is not what was written."""
     return FaultError(
         f"storage file {where} is damaged: {what}. `tektite storage repair --dry-run` shows what can be repaired"

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 
 from tektite.storage import batchfile, leases, manifest
-from tektite.storage.manifest import Change, Manifest, State
+from tektite.storage.manifest import Manifest, ManifestChange, State
 from tektite.storage.store import TEMPORARY, Store
 
 RETENTION = 300.0
@@ -32,7 +32,7 @@ class Waste:
         return [*self.files, *self.versions]
 
 
-def outdated(store: Store, state: State, retention: float) -> Waste:
+def outdated_files(store: Store, state: State, retention: float) -> Waste:
     """Old versions and the files that they freed, if `state` is the newest version. Cheap enough to call often."""
     there = Manifest(store)
     versions = there.versions()
@@ -60,8 +60,8 @@ def find_waste(store: Store, state: State, retention: float) -> Waste:
     needed = set(there.load(first).files) | set(state.files)
     for version in versions:
         if version > first:
-            needed |= {info.name for info in Change.from_json(there.read(version)["change"]).add}
-    waste = Waste(left_over(store, retention), outdated(store, state, retention).versions)
+            needed |= {info.name for info in ManifestChange.from_json(there.read(version)["change"]).add}
+    waste = Waste(left_over_files(store, retention), outdated_files(store, state, retention).versions)
     for name, at in store.ages(batchfile.FOLDER).items():
         if name not in needed and not name.startswith(TEMPORARY) and at <= before:
             waste.files.append(f"{batchfile.FOLDER}/{name}")
@@ -69,7 +69,7 @@ def find_waste(store: Store, state: State, retention: float) -> Waste:
     return waste
 
 
-def left_over(store: Store, retention: float) -> list[str]:
+def left_over_files(store: Store, retention: float) -> list[str]:
     """Half-written files of dead writers."""
     now = time.time()
     return [

@@ -46,8 +46,8 @@ def inspect(
 ) -> None:
     """Say what a storage holds: inputs, rows, files, positions of sources. Changes nothing."""
     with errors_explained():
-        store, state = opened(path)
-        report = examined(store) if verify else None
+        store, state = open_state(path)
+        report = damage_report(store) if verify else None
         if as_json:
             print_json(store, state, report)
         else:
@@ -71,7 +71,7 @@ def vacuum(
     from tektite.storage.manifest import Manifest
 
     with errors_explained():
-        store, _ = opened(path)
+        store, _ = open_state(path)
         lock = None if dry_run else store.lock()
         waste = find_waste(store, Manifest.open(store).state, retention)
         lengths = {
@@ -82,7 +82,7 @@ def vacuum(
             typer.echo(f"{'would delete' if dry_run else 'deleted'} {name}")
         if not dry_run:
             store.delete(waste.names)
-        typer.echo(f"{len(waste.names)} files, {readable(total)}{' (nothing was deleted)' if dry_run else ''}")
+        typer.echo(f"{len(waste.names)} files, {size_text(total)}{' (nothing was deleted)' if dry_run else ''}")
         if lock is not None:
             lock.release()
 
@@ -103,7 +103,7 @@ def repair(
     from tektite.storage.repair import repair as mend
 
     with errors_explained():
-        store = existing(path)
+        store = existing_store(path)
         if not Manifest(store).versions():
             raise NotFoundError(f"{path} is not a Tektite storage: it has no manifest")
         lock = None if dry_run else store.lock()
@@ -131,7 +131,7 @@ def repair(
             raise typer.Exit(1)
 
 
-def existing(path: str) -> Store:
+def existing_store(path: str) -> Store:
     """The store at an existing path."""
     from tektite.errors import NotFoundError
     from tektite.storage.store import open_store
@@ -142,19 +142,19 @@ def existing(path: str) -> Store:
     return store
 
 
-def opened(path: str) -> tuple[Store, State]:
+def open_state(path: str) -> tuple[Store, State]:
     """A storage and its newest version."""
     from tektite.errors import NotFoundError
     from tektite.storage.manifest import Manifest
 
-    store = existing(path)
+    store = existing_store(path)
     state = Manifest.open(store).state
     if not state.version:
         raise NotFoundError(f"{path} is not a Tektite storage: it has no manifest")
     return store, state
 
 
-def examined(store: Store) -> Report:
+def damage_report(store: Store) -> Report:
     """A report of what is wrong with a storage."""
     from tektite.storage.files import Files
     from tektite.storage.repair import Examination
@@ -187,12 +187,12 @@ def print_tables(store: Store, state: State, files: bool, report: Report | None)
     if state.positions:
         console.print(table_of("source", "position", rows=[[n, json.dumps(p)] for n, p in state.positions.items()]))
     if files:
-        shown = [[i.name, readable(i.length), str(len(i.sections)), str(sum(s.rows for s in i.sections))] for i in
+        shown = [[i.name, size_text(i.length), str(len(i.sections)), str(sum(s.rows for s in i.sections))] for i in
                  state.files.values()]  # fmt: skip
         console.print(table_of("file", "size", "sections", "rows", rows=shown))
     live = sum(info.length for info in state.files.values())
     replaced = len(store.sizes("batches").keys() - state.files.keys())
-    console.print(f"{len(state.files)} live files, {readable(live)}; {replaced} others wait for deletion")
+    console.print(f"{len(state.files)} live files, {size_text(live)}; {replaced} others wait for deletion")
     texts = sum(section.section.rows for section in state.texts())
     console.print(f"{texts} texts in the dictionary")
     held = leased_versions(store)
@@ -213,7 +213,7 @@ def arrangements_table(state: State) -> Table:
     for name, plain in state.arrangements.items():
         kind = str(InputDescription.from_json(plain)) if plain.get("kind") == "input" else str(plain.get("kind", ""))
         sections = [live.section for (owner, _), several in lives.items() if owner == name for live in several]
-        sizes = [sum(s.rows for s in sections), len(sections), readable(sum(s.bytes for s in sections))]
+        sizes = [sum(s.rows for s in sections), len(sections), size_text(sum(s.bytes for s in sections))]
         rows.append([name, kind, str(state.lows.get(name, 0)), *map(str, sizes)])
     return table_of("arrangement", "what", "open epoch", "rows", "batches", "size", rows=rows)
 
@@ -227,10 +227,10 @@ def table_of(*columns: str, rows: list[list[str]]) -> Table:
     return table
 
 
-def readable(size: float) -> str:
+def size_text(size: float) -> str:
     """A number of bytes in human-readable form.
 
-    >>> readable(512), readable(3 << 20)
+    >>> size_text(512), size_text(3 << 20)
     ('512 B', '3.0 MiB')
     """
     for unit in ("B", "KiB", "MiB", "GiB"):

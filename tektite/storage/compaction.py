@@ -34,10 +34,10 @@ def level(rows: int) -> int:
     return max((rows >> 3).bit_length() - 1, 0) // 3
 
 
-def due(rows: Sequence[int]) -> tuple[int, int] | None:
+def due_run(rows: Sequence[int]) -> tuple[int, int] | None:
     """The neighbours to merge, as a range of positions, given the rows of each batch from oldest to newest.
 
-    >>> due([10_000] + 7 * [1]), due([10_000] + 9 * [1]), due(4 * [1] + [500] + 3 * [100])
+    >>> due_run([10_000] + 7 * [1]), due_run([10_000] + 9 * [1]), due_run(4 * [1] + [500] + 3 * [100])
     (None, (1, 10), (0, 8))
     """
     stop, highest = len(rows), 0
@@ -50,7 +50,7 @@ def due(rows: Sequence[int]) -> tuple[int, int] | None:
     return None
 
 
-def merged(batches: Sequence[Batch], shape: Shape, since: Frontier) -> Batch:
+def merged_batch(batches: Sequence[Batch], shape: Shape, since: Frontier) -> Batch:
     """One batch with the rows of neighbouring ones, oldest first. It distinguishes times from `since` on."""
     frontier = np.array(since, np.int64).reshape(len(since), shape[1])
     lower, upper = batches[0].lower, batches[-1].upper

@@ -29,10 +29,10 @@ import pyarrow as pa
 
 from tektite.errors import ConflictError, FaultError, TektiteError
 from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Shape, Texts, write_file
-from tektite.storage.clean_up import outdated
-from tektite.storage.compaction import due, merged
+from tektite.storage.clean_up import outdated_files
+from tektite.storage.compaction import due_run, merged_batch
 from tektite.storage.files import Files
-from tektite.storage.manifest import Change, Live, Manifest, State
+from tektite.storage.manifest import Live, Manifest, ManifestChange, State
 from tektite.trace.batch import Batch
 from tektite.trace.times import Frontier
 from tektite.values.dictionary import START, Dictionary, Mark
@@ -51,7 +51,7 @@ Rewrite = Callable[[State], tuple[list[Live], list[FileInfo]]]
 
 
 @dataclass
-class EpochRecord:
+class DurableChange:
     """The changes of one closing of epochs. They become durable together."""
 
     epoch: int
@@ -89,8 +89,8 @@ class _Merging:
 class _Attempt:
     """Epochs that are becoming a version. Once it has a change, retries use the same change."""
 
-    taken: list[EpochRecord]
-    change: Change | None = None
+    taken: list[DurableChange]
+    change: ManifestChange | None = None
     mark: Mark = START
     merging: _Merging | None = None
 
@@ -115,7 +115,7 @@ class EpochWriter:
         self._dictionary = dictionary
         self._mark = dictionary.mark()
         self._changed = threading.Condition()
-        self._queue: list[EpochRecord] = []
+        self._queue: list[DurableChange] = []
         self._waiting_bytes = 0
         self._appended = 0
         self._written = 0
@@ -153,11 +153,11 @@ class EpochWriter:
                 if self._lost is not None:
                     raise self._lost
 
-    def append(self, closed: EpochRecord) -> None:
+    def append(self, appended: DurableChange) -> None:
         """Queue an epoch for writing."""
         with self._changed:
-            self._queue.append(closed)
-            self._waiting_bytes += closed.bytes
+            self._queue.append(appended)
+            self._waiting_bytes += appended.bytes
             self._appended += 1
             self._changed.notify_all()
 
@@ -241,14 +241,14 @@ class EpochWriter:
     def _work_waits(self) -> bool:
         return bool(self._queue) or (self._merging is not None and (self._closing or self._merging.result.done()))
 
-    def _take(self) -> list[EpochRecord]:
+    def _take(self) -> list[DurableChange]:
         """The epochs for the next version: all that wait. Some go alone:
 
         * one that drops an arrangement, because a later one may use the name again;
         * one that adds whole files, because later ones may be merged with them;
         * one that rewrites sections, because these must not change meanwhile.
         """
-        alone = next((n for n, closed in enumerate(self._queue) if closed.alone), None)
+        alone = next((n for n, appended in enumerate(self._queue) if appended.alone), None)
         count = len(self._queue) if alone is None else max(alone, 1)
         taken, self._queue = self._queue[:count], self._queue[count:]
         return taken
@@ -259,7 +259,7 @@ class EpochWriter:
             self._merging = None
         with self._changed:
             self._written += len(attempt.taken)
-            self._waiting_bytes -= sum(closed.bytes for closed in attempt.taken)
+            self._waiting_bytes -= sum(appended.bytes for appended in attempt.taken)
             self._attempts += 1
             self._error = None
             self.durable = self.manifest.state.epoch
@@ -276,34 +276,34 @@ class EpochWriter:
             self._lost = error
             self._changed.notify_all()
 
-    def _write(self, attempt: _Attempt) -> Change:
+    def _write(self, attempt: _Attempt) -> ManifestChange:
         """Write the files of an attempt; returns the change that commits them."""
-        change = Change()
+        change = ManifestChange()
         fresh: dict[tuple[str, int, Shape], list[Batch]] = {}
-        for closed in attempt.taken:
-            change.epoch = closed.epoch
-            change.arrangements |= closed.arrangements
-            change.lows |= closed.lows
-            change.positions |= closed.positions
-            change.add += closed.files
-            for rows in closed.rows:
+        for appended in attempt.taken:
+            change.epoch = appended.epoch
+            change.arrangements |= appended.arrangements
+            change.lows |= appended.lows
+            change.positions |= appended.positions
+            change.add += appended.files
+            for rows in appended.rows:
                 fresh.setdefault((rows.arrangement, rows.shard, rows.shape), []).append(rows.batch)
-            if closed.rewrite is not None:
-                removed, written = closed.rewrite(self.manifest.state)
+            if appended.rewrite is not None:
+                removed, written = appended.rewrite(self.manifest.state)
                 change.remove += removed
                 change.add += written
         merging = self._merging
-        rewritten = any(closed.rewrite is not None for closed in attempt.taken)
+        rewritten = any(appended.rewrite is not None for appended in attempt.taken)
         if merging is not None and not rewritten and (self._closing or merging.result.done()):
             attempt.merging = merging
             self._replace(merging, change)
         sections: list[Rows | Texts] = []
         for (arrangement, shard, shape), batches in fresh.items():
-            batch = merged(batches, shape, ()) if len(batches) > 1 else batches[0]
+            batch = merged_batch(batches, shape, ()) if len(batches) > 1 else batches[0]
             if batch.n:
                 sections.append(Rows(arrangement, shard, shape, batch))
         texts, attempt.mark = self._dictionary.since(self._mark)
-        for known in [closed.known for closed in attempt.taken if closed.known is not None]:
+        for known in [appended.known for appended in attempt.taken if appended.known is not None]:
             first, second = (max(mark.texts - self._mark.texts, 0) for mark in known)
             texts = pa.chunked_array([*texts.slice(0, first).chunks, *texts.slice(second).chunks], texts.type)
         if len(texts):
@@ -321,7 +321,7 @@ class EpochWriter:
 
     # ------------------------------------------------------------------ beside the epochs
 
-    def _replace(self, merging: _Merging, change: Change) -> None:
+    def _replace(self, merging: _Merging, change: ManifestChange) -> None:
         """Put the result of a merge in place of its inputs, if all of them still exist."""
         try:
             info = merging.result.result()
@@ -356,7 +356,7 @@ class EpochWriter:
         state = self.manifest.state
         choices = []
         for lives in [*state.batches().values(), state.texts()]:
-            run = due([live.section.rows for live in lives])
+            run = due_run([live.section.rows for live in lives])
             if run is not None:
                 chosen = lives[run[0] : run[1]]
                 choices.append((sum(live.section.rows for live in chosen), chosen))
@@ -372,14 +372,14 @@ class EpochWriter:
             # The last durable epoch: no reader of the files asks for earlier ones.
             low = max(state.lows.get(first.arrangement, 0) - 1, 0)
             since: Frontier = ((low,),) if first.shape[1] == 1 else ()
-            batch = merged([self.files.batch(state, live) for live in inputs], first.shape, since)
+            batch = merged_batch([self.files.batch(state, live) for live in inputs], first.shape, since)
             section = Rows(first.arrangement, first.shard, first.shape, batch)
         return write_file(self.store, state.epoch, "merge", first.shard, [section])
 
     def _clean(self) -> None:
         # What cannot be deleted is found again at the next clean-up.
         with suppress(OSError, TektiteError):
-            self.store.delete(outdated(self.store, self.manifest.state, self.retention).names)
+            self.store.delete(outdated_files(self.store, self.manifest.state, self.retention).names)
 
     def _notify(self) -> None:
         with self._changed:

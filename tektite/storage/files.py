@@ -13,7 +13,7 @@ from pathlib import Path
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from tektite.storage.batchfile import FOLDER, FileInfo, Opened, damaged, open_file
+from tektite.storage.batchfile import FOLDER, FileInfo, Opened, damage_error, open_file
 from tektite.storage.manifest import Reference, State
 from tektite.storage.store import TEMPORARY, Store
 from tektite.trace.batch import Batch
@@ -63,7 +63,7 @@ class Files:
                 return cached
         content = self.store.read(name)
         if not info.name.endswith(f"-{hashlib.sha256(content).hexdigest()[:32]}.batch"):
-            raise damaged(f"{self.store.url}/{name}", "its content does not have the hash in its name")
+            raise damage_error(f"{self.store.url}/{name}", "its content does not have the hash in its name")
         self._make_room(len(content))
         temporary = self.cache / f"{TEMPORARY}{uuid4().hex}"
         try:

@@ -64,7 +64,7 @@ class Live(Reference):
 
 
 @dataclass
-class Change:
+class ManifestChange:
     """What one version changes. Empty fields change nothing.
 
     * `arrangements` sets an arrangement's description (any JSON object; `InputDescription` makes an input's). None drops
@@ -97,8 +97,8 @@ class Change:
         return {key: value for key, value in plain.items() if value not in (None, [], {})}
 
     @staticmethod
-    def from_json(plain: dict[str, Any]) -> Change:
-        return Change(
+    def from_json(plain: dict[str, Any]) -> ManifestChange:
+        return ManifestChange(
             [FileInfo.from_json(info) for info in plain.get("add", ())],
             [Reference(file, index) for file, index in plain.get("remove", ())],
             plain.get("arrangements", {}),
@@ -154,7 +154,7 @@ class State:
                 if section.kind == kind and index not in dead:
                     yield Live(name, index, section)
 
-    def after(self, change: Change, written: float, identity: str = "") -> State:
+    def after(self, change: ManifestChange, written: float, identity: str = "") -> State:
         """The state of the next version. A change that does not fit this state is an error."""
         new = State(
             self.version + 1,
@@ -249,7 +249,7 @@ class Manifest:
         self.state = State()
         self.healed: list[int] = []
         """Versions that were read from their spare copies."""
-        self._attempt: tuple[Change, State, bytes] | None = None
+        self._attempt: tuple[ManifestChange, State, bytes] | None = None
 
     @staticmethod
     def open(store: Store) -> Manifest:
@@ -298,7 +298,7 @@ class Manifest:
                     f"manifest file {where} is damaged: it does not follow the version before it. Files of two storages "
                     "were mixed"
                 )
-            state = state.after(Change.from_json(body["change"]), body["written"], body["id"])
+            state = state.after(ManifestChange.from_json(body["change"]), body["written"], body["id"])
         return state
 
     def read(self, version: int) -> dict[str, Any]:
@@ -315,13 +315,13 @@ class Manifest:
                 self.healed.append(version)
             return body
 
-    def changes(self, after: int) -> Iterator[tuple[int, Change]]:
+    def changes(self, after: int) -> Iterator[tuple[int, ManifestChange]]:
         """The versions after `after` with their changes, oldest first."""
         for number in self.versions():
             if number > after:
-                yield number, Change.from_json(self.read(number)["change"])
+                yield number, ManifestChange.from_json(self.read(number)["change"])
 
-    def commit(self, change: Change) -> State:
+    def commit(self, change: ManifestChange) -> State:
         """Create the next version. If another writer created it first, this writer is fenced for good: `ConflictError`.
 
         After any other error (a full disk, a lost network) the version may exist or not. Commit the same `change` object
@@ -344,7 +344,7 @@ class Manifest:
             self.store.write(spare_name(new.version), [content], durable=False)
         return new
 
-    def _next(self, change: Change) -> tuple[State, bytes]:
+    def _next(self, change: ManifestChange) -> tuple[State, bytes]:
         """The state after a change, and the file that contains it."""
         written, identity = time.time(), uuid4().hex
         new = (self.state if self.state.version else State(engine=uuid4().hex)).after(change, written, identity)

@@ -13,11 +13,11 @@ from typing import Any
 
 from tektite.errors import ConflictError, FaultError, IncorrectError
 from tektite.storage.added_columns import gains_columns
-from tektite.storage.clean_up import left_over
+from tektite.storage.clean_up import left_over_files
 from tektite.storage.description import InputDescription
-from tektite.storage.epoch_writer import EpochRecord, EpochWriter
+from tektite.storage.epoch_writer import DurableChange, EpochWriter
 from tektite.storage.files import Files
-from tektite.storage.manifest import Change, Manifest, State
+from tektite.storage.manifest import Manifest, ManifestChange, State
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here, repartition
 from tektite.storage.store import Lock
@@ -55,7 +55,7 @@ class OpenStorage:
                 repartition(manifest, files, shards, move)
                 self.inputs = read_inputs(manifest.state, files)
             with suppress(OSError):  # none of it is in the way
-                manifest.store.delete(left_over(manifest.store, options.retention))
+                manifest.store.delete(left_over_files(manifest.store, options.retention))
             self.writer = EpochWriter(
                 manifest, files, dictionary, options.retention, options.waiting_bytes, self._unlock
             )
@@ -73,7 +73,7 @@ class OpenStorage:
         """Create the first version of this owner. A previous writer loses the race for the next one."""
         manifest.heal()
         owner = {"process": os.getpid(), "host": socket.gethostname(), "since": time.time()}
-        manifest.commit(Change(owner=owner, shards=shards))
+        manifest.commit(ManifestChange(owner=owner, shards=shards))
 
     def claim(self, name: str, declared: InputDescription) -> bool:
         """Check the declaration of a stored input: it must be the same, or gain columns. Returns whether it gains some."""
@@ -87,16 +87,16 @@ class OpenStorage:
         del self.unclaimed[name]
         return gains
 
-    def append(self, record: EpochRecord) -> None:
-        """Queue a change to become durable."""
-        for source, position in record.positions.items():
+    def append(self, change: DurableChange) -> None:
+        """Have a change become durable."""
+        for source, position in change.positions.items():
             self.positions.pop(source, None)
             if position is not None:
                 self.positions[source] = position
-        self.writer.append(record)
+        self.writer.append(change)
 
     def close(self) -> None:
-        """Make everything durable and release the storage, even if that fails. Closing twice is harmless."""
+        """Make everything durable and let go of the storage, even if that fails. Closing twice is harmless."""
         self.writer.close()  # which unlocks as it stops
 
     def _unlock(self) -> None:

@@ -17,7 +17,7 @@ from tektite.kernels.sort.build import build
 from tektite.storage.batchfile import FileInfo, Rows, write_file
 from tektite.storage.description import InputDescription
 from tektite.storage.files import Files
-from tektite.storage.manifest import Change, Live, Manifest
+from tektite.storage.manifest import Live, Manifest, ManifestChange
 from tektite.storage.store import Store
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
@@ -59,7 +59,7 @@ Move = Callable[[Manifest, Files, list[Moving], int], list[FileInfo]]
 def repartition(manifest: Manifest, files: Files, shards: int, move: Move) -> None:
     """Give every stored input `shards` shards. Derived arrangements, which are stored by shard, are dropped."""
     state = manifest.state
-    change = Change(shards=shards)
+    change = ManifestChange(shards=shards)
     moving = []
     for name, plain in state.arrangements.items():
         if plain.get("kind") != "input":

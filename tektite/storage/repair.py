@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from tektite.errors import FaultError, NotFoundError, TektiteError
 from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Texts, pack
-from tektite.storage.compaction import merged
+from tektite.storage.compaction import merged_batch
 from tektite.storage.files import Files
-from tektite.storage.manifest import Change, Live, Manifest, State, version_name
+from tektite.storage.manifest import Live, Manifest, ManifestChange, State, version_name
 from tektite.storage.store import Store
 
 
@@ -93,7 +93,7 @@ class Examination:
         """The content of a file that a merge made, from the files that it replaced, if all of them exist."""
         for version in reversed(self.manifest.versions()):
             try:
-                change = Change.from_json(self.manifest.read(version)["change"])
+                change = ManifestChange.from_json(self.manifest.read(version)["change"])
                 if info.name in (added.name for added in change.add):
                     before = self.manifest.load(version - 1)
                     return self._merged_again(info, before, change)
@@ -101,7 +101,7 @@ class Examination:
                 return None
         return None
 
-    def _merged_again(self, info: FileInfo, before: State, change: Change) -> list[bytes | memoryview] | None:
+    def _merged_again(self, info: FileInfo, before: State, change: ManifestChange) -> list[bytes | memoryview] | None:
         [section, *others] = info.sections
         if others:
             return None  # it is the only copy of its epoch's rows
@@ -115,7 +115,7 @@ class Examination:
             again = Texts.joined(self.files.open(before.files[live.file]).texts(live.index) for live in inputs)
         else:
             batches = [self.files.batch(before, live) for live in inputs]
-            whole = merged(batches, section.shape, section.since)
+            whole = merged_batch(batches, section.shape, section.since)
             again = Rows(section.arrangement, section.shard, section.shape, whole)
         parts, _, _ = pack([again])
         digest = hashlib.sha256()

@@ -269,7 +269,7 @@ def test_command_stops_cleanly_when_asked_and_resumes(spark: SparkSession, folde
     try:
         wait_until(lambda: sum(written(spark, folder).values()) >= 3, process)
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == 0, said

@@ -1,7 +1,7 @@
 """The executors that tests of behaviour run on, and the factory of their engines.
 
-`threads` is the engine's own executor. With the others every sweep goes through the machines of single shards: `stages` runs them
-in this process, `spark` as jobs of a Spark session. The marker `executors` says which of them a test runs on:
+`threads` is the engine's own executor. With the others every sweep goes through stages of single shards: `stages` runs them in
+this process, `spark` as jobs of a Spark session. The marker `executors` says which of them a test runs on:
 
     pytestmark = pytest.mark.executors                        a module of behaviour: all its tests run on threads
     @pytest.mark.executors("stages", "spark")                 this test runs on these two as well
