@@ -1,6 +1,7 @@
 """What a program holds: the engine, its inputs and views, and the catalog of what they share.
 
 catalog          every arrangement that queries share, by collection and leading columns
+constants        rows of constants as a collection
 constraints      how an input is declared, and what that demands of its rows
 core             `core_of`: from what users hold to what the rest of Tektite works with
 engine           Engine as users hold it
@@ -12,11 +13,10 @@ holds            holds on history, pinned arrangements, and `ArrangementInfo`
 hooks            what a language has an engine call
 input            Input as users hold it
 input_core       an input's declaration, its pending updates, and its part in closing epochs
-lock             one lock for all that threads share: streams write to an engine from threads of their own while others read
+lock             the engine's lock, and the decorator that takes it
 pending_updates  updates of an input that wait for their epoch to close
 publication      a view's contents and changes as a stored arrangement, for other processes to read
-stored_inputs    what an engine takes over as it lies in its storage: files that other processes wrote, and inputs that gain
-                 columns
+stored_inputs    imports files that other processes wrote; adds columns to stored inputs
 view             View and its changes as users hold them
 view_core        a view's definition, its dataflow, its trace, and how that is read
 """

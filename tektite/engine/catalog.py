@@ -19,7 +19,10 @@ from tektite.errors import ConflictError
 from tektite.kernels.seek.route import route
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import describe
+from tektite.plan.estimates import Estimates
+from tektite.plan.explain import explain
 from tektite.plan.render import Renderer
+from tektite.plan.rules import optimize
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Hold, Trace
 
@@ -99,12 +102,16 @@ class Catalog:
     def explain(self, operator: plan.Operator) -> str:
         """What installing a plan would do, as text. Nothing is made."""
         flow = self.new_flow("explain")
+        (operator,) = optimize([operator])
         try:
-            renderer = Renderer(flow, HypotheticalCatalog(self, flow), self.dictionary, operator)
+            renderer = Renderer(flow, HypotheticalCatalog(self, flow), self.dictionary)
             renderer.stream(operator)
         finally:
             flow.drop()
-        lines = [line for decision in renderer.decisions for line in decision()]
+        estimates = Estimates()
+        about = explain(operator, lambda part: f"  (about {estimates.of(part):,.0f} rows)")
+        lines = ["plan", *(f"  {line}" for line in about)]
+        lines += [line for decision in renderer.decisions for line in decision()]
         uses = list(dict.fromkeys(use() for use in renderer.uses))
         if uses:
             lines.append("arrangements")
@@ -122,10 +129,10 @@ class Catalog:
         flow = self.new_flow(name)
         try:
             recording = RecordingCatalog(self, flow)
-            renderer = Renderer(flow, recording, self.dictionary, *roots)
+            renderer = Renderer(flow, recording, self.dictionary)
             arranged = [
                 renderer.arranged(root, lead or renderer.any_order(root, len(root.schema.names))[:1], None)
-                for root, lead in zip(roots, leads, strict=True)
+                for root, lead in zip(optimize(roots), leads, strict=True)
             ]
         except BaseException:
             self.abandon(flow)
@@ -196,22 +203,21 @@ class Catalog:
             siblings = [leave for leave in inner.of.leaves if leave is not inner]
         try:
             recording = RecordingCatalog(self, flow)
-            renderer = Renderer(flow, recording, self.dictionary, operator)
+            renderer = Renderer(flow, recording, self.dictionary)
             known = next((e for e in self.entries if e.collection == collection and e.usable), None)
             if known is not None and not isinstance(inner, plan.Read):
                 # What another order of columns has computed already is not computed a second time.
                 siblings = []
                 renderer.adopt(inner, recording.note(known))
-            if known is None and isinstance(inner, plan.AtLeast | plan.Aggregate | plan.First | plan.Reduce):
-                made = [
-                    (name, inner, renderer.arranged(inner, lead, sharded_by, key))
-                ]  # its own output, if that serves
+            root, *others = [inner] if known is not None else optimize([inner, *siblings])
+            if known is None and isinstance(root, plan.AtLeast | plan.Aggregate | plan.First | plan.Reduce):
+                made = [(name, inner, renderer.arranged(root, lead, sharded_by, key))]  # its own output, if that serves
             else:
-                made = [(name, inner, renderer.arrange_anew(inner, lead, key if sharded_by is None else sharded_by))]
+                made = [(name, inner, renderer.arrange_anew(root, lead, key if sharded_by is None else sharded_by))]
             # A loop is run once for all that leave it.
-            for other in siblings:
+            for other, rewritten in zip(siblings, others, strict=True):
                 first = other.schema.names[0]
-                made.append((f"{describe(other)} by ({first})", other, renderer.arrange_anew(other, (0,), 1)))
+                made.append((f"{describe(other)} by ({first})", other, renderer.arrange_anew(rewritten, (0,), 1)))
         except BaseException:
             self.abandon(flow)
             raise

@@ -115,6 +115,16 @@ class InputCore:
         return None if self.semantics == "bag" else self.key_columns
 
     @property
+    def orders(self) -> list[tuple[int, ...]]:
+        """The orders of columns in which it is arranged for everybody."""
+        return self.engine.catalog.orders_of(self.operator)
+
+    @property
+    def size(self) -> int:
+        """About how many rows it holds: updates that cancel each other count until they are merged."""
+        return self.trace.rows
+
+    @property
     def is_due(self) -> bool:
         """Whether an update waits for the open epoch, rather than a later one."""
         return any(chunk.n for chunk in self._split(self.low + 1)[0])

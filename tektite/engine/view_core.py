@@ -97,6 +97,16 @@ class ViewCore:
         """The columns that tell its rows apart, if its definition says that some do."""
         return unique_columns(self.definition)
 
+    @property
+    def orders(self) -> list[tuple[int, ...]]:
+        """The orders of columns in which it is arranged for everybody."""
+        return self.engine.catalog.orders_of(self.operator)
+
+    @property
+    def size(self) -> int:
+        """About how many rows it holds: updates that cancel each other count until they are merged."""
+        return self.trace.rows
+
     # ------------------------------------------------------------------ reading
 
     def lookup(self, number: int) -> pa.Table:

@@ -1,13 +1,16 @@
 """Expressions over columns, and their compilation to programs that a kernel runs over rows.
 
-ast        expressions as users write them: immutable trees without types
-functions  typing of casts and of functions of text, dates, timestamps and bits
-like       patterns for kernels: LIKE, starts with, ends with, contains
-literals   the type and the word of a Python value
-program    compiles expressions for the kernel, and runs them over rows
-steps      the instructions of a typed expression
-text       functions of text, evaluated once for each distinct argument
-typing     types an expression against a schema; the result is a tree of steps
+ast          expressions as users write them: immutable trees without types
+comparisons  how comparisons are written, mirrored and negated
+fold         computes the constant parts of expressions
+functions    typing of casts and of functions of text, dates, timestamps and bits
+like         patterns for kernels: LIKE, starts with, ends with, contains
+literals     the type and the word of a Python value
+predicates   conjunctions and their parts
+program      compiles expressions for the kernel, and runs them over rows
+steps        the instructions of a typed expression
+text         functions of text, evaluated once for each distinct argument
+typing       types an expression against a schema; the result is a tree of steps
 """
 
 from tektite.expr.ast import (

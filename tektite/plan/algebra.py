@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
+import numpy as np
+
 from tektite.errors import IncorrectError
 from tektite.expr import Expr
 from tektite.values.schema import Schema
@@ -88,10 +90,8 @@ class Operator:
         return (id(self),)
 
 
-def count_uses(*roots: Operator, leaves: Sequence[Operator] = ()) -> dict[Operator, int]:
-    """How many operators, loops included, take each operator of some plans as an input. What is below `leaves` does not
-    count.
-    """
+def count_uses(*roots: Operator) -> dict[Operator, int]:
+    """How many operators, loops included, take each operator of some plans as an input."""
     uses: dict[Operator, int] = {}
     for root in roots:
         uses[root] = uses.get(root, 0) + 1
@@ -99,8 +99,6 @@ def count_uses(*roots: Operator, leaves: Sequence[Operator] = ()) -> dict[Operat
     loops: set[Loop] = set()
     while waiting:
         operator = waiting.pop()
-        if operator in leaves:
-            continue
         inputs = [*operator.inputs]
         if isinstance(operator, Variable | Leave) and operator.of not in loops:
             loops.add(operator.of)
@@ -129,6 +127,14 @@ class Readable(Protocol):
     def unique(self) -> tuple[int, ...] | None:
         """Columns of which no two rows agree in all, if it is known by any; no row is there twice then."""
 
+    @property
+    def orders(self) -> Sequence[tuple[int, ...]]:
+        """The orders of columns in which it is arranged for everybody."""
+
+    @property
+    def size(self) -> int:
+        """About how many rows it holds."""
+
 
 @dataclass(eq=False, frozen=True)
 class Read(Operator):
@@ -145,6 +151,11 @@ class Rows(Operator):
     """Rows that are there from the start and stay: `words` is an array of columns x rows."""
 
     words: Any
+
+    @cached_property
+    def is_set(self) -> bool:
+        """Whether no row is there twice."""
+        return bool(np.unique(self.words, axis=1).shape[1] == self.words.shape[1])
 
     def parameters(self) -> tuple[Any, ...]:
         return (self.words.shape, self.words.tobytes())

@@ -8,7 +8,7 @@ inputs and views, from a reduce's own output, or one that this dataflow already 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tektite.dataflow import arrange, loop, range_filter, reduce
@@ -66,15 +66,14 @@ class Use:
 
 
 class Renderer:
-    """Renders plans into one dataflow. `roots` are the plans, for counting what is used how often."""
+    """Renders plans into one dataflow."""
 
-    def __init__(self, flow: Dataflow, catalog: Catalog, dictionary: Dictionary, *roots: plan.Operator) -> None:
+    def __init__(self, flow: Dataflow, catalog: Catalog, dictionary: Dictionary) -> None:
         self.flow = flow
         self.catalog = catalog
         self.dictionary = dictionary
         self.shards = flow.shards
         self.scopes: dict[plan.Loop | None, Scope] = {None: flow.root}
-        self._uses = plan.count_uses(*roots)
         self._streams: dict[plan.Operator, Stream] = {}
         self._nodes: dict[plan.Operator, reduce.ReduceNode] = {}
         self._arranged: list[tuple[plan.Operator, Arranged]] = []
@@ -177,14 +176,6 @@ class Renderer:
 
     def _project(self, operator: plan.Project) -> Stream:
         outputs, predicate, source = operator.outputs, operator.predicate, operator.input
-        while isinstance(source, plan.Project) and self._uses.get(source, 0) <= 1:
-            inner = dict(zip(source.schema.names, source.outputs, strict=True))
-            outputs = tuple(o.substitute(inner) for o in outputs)
-            predicate = None if predicate is None else predicate.substitute(inner)
-            if source.predicate is not None:
-                predicate = source.predicate if predicate is None else source.predicate & predicate
-            source = source.input
-        source = self._prune(source, (*outputs, predicate))
         stream = self.stream(source)
         kept = [source.schema.index(o.params[0]) if o.op == "col" else -1 for o in outputs]
         placed = None if stream.placed is None else first_places(kept, [(column,) for column in stream.placed])
@@ -202,30 +193,12 @@ class Renderer:
             self.remembering.append(program)
         return program
 
-    def _prune(self, source: plan.Operator, readers: Sequence[Expr | None]) -> plan.Operator:
-        """A join that produces only the columns that its one reader looks at; any other operator as it is."""
-        if not isinstance(source, plan.Join) or self._uses.get(source, 0) != 1:
-            return source
-        used = {name for reader in readers if reader is not None for name in reader.columns()}
-        kept = [at for at, name in enumerate(source.schema.names) if name in used]
-        if len(kept) == len(source.outputs):
-            return source
-        schema = source.schema.select(*(source.schema.names[at] for at in kept))
-        return replace(source, schema=schema, outputs=tuple(source.outputs[at] for at in kept))
-
     def _inspect(self, operator: plan.Inspect) -> Stream:
         stream = self.stream(operator.input)
         self.reusable = False
         node = Inspect(stream.scope, self.shards, operator.schema, operator.function, self.dictionary)
         stream.feed(node)
         return stream
-
-    def render_instead(self, lowered: plan.Operator, leaves: Sequence[plan.Operator]) -> Stream:
-        """Render a plan that stands for an operator; what lies below `leaves` is part of the root's plan already."""
-        for operator, uses in plan.count_uses(lowered, leaves=leaves).items():
-            if operator not in leaves:
-                self._uses[operator] = uses
-        return self.stream(lowered)
 
     # ------------------------------------------------------------------ arrangements
 

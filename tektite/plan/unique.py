@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tektite.plan.algebra import Aggregate, Arrange, AtLeast, First, Inspect, Operator, Project, Read
+from tektite.plan.algebra import Aggregate, Arrange, AtLeast, First, Inspect, Leave, Operator, Project, Read, Rows
 
 Columns = tuple[int, ...]
 
@@ -21,6 +21,10 @@ def unique_columns(operator: Operator) -> Columns | None:
             return tuple(range(operator.key))
         case Arrange() | Inspect():
             return unique_columns(operator.input)
+        case Leave():
+            return unique_columns(operator.inner)
+        case Rows() if operator.is_set:
+            return tuple(range(len(operator.schema.names)))
         case Project():
             return _projected(operator)
     return None

@@ -426,13 +426,20 @@ class Collection:
         return self._new(plan.Reduce(schema, source.operator, len(keys), function, together))
 
     def explain(self) -> str:
-        """How the collection would be kept up to date: the strategy and order of each match, and for every arrangement that would
-        be read whether it is there already. Nothing is installed.
+        """How the collection would be kept up to date: its plan after all rewrites, the strategy and order of each match, and for
+        every arrangement that would be read whether it is there already. Nothing is installed.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
         >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
-        >>> print(edges.join(edges, on=("dst", "src")).explain())
+        >>> print(edges.join(edges, on=("dst", "src")).select("src", end="dst_right").explain())
+        plan
+          select src, end = dst#2  (about 1 rows)
+            join of (src, dst), (dst, dst#2) to (src, dst#2)  (about 1 rows)
+              read edges  (about 1 rows)
+              read edges  (about 1 rows)
+        match by strategy binary (two relations)
+          join edges(src, dst), edges(dst, dst#2)
         arrangements
           edges by (src): shared, there already
           edges by (dst): shared, made for this query

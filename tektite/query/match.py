@@ -11,9 +11,10 @@ from typing import Any
 
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.expr import Expr, col, lift, lit, rank, type_of
+from tektite.expr.predicates import conjunction
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import describe
-from tektite.plan.conjunctions.clauses import conjunction
+from tektite.plan.equal_columns import Classes
 from tektite.query.collection import Collection
 from tektite.values import types
 from tektite.values.columns import hint
@@ -22,7 +23,7 @@ from tektite.values.schema import Schema
 Given = tuple[Collection, Sequence[Any]]
 """A clause as a user writes it: a collection and a term for each of its columns."""
 
-STRATEGIES = ("auto", "binary", "delta", "hector")
+STRATEGIES = ("auto", "binary", "delta", "hector", "sized")
 
 
 def match(
@@ -46,7 +47,8 @@ def match(
 
     `strategy` is how the result is kept up to date: by joining two at a time (binary), by one pipeline for each clause
     over shared indexes (delta), or variable by variable (hector), which is worst-case optimal. `auto` chooses, and
-    `Collection.explain` says what. `order` forces an order of the clauses, by number, or of the variables, by name.
+    `Collection.explain` says what; `sized` chooses too, and orders the clauses by keys and by the sizes of what they read, as SQL
+    does. `order` forces an order of the clauses, by number, or of the variables, by name.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
@@ -204,16 +206,15 @@ def _equal(predicates: Sequence[Expr], typed: dict[str, types.Type]) -> tuple[di
     """The variables that predicates say are equal to another one, which stands for them, and the predicates as they then are.
     Floats stay apart: 0.0 equals -0.0, and is another value.
     """
-    names: dict[str, str] = {}
+    classes: Classes[str] = Classes()
     others: list[Expr] = []
     for predicate in predicates:
         columns = [arg.params[0] for arg in predicate.args if arg.op == "col"]
         if predicate.op == "eq" and len(set(columns)) == 2 and typed[columns[0]] == typed[columns[1]] != types.Float:
-            one, other = (names.get(column, column) for column in columns)
-            if one != other:
-                names = {name: one if kept == other else kept for name, kept in names.items()} | {other: one}
+            classes.join(*columns)
         else:
             others.append(predicate)
+    names = {name: classes.of(name) for name in typed if classes.of(name) != name}
     kept = {name: col(of) for name, of in names.items()}
     return names, tuple(predicate.substitute(kept) for predicate in others)
 

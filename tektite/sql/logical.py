@@ -17,8 +17,8 @@ from typing import Any
 
 from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
+from tektite.expr.predicates import TRUE
 from tektite.query.collection import Collection
-from tektite.sql.bind.predicates import TRUE
 from tektite.sql.bind.window_calls import WindowCall
 from tektite.values import types
 from tektite.values.types import Type
@@ -412,7 +412,7 @@ class Solution(Unary):
 
 
 @dataclass(frozen=True, eq=False)
-class Bounded(Binary):
+class RangeFilter(Binary):
     """The rows of the left relation that compare with a bound: a row of the right one with equal keys.
 
     It is the join of both on `keys` (pairs of left and right columns), filtered by `column comparison bound`, without
@@ -437,15 +437,12 @@ class Bounded(Binary):
 class Block(Node):
     """An inner join of any number of relations: the rows of their product for which all conjuncts are true.
 
-    `outputs` are the columns that are read of it; all of them where it is not said. `order` is the order in which to join
-    the relations, by their places, and `strategy` how, where a rule has decided it.
+    `outputs` are the columns that are read of it; all of them where it is not said.
     """
 
     relations: tuple[Node, ...]
     conjuncts: tuple[Expr, ...]
     outputs: tuple[str, ...] = field(default=())
-    order: tuple[int, ...] = field(default=())
-    strategy: str = "auto"
 
     @property
     def inputs(self) -> tuple[Node, ...]:

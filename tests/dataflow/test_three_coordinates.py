@@ -164,9 +164,7 @@ class Grid:
             self.result = inner.leave(result) if leave else result
         catalog = core_of(self.engine).catalog
         self.flow = catalog.new_flow("grid")
-        renderer = GridRenderer(
-            self.flow, RecordingCatalog(catalog, self.flow), core_of(self.engine).dictionary, self.result.operator
-        )
+        renderer = GridRenderer(self.flow, RecordingCatalog(catalog, self.flow), core_of(self.engine).dictionary)
         stream = renderer.stream(self.result.operator)
         self.updates: list[tuple[Row, Time, int]] = []
         schema = self.result.schema

@@ -355,10 +355,22 @@ def test_a_plan_that_uses_its_parts_over_and_over_is_rendered_once() -> None:
         found: tk.Collection = table
         for _ in range(40):
             found = found.distinct().join(found, on="a").select("a", "b")
-        assert len(found.explain()) < 10_000
+        assert len(found.explain()) < 100_000
         view = engine.install("deep", found)
         engine.settle()
         assert sorted(view.rows()) == [(1, 1), (2, 3)]
+
+
+def test_filters_may_follow_each_other_by_the_hundred() -> None:
+    with tk.Engine() as engine:
+        table = engine.input("t", a=tk.Int)
+        found: tk.Collection = table
+        for least in range(150):
+            found = found.filter(tk.col("a") > least).select("a")
+        view = engine.install("deep", found)
+        table.insert([(1,), (149,), (150,)])
+        engine.advance()
+        assert view.rows() == [(150,)]
 
 
 def test_moments_that_python_lacks_are_named() -> None:

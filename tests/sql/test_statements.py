@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -408,3 +410,36 @@ def test_a_recursive_name_may_begin_with_what_others_say() -> None:
             engine.sql(f"INSERT INTO step VALUES {pair}")
             steps.add(pair)
         assert sorted(view.rows()) == reached(steps)
+
+
+def installed(engine: tk.Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the dataflows that are installed from here on."""
+    names: list[str] = []
+    install = engine.install
+
+    def noted(name: str, *given: Any, **options: Any) -> Any:
+        names.append(name)
+        return install(name, *given, **options)
+
+    monkeypatch.setattr(engine, "install", noted)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("statement", "rows"),
+    [
+        ("INSERT INTO gauges VALUES (1, 'a', 1.5), (2, NULL, -2)", [(1, "a", Decimal("1.50")), (2, None, Decimal(-2))]),
+        ("INSERT INTO gauges (label, id) VALUES (upper('b') || 'c', 2 * 3)", [(6, "Bc", None)]),
+        ("INSERT INTO gauges SELECT 7, 'x', CAST('2.25' AS decimal(10, 2))", [(7, "x", Decimal("2.25"))]),
+        ("INSERT INTO gauges VALUES (1, 'a', 1) RETURNING id + 1", [(1, "a", Decimal(1))]),
+    ],
+)
+def test_rows_of_constants_are_inserted_without_a_dataflow(
+    statement: str, rows: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tk.Engine() as engine:
+        engine.sql("CREATE TABLE gauges (id int PRIMARY KEY, label varchar, level decimal(10, 2))")
+        names = installed(engine, monkeypatch)
+        engine.sql(statement)
+        assert names == []
+        assert sorted(engine.sql("SELECT * FROM gauges")) == rows

@@ -11,24 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from tektite.datalog.evaluate.bodies import Body, names
 from tektite.datalog.rules import expressions, strata
 from tektite.datalog.rules.types import Inference, column_names
 from tektite.datalog.rules.unfold import unfold, unfoldable
 from tektite.datalog.rules.unify import unify
 from tektite.datalog.syntax import ir
-from tektite.engine.core import core_of
-from tektite.engine.input_core import InputCore
+from tektite.engine.constants import constants
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
-from tektite.plan import algebra as plan
+from tektite.plan.unique import unique_columns
 from tektite.query import aggregates
 from tektite.query.collection import ROUND_LIMIT, Collection, Loop
 from tektite.values.schema import Schema
-from tektite.values.types import Float, Int, Type
-from tektite.values.words import float_keys
+from tektite.values.types import Int, Type
 
 ENDLESS = 1 << 62
 """Rounds of a recursion without arithmetic: its values are those that are there already, so that it ends by itself."""
@@ -111,11 +107,7 @@ class Evaluation:
                           [tuple(value for _, value in columns.values())])  # fmt: skip
 
     def _rows(self, schema: Schema, rows: Sequence[tuple[Any, ...]]) -> Collection:
-        words = schema.encode(list(rows), core_of(self.engine).dictionary)
-        for column, type in enumerate(schema.types):
-            if type == Float:
-                words[column] = float_keys(words[column])  # 0.0 and -0.0 are equal
-        return Collection(self.engine, plan.Rows(schema, np.ascontiguousarray(np.unique(words, axis=1))))
+        return constants(self.engine, schema, rows, as_set=True)
 
     # ------------------------------------------------------------------ predicates
 
@@ -348,26 +340,7 @@ def located(error: IncorrectError, rule: ir.Rule) -> IncorrectError:
 
 def is_distinct(collection: Collection) -> bool:
     """Whether a collection is known to hold each row once."""
-    operator = collection.operator
-    while True:
-        match operator:
-            case plan.AtLeast() | plan.Aggregate() | plan.First() | plan.Rows():
-                return True
-            case plan.Read():
-                found = operator.readable
-                return isinstance(found, InputCore) and found.semantics != "bag"
-            case plan.Leave():
-                operator = operator.inner
-            case plan.Arrange():
-                operator = operator.input
-            case plan.Project() if (
-                len(operator.outputs) == len(operator.input.schema.names)
-                and all(o.op == "col" for o in operator.outputs)
-                and len({o.params[0] for o in operator.outputs}) == len(operator.outputs)
-            ):
-                operator = operator.input
-            case _:
-                return False
+    return unique_columns(collection.operator) is not None
 
 
 def as_set(collection: Collection) -> Collection:

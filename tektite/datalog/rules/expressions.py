@@ -14,6 +14,7 @@ from typing import Any
 from tektite.datalog.syntax import ir
 from tektite.errors import IncorrectError, TektiteError, UnsupportedError
 from tektite.expr import Expr, coalesce, col, concat, greatest, least, lit, type_of
+from tektite.expr.comparisons import OPERATIONS
 from tektite.values.types import Bool, DecimalType, Float, Int, String, Type
 
 Types = Mapping[ir.Variable, Type]
@@ -97,11 +98,7 @@ def comparison(op: str, left: ir.Term, right: ir.Term, types: Types) -> Expr:
             if type is not None and not fits(one.value, type) and {type, own} not in numbers:
                 raise IncorrectError(f"{other} is {type}, and {one} is {own}")
     a, b = sides
-    signs: dict[str, Callable[[Expr, Expr], Expr]] = {
-        "=": lambda x, y: x == y, "!=": lambda x, y: x != y, "<": lambda x, y: x < y,
-        "<=": lambda x, y: x <= y, ">": lambda x, y: x > y, ">=": lambda x, y: x >= y,
-    }  # fmt: skip
-    return signs[op](a, b)
+    return Expr(OPERATIONS[op], (a, b))
 
 
 def check_test(literal: ir.Comparison | ir.Condition, types: Types) -> None:

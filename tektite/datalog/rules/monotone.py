@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 from tektite.datalog.syntax import ir
 from tektite.errors import UnsupportedError
+from tektite.expr.comparisons import MIRRORED
 
 BETTER = {"min": ("<", "<="), "max": (">", ">=")}
-MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def check(
@@ -69,7 +69,7 @@ def follow(rule: ir.Rule, values: dict[ir.Variable, str], head: tuple[int, str] 
             continue
         kind = left or right
         assert kind is not None
-        sign = test.op if left is not None else MIRRORED.get(test.op, test.op)
+        sign = test.op if left is not None else MIRRORED[test.op]
         if (left is not None and right is not None) or sign not in BETTER[kind]:
             raise wrong(rule, kind, f"the test {test} may hold for a worse value and fail for a better one")
     for literal in rule.body:

@@ -14,6 +14,7 @@ from tektite.datalog.rules import expressions
 from tektite.datalog.rules.normal_form import substitute
 from tektite.datalog.rules.unfold import replaced
 from tektite.datalog.syntax import ir
+from tektite.plan.equal_columns import Classes
 from tektite.values.types import Float, Type
 
 
@@ -27,31 +28,31 @@ def unify(rule: ir.Rule, types: Mapping[ir.Variable, Type], keep_head: bool = Fa
     >>> print(unify(rule, dict.fromkeys(ir.body_variables(rule.body), Int)))
     p(x, z) :- q(x, w), q(w, z).
     """
-    head = {v for term in rule.terms for v in ir.variables(term)}
-    while True:
-        pair = next(
-            (found for literal in rule.body if (found := equated(literal, types, head if keep_head else set()))), None
-        )
-        if pair is None:
-            return with_constants(rule, types)
-        equation, gone, stays = pair
-        names = {gone: stays}
-        body = tuple(substitute(literal, names) for literal in rule.body if literal is not equation)
-        rule = replace(rule, terms=tuple(renamed(term, names) for term in rule.terms), body=body)
+    fixed = {v for term in rule.terms for v in ir.variables(term)} if keep_head else set()
+    classes: Classes[ir.Variable] = Classes()
+    body = []
+    for literal in rule.body:
+        pair = equated(literal, types)
+        one, other = (classes.of(pair[0]), classes.of(pair[1])) if pair is not None else (None, None)
+        if one is None or other is None or one == other or {one, other} <= fixed:
+            body.append(literal)
+        else:
+            classes.join(*((other, one) if other in fixed else (one, other)))
+    names = {v: classes.of(v) for v in types if classes.of(v) != v}
+    if names:
+        terms = tuple(renamed(term, names) for term in rule.terms)
+        rule = replace(rule, terms=terms, body=tuple(substitute(literal, names) for literal in body))
+    return with_constants(rule, types)
 
 
-def equated(
-    literal: ir.Literal, types: Mapping[ir.Variable, Type], fixed: set[ir.Variable]
-) -> tuple[ir.Literal, ir.Variable, ir.Variable] | None:
-    """An equation of two variables that may become one: the equation, the one that goes and the one that stays."""
+def equated(literal: ir.Literal, types: Mapping[ir.Variable, Type]) -> tuple[ir.Variable, ir.Variable] | None:
+    """The variables of an equation of two that may become one."""
     if not isinstance(literal, ir.Comparison) or literal.op != "=":
         return None
     left, right = literal.left, literal.right
-    if not isinstance(left, ir.Variable) or not isinstance(right, ir.Variable) or types.get(left) != types.get(right):
+    if not isinstance(left, ir.Variable) or not isinstance(right, ir.Variable):
         return None
-    if left == right or left not in types or types[left] == Float or {left, right} <= fixed:
-        return None
-    return (literal, left, right) if right in fixed else (literal, right, left)
+    return (left, right) if left in types and types[left] == types.get(right) != Float else None
 
 
 def renamed(term: ir.HeadTerm, names: Mapping[ir.Variable, ir.Variable]) -> ir.HeadTerm:

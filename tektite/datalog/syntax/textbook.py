@@ -14,6 +14,7 @@ from lark import Token, Tree
 from tektite.datalog.syntax import ir
 from tektite.datalog.syntax.grammar import parse
 from tektite.errors import IncorrectError, UnsupportedError
+from tektite.expr.comparisons import MIRRORED, OPPOSITE
 from tektite.values.types import Float, Int, String, Type
 
 TYPES: dict[str, Type] = {"number": Int, "unsigned": Int, "float": Float, "symbol": String}
@@ -237,8 +238,7 @@ class Reader:
         if isinstance(inner, ir.Atom):
             return ir.Negation(inner)
         if isinstance(inner, ir.Comparison):
-            opposite = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-            return ir.Comparison(opposite[inner.op], inner.left, inner.right, inner.position)
+            return ir.Comparison(OPPOSITE[inner.op], inner.left, inner.right, inner.position)
         if isinstance(inner, ir.Condition):
             return ir.Condition(ir.Compute("not", (inner.test,)), inner.position)
         return ir.Conjunction((inner,), None, self.position(tree))
@@ -258,9 +258,8 @@ class Reader:
         if sign == "=" and isinstance(term, ir.Variable):  # `_ = max x : { ... }`, for the sake of its witnesses
             return self.aggregate(of, fresh)
         both = (self.aggregate(of, fresh), ir.Comparison(sign, term, fresh, self.position(tree)))
-        if sign not in ("=", "!=") and result is not tree.children[0]:
-            flipped = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-            both = (both[0], ir.Comparison(flipped[sign], term, fresh, self.position(tree)))
+        if result is not tree.children[0]:
+            both = (both[0], ir.Comparison(MIRRORED[sign], term, fresh, self.position(tree)))
         return ir.Disjunction((both,), None, self.position(tree))
 
     def aggregate(self, tree: Tree[Any], result: ir.Variable) -> ir.Aggregation:

@@ -17,8 +17,9 @@ from tektite.dataflow.graph import Step as GraphStep
 from tektite.dataflow.linear import NegateStep, ProgramStep, SelectStep
 from tektite.dataflow.pipelines import Pipelines, Source
 from tektite.expr import Expr, col
+from tektite.expr.predicates import conjunction
 from tektite.plan.algebra import Clause, Match
-from tektite.plan.conjunctions.clauses import conjunction, free_name
+from tektite.plan.conjunctions.clauses import free_name
 from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline, Step, Subtract
 from tektite.plan.stream import Columns, Stream
 from tektite.values.schema import Schema

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tektite.expr import col
+from tektite.expr.predicates import conjunction
 from tektite.plan.algebra import Clause, Concat, Join, Match, Negate, Operator, Project
-from tektite.plan.conjunctions.clauses import conjunction, keys_of, matching_rows, take_due
+from tektite.plan.conjunctions.clauses import keys_of, matching_rows, take_due
 from tektite.values.schema import Schema
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection, Container
 from dataclasses import replace
-from functools import reduce
 
 from tektite.expr import Expr, col
+from tektite.expr.predicates import conjunction
 from tektite.plan.algebra import AtLeast, Clause, Match, Operator, Project
 from tektite.plan.look_through import look_through
 from tektite.plan.unique import unique_columns
@@ -21,11 +21,6 @@ def conditions(clause: Clause) -> list[Expr]:
     for first, *others in clause.variables.values():
         found += [col(names[first]) == col(names[other]) for other in others]
     return found
-
-
-def conjunction(predicates: Iterable[Expr]) -> Expr:
-    """All predicates as one."""
-    return reduce(lambda a, b: a & b, predicates)
 
 
 def matching_rows(clause: Clause) -> Operator:

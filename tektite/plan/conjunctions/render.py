@@ -12,6 +12,7 @@ from tektite.plan.conjunctions.explain import explain_binary, explain_pipelines
 from tektite.plan.conjunctions.order import clause_order
 from tektite.plan.conjunctions.pipelines import pipelines_of, relations_of
 from tektite.plan.conjunctions.strategy import choose
+from tektite.plan.rules.merge_projections import merge_projections
 
 if TYPE_CHECKING:
     from tektite.plan.render import Renderer
@@ -25,7 +26,8 @@ def render_match(renderer: Renderer, match: Match) -> Stream:
     if choice.strategy == "binary":
         order = clause_order(match)
         renderer.decisions.append(lambda: explain_binary(match, order))
-        return renderer.render_instead(join_at_a_time(match, order), match.inputs)
+        (lowered,) = merge_projections([join_at_a_time(match, order)], lambda operator: operator in match.inputs)
+        return renderer.stream(lowered)
     hector = choice.strategy == "hector"
     seen, constants = with_constants(seen_through(match)) if hector else (seen_through(match), {})
     relations = relations_of(seen)

@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, coalesce, col, concat, greatest, lit
+from tektite.expr.predicates import TRUE, conjunction
 from tektite.sql.bind import ordered_aggregates
-from tektite.sql.bind.predicates import TRUE, conjunction
 from tektite.sql.bind.scalar import Scalars
 from tektite.sql.bind.scope import Scope, folded
 from tektite.sql.logical import Aggregate, Apply, Call, Node, Project, Union, call_type, columns_of

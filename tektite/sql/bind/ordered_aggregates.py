@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, lit
-from tektite.sql.bind.predicates import TRUE
+from tektite.expr.predicates import TRUE
 from tektite.sql.logical import Call, CallOrder
 from tektite.values import types
 

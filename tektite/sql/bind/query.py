@@ -13,6 +13,7 @@ from sqlglot import exp
 from tektite.errors import IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.expr import Expr, coalesce, col, lit
 from tektite.expr import type_of as expression_type
+from tektite.expr.fold import folded as folded_constant
 from tektite.sql.bind import recursion, relations, windows
 from tektite.sql.bind.bound import Bound, nothing
 from tektite.sql.bind.clause import Clause
@@ -34,7 +35,6 @@ from tektite.sql.logical import (
 )
 from tektite.sql.parse.known_arguments import check_arguments
 from tektite.sql.parse.places import Source
-from tektite.sql.rules.fold_constants import folded as folded_constant
 from tektite.values import types
 from tektite.values.types import Type
 

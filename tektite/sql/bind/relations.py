@@ -8,15 +8,15 @@ from sqlglot import exp
 
 from tektite.errors import NotFoundError, TektiteError
 from tektite.expr import Expr, coalesce, col, lit
+from tektite.expr.fold import folded as constant
 from tektite.expr.literals import literal_value
+from tektite.expr.predicates import TRUE, conjunction
 from tektite.sql.bind import recursion
 from tektite.sql.bind.clause import Clause
-from tektite.sql.bind.predicates import TRUE, conjunction
 from tektite.sql.bind.scope import Relation, Scope, folded
 from tektite.sql.logical import Apply, Distinct, Filter, Join, Node, Project, Union, Values, columns_of
 from tektite.sql.parse.known_arguments import check_arguments
 from tektite.sql.parse.places import nearest
-from tektite.sql.rules.fold_constants import folded as constant
 from tektite.sql.walking import free_columns
 from tektite.values import types
 

@@ -11,19 +11,18 @@ from sqlglot import exp
 from tektite.errors import TektiteError, UnsupportedError
 from tektite.expr import Expr, coalesce, concat, lit
 from tektite.expr import type_of as expression_type
+from tektite.expr.comparisons import MIRRORED, OPPOSITE
+from tektite.expr.fold import folded as folded_constant
+from tektite.expr.predicates import FALSE, TRUE, conjunction
 from tektite.sql.bind import functions, patterns
 from tektite.sql.bind.intervals import DAY, Interval, of_unit, parse_interval, unit_name
 from tektite.sql.bind.long_sums import long_sum, sum_in_groups
-from tektite.sql.bind.predicates import FALSE, TRUE, conjunction
 from tektite.sql.parse.known_arguments import check_arguments
 from tektite.sql.parse.places import Source
-from tektite.sql.rules.fold_constants import folded as folded_constant
 from tektite.values import types
 from tektite.values.types import Type
 
 COMPARISONS = {exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge"}
-OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
-MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 QUERY = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 
 

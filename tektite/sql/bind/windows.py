@@ -11,11 +11,11 @@ from sqlglot import exp
 
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, lit
+from tektite.expr.fold import folded as folded_constant
 from tektite.sql.bind.intervals import Interval
 from tektite.sql.bind.window_calls import Edge, Frame, Reach, WindowCall, of_frame
 from tektite.sql.logical import Node, Project, Window, columns_of
 from tektite.sql.parse.known_arguments import check_arguments
-from tektite.sql.rules.fold_constants import folded as folded_constant
 from tektite.values import types
 from tektite.values.types import Type
 

@@ -7,34 +7,17 @@ stand as they are, so that every block reads the same indexes of them.
 from __future__ import annotations
 
 from tektite.expr import Expr, col
+from tektite.plan.equal_columns import Classes
 from tektite.query.collection import Collection
 from tektite.query.match import match
 from tektite.sql.logical import Block, type_of
 from tektite.sql.lower.joins import common_type
 
 
-class Classes:
-    """Columns that are known to be equal, each class under the name of its first member."""
-
-    def __init__(self) -> None:
-        self._parent: dict[str, str] = {}
-
-    def of(self, name: str) -> str:
-        """The class of a column."""
-        while self._parent.get(name, name) != name:
-            name = self._parent[name]
-        return name
-
-    def join(self, one: str, other: str) -> None:
-        """Make two columns equal."""
-        one, other = self.of(one), self.of(other)
-        self._parent[other] = one
-
-
 def matched(relations: list[Collection], node: Block, joins: str = "auto") -> Collection:
     """The collection of a block; `joins` forces a join strategy."""
     owners = {name: at for at, relation in enumerate(relations) for name in relation.schema.names}
-    classes = Classes()
+    classes: Classes[str] = Classes()
     rest: list[Expr] = []
     keys: dict[int, dict[str, Expr]] = {}
     for part in node.conjuncts:
@@ -56,9 +39,7 @@ def matched(relations: list[Collection], node: Block, joins: str = "auto") -> Co
     renamed = {name: col(classes.of(name)) for name in owners}
     where = [part.substitute(renamed) for part in rest]
     find = list(dict.fromkeys(classes.of(name) for name in node.columns))
-    found = match(
-        *clauses, find=find, where=where, strategy=node.strategy if joins == "auto" else joins, order=node.order or None
-    )
+    found = match(*clauses, find=find, where=where, strategy="sized" if joins == "auto" else joins)
     if find == list(node.columns):
         return found
     return found._project([(name, col(classes.of(name))) for name in node.columns], None)

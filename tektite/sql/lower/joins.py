@@ -8,10 +8,11 @@ from typing import Any
 
 from tektite.expr import Expr, col, lit, rank
 from tektite.expr import type_of as expression_type
+from tektite.expr.comparisons import SIGNS
+from tektite.expr.predicates import conjunction, conjuncts
 from tektite.plan import algebra as plan
 from tektite.query.collection import Collection
-from tektite.sql.bind.predicates import conjunction, conjuncts
-from tektite.sql.logical import Bounded
+from tektite.sql.logical import RangeFilter
 from tektite.values import types
 from tektite.values.schema import Schema
 from tektite.values.types import Type
@@ -165,7 +166,7 @@ def with_witness(left: Collection, witnesses: Collection, pairs: list[tuple[Expr
     return (joined.filter(conjunction(rest)) if rest else joined).select(*left.schema.names)
 
 
-def bounded(left: Collection, right: Collection, node: Bounded) -> Collection:
+def range_filter(left: Collection, right: Collection, node: RangeFilter) -> Collection:
     """The rows of a collection on one side of a bound that may move."""
     kinds = [c.schema.types[c.schema.index(n)] for c, n in ((left, node.column), (right, node.bound))]
     # decimals have one scale here, so that their words compare
@@ -189,6 +190,5 @@ def bounded(left: Collection, right: Collection, node: Bounded) -> Collection:
             one = other = f"#by{at}"
         by.append((one, other))
     bounds = bounds.select(*(other for _, other in by), bound)
-    signs = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-    found_rows = rows.filter_by_bound(column, signs[node.comparison], bounds, bound, by=by)  # type: ignore[arg-type]
+    found_rows = rows.filter_by_bound(column, SIGNS[node.comparison], bounds, bound, by=by)  # type: ignore[arg-type]
     return found_rows.select(*names) if found_rows.schema.names != names else found_rows

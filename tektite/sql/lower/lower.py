@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tektite.engine.constants import constants
 from tektite.expr import Expr, col, greatest, least, lit
 from tektite.query.collection import Collection, Loop, LoopVariable
 from tektite.query.group_functions import AtMostOne
 from tektite.sql.logical import (
     Aggregate,
     Block,
-    Bounded,
     Compare,
     Distinct,
     Filter,
@@ -22,6 +22,7 @@ from tektite.sql.logical import (
     Node,
     Once,
     Project,
+    RangeFilter,
     Recall,
     Scan,
     Solution,
@@ -33,10 +34,9 @@ from tektite.sql.logical import (
 )
 from tektite.sql.lower.aggregates import aggregate
 from tektite.sql.lower.blocks import matched
-from tektite.sql.lower.joins import bounded, join
+from tektite.sql.lower.joins import join, range_filter
 from tektite.sql.lower.window_functions import Windows
 from tektite.values.schema import Schema
-from tektite.values.types import Type
 
 
 class Lowering:
@@ -62,7 +62,7 @@ class Lowering:
             case Scan():
                 return renamed(node.collection, node.names)
             case Values():
-                return constants(self.unit, node.names, node.types, node.rows)
+                return constants(self.unit.engine, Schema(node.columns), node.rows)
             case Filter():
                 return self.lower(node.input).filter(node.predicate)
             case Project():
@@ -71,8 +71,8 @@ class Lowering:
                 return join(self.lower(node.left), self.lower(node.right), node.kind, node.condition)
             case Block():
                 return matched([self.lower(r) for r in node.relations], node, self.joins)
-            case Bounded():
-                return bounded(self.lower(node.left), self.lower(node.right), node)
+            case RangeFilter():
+                return range_filter(self.lower(node.left), self.lower(node.right), node)
             case Aggregate():
                 return aggregate(self.lower(node.input), node, self.unit)
             case Distinct():
@@ -113,27 +113,6 @@ class Lowering:
 
 
 # ---------------------------------------------------------------------- operators
-
-
-def constants(
-    unit: Collection, names: tuple[str, ...], types: tuple[Type, ...], rows: tuple[tuple[Any, ...], ...]
-) -> Collection:
-    """A collection of constant rows."""
-    columns = dict(zip(names, types, strict=True))
-    if len(rows) == 1:
-        return unit._project(
-            [(name, lit(v, type)) for (name, type), v in zip(columns.items(), rows[0], strict=True)], None
-        )
-    schema = Schema(columns)
-    lists = [[row[at] for row in rows] for at in range(len(names))]
-    arrays = [pa.array(values, field.type) for values, field in zip(lists, schema.arrow, strict=True)]
-    table = pa.Table.from_arrays(arrays, schema=schema.arrow)
-
-    def repeated_table(given: pa.Table) -> tuple[pa.Table, Any]:
-        places = np.repeat(np.arange(given.num_rows), table.num_rows)
-        return pa.concat_tables([table] * given.num_rows) if given.num_rows else table.slice(0, 0), places
-
-    return unit.flat_map(repeated_table, **columns)
 
 
 def renamed(collection: Collection, names: tuple[str, ...]) -> Collection:

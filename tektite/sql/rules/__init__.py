@@ -1,24 +1,18 @@
 """The rewrites of a logical plan, in the order in which they are made. Each keeps the plan's meaning.
 
-bound_filters        comparisons with a value that moves become bounds: when it moves, only the rows between its old and its
-                     new place are touched
 decorrelate          subqueries become joins, whatever columns they take from the queries around them
 domains              how a correlated subquery is freed of its outer columns: by pulling equalities up, or by pushing a domain
                      down
 factor_disjunctions  what every branch of an OR demands is demanded by itself: (a AND b) OR (a AND c) is a AND (b OR c)
-filter_privately     a table that a block needs a further index of, and few rows of, is filtered first and indexed for the
-                     block alone
 flatten_joins        inner joins that follow each other, with the filters and projections between them, become blocks
 fold_constants       scalars without columns become constants, and what constants decide is decided: TRUE AND x is x, a filter
                      by FALSE is empty
 join_unique          a semi join with a relation in which each key is there at most once is an inner join, which can be
                      ordered with the others
-merge_projections    a projection of a projection becomes one, where nothing is computed twice by that
-order_joins          in which order the relations of a block are joined: from where changes come, along keys, the most
-                     selective first
 prune_columns        columns that nothing reads are not carried along: not computed, not joined, not kept in state
 push_predicates      predicates move towards the relations that they read, so that rows which will not pass are dropped early
-share_subplans       parts of a plan that say the same, whatever their columns are called, become one part that is read twice
+range_filters        comparisons with a value that moves: when it moves, only the rows between its old and its new place are
+                     touched
 """
 
 from __future__ import annotations
@@ -26,18 +20,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tektite.sql.logical import Names, Node
-from tektite.sql.rules.bound_filters import bound_filters
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.rules.factor_disjunctions import factor_disjunctions
-from tektite.sql.rules.filter_privately import filter_privately
 from tektite.sql.rules.flatten_joins import flatten_joins
 from tektite.sql.rules.fold_constants import fold_constants
 from tektite.sql.rules.join_unique import join_unique
-from tektite.sql.rules.merge_projections import merge_projections
-from tektite.sql.rules.order_joins import order_joins
 from tektite.sql.rules.prune_columns import prune_columns
 from tektite.sql.rules.push_predicates import push_predicates
-from tektite.sql.rules.share_subplans import share_subplans
+from tektite.sql.rules.range_filters import range_filters
 
 Rule = Callable[[Node, Names], Node]
 
@@ -49,11 +39,7 @@ RULES: tuple[Rule, ...] = (
     join_unique,
     flatten_joins,
     prune_columns,
-    filter_privately,
-    bound_filters,
-    merge_projections,
-    order_joins,
-    share_subplans,
+    range_filters,
 )
 
 

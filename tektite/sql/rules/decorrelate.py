@@ -14,7 +14,8 @@ from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.expr import Expr, coalesce, col, lit
-from tektite.sql.bind.predicates import FALSE, TRUE, conjunction, conjuncts
+from tektite.expr.fold import is_null
+from tektite.expr.predicates import FALSE, TRUE, conjunction, conjuncts
 from tektite.sql.logical import (
     Aggregate,
     Apply,
@@ -267,9 +268,7 @@ def of_nothing(inner: Node) -> Expr | None:
 
 def strict(expression: Expr) -> bool:
     """Whether a scalar is NULL where the aggregates that it reads are."""
-    from tektite.sql.rules.push_predicates import is_null_with
-
-    return is_null_with(expression, set(expression.columns()))
+    return is_null(expression.substitute({name: lit(None, types.Int) for name in expression.columns()}))
 
 
 def at_most_one(inner: Node, by: tuple[str, ...]) -> Node:

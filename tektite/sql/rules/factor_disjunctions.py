@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 
 from tektite.expr import Expr
-from tektite.sql.bind.predicates import TRUE, conjunction, conjuncts
+from tektite.expr.predicates import TRUE, conjunction, conjuncts
 from tektite.sql.logical import Filter, Join, Names, Node
 from tektite.sql.walking import transform
 

@@ -12,7 +12,7 @@ from functools import reduce
 from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.expr import Expr, col
-from tektite.sql.bind.predicates import TRUE, conjunction, conjuncts, reads_only
+from tektite.expr.predicates import TRUE, conjunction, conjuncts, reads_only
 from tektite.sql.logical import Block, Filter, Join, Names, Node, Project, Scan
 from tektite.sql.rules.factor_disjunctions import branches
 from tektite.sql.walking import transform

@@ -7,7 +7,7 @@ rows for itself, an inner join reads the one that is there.
 from __future__ import annotations
 
 from tektite.expr import col
-from tektite.sql.bind.predicates import conjuncts
+from tektite.expr.predicates import conjuncts
 from tektite.sql.logical import Distinct, Filter, Join, Names, Node, Project, Scan
 from tektite.sql.rules.decorrelate import unique
 from tektite.sql.walking import transform

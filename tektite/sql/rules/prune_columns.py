@@ -11,7 +11,6 @@ from tektite.expr import col
 from tektite.sql.logical import (
     Aggregate,
     Block,
-    Bounded,
     Compare,
     Distinct,
     Fixpoint,
@@ -20,6 +19,7 @@ from tektite.sql.logical import (
     Node,
     Once,
     Project,
+    RangeFilter,
     Solution,
     Top,
     Union,
@@ -133,6 +133,6 @@ def rebuilt(node: Node, inputs: list[Node], here: set[str]) -> Node:
             return replace(
                 node, relations=relations, outputs=tuple(n for n in available if n in here) or (available[0],)
             )
-        case Bounded() | Top() | Once():
+        case RangeFilter() | Top() | Once():
             return node.with_inputs(*(narrowed(g, w) for g, w in zip(inputs, wanted, strict=True)))
     return node.with_inputs(*inputs) if inputs else node

@@ -7,23 +7,27 @@ with NULLs can pass makes the join an inner one.
 
 from __future__ import annotations
 
-from tektite.expr import Expr, col
-from tektite.sql.bind.predicates import conjunction, conjuncts, reads_only
+from collections.abc import Iterable
+
+from tektite.expr import Expr, col, lit
+from tektite.expr.fold import never_true
+from tektite.expr.predicates import conjunction, conjuncts, reads_only
 from tektite.sql.logical import (
     Aggregate,
     Apply,
-    Bounded,
     Distinct,
     Filter,
     Join,
     Names,
     Node,
     Project,
+    RangeFilter,
     Top,
     Union,
     Window,
 )
 from tektite.sql.walking import transform
+from tektite.values import types
 
 
 def push_predicates(root: Node, names: Names) -> Node:
@@ -77,7 +81,7 @@ def place(node: Node, parts: list[Expr]) -> Node:
             return under(node, parts, set(node.by))
         case Join():
             return through_join(node, parts)
-        case Apply() | Bounded():
+        case Apply() | RangeFilter():
             down = [part for part in parts if part.columns() and reads_only(part, node.left.columns)]
             stay = [part for part in parts if not (part.columns() and reads_only(part, node.left.columns))]
             return filtered(node.with_inputs(place(node.left, down), node.right), stay)
@@ -98,8 +102,8 @@ def through_join(node: Join, parts: list[Expr]) -> Node:
     if kind == "inner":
         return place_condition(Join(node.left, node.right, "inner", conjunction([*conjuncts(node.condition), *parts])))
     if kind in ("left", "full"):
-        rejects_right = any(rejects_nulls(part, set(node.right.columns)) for part in parts)
-        rejects_left = any(rejects_nulls(part, set(node.left.columns)) for part in parts)
+        rejects_right = any(rejects_nulls(part, node.right.columns) for part in parts)
+        rejects_left = any(rejects_nulls(part, node.left.columns) for part in parts)
         if kind == "full" and rejects_left:
             kind = "inner" if rejects_right else "left"
         elif kind == "full" and rejects_right:
@@ -132,29 +136,6 @@ def place_condition(node: Join) -> Node:
     return Join(place(node.left, left), place(node.right, right), node.kind, conjunction(stay))
 
 
-STRICT = frozenset(
-    {"add", "sub", "mul", "div", "floordiv", "mod", "neg", "abs", "sign", "eq", "ne", "lt", "le", "gt", "ge", "not", "cast",
-     "year", "quarter", "month", "day", "weekday", "hour", "minute", "second", "add_days", "add_months", "truncate",
-     "length", "lower", "upper", "substring", "like", "ilike", "startswith", "endswith", "contains", "replace", "isin"}
-)  # fmt: skip
-"""Operations that are NULL wherever their first operand is, or any of them is."""
-
-
-def rejects_nulls(part: Expr, columns: set[str]) -> bool:
+def rejects_nulls(part: Expr, columns: Iterable[str]) -> bool:
     """Whether a conjunct cannot be true where all of these columns are NULL."""
-    if part.op == "is_not_null":
-        return is_null_with(part.args[0], columns)
-    if part.op == "and":
-        return any(rejects_nulls(arg, columns) for arg in part.args)
-    if part.op == "or":
-        return all(rejects_nulls(arg, columns) for arg in part.args)
-    return is_null_with(part, columns)
-
-
-def is_null_with(expression: Expr, columns: set[str]) -> bool:
-    """Whether a scalar is certainly NULL where all of these columns are."""
-    if expression.op == "col":
-        return expression.params[0] in columns
-    if expression.op == "isin":
-        return is_null_with(expression.args[0], columns)
-    return expression.op in STRICT and any(is_null_with(arg, columns) for arg in expression.args)
+    return never_true(part.substitute({name: lit(None, types.Int) for name in columns}))

@@ -16,7 +16,6 @@ from tektite.sql.parse.places import Source, nearest
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.table_writes import Writing, reading
 from tektite.sql.statements.update import assignments, changed
-from tektite.values import types
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
@@ -49,24 +48,14 @@ def insert(session: Session, source: Source, tree: exp.Insert, parameters: Mappi
 
 
 def new_rows(writing: Writing, given: list[str]) -> pa.Table:
-    """The rows that the statement says, in the order of VALUES where rows of one key follow each other."""
+    """The rows that the statement says. Those of VALUES keep their order, in which rows of one key follow each other."""
     query = writing.tree.expression
     schema = writing.table.schema
     wanted = [schema.types[schema.index(column)] for column in given]
     if query is None:
         raise writing.source.error("INSERT without VALUES or a query is not supported", None, UnsupportedError)
     read_alike(query, wanted)
-    numbered = isinstance(query, exp.Values) and all(
-        isinstance(row, exp.Tuple) and len(row.expressions) == len(given) for row in query.expressions
-    )
-    if numbered and core_of(writing.table).unique is not None:
-        for number, row in enumerate(query.expressions):
-            row.append("expressions", exp.Literal.number(number))
-        rows = writing.select(query, [*wanted, types.Int], what="INSERT INTO")
-        rows = rows.take(np.argsort(rows.column(len(given)).to_numpy())).select(list(range(len(given))))
-    else:
-        rows = writing.select(query, wanted, what="INSERT INTO")
-    return writing.arranged(rows, given)
+    return writing.arranged(writing.select(query, wanted, what="INSERT INTO"), given)
 
 
 def read_alike(rows: exp.Expr, wanted: list[Type]) -> None:

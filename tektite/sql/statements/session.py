@@ -19,12 +19,13 @@ from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.errors import ConflictError, FaultError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
+from tektite.expr.fold import folded as folded_constant
+from tektite.plan.constant import constant_rows
 from tektite.query.collection import Collection
 from tektite.sql.bind.bound import nothing
 from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, Reads
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import folded
-from tektite.sql.explain import explain
 from tektite.sql.logical import Node, outer_columns
 from tektite.sql.lower.lower import Lowering
 from tektite.sql.lower.row_order import ordered
@@ -32,7 +33,6 @@ from tektite.sql.parse import parser
 from tektite.sql.parse.depth_limit import deep_calls
 from tektite.sql.parse.places import Source
 from tektite.sql.rules import rewrite
-from tektite.sql.rules.fold_constants import folded as folded_constant
 from tektite.sql.statements import copy, create, drop, insert, prepared, show, table_writes, transactions, update
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.statement_cache import Planned, Remembered
@@ -129,8 +129,7 @@ class Session:
         if not isinstance(tree, exp.Query | exp.Values):
             raise source.error("EXPLAIN of anything but a query is not supported", None, UnsupportedError)
         planned = self.bind(source, tree, parameters).joined_by(joins)
-        lines = ["plan", *(f"  {line}" for line in explain(planned.plan))]
-        lines += self.engine.explain(self.collection(planned)).splitlines()
+        lines = self.engine.explain(self.collection(planned)).splitlines()
         return Result("EXPLAIN", pa.table({"plan": lines}))
 
     def _subscribe(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
@@ -231,7 +230,12 @@ class Session:
         return Schema(dict(zip(unique_titles(definition.aliases), kinds, strict=True)))
 
     def once(self, collection: Collection) -> pa.Table:
-        """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open."""
+        """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open. What reads
+        no table is computed here, and keeps its order.
+        """
+        words = constant_rows(collection.operator, core_of(self.engine).dictionary)
+        if words is not None:
+            return collection.schema.decode(words, core_of(self.engine).dictionary)
         self._numbers += 1
         if self.transaction is not None:
             collection = self.transaction.seen(collection)

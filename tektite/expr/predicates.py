@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tektite.expr import Expr
+from tektite.expr.ast import Expr
 from tektite.values import types
 
 TRUE = Expr("lit", (), (types.Bool, True))

@@ -1,13 +1,12 @@
-"""EXPLAIN: a plan as lines of text, with estimates of how many rows each part has."""
+"""What a statement means before it is lowered, as lines of text."""
 
 from __future__ import annotations
 
 from tektite.expr import Expr
-from tektite.sql.estimates import estimate
+from tektite.expr.comparisons import SIGNS
 from tektite.sql.logical import (
     Aggregate,
     Block,
-    Bounded,
     Call,
     Compare,
     Filter,
@@ -17,6 +16,7 @@ from tektite.sql.logical import (
     Once,
     Ordering,
     Project,
+    RangeFilter,
     Recall,
     Scan,
     Solution,
@@ -25,8 +25,6 @@ from tektite.sql.logical import (
     Values,
     Window,
 )
-
-SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 def explain(plan: Node) -> list[str]:
@@ -43,7 +41,7 @@ def explain(plan: Node) -> list[str]:
         if readers[id(node)] > 1 and not isinstance(node, Scan | Recall | Values):
             seen[id(node)] = len(seen) + 1
             label = f"#{seen[id(node)]} "
-        lines.append(f"{'  ' * depth}{label}{line(node)}  (about {estimate(node):,.0f} rows)")
+        lines.append(f"{'  ' * depth}{label}{line(node)}")
         if isinstance(node, Block):
             lines.extend(f"{'  ' * (depth + 1)}where {part}" for part in node.conjuncts)
         for given in node.inputs:
@@ -80,9 +78,8 @@ def line(node: Node) -> str:
         case Join():
             return f"{node.kind} join on {node.condition}"
         case Block():
-            order = f", in the order {', '.join(titled(node.relations[at]) for at in node.order)}" if node.order else ""
-            return f"join of {len(node.relations)}{order}"
-        case Bounded():
+            return f"join of {len(node.relations)}"
+        case RangeFilter():
             by = f" by {', '.join(f'{a} = {b}' for a, b in node.keys)}" if node.keys else ""
             return f"range filter {node.column} {SIGNS[node.comparison]} {node.bound}{by}"
         case Aggregate():
@@ -107,13 +104,6 @@ def line(node: Node) -> str:
         case Recall() | Solution():
             return f"{'recur on' if isinstance(node, Recall) else 'solution of'} {node.variable.title}"
     return type(node).__name__.lower()
-
-
-def titled(node: Node) -> str:
-    """A relation of a join, in a word."""
-    while not isinstance(node, Scan) and len(node.inputs) == 1 and not isinstance(node, Aggregate):
-        node = node.inputs[0]
-    return node.title if isinstance(node, Scan) else type(node).__name__.lower()
 
 
 def output(name: str, value: Expr) -> str:

@@ -1,4 +1,4 @@
-"""Comparisons with a value that moves become bounds: when it moves, only the rows between its old and its new place are touched.
+"""Comparisons with a value that moves: when it moves, only the rows between its old and its new place are touched.
 
 In a block, a relation that is one aggregate for each key (or one for all), that is joined by these keys alone, of which one
 value is compared by <, <=, > or >=, and of which nothing else is read, becomes the bound of a range filter over the rest.
@@ -7,22 +7,20 @@ value is compared by <, <=, > or >=, and of which nothing else is read, becomes 
 from __future__ import annotations
 
 from tektite.expr import Expr, at_scale, col
-from tektite.sql.bind.predicates import conjunction
-from tektite.sql.logical import Aggregate, Block, Bounded, Filter, Names, Node, Project, Scan, type_of
+from tektite.expr.comparisons import MIRRORED, ORDERING
+from tektite.expr.predicates import conjunction
+from tektite.sql.logical import Aggregate, Block, Filter, Names, Node, Project, RangeFilter, Scan, type_of
 from tektite.sql.walking import transform
 from tektite.values import types
 from tektite.values.types import DecimalType, Type
 
-COMPARED = ("lt", "le", "gt", "ge")
-MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
-
-def bound_filters(root: Node, names: Names) -> Node:
+def range_filters(root: Node, names: Names) -> Node:
     """Range filters instead of joins with what moves."""
 
     def rewrite(node: Node) -> Node:
         while isinstance(node, Block):
-            found = bounded(node, names)
+            found = with_range_filter(node, names)
             if found is None:
                 return node
             node = found
@@ -38,17 +36,17 @@ def moves(node: Node) -> bool:
     return isinstance(node, Aggregate) or (isinstance(node, Scan) and node.single)
 
 
-def bounded(node: Block, names: Names) -> Node | None:
+def with_range_filter(node: Block, names: Names) -> Node | None:
     """A block with one of its relations as a bound, if one can be."""
     for at, relation in enumerate(node.relations):
         if moves(relation) and len(node.relations) > 1 and not set(node.outputs) & set(relation.columns):
-            found = as_bound(node, at, names)
+            found = range_filter(node, at, names)
             if found is not None:
                 return found
     return None
 
 
-def as_bound(node: Block, at: int, names: Names) -> Node | None:
+def range_filter(node: Block, at: int, names: Names) -> Node | None:
     """One relation of a block as the bound of the others, or None if it is more than that to them."""
     bound_relation = node.relations[at]
     others = tuple(relation for place, relation in enumerate(node.relations) if place != at)
@@ -61,7 +59,7 @@ def as_bound(node: Block, at: int, names: Names) -> Node | None:
             rest.append(part)
             continue
         sides = apart(part, own)
-        if sides is None or (part.op in COMPARED and comparison is not None):
+        if sides is None or (part.op in ORDERING and comparison is not None):
             return None
         op, value, bound = sides
         if op == "eq":
@@ -87,19 +85,21 @@ def as_bound(node: Block, at: int, names: Names) -> Node | None:
         source = Block(others, tuple(rest), outputs=tuple(kept))
     source, left = computed(source, [value, *(one for one, _ in keys)], names, tuple(source.columns))
     bound_relation, right = computed(bound_relation, [bound, *(other for _, other in keys)], names)
-    result: Node = Bounded(source, bound_relation, tuple(zip(left[1:], right[1:], strict=True)), left[0], op, right[0])
+    result: Node = RangeFilter(
+        source, bound_relation, tuple(zip(left[1:], right[1:], strict=True)), left[0], op, right[0]
+    )
     return Project(result, tuple((name, col(name)) for name in node.outputs))
 
 
 def apart(part: Expr, own: set[str]) -> tuple[str, Expr, Expr] | None:
     """A conjunct as (comparison, side of the others, side of the relation), if its sides are that."""
-    if part.op not in (*COMPARED, "eq"):
+    if part.op not in (*ORDERING, "eq"):
         return None
     one, other = part.args
     if set(other.columns()) <= own and other.columns() and not set(one.columns()) & own and one.columns():
         return part.op, one, other
     if set(one.columns()) <= own and one.columns() and not set(other.columns()) & own and other.columns():
-        return MIRRORED.get(part.op, part.op), other, one
+        return MIRRORED[part.op], other, one
     return None
 
 

@@ -1,0 +1,53 @@
+"""The rewrites of a plan, in the order in which they are made, whatever language it comes from. Each keeps the plan's meaning.
+
+What the catalog shares is not looked into: arrangements are found by what they hold, not by how it is computed, and are rewritten
+when they are made.
+
+drop_distinct      what holds each row once needs not be made distinct
+filter_privately   a table that a conjunction needs a further index of, and few rows of, is filtered first and indexed apart
+fold_constants     what constants decide is decided: a filter by FALSE is empty, and so is what is joined with nothing
+match_joins        a join of two is a conjunction of two, whose variables are called after the columns that they stand for
+merge_projections  a projection of a projection becomes one, where nothing is computed twice by that
+order_joins        in which order relations are joined whose author leaves that to us: along keys, the most selective first
+prune_columns      columns that nothing reads are not carried along: not computed, not joined, not kept in state
+push_predicates    predicates move towards the rows that they test, as far as no index and no state is made twice by that
+share_subplans     parts of a plan that say the same, whatever their columns are called, become one part that is read twice
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tektite.plan.algebra import Operator
+from tektite.plan.rules.drop_distinct import drop_distinct
+from tektite.plan.rules.filter_privately import filter_privately
+from tektite.plan.rules.fold_constants import fold_constants
+from tektite.plan.rules.match_joins import match_joins
+from tektite.plan.rules.merge_projections import merge_projections
+from tektite.plan.rules.order_joins import order_joins
+from tektite.plan.rules.prune_columns import prune_columns
+from tektite.plan.rules.push_predicates import push_predicates
+from tektite.plan.rules.share_subplans import share_subplans
+
+Rule = Callable[[Sequence[Operator]], list[Operator]]
+
+RULES: tuple[Rule, ...] = (
+    merge_projections,
+    match_joins,
+    push_predicates,
+    fold_constants,
+    drop_distinct,
+    prune_columns,
+    filter_privately,
+    order_joins,
+    merge_projections,
+    share_subplans,
+)
+
+
+def optimize(roots: Sequence[Operator]) -> list[Operator]:
+    """Some plans after all rewrites. They share what they have in common."""
+    found = list(roots)
+    for rule in RULES:
+        found = rule(found)
+    return found

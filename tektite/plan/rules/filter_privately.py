@@ -1,0 +1,78 @@
+"""A table that a conjunction needs a further index of, and few rows of, is filtered first and indexed for the conjunction alone.
+
+Tables stand whole in conjunctions so that queries share their indexes. Where no index that is there serves, and the filter leaves
+few rows, an index of these alone is cheaper to make and to keep than one of the whole table. It is done where the author leaves
+order and strategy to us.
+
+>>> from types import SimpleNamespace
+>>> from tektite.plan.explain import explain
+>>> from tektite.values.schema import Schema
+>>> from tektite.values.types import Int
+>>> orders = Schema(id=Int, customer=Int, kind=Int)
+>>> tables = [SimpleNamespace(name=name, is_stream=False, orders=[(0,)]) for name in ("orders", "customers")]
+>>> clauses = Clause(Read(orders, tables[0]), ("o", "c", "k")), Clause(Read(Schema(id=Int), tables[1]), ("c",))
+>>> before = Match(Schema(o=Int), clauses, (), (col("k") == 3,), "sized")
+>>> print("\\n".join(explain(*filter_privately([before]))))
+join of (o, c), (c) to (o)
+  select id, customer where kind == 3
+    read orders
+  read customers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tektite.expr import Expr, col
+from tektite.expr.predicates import conjunction, reads_only
+from tektite.plan.algebra import Clause, Match, Operator, Project, Read
+from tektite.plan.estimates import passing
+from tektite.plan.walk import transform, with_inputs
+
+FEW = 0.2
+"""The share of a table's rows up to which an index of its own pays: it is then a fifth of the size, and narrower."""
+
+
+def filter_privately(roots: Sequence[Operator]) -> list[Operator]:
+    """Plans whose conjunctions read few rows of tables through filters of their own."""
+
+    def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
+        found = with_inputs(operator, inputs)
+        return with_filters(found) if isinstance(found, Match) and found.strategy == "sized" else found
+
+    return transform(roots, rewrite)
+
+
+def with_filters(match: Match) -> Match:
+    """A conjunction with those of its tables filtered that it needs few rows and a further index of."""
+    clauses, where = list(match.clauses), list(match.where)
+    for at, clause in enumerate(clauses):
+        own = [part for part in where if part.columns() and reads_only(part, clause.variables)]
+        if not isinstance(clause.operator, Read) or not own or passing(own) > FEW:
+            continue
+        rest = [part for part in where if not any(part is other for other in own)]
+        others = {name for place, other in enumerate(clauses) if place != at for name in other.variables}
+        if any(served(clause, columns) for name, columns in clause.variables.items() if name in others):
+            continue
+        read = others | set(match.schema.names) | {name for part in rest for name in part.columns()}
+        clauses[at] = filtered_alone(clause, [name for name in clause.variables if name in read], own)
+        where = rest
+    return replace(match, clauses=tuple(clauses), where=tuple(where))
+
+
+def filtered_alone(clause: Clause, variables: Sequence[str], own: Sequence[Expr]) -> Clause:
+    """A clause over the rows of its table that pass conditions, with the columns of some variables."""
+    table = clause.operator
+    names = {variable: col(table.schema.names[columns[0]]) for variable, columns in clause.variables.items()}
+    kept = sorted(column for variable in variables for column in clause.variables[variable]) or [0]
+    schema = table.schema.select(*(table.schema.names[column] for column in kept))
+    predicate = conjunction([part.substitute(names) for part in own])
+    rows = Project(schema, table, tuple(map(col, schema.names)), predicate)
+    return Clause(rows, tuple([clause.terms[column] for column in kept]))
+
+
+def served(clause: Clause, columns: Sequence[int]) -> bool:
+    """Whether an index that begins with one of the columns is there: the table's own, or one that somebody keeps."""
+    assert isinstance(clause.operator, Read)
+    return any(order[:1] == (column,) for order in clause.operator.readable.orders for column in columns)

@@ -1,0 +1,93 @@
+"""A projection of a projection becomes one, where nothing is computed twice by that; one that passes all on goes.
+
+An aggregate needs no projection around it that only selects or renames: it takes columns by their place, and names its own.
+
+>>> from tektite.expr import col
+>>> from tektite.plan.algebra import Rows
+>>> from tektite.plan.explain import explain
+>>> from tektite.values.schema import Schema
+>>> from tektite.values.types import Int
+>>> one = Schema(x=Int)
+>>> rows = Rows(one, one.encode([(1,), (2,)]))
+>>> inner = Project(Schema(y=Int), rows, (col("x"),), col("x") > 0)
+>>> before = Project(Schema(z=Int), inner, (col("y") + 1,), col("y") < 9)
+>>> print("\\n".join(explain(before)))
+select z = y + 1 where y < 9
+  select y = x where x > 0
+    2 constant rows
+>>> print("\\n".join(explain(*merge_projections([before]))))
+select z = x + 1 where x > 0 and x < 9
+  2 constant rows
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tektite.expr import Expr
+from tektite.expr.predicates import conjunction, conjuncts
+from tektite.plan.algebra import Aggregate, Operator, Project, count_uses
+from tektite.plan.walk import Leaf, is_shared, transform, with_inputs
+
+
+def merge_projections(roots: Sequence[Operator], leaf: Leaf = is_shared) -> list[Operator]:
+    """Plans in which projections do not follow each other."""
+    uses = count_uses(*roots)
+
+    def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
+        found = with_inputs(operator, inputs)
+        if isinstance(found, Aggregate):
+            return of_columns(found)
+        if not isinstance(operator, Project) or not isinstance(found, Project):
+            return found
+        alone = uses.get(operator.input, 1) <= 1 and not leaf(operator.input)
+        return without_effect(merged(found)) if alone else without_effect(found)
+
+    return transform(roots, rewrite, leaf)
+
+
+def merged(operator: Project) -> Operator:
+    """A projection together with the one below it, if nothing that is computed there is needed twice."""
+    below = operator.input
+    if isinstance(below, Aggregate) and operator.predicate is None:
+        columns = tuple([output.params[0] if output.op == "col" else None for output in operator.outputs])
+        if columns == below.schema.names:
+            return replace(below, schema=operator.schema)
+    if not isinstance(below, Project):
+        return operator
+    inner = dict(zip(below.schema.names, below.outputs, strict=True))
+    tests = [] if operator.predicate is None else [operator.predicate]
+    mentioned = Counter(name for output in (*operator.outputs, *tests) for name in mentions(output))
+    if any(count > 1 and inner[name].op not in ("col", "lit") for name, count in mentioned.items()):
+        return operator
+    parts = [] if below.predicate is None else conjuncts(below.predicate)
+    parts += [test.substitute(inner) for test in tests]
+    predicate = conjunction(parts) if parts or below.predicate is not None or tests else None
+    outputs = tuple([output.substitute(inner) for output in operator.outputs])
+    return Project(operator.schema, below.input, outputs, predicate)
+
+
+def of_columns(operator: Aggregate) -> Aggregate:
+    """An aggregate over what a projection below it selects its columns from."""
+    below = operator.input
+    if not isinstance(below, Project) or below.predicate is not None or any(o.op != "col" for o in below.outputs):
+        return operator
+    places = [below.input.schema.index(output.params[0]) for output in below.outputs]
+    calls = [replace(a, column=None if a.column is None else places[a.column]) for a in operator.aggregates]
+    return replace(operator, input=below.input, key=tuple([places[c] for c in operator.key]), aggregates=tuple(calls))
+
+
+def without_effect(operator: Operator) -> Operator:
+    """What a projection passes on, if that is all it does."""
+    if not isinstance(operator, Project):
+        return operator
+    passed = tuple([output.params[0] if output.op == "col" else None for output in operator.outputs])
+    same = passed == operator.schema.names == operator.input.schema.names
+    return operator.input if same and operator.predicate is None else operator
+
+
+def mentions(expression: Expr) -> list[str]:
+    """The columns of an expression, each as often as it is mentioned."""
+    return [node.params[0] for node in expression.walk() if node.op == "col"]

@@ -1,0 +1,209 @@
+"""Columns that nothing reads are not carried along: not computed, not joined, not kept in state.
+
+What is joined through an arrangement that others share, or that it is kept as anyway, stays whole.
+
+>>> from tektite.expr import col
+>>> from tektite.plan.algebra import Rows
+>>> from tektite.plan.explain import explain
+>>> from tektite.values.schema import Schema
+>>> from tektite.values.types import Int
+>>> two = Schema(x=Int, y=Int)
+>>> rows = Rows(two, two.encode([(1, 2)]))
+>>> wide = Project(Schema(x=Int, y=Int, z=Int), rows, (col("x"), col("y"), col("x") * col("y")), None)
+>>> before = Project(Schema(x=Int), Concat(wide.schema, (wide, wide)), (col("x"),), None)
+>>> print("\\n".join(explain(*prune_columns([before]))))
+select x
+  union all
+    #1 select x
+      1 constant row
+    as #1 above
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from tektite.plan.algebra import (
+    Aggregate,
+    Arrange,
+    AtLeast,
+    Clause,
+    Concat,
+    First,
+    Join,
+    Leave,
+    Match,
+    Negate,
+    Operator,
+    Project,
+    RangeFilter,
+    Read,
+    Reduce,
+    Rows,
+    Variable,
+)
+from tektite.plan.look_through import permutation
+from tektite.plan.projections import below_renaming, selected
+from tektite.plan.walk import bodies, is_shared, readers_first, transform, with_inputs
+
+
+def prune_columns(roots: Sequence[Operator]) -> list[Operator]:
+    """Plans without columns that are not read."""
+    read: dict[Operator, set[int]] = {}
+    for root in bodies(roots):
+        read[root] = everything(root)
+    kept: dict[Operator, list[int]] = {}
+    order = readers_first(roots)
+    for operator in order:
+        if not is_shared(operator):
+            for given, wanted in zip(operator.inputs, wanted_of_inputs(operator, read[operator]), strict=True):
+                read[given] = read.get(given, set()) | wanted
+    for operator in reversed(order):
+        kept[operator] = columns_kept(operator, read[operator], kept)
+    if all(len(columns) == len(operator.schema.names) for operator, columns in kept.items()):
+        return list(roots)
+
+    def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
+        return rebuilt(operator, inputs, kept)
+
+    return transform(roots, rewrite)
+
+
+def everything(operator: Operator) -> set[int]:
+    """All columns."""
+    return set(range(len(operator.schema.names)))
+
+
+def some(columns: set[int], of: Operator) -> list[int]:
+    """Some columns of a collection, in order: one of them at least, if it has any."""
+    return sorted(columns) or ([0] if of.schema.names else [])
+
+
+def stands_whole(operator: Operator) -> bool:
+    """Whether a collection is best joined as it is: there is an arrangement of it to read, or it is kept as one."""
+    base, _ = below_renaming(operator)
+    if isinstance(base, Project) and isinstance(base.input, Arrange):
+        return permutation(base) is not None  # a filter that runs on what is joined
+    return isinstance(base, Read | Rows | Arrange | Variable | Leave | AtLeast | Aggregate | First | Reduce)
+
+
+def joined(side: Operator, columns: Iterable[int]) -> set[int]:
+    """The columns that are read of one side of a join that needs these."""
+    base, below = below_renaming(side)
+    if isinstance(base, Aggregate):  # its keys are what it is arranged by
+        return set(columns) | {at for at, column in enumerate(below) if column < len(base.key)}
+    return everything(side) if stands_whole(side) else set(some(set(columns), side))
+
+
+def wanted_of_inputs(operator: Operator, here: set[int]) -> list[set[int]]:
+    """What an operator of which some columns are read reads of each input."""
+    match operator:
+        case Project():
+            outputs = [operator.outputs[at] for at in some(here, operator)]
+            tests = [] if operator.predicate is None else [operator.predicate]
+            schema = operator.input.schema
+            return [{schema.index(name) for output in (*outputs, *tests) for name in output.columns()}]
+        case Concat():
+            return [set(some(here, operator)) for _ in operator.parts]
+        case Negate():
+            return [here]
+        case Join():
+            sides = [set(operator.left_key), set(operator.right_key)]
+            for at in some(here, operator):
+                side, column = operator.outputs[at]
+                sides[side].add(column)
+            return [joined(side, columns) for side, columns in zip(operator.inputs, sides, strict=True)]
+        case Match():
+            clauses = (*narrowed(operator, some(here, operator)).clauses, *operator.without)
+            return [joined(c.operator, {at for at, term in enumerate(c.terms) if term is not None}) for c in clauses]
+        case RangeFilter():
+            rows = here | {*operator.input_key, operator.column}
+            bounds = {*operator.bounds_key, operator.bound}
+            return [joined(operator.input, rows), joined(operator.bounds, bounds)]
+        case Aggregate():
+            calls = [a for at, a in enumerate(operator.aggregates) if at + len(operator.key) in here]
+            calls = calls or list(operator.aggregates[:1])
+            return [{*operator.key, *(a.column for a in calls if a.column is not None)}]
+    return [everything(given) for given in operator.inputs]
+
+
+def columns_kept(operator: Operator, here: set[int], kept: dict[Operator, list[int]]) -> list[int]:
+    """Which of its columns an operator has after pruning."""
+    match operator:
+        case _ if is_shared(operator):
+            pass
+        case Project() | Concat() | Join() | Match():
+            return some(here, operator)
+        case Negate() | RangeFilter():
+            return kept[operator.inputs[0]]
+        case Aggregate() if operator.aggregates:
+            keys = range(len(operator.key))
+            calls = sorted(at for at in here if at >= len(operator.key))
+            return [*keys, *(calls or [len(operator.key)])]
+    return sorted(everything(operator))
+
+
+def narrowed(match: Match, columns: Sequence[int]) -> Match:
+    """A conjunction of which only some columns are read; variables that nothing else looks at are given up."""
+    names = [match.schema.names[at] for at in columns]
+    gone = set(match.schema.names) - set(names)
+    if not gone:
+        return match
+    uses = [term for clause in (*match.clauses, *match.without) for term in clause.terms if isinstance(term, str)]
+    tested = {name for predicate in match.where for name in predicate.columns()}
+    ordered = {name for name in match.order or () if isinstance(name, str)}
+    gone = {name for name in gone if uses.count(name) == 1 and name not in tested and name not in ordered}
+    clauses = [
+        Clause(c.operator, tuple([None if isinstance(t, str) and t in gone else t for t in c.terms]))
+        if gone.intersection(c.variables)
+        else c
+        for c in match.clauses
+    ]
+    return replace(match, schema=match.schema.select(*names), clauses=tuple(clauses))
+
+
+def rebuilt(operator: Operator, inputs: tuple[Operator, ...], kept: dict[Operator, list[int]]) -> Operator:
+    """An operator over pruned inputs, with only the columns that it keeps."""
+    columns = kept[operator]
+    whole = len(columns) == len(operator.schema.names)
+    if whole and all(new is old for new, old in zip(inputs, operator.inputs, strict=True)):
+        return operator
+    places = [{old: new for new, old in enumerate(kept[given])} for given in operator.inputs]
+    schema = operator.schema
+    if not whole:
+        schema = schema.select(*(schema.names[at] for at in columns))
+    match operator:
+        case Project():
+            return Project(schema, inputs[0], tuple([operator.outputs[at] for at in columns]), operator.predicate)
+        case Concat():
+            parts = [selected(part, [place[at] for at in columns]) for part, place in zip(inputs, places, strict=True)]
+            return Concat(schema, tuple(parts))
+        case Negate():
+            return Negate(schema, inputs[0])
+        case Join():
+            keys = tuple([places[0][c] for c in operator.left_key]), tuple([places[1][c] for c in operator.right_key])
+            outputs = tuple([(side, places[side][c]) for side, c in (operator.outputs[at] for at in columns)])
+            return Join(schema, inputs[0], inputs[1], *keys, outputs, operator.nulls_match)
+        case Match():
+            found = narrowed(operator, columns)
+            clauses = [
+                Clause(new, tuple([clause.terms[old] for old in kept[clause.operator]]))
+                for clause, new in zip((*found.clauses, *found.without), inputs, strict=True)
+            ]
+            many = len(found.clauses)
+            return replace(found, clauses=tuple(clauses[:many]), without=tuple(clauses[many:]))
+        case RangeFilter():
+            keys = (
+                tuple([places[0][c] for c in operator.input_key]),
+                tuple([places[1][c] for c in operator.bounds_key]),
+            )
+            column, bound = places[0][operator.column], places[1][operator.bound]
+            return RangeFilter(schema, inputs[0], inputs[1], *keys, column, operator.comparison, bound)
+        case Aggregate():
+            key = tuple([places[0][c] for c in operator.key])
+            calls = [operator.aggregates[at - len(operator.key)] for at in columns if at >= len(operator.key)]
+            linear = [replace(a, column=None if a.column is None else places[0][a.column]) for a in calls]
+            return Aggregate(schema, inputs[0], key, tuple(linear))
+    assert whole and all(len(kept[given]) == len(given.schema.names) for given in operator.inputs)
+    return with_inputs(operator, inputs)

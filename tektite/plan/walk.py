@@ -1,0 +1,144 @@
+"""Walking plans: every operator, and rewriting from the sources up. Loops are copied, variables and all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from tektite.plan.algebra import Arrange, Clause, Leave, Loop, Operator, Variable
+
+Rewrite = Callable[[Operator, tuple[Operator, ...]], Operator]
+"""What becomes of an operator whose inputs have become these."""
+Leaf = Callable[[Operator], bool]
+
+
+def is_shared(operator: Operator) -> bool:
+    """Whether the catalog keeps a collection for everybody: a plan that reads it says nothing of how it is computed."""
+    return isinstance(operator, Arrange) and operator.loop is None
+
+
+def bodies(roots: Sequence[Operator], leaf: Leaf = is_shared) -> list[Operator]:
+    """Some plans, and what the loops in them define and give."""
+    found = list(roots)
+    loops: set[Loop] = set()
+    for operator in walk(roots, leaf):
+        if isinstance(operator, Variable | Leave) and operator.of not in loops:
+            loops.add(operator.of)
+            found += loop_bodies(operator.of)
+    return found
+
+
+def loop_bodies(loop: Loop) -> list[Operator]:
+    """What the variables of a loop begin with and become, and what leaves it."""
+    initial = [variable.initial for variable in loop.variables if variable.initial is not None]
+    return [*initial, *loop.definitions.values(), *(leave.inner for leave in loop.leaves)]
+
+
+def walk(roots: Sequence[Operator], leaf: Leaf = is_shared) -> Iterator[Operator]:
+    """Every operator of some plans once, those of loops included; what lies below a leaf is not part of them."""
+    seen: set[Operator] = set()
+    loops: set[Loop] = set()
+    waiting = list(reversed(roots))
+    while waiting:
+        operator = waiting.pop()
+        if operator in seen:
+            continue
+        seen.add(operator)
+        yield operator
+        if leaf(operator):
+            continue
+        waiting.extend(reversed(operator.inputs))
+        if isinstance(operator, Variable | Leave) and operator.of not in loops:
+            loops.add(operator.of)
+            waiting.extend(loop_bodies(operator.of))
+
+
+def readers_first(roots: Sequence[Operator], leaf: Leaf = is_shared) -> list[Operator]:
+    """Every operator of some plans after all that take it as an input."""
+    found: dict[Operator, None] = {}
+    waiting = bodies(roots, leaf)
+    while waiting:
+        operator = waiting[-1]
+        left = [] if operator in found or leaf(operator) else [given for given in operator.inputs if given not in found]
+        if left:
+            waiting.extend(left)
+        else:
+            found[waiting.pop()] = None
+    return list(found)[::-1]
+
+
+def with_inputs(operator: Operator, inputs: Sequence[Operator]) -> Operator:
+    """The same operator over other inputs."""
+    if all(new is old for new, old in zip(inputs, operator.inputs, strict=True)):
+        return operator
+    waiting = iter(inputs)
+    changed: dict[str, Any] = {}
+    for field in fields(operator):
+        value = getattr(operator, field.name)
+        if isinstance(value, Operator):
+            changed[field.name] = next(waiting)
+        elif isinstance(value, tuple) and any(isinstance(part, Operator | Clause) for part in value):
+            changed[field.name] = tuple([_part(part, next(waiting)) for part in value])
+    return replace(operator, **changed)
+
+
+def _part(part: Operator | Clause, operator: Operator) -> Operator | Clause:
+    return replace(part, operator=operator) if isinstance(part, Clause) else operator
+
+
+def transform(roots: Sequence[Operator], rewrite: Rewrite, leaf: Leaf = is_shared) -> list[Operator]:
+    """Plans with every operator rewritten after its inputs; one that is read twice is rewritten once. Leaves stay."""
+    return _Copy(rewrite, leaf).all(roots)
+
+
+class _Copy:
+    """Rewrites operators, each once."""
+
+    def __init__(self, rewrite: Rewrite, leaf: Leaf) -> None:
+        self._rewrite = rewrite
+        self._leaf = leaf
+        self._made: dict[Operator, Operator] = {}
+        self._loops: dict[Loop, Loop] = {}
+
+    def all(self, roots: Sequence[Operator]) -> list[Operator]:
+        return [self.of(root) for root in roots]
+
+    def of(self, operator: Operator) -> Operator:
+        made = self._made
+        waiting = [operator]  # instead of calls in each other, so that a plan may be as deep as it likes
+        while waiting:
+            found = waiting[-1]
+            if found in made:
+                waiting.pop()
+            elif self._leaf(found):
+                made[found] = found
+            elif isinstance(found, Variable | Leave):
+                self._loop(found.of)
+            else:
+                left = [given for given in found.inputs if given not in made]
+                waiting.extend(left)
+                if not left:
+                    made[found] = self._rewrite(found, tuple([made[given] for given in found.inputs]))
+        return made[operator]
+
+    def _loop(self, loop: Loop) -> None:
+        """Copy a loop with its variables, their definitions and what leaves it."""
+        if loop in self._loops:
+            return
+        if loop.parent is not None:
+            self._loop(loop.parent)
+        parent = None if loop.parent is None else self._loops[loop.parent]
+        copy = self._loops[loop] = Loop(loop.name, loop.limit, parent, loop.shared, loop.advice)
+        for variable in loop.variables:
+            initial = None if variable.initial is None else self.of(variable.initial)
+            copy.variables.append(Variable(variable.schema, variable.name, copy, initial))
+        pairs = list(zip(loop.variables, copy.variables, strict=True))
+        self._made.update(pairs)
+        for variable, made in pairs:
+            if variable in loop.definitions:
+                copy.definitions[made] = self.of(loop.definitions[variable])
+        for leave in loop.leaves:
+            left = Leave(leave.schema, self.of(leave.inner), copy, leave.title)
+            self._made[leave] = left
+            copy.leaves.append(left)
