@@ -15,6 +15,7 @@ import tektite as tk
 from tektite.engine.core import core_of
 from tests.support.brute import Bag, Brute, Row, bag
 from tests.support.executors import examples, make_engine
+from tests.support.nightly import by_day_or_night
 from tests.support.programs import KEYED, History, Program
 
 pytestmark = [pytest.mark.slow, pytest.mark.executors]
@@ -160,7 +161,7 @@ def run_at_random(w: World, rng: random.Random) -> None:
 
 @pytest.mark.executors("stages", "spark")
 def test_every_view_equals_brute_force_at_every_epoch() -> None:
-    @settings(max_examples=examples(5 * MOST))
+    @settings(max_examples=examples(by_day_or_night(5, 15) * MOST))
     @given(seed=SEEDS, operators=st.integers(1, 8), epochs=st.integers(1, 10))
     def check(seed: int, operators: int, epochs: int) -> None:
         rng = random.Random(~seed)
@@ -191,7 +192,7 @@ def changes_of(seed: int, operators: int, epochs: int, stops: list[int], **optio
 
 
 def test_changes_depend_neither_on_batching_nor_on_merging_nor_on_workers(executor: str) -> None:
-    @settings(max_examples=MOST if executor == "threads" else examples(MOST))
+    @settings(max_examples=by_day_or_night(1, 4) * MOST if executor == "threads" else examples(MOST))
     @given(seed=SEEDS, operators=st.integers(1, 8), epochs=st.integers(2, 10))
     def check(seed: int, operators: int, epochs: int) -> None:
         rng = random.Random(~seed)
@@ -208,7 +209,7 @@ def test_changes_depend_neither_on_batching_nor_on_merging_nor_on_workers(execut
 def test_views_go_on_when_an_input_has_ended(executor: str) -> None:
     """Inputs are closed one after the other; what they hold stays, and nobody waits for them."""
 
-    @settings(max_examples=MOST if executor == "threads" else examples(MOST))
+    @settings(max_examples=by_day_or_night(1, 4) * MOST if executor == "threads" else examples(MOST))
     @given(seed=SEEDS, operators=st.integers(1, 6), epochs=st.integers(3, 10))
     def check(seed: int, operators: int, epochs: int) -> None:
         rng = random.Random(~seed)

@@ -214,6 +214,7 @@ spark.stop()
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_executor_without_the_package_is_an_error_that_says_so(tmp_path: Path) -> None:
     """The executors' Python finds something else in the package's place."""
     (tmp_path / "other" / "tektite").mkdir(parents=True)

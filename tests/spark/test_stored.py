@@ -388,6 +388,7 @@ def full_for_tasks(root: Path) -> PosixStore:
     return Full(root)
 
 
+@pytest.mark.nightly
 def test_tasks_that_find_the_disk_full_leave_the_storage_as_it_was(
     spark: SparkSession, tmp_path: Path, people: DataFrame
 ) -> None:
@@ -411,6 +412,7 @@ def test_tasks_that_find_the_disk_full_leave_the_storage_as_it_was(
         assert Counter(engine.install("all", engine.table("t")).rows()) == rows_of(people)
 
 
+@pytest.mark.nightly
 def test_changes_of_one_engine_are_followed_by_another(spark: SparkSession, tmp_path: Path) -> None:
     """The data source is written in Python, as those of users are."""
     with (

@@ -93,6 +93,7 @@ def test_place_is_in_the_line_that_is_wrong(engine: tk.Engine) -> None:
     assert "line 3: WHERE nme = 'x'" in str(raised.value)
 
 
+@pytest.mark.nightly
 def test_megabyte_of_statement(engine: tk.Engine) -> None:
     values = ", ".join(f"({i}, '{'x' * 40}')" for i in range(20_000))
     assert len(values) > 1_000_000

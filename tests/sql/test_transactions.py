@@ -48,7 +48,7 @@ def statement(draw: random.Random) -> str:
     )  # fmt: skip
 
 
-@pytest.mark.executors(stages=[0, 5], spark=[5])
+@pytest.mark.executors(stages=[0, 5])
 @pytest.mark.parametrize("seed", range(6))
 def test_random_transactions_agree_with_duckdb(seed: int) -> None:
     draw = random.Random(seed)

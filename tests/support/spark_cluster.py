@@ -83,7 +83,7 @@ def run_on_cluster(program: str, folder: Path, *more: str) -> None:
     assert answer.stdout.split()[-1:] == ["done"], answer.stdout + answer.stderr[-4000:]
 
 
-def wait_until(condition: Callable[[], object], process: subprocess.Popen[str], seconds: float = 300) -> None:
+def wait_until(condition: Callable[[], object], process: subprocess.Popen[str], seconds: float = 900) -> None:
     """Wait for something that a process does. If it ends or takes too long before, it is killed, and what it said is an error."""
     deadline = time.monotonic() + seconds
     while not condition():
