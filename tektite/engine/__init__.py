@@ -13,7 +13,7 @@ holds            holds on history, pinned arrangements, and `ArrangementInfo`
 hooks            what a language has an engine call
 input            Input as users hold it
 input_core       an input's declaration, its pending updates, and its part in closing epochs
-lock             one lock for all that threads share: streams write to an engine from threads of their own while others read
+lock             the engine's lock, and the decorator that takes it
 pending_updates  updates of an input that wait for their epoch to close
 publication      a view's contents and changes as a stored arrangement, for other processes to read
 stored_inputs    imports files that other processes wrote; adds columns to stored inputs

@@ -1,13 +1,13 @@
 """SQL: standing queries from text.
 
-bind/        every name resolved, every type checked, from sqlglot trees to logical plans
-logical      what a query means, as a tree of relational operators over columns with unique names
-lower/       from logical plans to collections
-parse/       parsing, tokens, places in a text, what is understood
-rules/       the rewrites of a logical plan, in the order in which they are made
+bind/        resolves names and checks types: from sqlglot trees to logical plans
+logical      the logical plan: a tree of relational operators over uniquely named columns
+lower/       turns logical plans into collections
+parse/       parses texts; tokens, places for errors, supported syntax
+rules/       rewrites of a logical plan, in their order
 shell/       `tektite sql`: the shell, its prompt and its output
 statements/  sessions, tables, changes, transactions, prepared statements
-walking      every node, rewriting bottom up, and the columns that a plan takes from outside
+walking      walks and rewrites logical plans; the outer columns that a plan reads
 
 `run` is what `Engine.sql` calls; `plan` gives a query as a collection, to be used in a program.
 """
