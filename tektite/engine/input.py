@@ -138,6 +138,9 @@ class Input(Collection):
             return self.lead
         return None if self.semantics == "bag" else self.key_columns
 
+    is_single = False
+    """Whether it always holds exactly one row, which moves: the time of an SQL session does."""
+
     @property
     def orders(self) -> list[tuple[int, ...]]:
         """The orders of columns in which it is arranged for everybody."""

@@ -101,6 +101,8 @@ class View(Collection):
         """The columns that tell its rows apart, if its definition says that some do."""
         return unique_columns(self.definition)
 
+    is_single = False
+
     @property
     def orders(self) -> list[tuple[int, ...]]:
         """The orders of columns in which it is arranged for everybody."""

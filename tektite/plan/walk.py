@@ -117,7 +117,7 @@ class _Copy:
                 self._loop(found.of)
             else:
                 left = [given for given in found.inputs if given not in made]
-                waiting.extend(left)
+                waiting.extend(reversed(left))
                 if not left:
                     made[found] = self._rewrite(found, tuple([made[given] for given in found.inputs]))
         return made[operator]

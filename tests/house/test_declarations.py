@@ -8,6 +8,8 @@ LOCAL = {
     "engine/test_memory.py": "bytes of this process",
     "engine/test_memory_account.py": "bytes of this process",
     "house/test_mutations.py": "rules of the engine that are broken in this process",
+    "plan/test_one_plan.py": "plans, of which nothing runs",
+    "plan/test_rules.py": "plans, of which nothing runs",
     "sql/test_errors.py": "statements that are refused before anything runs",
     "sql/test_bad_sql.py": "statements that are refused before anything runs",
     "sql/test_depth.py": "how far statements are read",

@@ -11,8 +11,6 @@ join_unique          a semi join with a relation in which each key is there at m
                      ordered with the others
 prune_columns        columns that nothing reads are not carried along: not computed, not joined, not kept in state
 push_predicates      predicates move towards the relations that they read, so that rows which will not pass are dropped early
-range_filters        comparisons with a value that moves: when it moves, only the rows between its old and its new place are
-                     touched
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ from tektite.sql.rules.fold_constants import fold_constants
 from tektite.sql.rules.join_unique import join_unique
 from tektite.sql.rules.prune_columns import prune_columns
 from tektite.sql.rules.push_predicates import push_predicates
-from tektite.sql.rules.range_filters import range_filters
 
 Rule = Callable[[Node, Names], Node]
 
@@ -39,7 +36,6 @@ RULES: tuple[Rule, ...] = (
     join_unique,
     flatten_joins,
     prune_columns,
-    range_filters,
 )
 
 

@@ -289,6 +289,7 @@ class Session:
         if self._now is None:
             columns = Schema(clock=types.Int, now=types.Timestamp)
             now = self._now = self.engine.transient_input(f"{HIDDEN}now", columns, ["clock"], "upsert")
+            now.is_single = True
             # there is a time as of the last closed epoch, for queries to be answered at
             now.low = max(self.engine.epoch - 1, 0)
             self.tick()
