@@ -59,6 +59,9 @@ class InputCore:
     failure: TektiteError | None = None
     flow = None
 
+    is_single = False
+    """Whether it always holds exactly one row, which moves: the time of an SQL session does."""
+
     def __init__(
         self, engine: EngineCore, name: str, declared: InputDescription, epoch: int, *, is_stored: bool = True
     ) -> None:

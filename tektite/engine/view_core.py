@@ -45,6 +45,8 @@ class ViewCore:
     facade: View
     """The view as users hold it. Set by `EngineCore.install_together`."""
 
+    is_single = False
+
     def __init__(
         self, engine: EngineCore, name: str, definition: plan.Operator, flow: Dataflow, arranged: Arranged, keep: bool
     ) -> None:

@@ -124,6 +124,10 @@ class Readable(Protocol):
         """Whether it keeps no history: only its changes can be read."""
 
     @property
+    def is_single(self) -> bool:
+        """Whether it always holds exactly one row, which moves, as the time does."""
+
+    @property
     def unique(self) -> tuple[int, ...] | None:
         """Columns of which no two rows agree in all, if it is known by any; no row is there twice then."""
 
@@ -415,6 +419,11 @@ class Reduce(Operator):
     key: int
     function: Callable[..., Any]
     together: bool = False
+
+    @property
+    def single(self) -> bool:
+        """Whether the function says that it makes one row of each group."""
+        return bool(getattr(self.function, "single", False))
 
     @property
     def inputs(self) -> tuple[Operator, ...]:

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from tektite.plan.algebra import Aggregate, Arrange, AtLeast, First, Inspect, Leave, Operator, Project, Read, Rows
+from tektite.plan.algebra import (
+    Aggregate,
+    Arrange,
+    AtLeast,
+    First,
+    Inspect,
+    Join,
+    Leave,
+    Operator,
+    Project,
+    Read,
+    Reduce,
+    Rows,
+)
 
 Columns = tuple[int, ...]
 
@@ -25,6 +38,10 @@ def unique_columns(operator: Operator) -> Columns | None:
             return unique_columns(operator.inner)
         case Rows() if operator.is_set:
             return tuple(range(len(operator.schema.names)))
+        case Reduce() if operator.single:
+            return tuple(range(operator.key))
+        case Join():
+            return _joined(operator)
         case Project():
             return _projected(operator)
     return None
@@ -38,3 +55,12 @@ def _projected(operator: Project) -> Columns | None:
     kept = [o.params[0] if o.op == "col" else None for o in operator.outputs]
     wanted = [operator.input.schema.names[column] for column in inner]
     return tuple(kept.index(name) for name in wanted) if all(name in kept for name in wanted) else None
+
+
+def _joined(operator: Join) -> Columns | None:
+    """A join with at most one row for each of the left side's has the columns that tell those apart."""
+    left, right = unique_columns(operator.left), unique_columns(operator.right)
+    if left is None or right is None or not set(right) <= set(operator.right_key):
+        return None
+    wanted = [(0, column) for column in left]
+    return tuple(map(operator.outputs.index, wanted)) if set(wanted) <= set(operator.outputs) else None

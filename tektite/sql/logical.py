@@ -412,28 +412,6 @@ class Solution(Unary):
 
 
 @dataclass(frozen=True, eq=False)
-class RangeFilter(Binary):
-    """The rows of the left relation that compare with a bound: a row of the right one with equal keys.
-
-    It is the join of both on `keys` (pairs of left and right columns), filtered by `column comparison bound`, without
-    the right relation's columns.
-    """
-
-    keys: tuple[tuple[str, str], ...]
-    column: str
-    comparison: str
-    bound: str
-
-    @property
-    def used(self) -> set[str]:
-        return {self.column, self.bound, *(name for pair in self.keys for name in pair)}
-
-    @cached_property
-    def columns(self) -> Columns:
-        return self.left.columns
-
-
-@dataclass(frozen=True, eq=False)
 class Block(Node):
     """An inner join of any number of relations: the rows of their product for which all conjuncts are true.
 

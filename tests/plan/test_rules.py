@@ -135,6 +135,36 @@ CASES: dict[str, tuple[Query, str]] = {
           read customers
         """,
     ),
+    "a comparison with an aggregate is a bound that moves": (
+        sql("SELECT id FROM orders WHERE total > (SELECT sum(limits) FROM customers)"),
+        """
+        select id
+          range filter total > sum
+            read orders
+            union all
+              #1 aggregate sum = sum(limits)
+                read customers
+              select sum = None
+                read __unit
+              negate
+                select sum = None
+                  as #1 above
+        """,
+    ),
+    "with a bound for each key": (
+        sql(
+            "SELECT id FROM orders o WHERE total < (SELECT 2 * max(total) FROM orders p WHERE p.customer = o.customer)"
+        ),
+        """
+        select id
+          range filter total < 2 * max(total) by customer = customer
+            read orders
+            select customer = customer#2, 2 * max(total) = 2 * max
+              last 1 by #absent, max for each customer#2
+                select customer#2 = customer, #absent = total.is_not_null(), max = total
+                  read orders
+        """,
+    ),
     "what is the same is computed once, whatever it is called": (
         python(
             lambda orders, _: orders.count("customer").concat(

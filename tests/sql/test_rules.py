@@ -248,33 +248,6 @@ CASES: dict[str, tuple[str, tuple[str, ...], str]] = {
             read orders
         """,
     ),
-    "range_filters: a comparison with an aggregate is a bound that moves": (
-        "SELECT id FROM orders WHERE total > (SELECT avg(total) FROM orders)",
-        ("decorrelate", "push_predicates", "flatten_joins", "prune_columns", "range_filters"),
-        """
-        select id
-          select id
-            select id
-              range filter total > avg
-                read orders
-                aggregate avg = avg(total#2)
-                  read orders
-        """,
-    ),
-    "range_filters: with a bound for each key": (
-        "SELECT id FROM orders AS o WHERE total < (SELECT 0.5 * avg(total) FROM orders AS p WHERE p.customer = o.customer)",
-        ("decorrelate", "push_predicates", "flatten_joins", "prune_columns", "range_filters"),
-        """
-        select id
-          select id
-            select id
-              range filter total < 0.5 * avg(total) by customer = customer#2
-                read orders
-                select 0.5 * avg(total) = '0.5' * avg, customer#2
-                  group by customer#2: avg = avg(total#2)
-                    read orders
-        """,
-    ),
 }
 
 

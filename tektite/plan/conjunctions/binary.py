@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tektite.expr import col
 from tektite.expr.predicates import conjunction
-from tektite.plan.algebra import Clause, Concat, Join, Match, Negate, Operator, Project
+from tektite.plan.algebra import Clause, Concat, Join, Match, Negate, Operator, Project, Read
 from tektite.plan.conjunctions.clauses import keys_of, matching_rows, take_due
 from tektite.values.schema import Schema
 
@@ -64,12 +64,23 @@ def _wanted(match: Match, bound: Sequence[str], later: Sequence[Clause], waiting
 
 def _joined(match: Match, left: Operator, places: dict[str, int], clause: Clause, kept: Sequence[str]) -> Operator:
     right = matching_rows(clause)
-    shared = [variable for variable in clause.variables if variable in places]
+    shared = _in_order_of_index([v for v in clause.variables if v in places], left, places, clause)
     outputs = tuple((0, places[v]) if v in places else (1, clause.variables[v][0]) for v in kept)
     schema = Schema({variable: match.types[variable] for variable in kept})
     left_key = tuple(places[variable] for variable in shared)
     right_key = tuple(clause.variables[variable][0] for variable in shared)
     return Join(schema, left, right, left_key, right_key, outputs)
+
+
+def _in_order_of_index(shared: list[str], left: Operator, places: dict[str, int], clause: Clause) -> list[str]:
+    """The variables to join by, in an order in which one of the sides is arranged already, if there is one."""
+    sides = ((left, places), (clause.operator, {v: columns[0] for v, columns in clause.variables.items()}))
+    for side, columns in sides if len(shared) > 1 else ():
+        wanted = {columns[variable]: variable for variable in shared}
+        for order in side.readable.orders if isinstance(side, Read) else ():
+            if set(order[: len(wanted)]) == wanted.keys():
+                return [wanted[column] for column in order[: len(wanted)]]
+    return shared
 
 
 def _without(source: Operator, places: dict[str, int], clause: Clause) -> Operator:

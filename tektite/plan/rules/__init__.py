@@ -11,6 +11,7 @@ merge_projections  a projection of a projection becomes one, where nothing is co
 order_joins        in which order relations are joined whose author leaves that to us: along keys, the most selective first
 prune_columns      columns that nothing reads are not carried along: not computed, not joined, not kept in state
 push_predicates    predicates move towards the rows that they test, as far as no index and no state is made twice by that
+range_filters      comparisons with a value that moves: when it moves, only the rows between its old and its new place are touched
 share_subplans     parts of a plan that say the same, whatever their columns are called, become one part that is read twice
 """
 
@@ -27,6 +28,7 @@ from tektite.plan.rules.merge_projections import merge_projections
 from tektite.plan.rules.order_joins import order_joins
 from tektite.plan.rules.prune_columns import prune_columns
 from tektite.plan.rules.push_predicates import push_predicates
+from tektite.plan.rules.range_filters import range_filters
 from tektite.plan.rules.share_subplans import share_subplans
 
 Rule = Callable[[Sequence[Operator]], list[Operator]]
@@ -38,6 +40,7 @@ RULES: tuple[Rule, ...] = (
     fold_constants,
     drop_distinct,
     prune_columns,
+    range_filters,
     filter_privately,
     order_joins,
     merge_projections,

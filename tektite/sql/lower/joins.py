@@ -8,11 +8,9 @@ from typing import Any
 
 from tektite.expr import Expr, col, lit, rank
 from tektite.expr import type_of as expression_type
-from tektite.expr.comparisons import SIGNS
 from tektite.expr.predicates import conjunction, conjuncts
 from tektite.plan import algebra as plan
 from tektite.query.collection import Collection
-from tektite.sql.logical import RangeFilter
 from tektite.values import types
 from tektite.values.schema import Schema
 from tektite.values.types import Type
@@ -164,31 +162,3 @@ def with_witness(left: Collection, witnesses: Collection, pairs: list[tuple[Expr
     equal = [Expr("is_same" if same else "eq", (one, other)) for one, other, same in pairs]
     joined, rest = pairs_of(left, witnesses, equal)
     return (joined.filter(conjunction(rest)) if rest else joined).select(*left.schema.names)
-
-
-def range_filter(left: Collection, right: Collection, node: RangeFilter) -> Collection:
-    """The rows of a collection on one side of a bound that may move."""
-    kinds = [c.schema.types[c.schema.index(n)] for c, n in ((left, node.column), (right, node.bound))]
-    # decimals have one scale here, so that their words compare
-    wanted = kinds[0] if kinds[0].kind == kinds[1].kind else common_type(*kinds)
-    names = left.schema.names
-    rows, column = left, node.column
-    if kinds[0] != wanted or any(column == one for one, _ in node.keys):
-        column = "#value"
-        rows = left.with_columns(**{column: col(node.column).cast(wanted)})
-    bounds, bound = right, node.bound
-    if kinds[1].kind != wanted.kind:
-        bound = "#bound"
-        bounds = right.with_columns(**{bound: col(node.bound).cast(wanted)})
-    by: list[tuple[str, str]] = []
-    for at, (one, other) in enumerate(node.keys):
-        found = [c.schema.types[c.schema.index(n)] for c, n in ((rows, one), (bounds, other))]
-        if found[0] != found[1]:
-            key = common_type(*found)
-            rows = rows.with_columns(**{f"#by{at}": col(one).cast(key)})
-            bounds = bounds.with_columns(**{f"#by{at}": col(other).cast(key)})
-            one = other = f"#by{at}"
-        by.append((one, other))
-    bounds = bounds.select(*(other for _, other in by), bound)
-    found_rows = rows.filter_by_bound(column, SIGNS[node.comparison], bounds, bound, by=by)  # type: ignore[arg-type]
-    return found_rows.select(*names) if found_rows.schema.names != names else found_rows

@@ -22,7 +22,6 @@ from tektite.sql.logical import (
     Node,
     Once,
     Project,
-    RangeFilter,
     Recall,
     Scan,
     Solution,
@@ -34,7 +33,7 @@ from tektite.sql.logical import (
 )
 from tektite.sql.lower.aggregates import aggregate
 from tektite.sql.lower.blocks import matched
-from tektite.sql.lower.joins import join, range_filter
+from tektite.sql.lower.joins import join
 from tektite.sql.lower.window_functions import Windows
 from tektite.values.schema import Schema
 
@@ -71,8 +70,6 @@ class Lowering:
                 return join(self.lower(node.left), self.lower(node.right), node.kind, node.condition)
             case Block():
                 return matched([self.lower(r) for r in node.relations], node, self.joins)
-            case RangeFilter():
-                return range_filter(self.lower(node.left), self.lower(node.right), node)
             case Aggregate():
                 return aggregate(self.lower(node.input), node, self.unit)
             case Distinct():

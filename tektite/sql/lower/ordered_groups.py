@@ -27,6 +27,7 @@ from tektite.values.words import NULL, Words, float_words, word_floats
 class Gathered:
     """For each group one row: the aggregate `kind` of the values in column `value`, taken in an order."""
 
+    single = True
     kind: str
     types: tuple[Type, ...]
     value: int

@@ -8,7 +8,6 @@ fold_constants       computes scalars without columns, and what constants decide
 join_unique          a semi join with a unique relation becomes an inner join
 prune_columns        drops columns that nothing reads
 push_predicates      moves predicates towards the relations that they read
-range_filters        comparisons with a bound that moves become range filters
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from tektite.sql.rules.fold_constants import fold_constants
 from tektite.sql.rules.join_unique import join_unique
 from tektite.sql.rules.prune_columns import prune_columns
 from tektite.sql.rules.push_predicates import push_predicates
-from tektite.sql.rules.range_filters import range_filters
 
 Rule = Callable[[Node, Names], Node]
 
@@ -35,7 +33,6 @@ RULES: tuple[Rule, ...] = (
     join_unique,
     flatten_joins,
     prune_columns,
-    range_filters,
 )
 
 

@@ -19,7 +19,6 @@ from tektite.sql.logical import (
     Node,
     Once,
     Project,
-    RangeFilter,
     Solution,
     Top,
     Union,
@@ -133,6 +132,6 @@ def rebuilt(node: Node, inputs: list[Node], here: set[str]) -> Node:
             return replace(
                 node, relations=relations, outputs=tuple(n for n in available if n in here) or (available[0],)
             )
-        case RangeFilter() | Top() | Once():
+        case Top() | Once():
             return node.with_inputs(*(narrowed(g, w) for g, w in zip(inputs, wanted, strict=True)))
     return node.with_inputs(*inputs) if inputs else node

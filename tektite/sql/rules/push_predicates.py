@@ -21,7 +21,6 @@ from tektite.sql.logical import (
     Names,
     Node,
     Project,
-    RangeFilter,
     Top,
     Union,
     Window,
@@ -81,7 +80,7 @@ def place(node: Node, parts: list[Expr]) -> Node:
             return under(node, parts, set(node.by))
         case Join():
             return through_join(node, parts)
-        case Apply() | RangeFilter():
+        case Apply():
             down = [part for part in parts if part.columns() and reads_only(part, node.left.columns)]
             stay = [part for part in parts if not (part.columns() and reads_only(part, node.left.columns))]
             return filtered(node.with_inputs(place(node.left, down), node.right), stay)

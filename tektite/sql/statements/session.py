@@ -288,6 +288,7 @@ class Session:
             # there is a time as of the last closed epoch, for queries to be answered at
             moment = self._told = self.clock()
             self._now = core.transient_input(f"{HIDDEN}now", columns, ["clock"], "upsert", [(0, moment)])
+            core_of(self._now).is_single = True
             core.hooks.before_advance.append(self.tick)
         return self._now
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tektite.expr import Expr
-from tektite.expr.comparisons import SIGNS
 from tektite.sql.logical import (
     Aggregate,
     Block,
@@ -16,7 +15,6 @@ from tektite.sql.logical import (
     Once,
     Ordering,
     Project,
-    RangeFilter,
     Recall,
     Scan,
     Solution,
@@ -79,9 +77,6 @@ def line(node: Node) -> str:
             return f"{node.kind} join on {node.condition}"
         case Block():
             return f"join of {len(node.relations)}"
-        case RangeFilter():
-            by = f" by {', '.join(f'{a} = {b}' for a, b in node.keys)}" if node.keys else ""
-            return f"range filter {node.column} {SIGNS[node.comparison]} {node.bound}{by}"
         case Aggregate():
             calls = ", ".join(f"{name} = {call(found)}" for name, found in node.calls)
             keys = ", ".join(output(name, value) for name, value in node.keys)
