@@ -10,8 +10,9 @@ import pytest
 import tektite as tk
 from tektite.engine.core import core_of
 from tektite.engine.epochs import AdoptedRows, PreparedInput
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors
 
 
 def rows_of(prepared: PreparedInput) -> list[list[list[int]]]:
@@ -27,7 +28,7 @@ def state_of(table: tk.Input) -> tuple[Any, ...]:
 @pytest.fixture(params=["bag", "set", "upsert"])
 def table(request: pytest.FixtureRequest) -> tk.Input:
     """An input that holds two rows, with updates of the open epoch and of a later one."""
-    engine = tk.Engine(2)
+    engine = make_engine(2)
     made = engine.input("t", key="k", semantics=request.param, k=tk.Int, v=tk.Int)
     made.insert([(1, 1), (2, 2)])
     engine.advance()
@@ -75,8 +76,9 @@ def test_a_savepoint_is_what_rollback_returns_to(table: tk.Input) -> None:
     assert table.pending == 0
 
 
+@pytest.mark.executors("stages", "spark")
 def test_an_epoch_that_one_input_refuses_closes_for_none(tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path) as engine:
+    with make_engine(storage=tmp_path) as engine:
         good, bad = (engine.input(name, x=tk.Int) for name in ("good", "bad"))
         good.insert([(1,)])
         bad.remove([(1,)])
@@ -87,7 +89,7 @@ def test_an_epoch_that_one_input_refuses_closes_for_none(tmp_path: Path) -> None
         assert engine.positions == {}
         bad.rollback()
         engine.advance(positions={"source": {"at": 2}})
-    with tk.Engine(storage=tmp_path) as engine:
+    with make_engine(storage=tmp_path) as engine:
         assert engine.install("good rows", engine.table("good")).rows() == [(1,)]
         assert engine.positions == {"source": {"at": 2}}
 
@@ -117,7 +119,7 @@ def test_adopted_rows_that_follow_from_older_contents_are_refused(table: tk.Inpu
 
 
 def test_rows_that_a_language_needs_are_there_as_of_the_last_closed_epoch() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     core = core_of(engine)
     schema = tk.Schema(x=tk.Int)
     engine.input("other", schema)

@@ -362,7 +362,7 @@ def test_a_plan_that_uses_its_parts_over_and_over_is_rendered_once() -> None:
 
 
 def test_filters_may_follow_each_other_by_the_hundred() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         table = engine.input("t", a=tk.Int)
         found: tk.Collection = table
         for least in range(150):

@@ -17,6 +17,8 @@ LOCAL = {
     "engine/test_memory.py": "bytes of this process",
     "engine/test_memory_account.py": "bytes of this process",
     "runtime/test_shard.py": "an executor of its own",
+    "plan/test_one_plan.py": "plans, as they are explained",
+    "plan/test_rules.py": "plans, of which nothing runs",
     "sql/test_errors.py": "statements that are refused before anything runs",
     "sql/test_depth.py": "how far statements are read",
     "sql/test_rules.py": "plans, of which nothing runs",

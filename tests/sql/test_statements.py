@@ -437,7 +437,7 @@ def installed(engine: tk.Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_rows_of_constants_are_inserted_without_a_dataflow(
     statement: str, rows: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.sql("CREATE TABLE gauges (id int PRIMARY KEY, label varchar, level decimal(10, 2))")
         names = installed(engine, monkeypatch)
         engine.sql(statement)
