@@ -12,7 +12,7 @@ from tektite.engine.core import core_of
 from tektite.engine.epochs import AdoptedRows, PreparedInput
 from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 
 def rows_of(prepared: PreparedInput) -> list[list[list[int]]]:
@@ -46,7 +46,6 @@ def test_preparing_changes_nothing_and_gives_the_same_again(table: tk.Input) -> 
     assert state_of(table) == before
 
 
-@pytest.mark.executors("spark")
 def test_committing_takes_what_was_prepared(table: tk.Input) -> None:
     view = table.engine.install("all", table)
     core = core_of(table.engine)
@@ -77,6 +76,7 @@ def test_a_savepoint_is_what_rollback_returns_to(table: tk.Input) -> None:
     assert table.pending == 0
 
 
+@pytest.mark.executors("stages", "spark")
 def test_an_epoch_that_one_input_refuses_closes_for_none(tmp_path: Path) -> None:
     with make_engine(storage=tmp_path) as engine:
         good, bad = (engine.input(name, x=tk.Int) for name in ("good", "bad"))

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tektite.cli import app
 from typer.testing import CliRunner
+
+from tektite.__main__ import app
 
 PROGRAM = [sys.executable, "-c", "from tektite.__main__ import main; main()", "sql"]
 SETUP = "CREATE TABLE t (a INTEGER, b VARCHAR); INSERT INTO t VALUES (1, 'one'), (2, NULL), (10, 'ten');"

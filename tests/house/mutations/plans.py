@@ -90,16 +90,6 @@ def a_filter_over_an_arrangement_filters() -> None:
         assert view.multiplicities() == {(1, 2): 1}
 
 
-def rows_are_placed_by_the_columns_they_were_sent_by() -> None:
-    with tk.Engine(workers=3) as engine:
-        a = engine.input("a", x=tk.Int, y=tk.Int)
-        counted = a.count(by="x", name="n").select(y=tk.col("n"), x="x")
-        view = engine.install("view", counted.count(by="y", name="m"))
-        a.insert([(x, y) for x in range(20) for y in range(2)])
-        engine.advance()
-        assert view.rows() == [(2, 20)]
-
-
 CONJUNCTIONS = "tektite.plan.conjunctions"
 FAULTS = [
     Fault("clauses are joined as they are written", f"{CONJUNCTIONS}.order connected",
@@ -117,7 +107,4 @@ FAULTS = [
           projections_that_differ_are_not_shared),
     Fault("filters over arrangements are lost", "tektite.plan.look_through look_through",
           altered(lambda found: (*found[:2], None)), a_filter_over_an_arrangement_filters),
-    Fault("streams are placed whatever is done to them", "tektite.plan.stream Stream.then",
-          lambda there: lambda self, step, placed: there(self, step, self.placed),
-          rows_are_placed_by_the_columns_they_were_sent_by),
 ]  # fmt: skip
