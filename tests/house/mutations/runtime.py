@@ -1,12 +1,17 @@
-"""Faults of the coordinator and the threads."""
+"""Faults of the coordinator and the threads, and of what nodes say to executors whose shards are elsewhere."""
 
 from __future__ import annotations
 
+import random
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import tektite as tk
 from tests.house.mutations.dataflow import workers_exchange_by_key
-from tests.house.mutations.fault import Fault, nothing
+from tests.house.mutations.fault import Fault, nothing, returning
+from tests.house.mutations.spark import sweeps_in_stages_are_right
+from tests.support.stages import staged
 
 
 def a_reader_waits_until_its_view_is_current() -> None:
@@ -54,6 +59,40 @@ def every_shard_of_much_work_is_done() -> None:
         assert sorted(view.rows()) == [(x, 3000) for x in range(7)]
 
 
+def loops_in_stages_are_right() -> None:
+    """Distances in a graph that changes, which a reduce reads back round by round."""
+    pick = random.Random(1)
+    rows = [(pick.randrange(9), pick.randrange(9)) for _ in range(14)]
+    with tempfile.TemporaryDirectory() as folder, staged(Path(folder), workers=2, turn=60.0) as engine:
+        edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        start = edges.select(node="src", far=0).filter(tk.col("node") == 0).distinct()
+
+        def step(found: tk.Collection) -> tk.Collection:
+            further = found.join(edges, on=("node", "src")).select(node="dst", far=tk.col("far") + 1)
+            return further.concat(start).min("far", by="node")
+
+        view = engine.install("far", start.iterate(step, limit=30))
+        there: list[tuple[int, int]] = []
+        for epoch in range(3):
+            gone = there[:epoch]
+            new = rows[epoch::3] if epoch else [(0, 1), *rows[::3]]
+            edges.insert(new)
+            edges.remove(gone)
+            there = there[epoch:] + new
+            engine.advance()
+            assert dict(view.rows()) == distances(there), epoch
+
+
+def distances(edges: list[tuple[int, int]]) -> dict[int, int]:
+    """How many edges each node is from node 0."""
+    found = {0: 0} if any(src == 0 for src, _ in edges) else {}
+    for far in range(len(edges)):
+        for src, dst in edges:
+            if found.get(src) == far:
+                found.setdefault(dst, far + 1)
+    return found
+
+
 def one_shard_forgotten(there: Any) -> Any:
     def broken(self: Any, work: Any, shards: int, rows: int) -> Any:
         return there(self, lambda shard, outbox: work(shard, outbox) if shard < shards - 1 else None, shards, rows)
@@ -78,5 +117,10 @@ FAULTS = [
     Fault("dropped dataflows go on", f"{COORDINATOR}.remove", nothing, a_view_that_is_dropped_is_dropped),
     Fault("the last shard does nothing", "tektite.runtime.threads Threads.map", one_shard_forgotten,
           every_shard_of_much_work_is_done),
+    Fault("own results stay behind", "tektite.dataflow.reduce ReduceNode.consults", returning(()), loops_in_stages_are_right),
+    Fault("rows are not collected", "tektite.runtime.shard _collected", returning(()), loops_in_stages_are_right),
+    Fault("arranging needs no exchange", "tektite.runtime.stages followers",
+          lambda there: lambda graph: [[(target, 0) for target, _ in found] for found in there(graph)],
+          sweeps_in_stages_are_right),
     Fault("the last shard does nothing", "tektite.runtime.threads Threads.map", one_shard_forgotten, workers_exchange_by_key),
 ]  # fmt: skip
