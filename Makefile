@@ -11,9 +11,12 @@ VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2
 # The stamp names the interpreter's version, so that another PYTHON makes the environment anew.
 STAMP := .venv/installed-$(VERSION)
 RUN := .venv/bin/python
+LINT := $(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m mypy
+# Two processes; all tests of the Spark session go to one of them, so that one Java serves them.
+PYTEST := $(RUN) -m pytest -n 2 --dist loadgroup --durations=25
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak bench lint format clean distclean
+.PHONY: help demo test nightly soak bench lint format clean distclean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -28,19 +31,21 @@ help:  ## show this list
 demo: $(STAMP)  ## TPC-H on Spark, with sharing and without; DEMO holds options, such as --help
 	$(RUN) -m examples.demo --scale $(SF) $(DEMO)
 
-test: lint  ## lint, then run all tests and the examples in the documentation
-	$(RUN) -m tektite.kernels.warm
-	$(RUN) -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
+# Kernels compile in the background while style and types are checked: both take about a minute on one core each.
+test: $(STAMP)  ## lint, then run the tests and the examples in the documentation
+	@begun=$$(date +%s); $(RUN) -m tektite.kernels.warm & warm=$$!; \
+	$(LINT); linted=$$?; wait $$warm && test $$linted = 0 && $(PYTEST) $(PYTEST_ARGS); \
+	ended=$$?; echo "make test: $$(($$(date +%s) - begun)) seconds"; exit $$ended
 
-soak: $(STAMP)  ## kill writers of CASES storages at random steps, and a Spark driver KILLS times; as long as you like
+nightly: $(STAMP)  ## all tests on all executors with more examples: 5,000 random SQL queries, 20,000 goals, TPC-H at a larger scale
 	$(RUN) -m tektite.kernels.warm
-	TEKTITE_KILL_CASES=$(CASES) $(RUN) -m pytest -n 2 tests/storage/test_kills.py $(PYTEST_ARGS)
-	TEKTITE_KILLS=$(KILLS) $(RUN) -m pytest -p no:xdist tests/spark/test_drivers.py -k killed_around_commits $(PYTEST_ARGS)
+	TEKTITE_NIGHTLY=1 TEKTITE_ALL_EXECUTORS=1 TEKTITE_SQL_QUERIES=5000 TEKTITE_GOALS=20000 TEKTITE_DATALOG_RULES=5000 \
+	  TEKTITE_TPCH_SCALE=0.05 TEKTITE_KILL_CASES=100 \
+	  HYPOTHESIS_PROFILE=nightly $(PYTEST) $(PYTEST_ARGS)
 
-nightly: $(STAMP)  ## all tests on all executors with more examples: 5,000 random SQL queries, TPC-H at a larger scale
+soak: $(STAMP)  ## kill processes: writers of CASES storages at random steps, a Spark driver KILLS times, executors, workers
 	$(RUN) -m tektite.kernels.warm
-	TEKTITE_SQL_QUERIES=5000 TEKTITE_TPCH_SCALE=0.05 TEKTITE_ALL_EXECUTORS=1 HYPOTHESIS_PROFILE=nightly \
-	  $(RUN) -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
+	TEKTITE_NIGHTLY=1 TEKTITE_KILL_CASES=$(CASES) TEKTITE_KILLS=$(KILLS) $(PYTEST) -m soak $(PYTEST_ARGS)
 
 bench: $(STAMP)  ## run benchmarks; results go to out/
 	$(RUN) -m tektite.kernels.warm
@@ -48,9 +53,7 @@ bench: $(STAMP)  ## run benchmarks; results go to out/
 	$(RUN) -m benchmarks --json out/benchmarks.jsonl $(BENCH)
 
 lint: $(STAMP)  ## check style and types
-	$(RUN) -m ruff check .
-	$(RUN) -m ruff format --check .
-	$(RUN) -m mypy
+	$(LINT)
 
 format: $(STAMP)  ## rewrite the sources in the project's style
 	$(RUN) -m ruff check --fix .

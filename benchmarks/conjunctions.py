@@ -11,6 +11,7 @@ import numpy as np
 
 import tektite as tk
 from benchmarks.workloads import Words, r
+from tektite.engine.core import core_of
 
 SUBJECT_SEED, CHOICE_SEED, RMAT_SEED = 11, 12, 13
 
@@ -70,7 +71,7 @@ class Attributes:
     def held(self) -> dict[str, int]:
         """Tuples in the arrangements of the attributes, and in those that only this query has."""
         base = sum(info.rows for info in self.engine.arrangements() if info.name != "star")
-        return {"base_tuples": base, "own_tuples": sum(trace.rows for trace in self.view.flow.traces)}
+        return {"base_tuples": base, "own_tuples": sum(trace.rows for trace in core_of(self.view).flow.traces)}
 
     def close(self) -> None:
         self.engine.close()

@@ -15,6 +15,7 @@ from benchmarks.plots import Record, figure
 from benchmarks.tpch import QUERIES, Query, query, read_by
 from benchmarks.tpch.answers import check_answer
 from benchmarks.tpch.maintained import Batch, Encoded, Relations
+from tektite.engine.core import core_of
 
 NAME = "fig4b"
 DESCRIPTION = "tuples/s of each TPC-H query with physical batches of 1 to 1M records, each record an epoch of its own"
@@ -78,7 +79,7 @@ def measure(
         ]
         start = time.perf_counter()
         for name, words, times in work:
-            relations.inputs[name].update_words(words, times=times)
+            core_of(relations.inputs[name]).update_words(words, times=times)
         engine.advance(to=int(epochs[-1]) + 1)
         engine.finish(view)
         if done or stop == len(order):

@@ -1,8 +1,9 @@
 """Tektite: standing queries over changing data that share the indexes they need."""
 
-from tektite.engine.front import Engine, Input, View
+from tektite.engine.engine import Engine
 from tektite.engine.holds import ArrangementInfo, Held
-from tektite.engine.view import Change, Changes
+from tektite.engine.input import Input
+from tektite.engine.view import Change, Changes, View
 from tektite.errors import ConflictError, FaultError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, when
 from tektite.query.aggregates import all, any, avg, count, count_distinct, max, min, sum

@@ -1,8 +1,98 @@
-"""`python -m tektite` is the `tektite` command."""
+"""The `tektite` command, also as `python -m tektite`. A subcommand lives beside what it serves, and loads it when called."""
 
 from __future__ import annotations
 
-from tektite.cli import main
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tektite import Engine, __version__
+from tektite.datalog.evaluate.command import datalog
+from tektite.storage.command import app as storage
+
+app = typer.Typer(
+    name="tektite",
+    help="Standing queries over changing data that share the indexes they need.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+app.add_typer(storage, name="storage")
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tektite {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Options that stand before a subcommand."""
+
+
+@app.command()
+def warm() -> None:
+    """Compile all kernels into the cache now, with progress, instead of when they are first used."""
+    from tektite.kernels.ready import ensure_compiled
+
+    ensure_compiled()
+    typer.echo("all kernels are compiled")
+
+
+app.command("datalog")(datalog)
+
+
+@app.command()
+def sql(
+    file: Annotated[list[Path] | None, typer.Option("-f", "--file", help="Run the statements of a file.")] = None,
+    command: Annotated[list[str] | None, typer.Option("-c", "--command", help="Run these statements.")] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Write results as CSV.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Write results as JSON, one object a line.")] = False,
+    timing: Annotated[bool, typer.Option("--timing", help="Show how long each statement takes.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="How many workers maintain the views.")] = None,
+    storage: Annotated[
+        Path | None, typer.Option(help="Keep the tables in this folder, and begin with what is there.")
+    ] = None,
+) -> None:
+    """Talk SQL to an engine: at a prompt, or from files (-f), from the command line (-c) or from a pipe.
+
+    Files run before -c. A text that is not typed at a prompt ends at its first error, with exit code 1.
+    """
+    if csv and json:
+        raise typer.BadParameter("results are written as CSV or as JSON, not as both")
+    from tektite.sql.shell.command import run_texts
+
+    form = "csv" if csv else "json" if json else "table"
+    with Engine(workers, storage=storage) as engine:
+        code = run_texts(engine, file or [], command or [], form, timing)
+    raise typer.Exit(code)
+
+
+@app.command()
+def run(
+    pipeline: Annotated[
+        Path, typer.Argument(help="A description in YAML, or a Python file that defines build(engine, spark).")
+    ],
+    metrics: Annotated[Path | None, typer.Option(help="Where to write the metrics at the end, as JSON.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Read and check the description, and run nothing.")] = False,
+) -> None:
+    """Run a pipeline on Spark: load, follow, keep views up to date, write their changes. Run it again to go on."""
+    from tektite.spark.command import run_file
+
+    raise typer.Exit(run_file(pipeline, Engine, metrics, check))
+
+
+def main() -> None:
+    """The entry point of the `tektite` command."""
+    app()
+
 
 if __name__ == "__main__":
     main()

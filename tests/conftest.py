@@ -1,20 +1,19 @@
-"""How the tests run: Hypothesis profiles, and slow tests last."""
+"""How the tests run: Hypothesis profiles, the Spark session, executors, what runs in `make nightly` alone, and in which order."""
 
 from __future__ import annotations
 
 import os
 import signal
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-import tektite
-from tektite.engine import front
+from tests.support.distribution import GroupScheduling, tell_worker, write_groups
+from tests.support.executors import Executor, check_ids, chosen, executor_of, left_out, running_on
+from tests.support.nightly import NIGHTLY
 
 # The first example may wait for a kernel to compile, so no profile has a deadline or minds a slow start.
 _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -53,55 +52,50 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     made.stop()
 
 
-@pytest.fixture(scope="module", params=["threads", "stages", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.fixture(scope="module", autouse=True)
 def executor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Every engine of the test runs on each of the executors in turn."""
-    from tests.support.executors import running_on
-
-    session = request.getfixturevalue("spark") if request.param == "spark" else None
-    with running_on(request.param, tmp_path_factory.mktemp("engines"), session):
-        yield request.param
-
-
-@pytest.fixture(autouse=True)
-def own_executor(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test that names no executor has the engine's own: the one of a neighbour lasts for a module."""
-    if "executor" in request.fixturenames:
-        yield
-        return
-    with patch.object(tektite, "Engine", front.Engine):
-        yield
+    """The executor that the engines of a test run on: each of those that its marker names, in turn."""
+    name = getattr(request, "param", "threads")
+    session = request.getfixturevalue("spark") if name == "spark" else None
+    folder = Path() if name == "threads" else tmp_path_factory.mktemp("engines")
+    with running_on(Executor(name, folder, session)):
+        yield name
 
 
-ALL = bool(os.environ.get("TEKTITE_ALL_EXECUTORS"))
-SHARES = {"stages": 3, "spark": 10}
-"""Of the behavioural tests of a module, all of which run on the engine's own threads, one in so many, and at least one, also runs
-on the machines of single shards in this process, where a small sweep takes some milliseconds, and as Spark jobs, which take some
-tenths of a second each. The marker `share(stages=10, spark=100)` says otherwise for tests that are many or heavy. `make nightly`
-runs all on all.
-"""
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test with the marker `executors` is there once for each executor that the marker names."""
+    markers = list(metafunc.definition.iter_markers("executors"))
+    if markers:
+        marks = {"spark": pytest.mark.spark}
+        names = [pytest.param(name, marks=marks.get(name, ())) for name in chosen(markers)]
+        metafunc.parametrize("executor", names, indirect=True, scope="module")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Quick failures first, and of what could run on every executor the share that does."""
-    shared: dict[tuple[Path, str], list[tuple[int, int, pytest.Item]]] = {}
-    for item in items:
-        executor = runs_on(item)
-        if executor in SHARES and not ALL:
-            marker = item.get_closest_marker("share")
-            share = SHARES[executor] if marker is None else marker.kwargs.get(executor, SHARES[executor])
-            shared.setdefault((item.path, executor), []).append((share, zlib.crc32(item.nodeid.encode()), item))
-    dropped: set[pytest.Item] = set()
-    for found in shared.values():
-        chosen = {item for share, number, item in found if number % share == 0} or {min(found, key=lambda f: f[:2])[2]}
-        dropped.update(item for _, _, item in found if item not in chosen)
-    if dropped:
-        config.hook.pytest_deselected(items=[item for item in items if item in dropped])
-        items[:] = [item for item in items if item not in dropped]
-    items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+    """Leave out what runs elsewhere, let one process have all tests of the Spark session, and begin with the slow tests: a run
+    that ends with a long test has one core idle.
+    """
+    left = {*left_out(items)}
+    if not any("::" in argument for argument in config.args):
+        check_ids(items)
+        left |= {item for item in items if not NIGHTLY and item.get_closest_marker("nightly")}
+    if left:
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
+    on_spark = [item for item in items if executor_of(item) == "spark" or "spark" in getattr(item, "fixturenames", ())]
+    modules = list(dict.fromkeys(item.path for item in on_spark))
+    for item in on_spark:
+        # By day, one Java serves all; at night there is so much for Spark that two processes share it.
+        item.add_marker(pytest.mark.xdist_group(f"spark {modules.index(item.path) % 2}" if NIGHTLY else "spark"))
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    write_groups(config, items)
 
 
-def runs_on(item: pytest.Item) -> str | None:
-    """The executor of a test that runs on several."""
-    call = getattr(item, "callspec", None)
-    return None if call is None else call.params.get("executor")
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    tell_worker(node)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling | None:
+    return GroupScheduling(config, log) if config.getoption("dist") == "loadgroup" else None

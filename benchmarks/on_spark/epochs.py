@@ -29,6 +29,7 @@ from benchmarks.on_spark.common import (
 from benchmarks.tpch import query
 from benchmarks.tpch.data import folder as tables_folder
 from benchmarks.workloads import bfs_edges, bfs_epoch
+from tektite.engine.core import core_of
 
 if TYPE_CHECKING:
     pass
@@ -119,16 +120,17 @@ def altered(rows: pa.Table) -> tuple[pa.Table, Any]:
 
 def kernels_share(engine: tk.Engine, work: Any) -> Record:
     """How long work takes in kernels and around them, with the shards one after the other in one thread."""
-    executor, coordinator = engine._executor, engine._coordinator
-    pool, executor._pool = executor._pool, None
-    elsewhere, coordinator.elsewhere = coordinator.elsewhere, None
+    coordinator = core_of(engine).coordinator
+    executor = coordinator.executor
+    threads: Any = getattr(executor, "here", executor)
+    pool, threads._pool, coordinator.executor = threads._pool, None, threads
     profile = cProfile.Profile()
     try:
         start = time.perf_counter()
         profile.runcall(work)
         inline = time.perf_counter() - start
     finally:
-        executor._pool, coordinator.elsewhere = pool, elsewhere
+        threads._pool, coordinator.executor = pool, executor
     stats: dict[Any, Any] = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     kernels = sum(found[2] for (file, _, _), found in stats.items() if "tektite/kernels/" in file)
     return {"kernel_seconds": kernels, "around_seconds": inline - kernels}
@@ -139,7 +141,7 @@ def exchange_levels(engine: tk.Engine) -> int:
     from tektite.dataflow.arrange import Arrange
 
     levels: dict[int, int] = {}
-    for flow in engine._coordinator.flows:
+    for flow in core_of(engine).coordinator.flows:
         for member in flow.root.body:
             reached = max(
                 [levels.get(id(member), 0), *(levels.get(id(i.trace), 0) for i in flow.imports if i.node is member)]
@@ -178,7 +180,7 @@ def loop(place: Place, nodes: int, edges: int, swaps: int) -> Iterator[Record]:
         others, counted = Others(), Counted(spark)
         for epoch in range(20):
             src, dst, diffs = bfs_epoch(nodes, edges, swaps, epoch, 0)
-            before = view.flow.rounds
+            before = core_of(view).flow.rounds
 
             def work(src: Any = src, dst: Any = dst, diffs: Any = diffs) -> None:
                 table.update(np.stack([src, dst], axis=1), diffs=diffs)
@@ -187,7 +189,7 @@ def loop(place: Place, nodes: int, edges: int, swaps: int) -> Iterator[Record]:
 
             visible.append(timed(work))
             durable.append(visible[-1] + timed(engine.sync))
-            rounds.append(view.flow.rounds - before)
+            rounds.append(core_of(view).flow.rounds - before)
         jobs = counted.figures()
         bare = [timed(lambda: bare_job(spark)) for _ in range(20)]
         record = {"phase": "loop", "nodes": nodes, "edges": edges, "changes": 2 * swaps, "rounds": max(rounds)}

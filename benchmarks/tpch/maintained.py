@@ -17,6 +17,7 @@ import tektite as tk
 from benchmarks.tpch.data import RELATIONS, load, round_robin
 from benchmarks.tpch.queries import Query, schema
 from benchmarks.workloads import Words
+from tektite.engine.core import core_of
 from tektite.values.schema import Schema
 
 Batch = dict[str, Words]
@@ -37,7 +38,7 @@ class Encoded:
         self.words: dict[str, Words] = {}
         for name, table in load(scale, relations).items():
             self.schemas[name] = Schema(table.schema)
-            self.words[name] = self.schemas[name].encode(table, engine.dictionary)
+            self.words[name] = self.schemas[name].encode(table, core_of(engine).dictionary)
 
     def rows(self, relations: Iterable[str] = RELATIONS) -> int:
         """How many rows some relations have."""
@@ -80,7 +81,7 @@ class Relations:
         """Add rows in the open epoch, those of relations that are not here left out."""
         for name, words in batch.items():
             if name in self.inputs:
-                self.inputs[name].update_words(words)
+                core_of(self.inputs[name]).update_words(words)
 
     def install(self, query: Query, name: str | None = None) -> tk.View:
         """Maintain a query over these relations. Its view has the query's name, unless another is given."""

@@ -34,6 +34,7 @@ from benchmarks.tpch.queries import query as text_of
 from benchmarks.tpch.sides import INDEXES, NOT_SHARED, SHARED, warm_up
 from examples.demo.queries import Query
 from examples.demo.relations import KEYED, Described, part_name
+from tektite.engine.core import core_of
 
 if TYPE_CHECKING:
     from tektite.spark.progress import EpochProgress
@@ -211,7 +212,7 @@ class NotShared(Side):
     def update(self, part: int) -> Turn:
         schema = self.encoded.schemas["lineitem"]
         table = plain(parquet.read_table(self.parts / part_name(part), columns=list(schema.names)))
-        words = schema.encode(table, self.engine.dictionary)
+        words = schema.encode(table, core_of(self.engine).dictionary)
         start = time.perf_counter()
         for relations in self.own.values():
             relations.insert({"lineitem": words})

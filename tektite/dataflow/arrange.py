@@ -8,11 +8,13 @@ distinct updates and not the number offered.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
-from tektite.dataflow.graph import Moment, Node, Outbox, Scope
+from tektite.dataflow.graph import Moment, Outbox, Scope
+from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
 from tektite.kernels.seek.route import route
 from tektite.kernels.sort.build import build
@@ -22,9 +24,6 @@ from tektite.trace.spine import Version
 from tektite.trace.trace import Handle, Trace
 from tektite.values.words import Words
 
-if TYPE_CHECKING:
-    from tektite.dataflow.flow import Dataflow
-
 CONSOLIDATE_AT = 1 << 17
 """Rows that a buffer takes in before it first consolidates: two or three chunks of a join, well within the L2 cache."""
 
@@ -32,13 +31,17 @@ CONSOLIDATE_AT = 1 << 17
 class Buffer:
     """Updates of one shape that wait at a node, per moment and shard."""
 
-    def __init__(self, flow: Dataflow, shards: int, data: int, times: int, diffs: int) -> None:
-        self.flow = flow
-        self.shards = shards
-        self.shape = (data, times, diffs)
+    def __init__(self, node: Node, data: int, diffs: int = 1, shards: int | None = None) -> None:
+        self.flow = node.flow
+        self.shards = node.shards if shards is None else shards
+        self.shape = (data, node.times, diffs)
         self._waiting: dict[Moment, list[list[Chunk]]] = {}
         self._raw: dict[tuple[Moment, int], tuple[int, int]] = {}
         self._full: set[tuple[Moment, int]] = set()
+        node.buffers.append(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_waiting": {}, "_raw": {}, "_full": set()}
 
     def add(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         """Keep a chunk; have the buffer consolidated when what came in since the last time outgrows what was kept then."""
@@ -57,16 +60,10 @@ class Buffer:
                 self._full.add((moment, shard))
 
     def consolidate(self) -> None:
-        """Consolidate what is full, each shard's share by its own worker."""
+        """Consolidate what is full, side by side."""
         full = sorted(self._full)
         self._full.clear()
-
-        def work(shard: int, _: Outbox) -> None:
-            for moment, place in full:
-                if place == shard:
-                    self.consolidate_at(moment, shard)
-
-        self.flow.executor.map(work, self.shards, CONSOLIDATE_AT)
+        self.flow.workers.spread([partial(self.consolidate_at, *place) for place in full])
 
     def consolidate_at(self, moment: Moment, shard: int) -> None:
         """Consolidate what waits at a moment for a shard."""
@@ -83,6 +80,11 @@ class Buffer:
         """What waits at a moment, per shard."""
         return self._waiting.get(moment, [])
 
+    def gathered(self, moment: Moment, shard: int) -> list[Chunk]:
+        """What waits at a moment for a shard, as one chunk that follows from its rows alone."""
+        chunks = self._waiting[moment][shard]
+        return [consolidate(chunks, self.shape, self.flow.low)] if chunks else []
+
     def moments(self) -> list[Moment]:
         """The moments at which something waits."""
         return sorted(self._waiting)
@@ -93,6 +95,19 @@ class Buffer:
             for shard in range(self.shards):
                 self._raw.pop((moment, shard), None)
         return self._waiting.pop(moment, None)
+
+    def take_shard(self, shard: int, moment: Moment) -> list[Chunk]:
+        """What waits at a moment for one shard; what waits for others stays."""
+        waiting = self._waiting.get(moment)
+        if waiting is None:
+            return []
+        chunks, waiting[shard] = waiting[shard], []
+        self._raw.pop((moment, shard), None)
+        return chunks
+
+    def forget(self, moment: Moment) -> None:
+        """Forget what waits at a moment."""
+        self.take(moment)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -230,7 +245,7 @@ class Arrange(Node):
         self.settled = settled or shards == 1
         self.routes = not self.settled
         self.key = np.arange(key, dtype=np.int64)
-        self.buffer = Buffer(self.flow, shards, width, self.times, diffs)
+        self.buffer = Buffer(self, width, diffs)
 
     def exchange(self, shard: int, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
         if self.prepare is not None:
@@ -243,9 +258,6 @@ class Arrange(Node):
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         self.buffer.add(shard, chunk, moment)
         self.scope.schedule(self.position, moment)
-
-    def clear(self) -> None:
-        self.buffer.clear()
 
     def run(self, moment: Moment) -> None:
         waiting = self.buffer.take(moment)

@@ -8,29 +8,34 @@ count as happening at `low`: that is what makes an installation on compacted his
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from tektite.dataflow.graph import Node, Outbox, Scope, run_agenda
+from tektite.dataflow.graph import Outbox, Scope, run_agenda
 from tektite.dataflow.journal import Journal, Sweep
 from tektite.errors import FaultError, TektiteError
 from tektite.trace.times import Frontier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from tektite.dataflow.arrange import Buffer, Reader
     from tektite.trace.trace import Handle, Hold, Trace
 
 
-class Executor(Protocol):
-    """Runs one node's work on every shard."""
+class Workers(Protocol):
+    """Run the work of nodes on the shards that this process has."""
 
     def map(self, work: Callable[[int, Outbox], None], shards: int, rows: int) -> list[Outbox]:
-        """The outbox of each shard, in order; `rows` is how much there is to do, for choosing a way."""
+        """Run `work` on each of these shards, of `shards` in all; their outboxes, in order. `rows` is how much there is to do,
+        for choosing a way.
+        """
+
+    def spread(self, tasks: Sequence[Callable[[], None]]) -> None:
+        """Run tasks that are large and do not depend on each other."""
 
 
-class Away(Protocol):
-    """A part of a sweep that others run: no node of the dataflow runs here until it has ended."""
+class Part(Protocol):
+    """A part of a sweep that other processes run: no node of the dataflow runs here until it has ended."""
 
     def ended(self, flow: Dataflow, deadline: float) -> bool:
         """Wait for its end until the deadline; whether it has come, and the dataflow's turn with it."""
@@ -38,7 +43,7 @@ class Away(Protocol):
     def apply(self, flow: Dataflow) -> None:
         """Bring a dataflow to the state that the part left it in, or raise what failed."""
 
-    def following(self, flow: Dataflow) -> Away | None:
+    def following(self, flow: Dataflow) -> Part | None:
         """The next part of the dataflow's sweep, if that is not for this process either."""
 
 
@@ -78,9 +83,9 @@ def last_closed(source: Source) -> Callable[[], Frontier]:
 class Dataflow:
     """A graph of operators with the interval of epochs that it has consumed and is consuming."""
 
-    def __init__(self, name: str, executor: Executor, shards: int, effort: str) -> None:
+    def __init__(self, name: str, workers: Workers, shards: int, effort: str) -> None:
         self.name = name
-        self.executor = executor
+        self.workers = workers
         self.shards = shards
         self.effort = effort
         self.root = Scope(self)
@@ -93,7 +98,7 @@ class Dataflow:
         self.holds: list[Hold] = []
         self.on_swept: list[Callable[[], None]] = []
         self.on_failed: list[Callable[[], None]] = []
-        self.away: Away | None = None
+        self.away: Part | None = None
         self.journal: Journal | None = None
         self.failure: TektiteError | None = None
         self._at_rest()
@@ -171,7 +176,7 @@ class Dataflow:
             self.away = away.following(self)
         return run_agenda(self.root, deadline)
 
-    def leave(self, away: Away, high: int) -> None:
+    def leave(self, away: Part, high: int) -> None:
         """Let others run a sweep up to `high`, or what comes next of the one that has begun."""
         self.away = away
         self.high = high
@@ -243,16 +248,21 @@ class Dataflow:
         self.on_swept.clear()
         self.on_failed.clear()
         self._at_rest()
-        for member in self.root.body:
-            for reader in member.reads if isinstance(member, Node) else ():
+        for node in self.root.nodes:
+            for reader in node.reads:
                 reader.handle.forget()
 
     def begin_anew(self, name: str) -> None:
         """Begin as another dataflow, with the graph of this one. It was dropped and emptied before, and has no loop."""
         self.name = name
-        for member in self.root.body:
-            assert isinstance(member, Node)
-            member.begin()
+        assert not self.root.nested
+        for node in self.root.nodes:
+            node.begin()
+
+    def ship(self) -> dict[str, Any]:
+        """The attributes of a copy in another process; what else a dataflow has, a copy does without."""
+        kept = ("name", "shards", "effort", "first", "low", "high", "running", "rounds", "root")
+        return {name: getattr(self, name) for name in kept}
 
 
 def explained(error: BaseException, name: str) -> TektiteError:

@@ -1,4 +1,4 @@
-"""Scopes, nodes, ports and the agenda: what runs next in one dataflow, and how chunks travel between nodes.
+"""Scopes, ports and the agenda: what runs next in one dataflow, and how chunks travel between nodes.
 
 A *moment* is the tuple of rounds that a scope is running; the outermost scope's only moment is (). Everything that
 waits in a dataflow waits at a node, at a moment of the node's scope, and is entered in that scope's agenda. A scope
@@ -10,9 +10,9 @@ has passed, and a node with nothing to do costs nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tektite.errors import FaultError
 from tektite.trace.chunk import Chunk, column_spec
@@ -20,9 +20,8 @@ from tektite.trace.times import Frontier, passed_frontier, running_frontier
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
-    from tektite.dataflow.arrange import Reader
     from tektite.dataflow.flow import Dataflow
-    from tektite.trace.trace import Trace
+    from tektite.dataflow.node import Node
 
 Moment = tuple[int, ...]
 
@@ -107,7 +106,7 @@ class Scope:
             if moment[:-1] == outer:
                 for position in sorted(self._agenda[moment]):
                     member = self.body[position]
-                    found = (member, moment) if isinstance(member, Node) else member.upcoming(moment)
+                    found = member.upcoming(moment) if isinstance(member, Scope) else (member, moment)
                     if found is not None:
                         return found
         return None
@@ -145,6 +144,29 @@ class Scope:
             self._passed = (key, passed_frontier(*key))
         return self._passed[1]
 
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes of this scope itself, in their order."""
+        return [member for member in self.body if not isinstance(member, Scope)]
+
+    @property
+    def nested(self) -> list[Scope]:
+        """The scopes directly inside."""
+        return [member for member in self.body if isinstance(member, Scope)]
+
+    def scopes(self) -> Iterator[Scope]:
+        """This scope and all inside, outer ones first."""
+        yield self
+        for scope in self.nested:
+            yield from scope.scopes()
+
+    def enclosing(self) -> Iterator[Scope]:
+        """This scope and all that it is in, from the inside out."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
     def rest(self) -> None:
         """Start over at moment zero: the sweep has ended."""
         self.moment = (0,) * self.depth
@@ -159,6 +181,10 @@ class Scope:
         self.rest()
         for member in self.body:
             member.clear()
+
+    def ship(self) -> dict[str, Any]:
+        """The attributes of a copy in another process: its agenda is empty."""
+        return self.__dict__ | {"_moments": [], "_agenda": {}, "_passed": (None, ())}
 
 
 class Port:
@@ -222,70 +248,6 @@ def enter(chunk: Chunk, times: int, lift: int) -> Chunk:
 
 
 _ENTER: dict[tuple[int, int], Words] = {}
-
-
-class Node:
-    """An operator. Its state is kept per shard; a shard's work touches no other shard's state.
-
-    `reads` are its handles on arrangements, `mints` the trace that it alone adds to, if there is one. `routes` says whether
-    what comes in goes to the shard of its key.
-    """
-
-    mints: Trace | None = None
-    routes = False
-
-    def __init__(self, scope: Scope, shards: int, name: str) -> None:
-        self.scope = scope
-        self.flow = scope.flow
-        self.shards = shards
-        self.name = name
-        self.port = Port()
-        self.reads: list[Reader] = []
-        self.position = -1
-        scope.add(self)
-
-    @property
-    def times(self) -> int:
-        """Number of time columns in this node's scope."""
-        return self.scope.depth + 1
-
-    def exchange(self, shard: int, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
-        """Address a chunk that comes in at `shard`; nodes that need their input by key route it."""
-        outbox.append((self, shard, chunk, moment))
-
-    def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
-        """Take in a chunk, and make sure that the agenda knows."""
-        raise NotImplementedError(f"{self.name} takes no chunks")
-
-    def clear(self) -> None:  # noqa: B027
-        """Forget what waits here."""
-
-    def begin(self) -> None:
-        """Begin anew with the histories of what it reads, as if it had just been made. Nothing waits here."""
-        if self.mints is not None:
-            self.mints.begin()
-            self.flow.traces.append(self.mints)
-        for reader in self.reads:
-            reader.begin()
-
-    def run(self, moment: Moment) -> None:
-        """Do everything that waits at `moment`, or a bounded part of it and schedule the rest."""
-        raise NotImplementedError
-
-    def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
-        """Run `work` on every shard, then deliver what it emitted, in the order of shards."""
-        if self.shards == 1:
-            alone: Outbox = []
-            work(0, alone)
-            outboxes = [alone]
-        else:
-            outboxes = self.flow.executor.map(work, self.shards, rows)
-        for outbox in outboxes:
-            for target, shard, chunk, moment in outbox:
-                target.receive(shard, chunk, moment)
-        full = self.flow.full_buffers
-        while full:
-            full.pop().consolidate()
 
 
 def run_agenda(root: Scope, deadline: float) -> bool:

@@ -12,7 +12,8 @@ from collections import deque
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, Reader
-from tektite.dataflow.graph import Moment, Node, Outbox, Port, Scope
+from tektite.dataflow.graph import Moment, Outbox, Port, Scope
+from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
 from tektite.kernels.operators.join import JOIN_STATE
 from tektite.kernels.operators.join import join as join_kernel
@@ -65,6 +66,10 @@ class Join(Node):
         self.specs = [np.array([c if s == side else widths[side] + c for s, c in output], np.int64) for side in (0, 1)]
         self.data = len(output)
         self.tasks: list[deque[Task]] = [deque() for _ in range(shards)]
+
+    @property
+    def busy(self) -> bool:
+        return any(self.tasks)
 
     def clear(self) -> None:
         for tasks in self.tasks:

@@ -46,11 +46,11 @@ class Sweep:
 class Journal:
     """Remembers the last sweeps of an engine."""
 
-    def __init__(self) -> None:
+    def __init__(self, why: str = "") -> None:
+        """`why` says why sweeps run in this process."""
         self.sweeps: deque[Sweep] = deque(maxlen=KEPT)
         self.listeners: list[Callable[[Sweep], None]] = []
-        self.why = "the engine has no Spark session, or no storage"
-        """Why sweeps run in this process."""
+        self.why = why
 
     def ended(self, sweep: Sweep) -> None:
         """Take down a sweep that has ended. What a listener raises is a warning: it cannot undo the sweep."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.dataflow.arrange import Buffer, consolidate, exchange_by
-from tektite.dataflow.graph import Moment, Node, Outbox, Scope
+from tektite.dataflow.graph import Moment, Outbox, Scope
+from tektite.dataflow.node import Node
 from tektite.kernels.seek.route import shift
 from tektite.trace.chunk import Chunk, column_spec
 
@@ -18,11 +19,13 @@ from tektite.trace.chunk import Chunk, column_spec
 class Variable(Node):
     """Feedback: what arrives at a round goes out at the next one."""
 
+    for_next_round = True
+
     def __init__(self, scope: Scope, shards: int, data: int, name: str) -> None:
         super().__init__(scope, shards, name)
         self.data = data
         self.routes = shards > 1
-        self.buffer = Buffer(self.flow, shards, data, self.times, 1)
+        self.buffer = Buffer(self, data)
         self.row = np.arange(data, dtype=np.int64)
 
     def exchange(self, shard: int, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
@@ -38,9 +41,6 @@ class Variable(Node):
         self.buffer.add(shard, Chunk(head, (chunk.keep, buf)), following)
         self.scope.schedule(self.position, following)
 
-    def clear(self) -> None:
-        self.buffer.clear()
-
     def run(self, moment: Moment) -> None:
         release(self, self.buffer, moment)
 
@@ -51,16 +51,13 @@ class Leave(Node):
     def __init__(self, scope: Scope, shards: int, data: int, name: str) -> None:
         """`scope` is the outer one."""
         super().__init__(scope, shards, name)
-        self.buffer = Buffer(self.flow, shards, data, self.times, 1)
+        self.buffer = Buffer(self, data)
         self.without_round = column_spec([c for c in range(data + self.times + 2) if c != data + self.times])
 
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         outer = moment[:-1]
         self.buffer.add(shard, chunk.select(self.without_round), outer)
         self.scope.schedule(self.position, outer)
-
-    def clear(self) -> None:
-        self.buffer.clear()
 
     def run(self, moment: Moment) -> None:
         release(self, self.buffer, moment)

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.dataflow.arrange import Buffer, consolidate
-from tektite.dataflow.graph import Moment, Node, Scope
+from tektite.dataflow.graph import Moment, Scope
 from tektite.dataflow.linear import function_name
+from tektite.dataflow.node import Node
 from tektite.errors import FaultError
 from tektite.trace.chunk import Chunk
 from tektite.values.words import Words
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 class Inspect(Node):
     """Shows the consolidated changes of each moment to a Python function, as a table with time and diff columns."""
 
+    engine_only = True
+
     def __init__(
         self, scope: Scope, shards: int, schema: Schema, function: Callable[..., Any], dictionary: Dictionary
     ) -> None:
@@ -30,14 +33,11 @@ class Inspect(Node):
         self.schema = schema
         self.function = function
         self.dictionary = dictionary
-        self.buffer = Buffer(self.flow, 1, len(schema.names), self.times, 1)
+        self.buffer = Buffer(self, len(schema.names), shards=1)
 
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         self.buffer.add(0, chunk, moment)
         self.scope.schedule(self.position, moment)
-
-    def clear(self) -> None:
-        self.buffer.clear()
 
     def run(self, moment: Moment) -> None:
         waiting = self.buffer.take(moment)
@@ -50,6 +50,9 @@ class Inspect(Node):
             self.function(changes_table(changes.to_array(), self.schema, self.dictionary))
         except Exception as error:
             raise FaultError(f"{function_name(self.function)} raised {error!r}", self.flow.name) from error
+
+    def ship(self) -> dict[str, Any]:
+        return super().ship() | {"function": None, "dictionary": None}
 
 
 def changes_table(words: Words, schema: Schema, dictionary: Dictionary) -> pa.Table:

@@ -14,8 +14,9 @@ from typing import Protocol
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, consolidate
-from tektite.dataflow.graph import Node, Step
+from tektite.dataflow.graph import Step
 from tektite.dataflow.join import PIECE
+from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
 from tektite.kernels.operators.intersect import intersect
 from tektite.kernels.operators.join import JOIN_STATE
@@ -107,11 +108,14 @@ NOWHERE = Branch((), None)
 
 
 class Action(Protocol):
-    """One place in a pipeline that rows stop at. A row takes about `weight` times as long as a row that is looked up."""
+    """One place in a pipeline that rows stop at. A row takes about `weight` times as long as a row that is looked up.
+    One that `reads_all_shards` finds keys in several shards at once.
+    """
 
     lookup: Lookup
     branch: Branch
     weight: int
+    reads_all_shards: bool
 
     def work(self, node: Node, item: Item) -> tuple[Chunk, bool]:
         """The next piece of what becomes of an item's rows, and whether it was the last."""
@@ -138,6 +142,7 @@ class Fetch:
     """
 
     weight = 1
+    reads_all_shards = False
 
     def __init__(self, lookup: Lookup, spec: Sequence[int]) -> None:
         self.lookup = lookup
@@ -153,6 +158,7 @@ class Subtract:
     """The rows whose key the arrangement, which holds every row once, does not have."""
 
     weight = 1
+    reads_all_shards = False
 
     def __init__(self, lookup: Lookup) -> None:
         self.lookup = lookup
@@ -193,6 +199,7 @@ class Intersect:
     """
 
     weight = 16
+    reads_all_shards = True
 
     def __init__(self, extenders: Sequence[Extender], spec: Sequence[int]) -> None:
         self.lookup = extenders[0].lookup

@@ -6,23 +6,26 @@ them has come out, so the sum telescopes in any partial order, with many epochs 
 
 Rows on their way wait in a stack per worker, the ones that have come furthest on top, in pieces of bounded size: memory does not
 follow the number of intermediate rows. They stay with the worker that has them, wherever the next action finds their keys: it
-reads the versions of other shards as its own, because they do not change and are in the same memory.
+reads the versions of other shards as its own, because they do not change and are in the same memory. A copy that is one shard
+of several sends them on instead: what waits for an action in another shard is in a buffer, one for each action.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from tektite.dataflow.arrange import Arranged, Reader, consolidate
-from tektite.dataflow.graph import Moment, Node, Outbox, Scope, Step, enter
+from tektite.dataflow.arrange import Arranged, Buffer, Reader, consolidate
+from tektite.dataflow.graph import Moment, Outbox, Scope, Step, enter
 from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
 from tektite.dataflow.linear import SelectStep
-from tektite.dataflow.pipeline_actions import Action, Branch, Intersect, Item, Lookup, Taken, Versions
+from tektite.dataflow.node import Node
+from tektite.dataflow.pipeline_actions import Action, Branch, Item, Lookup, Taken, Versions
 from tektite.kernels.seek.route import route
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
+from tektite.trace.trace import Trace
 
 SLICE = 1 << 16
 """Rows of a source that are sorted together: many, so that they are sought close to each other; few enough to bound memory."""
@@ -43,6 +46,7 @@ class Source:
         self.relation = relation
         self.steps = tuple(steps)
         self.weight = 1
+        self.reads_all_shards = False
         self.branch = Branch((), target)
         self.lookup = needed[0]
         self.needed = list(needed)
@@ -92,11 +96,7 @@ class Pipelines(Node):
         self.readers: list[Reader] = []
         self.sources: list[Source] = []
         self.stacks: list[list[Item]] = [[] for _ in range(shards)]
-        self._sent: list[list[Item]] = [[] for _ in range(shards)]
-        self.ranks: Sequence[int] | None = None
-        """The order in which the relations count as changed, where it is not for this process to choose: it has one shard of
-        several, and all have to agree. Rows whose keys are in another shard are then put on that one's stack.
-        """
+        self._as_shard: AsShard | None = None
 
     def reader_of(self, arranged: Arranged) -> int:
         """The number of this node's one reader of an arrangement."""
@@ -111,33 +111,68 @@ class Pipelines(Node):
         return Lookup(self.reader_of(arranged), arranged, self.shards, source, relation, key, data)
 
     @property
-    def reads_all_shards(self) -> bool:
-        """Whether an action reads several shards at once, so that it can run only where all of them are."""
-        return self.shards > 1 and any(
-            isinstance(action, Intersect) for s in self.sources for action in actions_from(s)
-        )
+    def engine_only(self) -> bool:  # type: ignore[override]
+        """An action that reads several shards at once can run only where all of them are."""
+        return self.shards > 1 and any(action.reads_all_shards for s in self.sources for action in actions_from(s))
+
+    @property
+    def hops(self) -> int:  # type: ignore[override]
+        """Rows go from shard to shard before each action that is not settled, but the first."""
+        ways = [list(actions_from(source))[1:] for source in self.sources]
+        return max((sum(not action.lookup.settled for action in way) for way in ways), default=0)
+
+    @property
+    def busy(self) -> bool:
+        return any(self.stacks)
 
     def clear(self) -> None:
-        for stack in (*self.stacks, *self._sent):
+        super().clear()
+        for stack in self.stacks:
             stack.clear()
+
+    def decide(self, is_known: Callable[[Trace], bool]) -> list[int]:
+        """The order in which the relations count as changed: any is right, but all shards have to take the same. Where all begin
+        with nothing, one that is known to be small is last, so that its pipeline alone has something to find.
+        """
+        ranks = list(range(self.relations))
+        positive = [source for source in self.sources if source.relation >= self.negated]
+        handles = [self.readers[source.reader].handle for source in positive]
+        known = [
+            (sum(batch.n for queue in handle.queues for batch in queue), source.relation)
+            for source, handle in zip(positive, handles, strict=True)
+            if is_known(handle.trace)
+        ]
+        if known and not any(len(handle.old(shard).table) for handle in handles for shard in range(self.shards)):
+            ranks[min(known)[1]] = self.relations
+        return ranks
+
+    def act_as(self, shard: int, decision: list[int]) -> None:
+        if self._as_shard is None:
+            self._as_shard = AsShard(self, shard)
+        self._as_shard.ranks = decision
+
+    def replay(self, shard: int, moment: Moment) -> None:
+        if self._as_shard is not None:
+            self._as_shard.versions(moment)  # what later runs at this moment go on with
+        super().replay(shard, moment)
 
     def run(self, moment: Moment) -> None:
         if any(reader.handle.waiting() for reader in self.readers):
-            self._begin()
-        if self.ranks is None:
+            self._begin(moment)
+        if self._as_shard is None:
             self._balance()
+        else:
+            self._as_shard.arrive(moment)
         self.each_shard(self._work, sum(item.rows * item.action.weight for stack in self.stacks for item in stack))
-        for sent in self._sent:
-            for item in sent:
-                self.stacks[item.shard].append(item)
-            sent.clear()
         if any(self.stacks):
             self.scope.schedule(self.position, moment)
 
-    def _begin(self) -> None:
+    def _begin(self, moment: Moment) -> None:
         """Take everything that waits, and put the changes of every source on the stacks."""
-        versions = self.take()
-        if self.ranks is None and any(self._is_nothing(source, versions) for source in self.sources):
+        if self._as_shard is not None and self._as_shard.has_versions(moment):
+            return
+        versions = self.take() if self._as_shard is None else self._as_shard.versions(moment)
+        if self._as_shard is None and any(self._is_nothing(source, versions) for source in self.sources):
             return
         for source in self.sources:
             if not all(self._found(versions, lookup) for lookup in source.needed):
@@ -148,9 +183,9 @@ class Pipelines(Node):
                     self.stacks[shard].append(source.begin(delta, versions, shard))
 
     def take(self) -> Versions:
-        """What all readers see now."""
+        """What all readers see, which have then seen it."""
         taken = [[reader.take(shard) for shard in range(self.shards)] for reader in self.readers]
-        return Versions(taken, self._ranks(taken) if self.ranks is None else self.ranks)
+        return Versions(taken, self._ranks(taken) if self._as_shard is None else self._as_shard.ranks)
 
     def _ranks(self, taken: list[list[Taken]]) -> Sequence[int]:
         """The order in which the relations count as changed. Any is right; where all of them begin with nothing, the one
@@ -172,7 +207,7 @@ class Pipelines(Node):
 
     def _found(self, versions: Versions, lookup: Lookup) -> bool:
         """Whether an arrangement that must have a match has any row."""
-        if lookup.relation < self.negated or self.ranks is not None:
+        if lookup.relation < self.negated or self._as_shard is not None:
             return True
         return any(len(versions.table(lookup, shard).table) for shard in range(self.shards))
 
@@ -227,11 +262,13 @@ class Pipelines(Node):
             emit_by_moment(self.port, item.shard, chunk, self.data, self.times, outbox)
             return
         for shard, part in self._by_shard(target.lookup, chunk, item.shard):
+            if self._as_shard is not None and shard != worker:
+                self._as_shard.send(target, shard, part)
+                continue
             waiting = Item(target, [part], item.versions, shard)
             if target.lookup.sorted:
                 waiting.table = np.array([part.at], np.int64)
-            here = self.ranks is None or shard == worker
-            (self.stacks[worker] if here else self._sent[worker]).append(waiting)
+            self.stacks[worker].append(waiting)
 
     def _by_shard(self, lookup: Lookup, chunk: Chunk, shard: int) -> Iterator[tuple[int, Chunk]]:
         """Rows by the shard in which a look-up finds their keys."""
@@ -244,3 +281,42 @@ class Pipelines(Node):
             start, stop = int(offsets[other]), int(offsets[other + 1])
             if stop > start:
                 yield other, routed.slice(start, stop)
+
+
+class AsShard:
+    """What pipelines know that are one shard of several: the order of their relations, which all shards share, the versions that
+    they took at a moment, and the rows that wait for actions, in a buffer for each.
+    """
+
+    def __init__(self, node: Pipelines, shard: int) -> None:
+        self.ranks: Sequence[int] = ()
+        self._node = node
+        self._shard = shard
+        self._actions = [action for source in node.sources for action in actions_from(source)]
+        self._buffers = [Buffer(node, action.lookup.data) for action in self._actions]
+        self._moment: Moment = ()
+        self._taken: tuple[object, Versions | None] = (None, None)
+
+    def has_versions(self, moment: Moment) -> bool:
+        """Whether versions were taken at a moment of this sweep."""
+        return self._taken[0] == (self._node.flow.high, moment)
+
+    def versions(self, moment: Moment) -> Versions:
+        """The versions of a moment: rows that come from other shards meet those that the first ones met."""
+        if not self.has_versions(moment):
+            self._taken = (self._node.flow.high, moment), self._node.take()
+        assert self._taken[1] is not None
+        return self._taken[1]
+
+    def arrive(self, moment: Moment) -> None:
+        """Put on the stack what has come from other shards."""
+        self._moment = moment
+        for action, buffer in zip(self._actions, self._buffers, strict=True):
+            for chunk in buffer.take_shard(self._shard, moment):
+                item = Item(action, [chunk], self.versions(moment), self._shard)
+                self._node.stacks[self._shard].append(item)
+
+    def send(self, action: Action, shard: int, chunk: Chunk) -> None:
+        """Let rows wait that another shard has to look up."""
+        place = next(place for place, found in enumerate(self._actions) if found is action)
+        self._buffers[place].add(shard, chunk, self._moment)

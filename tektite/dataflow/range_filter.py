@@ -12,8 +12,9 @@ from collections import deque
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, Reader
-from tektite.dataflow.graph import Moment, Node, Outbox, Scope
+from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
+from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
 from tektite.kernels.operators.range_filter import (
     ABOVE,
@@ -79,6 +80,10 @@ class RangeFilter(Node):
         self.readers = (Reader(self, rows), Reader(self, bounds))
         self.spec = np.array(output, np.int64)
         self.tasks: list[deque[Task]] = [deque() for _ in range(shards)]
+
+    @property
+    def busy(self) -> bool:
+        return any(self.tasks)
 
     def clear(self) -> None:
         for tasks in self.tasks:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, Reader, consolidate
-from tektite.dataflow.graph import Moment, Node, Outbox
+from tektite.dataflow.graph import Moment, Outbox
 from tektite.dataflow.linear import function_name
+from tektite.dataflow.node import Node
+from tektite.dataflow.put_off import PutOff
 from tektite.errors import FaultError, IncorrectError
 from tektite.kernels.operators import aggregate as aggregate_kernel
 from tektite.kernels.operators import reduce as reduce_kernel
@@ -113,8 +115,7 @@ class ReduceNode(Node):
         self.output = Arranged(trace, scope, columns, min(source.sharded_by, key), imported=False)
         self.own_history = own_history
         self._hold_output()
-        self.todo: list[dict[Moment, list[Chunk]]] = [{} for _ in range(shards)]
-        self._put_off_to: list[set[Moment]] = [set() for _ in range(shards)]
+        self.todo = PutOff(self, key)
 
     def _hold_output(self) -> None:
         if self.own_history:
@@ -126,21 +127,19 @@ class ReduceNode(Node):
 
     def run(self, moment: Moment) -> None:
         rows = sum(batch.n for queue in self.reader.handle.queues for batch in queue)
-        rows += sum([chunk.n for todo in self.todo for chunk in todo.get(moment, ())])
+        rows += self.todo.rows(moment)
         self.each_shard(lambda shard, outbox: self._shard(shard, moment, outbox), rows)
-        for later in self._put_off_to:
-            for found in later:
-                self.scope.schedule(self.position, found)
-            later.clear()
+        if self.todo.has_new:
+            for later in self.todo.unscheduled():
+                self.scope.schedule(self.position, later)
         self.output.wake_readers(moment)
 
-    def clear(self) -> None:
-        for todo in self.todo:
-            todo.clear()
+    def consults(self) -> Sequence[Trace]:
+        return (self.output.trace,) if self.own_history else ()
 
     def _shard(self, shard: int, moment: Moment, outbox: Outbox) -> None:
         old, delta, new = self.reader.take(shard)
-        todo = self.todo[shard].pop(moment, [])
+        todo = self.todo.take(shard, moment)
         if not delta and not todo:
             return
         work = np.array([batch.at for batch in delta] + [chunk.at for chunk in todo], np.int64)
@@ -160,9 +159,7 @@ class ReduceNode(Node):
         buf, head, offsets, moments = partition_moments(todo.at, self.key, self.times)
         parts = Chunk(head, (todo.keep, buf))
         for i, moment in enumerate(map(tuple, moments.tolist())):
-            part = parts.slice(int(offsets[i]), int(offsets[i + 1]))
-            self.todo[shard].setdefault(moment, []).append(part)
-            self._put_off_to[shard].add(moment)
+            self.todo.add(shard, parts.slice(int(offsets[i]), int(offsets[i + 1])), moment)
 
 
 class BuiltinReduce(ReduceNode):

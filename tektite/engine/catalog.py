@@ -14,7 +14,7 @@ import numpy as np
 
 from tektite.dataflow.arrange import Arranged, consolidate, serves
 from tektite.dataflow.flow import Dataflow, Source, last_closed
-from tektite.engine.graph_cache import Renderings
+from tektite.engine.graph_cache import GraphCache
 from tektite.errors import ConflictError
 from tektite.kernels.seek.route import route
 from tektite.plan import algebra as plan
@@ -28,7 +28,6 @@ from tektite.trace.trace import Hold, Trace
 
 if TYPE_CHECKING:
     from tektite.runtime.coordinator import Coordinator
-    from tektite.runtime.threads import Threads
     from tektite.values.dictionary import Dictionary
 
 Columns = tuple[int, ...]
@@ -55,7 +54,7 @@ class Entry:
         return self.flow is None or self.flow.failure is None
 
 
-class Fixed:
+class ConstantSource:
     """Rows that never change, as a source: all there before the first epoch ends, and closed for good."""
 
     first = 0
@@ -88,18 +87,15 @@ class Fixed:
 class Catalog:
     """Finds, makes and drops shared arrangements."""
 
-    def __init__(
-        self, coordinator: Coordinator, executor: Threads, dictionary: Dictionary, shards: int, effort: str
-    ) -> None:
+    def __init__(self, coordinator: Coordinator, dictionary: Dictionary, shards: int, effort: str) -> None:
         self.coordinator = coordinator
-        self.executor = executor
         self.dictionary = dictionary
         self.shards = shards
         self.effort = effort
         self.entries: list[Entry] = []
         self.generation = 0
         """Changes whenever a collection that is known already gets or loses an arrangement."""
-        self.renderings = Renderings(self)
+        self.graphs = GraphCache(self)
         self._orders: dict[plan.Operator, list[Columns]] = {}
         self._orders_at = 0
 
@@ -108,7 +104,7 @@ class Catalog:
         flow = self.new_flow("explain")
         (operator,) = optimize([operator])
         try:
-            renderer = Renderer(flow, Scout(self, flow), self.dictionary)
+            renderer = Renderer(flow, HypotheticalCatalog(self, flow), self.dictionary)
             renderer.stream(operator)
         finally:
             flow.drop()
@@ -127,13 +123,13 @@ class Catalog:
     ) -> tuple[Dataflow, list[Arranged]]:
         """A dataflow of some plans, and where their results are; it begins with a graph that is there, if one serves."""
         if len(roots) == 1:
-            known = self.renderings.begin(roots[0], leads[0], name)
+            known = self.graphs.begin(roots[0], leads[0], name)
             if known is not None:
                 return known.flow, [known.arranged]
         flow = self.new_flow(name)
         try:
-            scribe = Scribe(self, flow)
-            renderer = Renderer(flow, scribe, self.dictionary)
+            recording = RecordingCatalog(self, flow)
+            renderer = Renderer(flow, recording, self.dictionary)
             arranged = [
                 renderer.arranged(root, lead or renderer.any_order(root, len(root.schema.names))[:1], None)
                 for root, lead in zip(optimize(roots), leads, strict=True)
@@ -141,13 +137,13 @@ class Catalog:
         except BaseException:
             self.abandon(flow)
             raise
-        if len(roots) == 1 and self.coordinator.elsewhere is None:
-            self.renderings.add(roots[0], leads[0], renderer, arranged[0], scribe)
+        if len(roots) == 1 and not self.coordinator.executor.sends:
+            self.graphs.add(roots[0], leads[0], renderer, arranged[0], recording)
         return flow, arranged
 
     def new_flow(self, name: str) -> Dataflow:
         """An empty dataflow that runs as this engine's do."""
-        return Dataflow(name, self.executor, self.shards, self.effort)
+        return Dataflow(name, self.coordinator.executor, self.shards, self.effort)
 
     def add(self, entry: Entry) -> None:
         """Let queries find the arrangement of a collection that is new."""
@@ -158,7 +154,7 @@ class Catalog:
         self.entries.remove(entry)
         for operator in [o for o in self._orders if o.fingerprint == entry.collection]:
             del self._orders[operator]
-        self.renderings.forget(entry)
+        self.graphs.forget(entry)
 
     def orders_of(self, operator: plan.Operator) -> list[Columns]:
         """The orders of columns in which a collection is arranged for everybody."""
@@ -191,9 +187,11 @@ class Catalog:
         if isinstance(operator, plan.Rows):
             columns = (*lead, *(c for c in range(len(names)) if c not in lead))
             by = key if sharded_by is None else sharded_by
-            fixed = Fixed(name, operator, columns, by, self.shards)
-            entry = Entry(name, collection, fixed, fixed.trace, columns, tuple(names[c] for c in columns), by, None)
-            entry.hold = fixed.hold
+            constant = ConstantSource(name, operator, columns, by, self.shards)
+            entry = Entry(
+                name, collection, constant, constant.trace, columns, tuple(names[c] for c in columns), by, None
+            )
+            entry.hold = constant.hold
             self.entries.append(entry)
             self.generation += 1
             return entry
@@ -204,13 +202,13 @@ class Catalog:
         if isinstance(inner, plan.Leave) and inner.of.shared:
             siblings = [leave for leave in inner.of.leaves if leave is not inner]
         try:
-            scribe = Scribe(self, flow)
-            renderer = Renderer(flow, scribe, self.dictionary)
+            recording = RecordingCatalog(self, flow)
+            renderer = Renderer(flow, recording, self.dictionary)
             known = next((e for e in self.entries if e.collection == collection and e.usable), None)
             if known is not None and not isinstance(inner, plan.Read):
                 # What another order of columns has computed already is not computed a second time.
                 siblings = []
-                renderer.adopt(inner, scribe.note(known))
+                renderer.adopt(inner, recording.note(known))
             root, *others = [inner] if known is not None else optimize([inner, *siblings])
             if known is None and isinstance(root, plan.AtLeast | plan.Aggregate | plan.First | plan.Reduce):
                 made = [(name, inner, renderer.arranged(root, lead, sharded_by, key))]  # its own output, if that serves
@@ -246,7 +244,7 @@ class Catalog:
         for entry in list(self.entries):
             if reader in entry.readers:
                 entry.readers.remove(reader)
-                if isinstance(entry.source, Fixed):
+                if isinstance(entry.source, ConstantSource):
                     together = [entry]
                 else:
                     together = [e for e in self.entries if e.flow is not None and e.flow is entry.flow]
@@ -266,7 +264,7 @@ class Catalog:
             self.release(flow)
 
 
-class Scribe:
+class RecordingCatalog:
     """The catalog as one reader sees it: notes which collections the reader asks about, and which arrangements it uses."""
 
     def __init__(self, catalog: Catalog, reader: Dataflow) -> None:
@@ -304,7 +302,7 @@ class Scribe:
         return entry
 
 
-class Scout(Scribe):
+class HypotheticalCatalog(RecordingCatalog):
     """The catalog as a query would see it that is not installed: what is missing is stood in for, and nothing is noted."""
 
     def arrangement(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:

@@ -37,7 +37,7 @@ def check_time(time: object, where: str = "") -> None:
         raise IncorrectError(f"{where}a time lies between 0 and {LARGEST_TIME}; found {time}")
 
 
-def declare(
+def input_description(
     name: str,
     schema: Schema | Mapping[str, Type] | None,
     columns: Mapping[str, Type],
@@ -128,7 +128,7 @@ class Rules:
             row = first_negative(batch.at, width, table)
             if row >= 0:
                 words = self._row(batch, row)
-                values = ", ".join(shown(self.schema, column, words, dictionary) for column in range(width))
+                values = ", ".join(value_text(self.schema, column, words, dictionary) for column in range(width))
                 raise IncorrectError(
                     f"input {self.name!r}: at time {words[width]} row ({values}{',' * (width == 1)}) would be there a "
                     "negative number of times: it is removed more often than it was inserted. Nothing was closed; insert "
@@ -138,7 +138,7 @@ class Rules:
             row = first_repeated(batch.at, self.unique, width, table)
             if row >= 0:
                 words = self._row(batch, row)
-                key = named(self.schema, self.columns[: self.unique], words, dictionary)
+                key = columns_text(self.schema, self.columns[: self.unique], words, dictionary)
                 raise ConflictError(
                     f"input {self.name!r}: there would be two rows with the key {key} at time {words[width]}: nothing "
                     "was closed"
@@ -152,12 +152,12 @@ class Rules:
         return ordered
 
 
-def named(schema: Schema, columns: Sequence[int], words: Words, dictionary: Dictionary) -> str:
+def columns_text(schema: Schema, columns: Sequence[int], words: Words, dictionary: Dictionary) -> str:
     """Some columns of a row as text, with their names."""
-    return ", ".join(f"{schema.names[c]} = {shown(schema, c, words, dictionary)}" for c in columns)
+    return ", ".join(f"{schema.names[c]} = {value_text(schema, c, words, dictionary)}" for c in columns)
 
 
-def shown(schema: Schema, column: int, words: Words, dictionary: Dictionary) -> str:
+def value_text(schema: Schema, column: int, words: Words, dictionary: Dictionary) -> str:
     """A value of a row as text. Where the dictionary lacks it, which in a task it may, the text's id marks its place, for
     `with_texts`.
     """
@@ -169,7 +169,7 @@ def shown(schema: Schema, column: int, words: Words, dictionary: Dictionary) -> 
 
 
 def with_texts(message: str, dictionary: Dictionary) -> str:
-    """A message in which texts take the places that `shown` marked, as far as the dictionary has them."""
+    """A message in which texts take the places that `value_text` marked, as far as the dictionary has them."""
 
     def text(found: re.Match[str]) -> str:
         try:

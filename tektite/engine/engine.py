@@ -1,56 +1,60 @@
-"""Engine: inputs, views, the catalog of what they share, and the clock that moves them."""
+"""Engine as users hold it: inputs, views, the arrangements they share, SQL, Datalog and Spark.
+
+Languages and Spark are imported by the methods that need them, so that `import tektite` loads neither.
+"""
 
 from __future__ import annotations
 
 import gc
-import threading
-import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from tektite.dataflow.graph import Outbox
 from tektite.dataflow.journal import Sweep
-from tektite.engine.catalog import Catalog, Entry, Scribe, fingerprint
-from tektite.engine.constraints import check_time, declare
-from tektite.engine.holds import ArrangementInfo, Held, Kept
+from tektite.engine.catalog import RecordingCatalog
+from tektite.engine.constraints import check_time, input_description
+from tektite.engine.core import core_of
+from tektite.engine.engine_core import EngineCore, by_name
+from tektite.engine.holds import ArrangementInfo, Held, PinnedArrangement
 from tektite.engine.input import Input
-from tektite.engine.lock import guarded
-from tektite.engine.publication import Publication
+from tektite.engine.input_core import InputCore
+from tektite.engine.lock import guarded_by_core
 from tektite.engine.stored_inputs import widen
-from tektite.engine.view import Changes, View
-from tektite.errors import ConflictError, IncorrectError, NotFoundError
+from tektite.engine.view import View
+from tektite.errors import ConflictError, IncorrectError
 from tektite.kernels.ready import ensure_compiled
-from tektite.query.collection import Collection
+from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.runtime import allocator
-from tektite.runtime.coordinator import Coordinator, Elsewhere
-from tektite.runtime.threads import Threads
-from tektite.storage.description import InputDescription
-from tektite.storage.keeper import Closed
+from tektite.storage.epoch_writer import DurableChange
+from tektite.storage.open_storage import Position
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here
-from tektite.storage.session import Position, Session, checked_positions
-from tektite.storage.store import Store
-from tektite.trace.trace import Hold, Trace
-from tektite.values.dictionary import Dictionary, Mark
+from tektite.trace.trace import Hold
 from tektite.values.schema import Schema
-from tektite.values.types import Type
+from tektite.values.types import Int, Type
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tektite.datalog.evaluate.attributes import Attribute
+    from tektite.datalog.evaluate.program import Program
+    from tektite.datalog.evaluate.queries import Query
+    from tektite.sql import Result
+
 MERGING = ("eager", "default", "lazy")
 
 
 class Engine:
     """Keeps standing queries up to date in this process, and lets them share the indexes they need.
 
-    `workers` is the number of shards, each maintained by a thread (one, or as many as are stored, where left out); answers
-    do not depend on it. With `storage`, a path or
-    a `tektite.Storage`, inputs outlive the process: an engine on the same storage begins with what was durable.
-    `merging` is how eagerly traces are merged: eager, default or lazy. `turn` is how many seconds a view may take at a
-    time before the others get theirs.
+    `workers`, or `shards`, is the number of shards, each maintained by a thread (one, or as many as are stored, where left
+    out); answers do not depend on it. With `storage`, a path or a `tektite.Storage`, inputs outlive the process: an engine on
+    the same storage begins with what was durable. `merging` is how eagerly traces are merged: eager, default or lazy. `turn`
+    is how many seconds a view may take at a time before the others get theirs. With a `spark` session and a storage, sweeps
+    of more than `job_rows` rows run as jobs of the session.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
@@ -63,58 +67,64 @@ class Engine:
     [(1, 2), (2, 1)]
     """
 
-    input_type: type[Input] = Input
-    view_type: type[View] = View
-
     def __init__(
         self,
         workers: int | None = None,
         *,
+        spark: SparkSession | None = None,
+        shards: int | None = None,
         storage: str | Path | Storage | None = None,
         merging: str = "default",
         turn: float = 0.05,
+        job_rows: int | None = None,
     ) -> None:
+        if shards is not None and (isinstance(shards, bool) or not isinstance(shards, int) or shards < 1):
+            raise IncorrectError(f"shards must be a positive number, not {shards!r}")
+        if None not in (workers, shards) and workers != shards:
+            raise IncorrectError(
+                f"workers and shards are two names of one number: give one, not {workers} and {shards}"
+            )
+        if job_rows is not None and (isinstance(job_rows, bool) or not isinstance(job_rows, int) or job_rows < 0):
+            raise IncorrectError(f"job_rows must be a number of rows from 0 on, not {job_rows!r}")
+        workers = workers if shards is None else shards
         if workers is not None and (not isinstance(workers, int) or workers < 1):
             raise IncorrectError(f"workers must be a positive number, not {workers!r}")
         if merging not in MERGING:
             raise IncorrectError(f"merging is one of {', '.join(MERGING)}, not {merging!r}")
+        move: Move = move_here
+        if spark is not None:
+            from tektite.spark.resharding import moved_by
+            from tektite.spark.session import session
+
+            spark = session(spark)
+            move = moved_by(spark)
+        self._spark = spark
+        self._attributes: dict[str, Attribute] = {}
         if ensure_compiled():
             gc.collect()  # loading kernels leaves cycles behind
             allocator.give_back()
-        self.merging = merging
-        self.dictionary = Dictionary()
-        self.lock = threading.RLock()
-        self.on_close: list[Callable[[], None]] = []
-        self._session: Session | None = None
-        if storage is not None:
-            self._session = Session(Storage.of(storage), workers, self.dictionary, self.mover())
-            weakref.finalize(self, self._session.close)  # for where nobody closes the engine
-            workers = self._session.shards
-        self.workers = workers or 1
-        self._executor = Threads(self.workers)
-        self._coordinator = Coordinator(turn)
-        self._catalog = Catalog(self._coordinator, self._executor, self.dictionary, self.workers, merging)
-        self._inputs: dict[str, Input] = {}
-        self._views: dict[str, View] = {}
-        self._epoch = 0
-        self._tidying = allocator.Tidying()
-        self.is_closed = False
-        self.claimed: Callable[[str], str | None] = lambda _: None
-        """What else has a name already, if anything does; set by a language that keeps names of its own."""
-        if self._session is not None:
-            try:
-                self._recover(self._session)
-            except BaseException:
-                self._session.close()
-                raise
+        self._core = core = EngineCore(
+            self, workers, None if storage is None else Storage.of(storage), merging, turn, move
+        )
+        if spark is not None and core.storage is not None:
+            from tektite.spark.sweep.executor import SparkExecutor
 
-    def mover(self) -> Move:
-        """What moves stored rows to their shards when the number of these changes."""
-        return move_here
+            given = spark, core.storage, core.dictionary, core.workers, job_rows
+            core.run_on(lambda here: SparkExecutor(here, *given))
+
+    @property
+    def workers(self) -> int:
+        """The number of shards, each maintained by a thread."""
+        return self._core.workers
+
+    @property
+    def spark(self) -> SparkSession | None:
+        """The Spark session that the engine was given, if it was."""
+        return self._spark
 
     # ------------------------------------------------------------------ inputs and time
 
-    @guarded
+    @guarded_by_core
     def input(
         self,
         name: str,
@@ -143,57 +153,33 @@ class Engine:
         every removed row up, to refuse the removal of one that is not there; `checked=False` trusts the caller instead, for
         unique keys too.
         """
-        session = self._session
-        recovered = session is not None and name in session.unclaimed
+        core, storage = self._core, self._core.storage
+        recovered = storage is not None and name in storage.unclaimed
         if not recovered:
-            self._check_name(name)
-        declared = declare(
+            core.check_name(name)
+        declared = input_description(
             name, schema, columns, key=key, semantics=semantics, stream=stream, checked=checked, unique=unique,
             required=required, append=append, shard=shard,
         )  # fmt: skip
-        if session is not None and recovered:
-            if session.claim(name, declared):
-                return widen(self, session, self._inputs[name], declared)
-            stored = self._inputs[name]
+        if storage is not None and recovered:
+            stored = core.inputs[name]
+            if storage.claim(name, declared):
+                return widen(core, storage, stored, declared)
             stored.rules = replace(stored.rules, checked=checked and not stream)
-            return stored
-        made = self.add_input(self.input_type(self, name, declared, self._epoch))
-        if session is not None:
-            description = made.describe().to_json()
-            session.append(Closed(self._epoch, arrangements={name: description}, lows={name: made.low}))
-        return made
-
-    def transient_input(self, name: str, schema: Schema, key: Sequence[str] = (), semantics: str = "bag") -> Input:
-        """An input that a language needs for itself: no storage keeps it."""
-        made = self.add_input(Input(self, name, InputDescription(schema, tuple(key), semantics), self._epoch))
-        made.is_stored = False
-        return made
-
-    def add_input(self, made: Input) -> Input:
-        """Let queries find an input."""
-        self._inputs[made.name] = made
-        names = tuple(made.schema.names[c] for c in made.columns)
-        self._catalog.add(
-            Entry(made.name, made.operator.fingerprint, made, made.trace, made.columns, names, made.sharded_by, None)
-        )
-        return made
-
-    @property
-    def session(self) -> Session | None:
-        """The engine's use of its storage, if it has one."""
-        return self._session
-
-    @property
-    def store(self) -> Store | None:
-        """Where the engine keeps its files, if it does."""
-        return None if self._session is None else self._session.keeper.store
+            return stored.facade
+        made = InputCore(core, name, declared, core.epoch)
+        facade = core.add_input(made)
+        if storage is not None:
+            described = made.describe().to_json()
+            storage.append(DurableChange(core.epoch, arrangements={name: described}, lows={name: made.low}))
+        return facade
 
     @property
     def epoch(self) -> int:
         """The epoch that `advance` will close next."""
-        return self._epoch
+        return self._core.epoch
 
-    @guarded
+    @guarded_by_core
     def advance(self, to: int | None = None, *, positions: Mapping[str, Position | None] | None = None) -> int:
         """Close the open epoch of every input (or all epochs before `to`) and bring the views up to date.
 
@@ -202,94 +188,37 @@ class Engine:
         (any dict that JSON can hold): they become durable together with the epochs, and are found in `positions` at the
         next start.
         """
-        going = self.open_inputs()
-        latest = max((i.low for i in going), default=self._epoch)
-        target = max(latest, self._epoch) + 1 if to is None else to
+        core = self._core
+        for function in core.hooks.before_advance:
+            function()
+        going = core.open_inputs()
+        latest = max((source.low for source in going), default=core.epoch)
+        target = max(latest, core.epoch) + 1 if to is None else to
         check_time(target)
         if target < latest:
             raise IncorrectError(f"cannot advance to {target}: an input has closed the epochs before {latest}")
-        self.close_epochs(dict.fromkeys(going, target), positions=positions)
-        return self._epoch
+        core.close_epochs(dict.fromkeys(going, target), positions=positions)
+        return core.epoch
 
-    @guarded
-    def close_epochs(
-        self,
-        targets: Mapping[Input, int],
-        ending: Input | None = None,
-        positions: Mapping[str, Position | None] | None = None,
-        known: tuple[Mark, Mark] | None = None,
-    ) -> None:
-        """Close some inputs' epochs together: all of them, or, if one has bad updates pending, none."""
-        self._check_running()
-        session = self._session
-        if positions and session is None:
-            raise IncorrectError("positions are kept in a storage, and this engine has none: Engine(storage=path)")
-        if session is not None:
-            closed = Closed(self._epoch, positions=checked_positions(positions or {}), known=known)
-            session.keeper.admit()
-        if sum([i.pending for i in targets]) >= allocator.BULK:
-            self._tidying.soon()
-        prepared = [(i, high, *i.prepare(high)) for i, high in targets.items()]
-        for source, high, batches, later in prepared:
-            if session is not None and source.is_stored:
-                closed.rows += source.stored(batches, high)
-                closed.files += source.adopted_files
-                closed.lows[source.name] = high
-            source.commit(high, batches, later)
-            batches.clear()
-            if high > self._epoch:
-                self._epoch = high
-        if ending is not None:
-            ending.closed = True
-        prepared.clear()
-        if session is not None:
-            if ending is not None:
-                closed.arrangements[ending.name] = ending.describe().to_json()
-            closed.epoch = self._epoch
-            session.append(closed)
-        self.run()
-
-    def open_inputs(self) -> list[Input]:
-        """The inputs that have not ended."""
-        return [source for source in self._inputs.values() if not source.closed]
-
-    def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
-        """Run an input's work on every shard, side by side if there are enough rows."""
-        self._executor.map(work, self.workers, rows)
-
-    @guarded
     def run(self) -> bool:
         """Give every view one more turn; whether all of them are up to date."""
-        current = self._coordinator.run()
-        if current:
-            self._tidying.chance()
-        return current
+        return self._core.run()
 
     def settle(self) -> None:
         """Bring every view up to date, whatever time that takes."""
         while not self.run():
             pass
 
-    @guarded
     def finish(self, view: View) -> None:
         """Bring one view up to date with the epochs that are closed."""
-        # Before the first epoch closes, what is constant is there already.
-        if 0 < self._epoch <= view.flow.low or self._coordinator.current(view.flow):
-            return
-        self._coordinator.finish(view.flow)
-        self._tidying.chance()
-
-    def run_elsewhere(self, elsewhere: Elsewhere) -> None:
-        """Let sweeps that are too large for this process run elsewhere."""
-        self._coordinator.elsewhere = elsewhere
-        self._coordinator.watch().why = elsewhere.why
+        self._core.finish(core_of(view))
 
     @property
     def progress(self) -> list[Sweep]:
         """The last sweeps: which views and shared arrangements were brought up to which epoch, of how many rows, where that ran
         and why, and how long it took. An engine without Spark takes them down from the first call on.
         """
-        return list(self._coordinator.watch().sweeps)
+        return list(self._core.coordinator.watch().sweeps)
 
     def on_sweep(self, listener: Callable[[Sweep], None]) -> None:
         """Call a function with each sweep when it has ended.
@@ -304,23 +233,19 @@ class Engine:
         degrees 0 1 3 driver
         1
         """
-        self._coordinator.watch().listeners.append(listener)
-
-    def is_current(self, view: View) -> bool:
-        """Whether a view reflects every epoch that its inputs have closed."""
-        return self._coordinator.current(view.flow)
+        self._core.coordinator.watch().listeners.append(listener)
 
     # ------------------------------------------------------------------ storage
 
     @property
     def visible(self) -> int:
         """The first epoch that answers do not show: the open one."""
-        return self._epoch
+        return self._core.epoch
 
     @property
     def durable(self) -> int:
         """The first epoch that a crash would lose: all before it are in the storage. 0 without one."""
-        return 0 if self._session is None else self._session.keeper.durable
+        return self._core.durable
 
     def sync(self, timeout: float | None = None) -> int:
         """Wait until every closed epoch is durable, for at most `timeout` seconds; the value of `durable` then. Published views
@@ -328,43 +253,16 @@ class Engine:
 
         If the storage cannot be written, an error says why; what waits is kept in memory and tried again.
         """
-        if self._session is None:
-            raise IncorrectError(
-                "there is nothing to wait for: this engine has no storage. Give one: Engine(storage=path)"
-            )
-        for view in list(self._views.values()):
-            if view.publication is not None and view.failure is None:
-                self.finish(view)
-        self._session.keeper.sync(timeout)
-        return self.durable
+        return self._core.sync(timeout)
 
     @property
     def positions(self) -> dict[str, dict[str, Any]]:
         """The positions of sources as they were last given to `advance`, by this process or one before it."""
-        return {} if self._session is None else dict(self._session.positions)
-
-    def publish(self, view: View) -> Publication:
-        """Store a view's contents and changes from here on; see `View.publish`."""
-        if self._session is None:
-            raise IncorrectError(
-                f"view {view.name!r} cannot be published: this engine has no storage. Give one: Engine(storage=path)"
-            )
-        self.sync()
-        return Publication(view, self._session)
-
-    def _recover(self, session: Session) -> None:
-        """Begin with what was found in the storage."""
-        self._epoch = session.epoch
-        for stored in session.inputs:
-            made = self.input_type(self, stored.name, stored.description, stored.low)
-            for shard, batches in enumerate(stored.shards):
-                made.trace.restore(shard, batches, ((stored.low,),))
-            self.add_input(made)
-        session.inputs.clear()
+        storage = self._core.storage
+        return {} if storage is None else dict(storage.positions)
 
     # ------------------------------------------------------------------ views
 
-    @guarded
     def install(
         self,
         name: str,
@@ -380,143 +278,82 @@ class Engine:
         only the changes of the result are of interest: it is not kept, and cannot be read as a snapshot. `on_change`
         is called after each sweep with a table of the changes (data columns, `time`, `diff`), the first answer included.
         """
-        (view,) = self.install_together({name: collection}, {name: key}, keep, on_change)
+        (view,) = self._core.install_together({name: collection}, {name: key}, keep, on_change)
         return view
 
-    @guarded
-    def install_together(
-        self,
-        collections: Mapping[str, Collection],
-        keys: Mapping[str, str | Sequence[str]] | None = None,
-        keep: bool = True,
-        on_change: Callable[[pa.Table], None] | None = None,
-    ) -> list[View]:
-        """Views of several collections by one dataflow, in which what they have in common is computed once."""
-        for name, collection in collections.items():
-            self._check_installable(name, collection)
-        leads = [collection._columns((keys or {}).get(name, ())) for name, collection in collections.items()]
-        flow, arranged = self._catalog.render(", ".join(collections), [c.operator for c in collections.values()], leads)
-        views: list[View] = []
-        try:
-            flow.settle_start()
-            for (name, collection), found in zip(collections.items(), arranged, strict=True):
-                view = self.view_type(self, name, collection.operator, flow, found, keep)
-                views.append(view)
-                if on_change is not None:
-                    view.call_on_change(on_change, Changes(view, history=True))
-        except BaseException:
-            self._catalog.abandon(flow)
-            raise
-        for view in views:
-            self._views[view.name] = view
-            names = tuple(view.schema.names[c] for c in view.columns)
-            self._catalog.add(
-                Entry(
-                    view.name, view.operator.fingerprint, view, view.trace, view.columns, names, view.sharded_by, None
-                )
-            )
-        self._coordinator.add(flow)
-        self._coordinator.start(flow)
-        return views
-
-    def _check_installable(self, name: str, collection: Collection) -> None:
-        self._check_name(name)
-        if not isinstance(collection, Collection):
-            raise IncorrectError(f"install {name!r} needs a collection, not {type(collection).__name__}")
-        if getattr(collection, "engine", self) is not self:
-            raise IncorrectError(f"install {name!r}: the collection belongs to another engine")
-        loop = collection.operator.loop
-        if loop is not None:
-            raise IncorrectError(f"install {name!r}: the collection belongs to loop {loop.name!r}; leave it first")
-
-    @guarded
+    @guarded_by_core
     def explain(self, collection: Collection) -> str:
         """How a collection would be kept up to date: join strategies and orders, and the arrangements it would read."""
-        return self._catalog.explain(collection.operator)
+        return self._core.catalog.explain(collection.operator)
 
-    @guarded
+    @guarded_by_core
     def drop(self, name: str) -> None:
         """Remove a view, and everything that only it used; or an input that nothing reads. What was stored of it goes too."""
-        if name in self._inputs:
-            found = self._inputs[name]
-            self.forget(found, "input")
-            found.release()
-            del self._inputs[name]
-            if self._session is not None and found.is_stored:
-                self._session.unclaimed.pop(name, None)
-                # Whoever declares an input of this name again begins anew, its sources included.
-                self._session.append(Closed(self._epoch, arrangements={name: None}, positions={name: None}))
-            return
-        view = self.view(name)
-        self.forget(view, "view")
-        held = self.bytes
-        view.release()
-        del self._views[name]
-        if all(other.flow is not view.flow for other in self._views.values()):
-            self._coordinator.remove(view.flow)
-            self._catalog.release(view.flow)
-            self._catalog.renderings.release(view.definition, view.flow)
-        if view.publication is not None:
-            view.publication.withdraw()
-        if held - self.bytes >= 8 * allocator.BULK:
-            gc.collect()  # a dataflow's nodes refer to each other
-            allocator.give_back()
+        if name not in self._core.inputs:
+            self.view(name)  # a rule's view that nobody has asked for, too, is one that can be dropped
+        self._core.drop(name)
 
-    def forget(self, what: Input | View, kind: str) -> None:
-        """Take an input or a view out of the catalog, if nobody reads it."""
-        entry = next(e for e in self._catalog.entries if e.source is what)
-        if entry.readers:
-            raise ConflictError(
-                f"cannot drop {kind} {what.name!r}: {', '.join(repr(r.name) for r in entry.readers)} read it"
-            )
-        self._catalog.remove(entry)
-
+    @guarded_by_core
     def view(self, name: str) -> View:
-        """A view by its name."""
-        return named(self._views, name, "view")
+        """A view by its name; a predicate that rules were registered for is built if nobody has asked for it yet."""
+        found = None if name in self._core.views else self._core.hooks.build_view(name)
+        return by_name(self._core.views, name, "view").facade if found is None else found
 
     def table(self, name: str) -> Input:
         """An input by its name."""
-        return named(self._inputs, name, "input")
+        return by_name(self._core.inputs, name, "input").facade
 
     @property
     def views(self) -> tuple[str, ...]:
         """The names of all views."""
-        return tuple(self._views)
+        return tuple(self._core.views)
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The names of all inputs."""
-        return tuple(self._inputs)
+        return tuple(self._core.inputs)
 
-    @guarded
+    @guarded_by_core
     def hold(self, what: Input | View, at: int | None = None) -> Held:
         """Keep every time from `at` on (the last closed epoch, where left out) readable until the hold is released."""
         if not isinstance(what, Input | View):
             raise IncorrectError(f"what is held is an input or a view, not {what!r}")
         if at is not None:
             check_time(at)
-        if what.is_stream:
-            raise ConflictError(f"{what.name!r} keeps no history that could be held")
-        since = min((t[0] for t in what.trace.since()), default=0)
-        epoch = max(what.low - 1, 0) if at is None else at
+        source = core_of(what)
+        if source.is_stream:
+            raise ConflictError(f"{source.name!r} keeps no history that could be held")
+        since = min((t[0] for t in source.trace.since()), default=0)
+        epoch = max(source.low - 1, 0) if at is None else at
         if epoch < since:
-            raise IncorrectError(f"{what.name!r} can be held from time {since} on, not from {epoch}")
-        return Held(Hold(what.trace, lambda: ((epoch,),)), epoch)
+            raise IncorrectError(f"{source.name!r} can be held from time {since} on, not from {epoch}")
+        return Held(Hold(source.trace, lambda: ((epoch,),)), epoch)
 
-    @guarded
-    def keep(self, collection: Collection, by: str | Sequence[str]) -> Kept:
-        """Keep an arrangement of a collection, whether or not a view reads it, until it is released."""
-        reader = self._catalog.new_flow(f"kept by {by}")
+    @guarded_by_core
+    def keep(self, collection: Collection, by: str | Sequence[str]) -> PinnedArrangement:
+        """Keep an arrangement of a collection, whether or not a view reads it, until it is released.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        >>> pinned = engine.keep(edges, by="dst")
+        >>> [(info.name, info.columns) for info in engine.arrangements()]
+        [('edges', ('src', 'dst')), ('edges by (dst)', ('dst', 'src'))]
+        >>> pinned.release()
+        >>> [info.name for info in engine.arrangements()]
+        ['edges']
+        """
+        catalog = self._core.catalog
+        reader = catalog.new_flow(f"kept by {by}")
         lead = collection._columns(by)
-        Scribe(self._catalog, reader).arrangement(collection.operator, lead, None, len(lead))
-        return Kept(self._catalog, reader)
+        RecordingCatalog(catalog, reader).arrangement(collection.operator, lead, None, len(lead))
+        return PinnedArrangement(catalog, reader)
 
-    @guarded
+    @guarded_by_core
     def arrangements(self, of: Input | View | None = None) -> list[ArrangementInfo]:
         """Every shared arrangement, with its size and its readers; or those of one input or view."""
         found = []
-        for entry in self._catalog.entries:
+        for entry in self._core.catalog.entries:
             if of is not None and entry.collection != of.operator.fingerprint:
                 continue
             trace = entry.trace
@@ -529,62 +366,21 @@ class Engine:
             )  # fmt: skip
         return found
 
-    @property
-    def generation(self) -> int:
-        """Changes whenever an input or view that is there gets or loses an arrangement."""
-        return self._catalog.generation
-
-    def orders_of(self, of: Input | View) -> list[tuple[int, ...]]:
-        """The orders of columns in which an input or view is arranged for everybody."""
-        return self._catalog.orders_of(of.operator)
-
-    @guarded
-    def is_arranged(self, collection: Collection, by: str | Sequence[str] = ()) -> bool:
-        """Whether somebody keeps an arrangement of the collection, by some columns, that can be read as it is."""
-        lead = collection._columns(by)
-        found = self._catalog.find(fingerprint(collection.operator), lead, None, len(lead) if lead else 1 << 30)
-        return found is not None
-
-    @guarded
+    @guarded_by_core
     def idle(self, fuel: int = 1 << 20) -> bool:
         """Spend some work on merging and compaction; whether there is more to do. For when nothing else is."""
-        return any([trace.idle(fuel) for trace in self._traces()])
+        return any([trace.idle(fuel) for trace in self._core.traces()])
 
     @property
     def bytes(self) -> int:
         """Memory of everything that is kept indexed: the shared arrangements, and what views keep for themselves."""
-        return sum(trace.bytes for trace in self._traces())
-
-    def _traces(self) -> list[Trace]:
-        traces = {id(e.trace): e.trace for e in self._catalog.entries}
-        for flow in self._coordinator.flows:
-            traces |= {id(trace): trace for trace in flow.traces}
-        return list(traces.values())
+        return self._core.bytes
 
     def close(self) -> None:
         """Stop what feeds the engine, drop every view, make every closed epoch durable if there is a storage, and stop the
         threads.
         """
-        try:
-            while self.on_close:  # without the lock, which a thread that is being stopped may wait for
-                self.on_close.pop(0)()
-        finally:
-            self._end()
-
-    def _end(self) -> None:
-        """Let go of everything, and make every closed epoch durable."""
-        with self.lock:
-            for view in reversed(list(self._views.values())):
-                view.release()
-            for flow in reversed(list(self._coordinator.flows)):
-                self._coordinator.remove(flow)
-            self._views.clear()
-            self.is_closed = True
-            self._executor.close()
-            if self._coordinator.elsewhere is not None:
-                self._coordinator.elsewhere.close()
-        if self._session is not None:
-            self._session.close()
+        self._core.close()
 
     def __enter__(self) -> Self:
         return self
@@ -592,25 +388,137 @@ class Engine:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # ------------------------------------------------------------------ names
+    # ------------------------------------------------------------------ languages
 
-    def _check_running(self) -> None:
-        if self.is_closed:
-            raise ConflictError("the engine is closed: make another one")
+    def sql(self, text: str, **parameters: Any) -> Result:
+        """Run one or several statements of SQL, separated by semicolons; the last one's result.
 
-    def _check_name(self, name: str) -> None:
-        self._check_running()
-        if not isinstance(name, str) or not name:
-            raise IncorrectError(f"a name is a non-empty string, not {name!r}")
-        if name in self._views or name in self._inputs:
-            kind = "a view" if name in self._views else "an input"
-            raise ConflictError(f"there is {kind} named {name!r} already")
-        if (claim := self.claimed(name)) is not None:
-            raise ConflictError(f"there is {claim} named {name!r} already")
+        `parameters` are the values of `$name` in the text.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> _ = engine.sql("CREATE TABLE sales (shop varchar, amount int)")
+        >>> totals = "SELECT shop, sum(amount) AS total FROM sales GROUP BY shop"
+        >>> view = engine.sql(f"CREATE MATERIALIZED VIEW totals AS {totals}").view
+        >>> engine.sql("INSERT INTO sales VALUES ('north', 3), ('north', 4), ('south', 5)").message
+        'INSERT 0 3'
+        >>> sorted(view.rows())
+        [('north', 7), ('south', 5)]
+        >>> list(engine.sql("SELECT total FROM totals WHERE shop = $shop", shop="south"))
+        [(5,)]
+        """
+        from tektite.sql import run
+
+        with self._core.lock:
+            return run(self, text, parameters)
+
+    @guarded_by_core
+    def datalog(
+        self,
+        text: str,
+        *,
+        source: str = "program",
+        rounds: int = ROUND_LIMIT,
+        share: Mapping[str, bool] | None = None,
+        joins: str = "auto",
+    ) -> Program:
+        """Register rules, facts and declarations, in Soufflé's syntax or as EDN. Nothing runs until somebody asks for a view.
+
+        `source` is what errors call the text. `rounds` is how many rounds a recursion with arithmetic may take. `share` says
+        for some predicates whether others read one arrangement of their facts (True) or derive them anew (False), where the
+        documented policy should not decide. `joins` forces a join strategy for the rules of this text: binary, delta or hector.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edge = engine.input("edge", src=tk.Int, dst=tk.Int)
+        >>> program = engine.datalog("reach(x, y) :- edge(x, y).  reach(x, z) :- reach(x, y), edge(y, z).")
+        >>> reach = engine.view("reach")
+        >>> edge.insert([(1, 2), (2, 3)])
+        >>> _ = engine.advance()
+        >>> sorted(reach.rows())
+        [(1, 2), (1, 3), (2, 3)]
+        """
+        from tektite.datalog.evaluate.program import register
+        from tektite.datalog.evaluate.rule_store import rule_store
+
+        _check_text(text, "a Datalog program")
+        return register(rule_store(self), text, source, rounds, share, joins)
+
+    @guarded_by_core
+    def query(
+        self,
+        text: str,
+        arguments: Mapping[str, Any] | None = None,
+        /,
+        *,
+        strategy: str = "auto",
+        joins: str = "auto",
+        **named: Any,
+    ) -> Query:
+        """Maintain the answer of a goal, `tc("david", ?)`, or of a query `[:find ?b :in ?a :where [?a :knows ?b]]`.
+
+        Parameters (`$x` in a goal, `:in` in a query) get their first values by name, and further ones by `insert` and
+        `remove` of what is returned. `strategy` is goal (derive what the arguments ask for), full (derive everything the rules
+        say) or auto; the answer's `explain` says what was chosen, and why. `joins` forces a join strategy for the rules that are
+        evaluated for this query alone: binary, delta or hector. A parameter of one of these names is given in `arguments`.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> _ = engine.datalog('[(friend ?a ?b) [?a :knows ?b]] [(friend ?a ?b) [?b :knows ?a]]')
+        >>> knows = engine.attribute("knows", tk.Int)
+        >>> engine.transact([(1, "knows", 2), (3, "knows", 1)])
+        >>> _ = engine.advance()
+        >>> sorted(engine.query("[:find ?b :in ?a :where (friend ?a ?b)]", a=1).rows())
+        [(2,), (3,)]
+        """
+        from tektite.datalog.evaluate.queries import ask
+        from tektite.datalog.evaluate.rule_store import rule_store
+
+        _check_text(text, "a query")
+        return ask(rule_store(self), text, {**(arguments or {}), **named}, strategy, joins=joins)
+
+    @guarded_by_core
+    def attribute(
+        self,
+        name: str,
+        value: Type | None = None,
+        *,
+        cardinality: str | None = None,
+        semantics: str | None = None,
+        entity: Type = Int,
+    ) -> Attribute:
+        """Declare an attribute of entities, kept by entity and by value; without a value type it is a property they have.
+
+        What a fact means that is written twice is said by `cardinality` (one or many), or by `semantics`: raw, distinct (as
+        which attributes count where nothing is said), cardinality-one, last-write-wins or cardinality-many.
+        """
+        from tektite.datalog.evaluate.attributes import declare
+
+        made = declare(self, name, value, cardinality, semantics, entity)
+        self._attributes[made.name] = made
+        return made
+
+    @guarded_by_core
+    def transact(self, facts: Any) -> None:
+        """Write facts of attributes, `[(1, "knows", 2), ("retract", 1, "knows", 3)]` or as EDN; they count when the epoch
+        closes. If one is wrong, none is written.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> _ = engine.attribute("name", tk.String), engine.attribute("bot?")
+        >>> engine.transact('[1 :name "ann"] [2 :name "bob"] [2 :bot?]')
+        >>> _ = engine.advance()
+        >>> engine.query("[:find ?name :where [?e :name ?name] (not [?e :bot?])]").rows()
+        [('ann',)]
+        """
+        from tektite.datalog.evaluate.attributes import transact
+
+        if not isinstance(facts, str | Iterable):
+            raise IncorrectError(f"facts are EDN or a list of tuples such as (1, 'knows', 2), not {facts!r}")
+        known = {name: found for name, found in self._attributes.items() if name in self.tables}
+        transact(known, facts)
 
 
-def named(where: Mapping[str, T], name: str, kind: str) -> T:
-    """What has a name, or an error that lists the names there are."""
-    if name not in where:
-        raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(map(repr, where)) or 'none'}")
-    return where[name]
+def _check_text(text: object, what: str) -> None:
+    if not isinstance(text, str):
+        raise IncorrectError(f"{what} is text, not {text!r}")

@@ -1,4 +1,4 @@
-"""Renderings that are used again: the graph of a dataflow that was dropped, for the next one of the same plan.
+"""GraphCache: the graph of a dataflow that was dropped, for the next one of the same plan.
 
 Dashboards install the same queries again and again, and over shared arrangements most of what that takes is to work out the
 graph. Promise: a dataflow that begins with a graph from here answers as one rendered afresh. The graph is of the same plan, and
@@ -17,7 +17,7 @@ from tektite.plan.algebra import Operator
 if TYPE_CHECKING:
     from tektite.dataflow.arrange import Arranged
     from tektite.dataflow.flow import Dataflow
-    from tektite.engine.catalog import Catalog, Entry, Scribe
+    from tektite.engine.catalog import Catalog, Entry, RecordingCatalog
     from tektite.expr import Program
     from tektite.plan.render import Renderer
 
@@ -26,7 +26,7 @@ Key = tuple[int, ...]
 
 
 @dataclass(eq=False)
-class Rendering:
+class CachedGraph:
     """A dataflow's graph: where its result is, what it reads, and of which collections there were which arrangements."""
 
     flow: Dataflow
@@ -38,14 +38,14 @@ class Rendering:
     idle: bool = False
 
 
-class Renderings:
-    """The renderings of one catalog's queries, by plan and key; of each the one that was made first."""
+class GraphCache:
+    """The graphs of one catalog's queries, by plan and key; of each the one that was made first."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._known: weakref.WeakKeyDictionary[Operator, dict[Key, Rendering]] = weakref.WeakKeyDictionary()
+        self._known: weakref.WeakKeyDictionary[Operator, dict[Key, CachedGraph]] = weakref.WeakKeyDictionary()
 
-    def begin(self, operator: Operator, key: Key, name: str) -> Rendering | None:
+    def begin(self, operator: Operator, key: Key, name: str) -> CachedGraph | None:
         """A dataflow of this name with the graph that an earlier one of the same plan had, if it still serves."""
         found = self._known.get(operator, {}).get(key)
         if found is None or not found.idle:
@@ -62,36 +62,38 @@ class Renderings:
             program.wake()
         return found
 
-    def add(self, operator: Operator, key: Key, renderer: Renderer, arranged: Arranged, scribe: Scribe) -> None:
-        """Remember a rendering, for when its dataflow is dropped."""
+    def add(
+        self, operator: Operator, key: Key, renderer: Renderer, arranged: Arranged, recording: RecordingCatalog
+    ) -> None:
+        """Remember a graph, for when its dataflow is dropped."""
         known = self._known.setdefault(operator, {})
         if renderer.reusable and key not in known:
-            ground = [(collection, self._catalog.all_of(collection)) for collection in scribe.asked]
-            known[key] = Rendering(
-                renderer.flow, arranged, scribe.used, renderer.remembering, ground, self._catalog.generation
+            ground = [(collection, self._catalog.all_of(collection)) for collection in recording.asked]
+            known[key] = CachedGraph(
+                renderer.flow, arranged, recording.used, renderer.remembering, ground, self._catalog.generation
             )
 
     def release(self, operator: Operator, flow: Dataflow) -> None:
         """A dataflow was dropped: what is remembered of it may be used."""
-        for rendering in self._known.get(operator, {}).values():
-            if rendering.flow is flow and flow.failure is None:
+        for graph in self._known.get(operator, {}).values():
+            if graph.flow is flow and flow.failure is None:
                 flow.empty()
-                for program in rendering.remembering:
+                for program in graph.remembering:
                     program.sleep()
-                rendering.idle = True
+                graph.idle = True
 
     def forget(self, entry: Entry) -> None:
         """Let go of what read an arrangement that is dropped."""
         for known in self._known.values():
-            for key in [key for key, rendering in known.items() if entry in rendering.uses]:
+            for key in [key for key, graph in known.items() if entry in graph.uses]:
                 del known[key]
 
-    def _stands(self, rendering: Rendering) -> bool:
+    def _stands(self, graph: CachedGraph) -> bool:
         """Whether there is what there was when the graph was made."""
-        if not all(entry.usable for entry in rendering.uses):
+        if not all(entry.usable for entry in graph.uses):
             return False
-        if rendering.generation != self._catalog.generation:
-            if any(self._catalog.all_of(collection) != found for collection, found in rendering.ground):
+        if graph.generation != self._catalog.generation:
+            if any(self._catalog.all_of(collection) != found for collection, found in graph.ground):
                 return False
-            rendering.generation = self._catalog.generation
+            graph.generation = self._catalog.generation
         return True

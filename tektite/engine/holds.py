@@ -1,4 +1,4 @@
-"""What users keep beside views: history that stays readable, arrangements that stay; and what is said of arrangements."""
+"""Holds on history, pinned arrangements, and `ArrangementInfo`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ArrangementInfo:
     readers: tuple[str, ...]
 
 
-class Kept:
-    """An arrangement that is kept though no view may read it, until `release`."""
+class PinnedArrangement:
+    """An arrangement that stays though no view may read it, until `release`. Made by `Engine.keep`."""
 
     def __init__(self, catalog: Catalog, reader: Dataflow) -> None:
         self._catalog = catalog

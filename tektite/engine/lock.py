@@ -1,4 +1,7 @@
-"""One lock for all that threads share: streams write to an engine from threads of their own while others read."""
+"""One lock for all that threads share: streams write to an engine from threads of their own while others read.
+
+An engine has one reentrant lock, `EngineCore.lock`. Inputs, views and subscriptions have the lock of their engine.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 
-class Guarded(Protocol):
+class Lockable(Protocol):
     """What has a lock."""
 
     @property
@@ -15,7 +18,15 @@ class Guarded(Protocol):
         """Held while a guarded method runs; the same thread may take it again."""
 
 
-S = TypeVar("S", bound=Guarded)
+class Facade(Protocol):
+    """What has a core with a lock."""
+
+    @property
+    def _core(self) -> Lockable: ...
+
+
+S = TypeVar("S", bound=Lockable)
+F = TypeVar("F", bound=Facade)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -41,6 +52,17 @@ def guarded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         with self.lock:
+            return method(self, *args, **kwargs)
+
+    return call
+
+
+def guarded_by_core(method: Callable[Concatenate[F, P], R]) -> Callable[Concatenate[F, P], R]:
+    """A method of `Engine`, `Input` or `View` that runs with the lock of its core held."""
+
+    @wraps(method)
+    def call(self: F, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._core.lock:
             return method(self, *args, **kwargs)
 
     return call

@@ -19,22 +19,22 @@ from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version
 
 MOST_ROWS = 1 << 22
-"""Rows that are kept as they came. From there on it is worth a sort to see what cancels."""
+"""Rows that stay as they came. From there on it is worth a sort to see what cancels."""
 
 SMALL_ROWS = 1 << 10
 MOST_SMALL = 1 << 10
 """Chunks of fewer rows than the former that may pile up before they become one."""
 
 
-class Pending:
+class PendingUpdates:
     """Chunks of updates of one shape, each with the latest epoch that it holds, in order of arrival."""
 
-    def __init__(self, shape: tuple[int, int, int]) -> None:
+    def __init__(self, shape: tuple[int, int, int], chunks: Iterable[tuple[Chunk, int]] = ()) -> None:
         self.shape = shape
-        self._chunks: list[tuple[Chunk, int]] = []
-        self._small = 0
-        self._rows = 0
-        self._allowed = MOST_ROWS
+        self._chunks = list(chunks)
+        self._rows = sum([chunk.n for chunk, _ in self._chunks])
+        self._small = sum([1 for _ in takewhile(lambda each: each[0].n < SMALL_ROWS, reversed(self._chunks))])
+        self._allowed = max(MOST_ROWS, 2 * self._rows)
 
     def __iter__(self) -> Iterator[tuple[Chunk, int]]:
         return iter(self._chunks)
@@ -45,7 +45,7 @@ class Pending:
         return self._rows
 
     def add(self, chunk: Chunk, last: int) -> None:
-        """Keep a chunk whose latest epoch is `last`."""
+        """Add a chunk whose latest epoch is `last`."""
         self._chunks.append((chunk, last))
         self._rows += chunk.n
         self._small = self._small + 1 if chunk.n < SMALL_ROWS else 0
@@ -68,19 +68,8 @@ class Pending:
         self._rows += built.n - sum(chunk.n for chunk, _ in newest)
         self._chunks[-many:] = [(built, max(last for _, last in newest))] if built.n else []
 
-    def replace(self, chunks: Iterable[tuple[Chunk, int]]) -> None:
-        """Keep these instead of what was kept."""
-        self._chunks = list(chunks)
-        if not self._chunks:
-            self._rows = self._small = 0
-            self._allowed = MOST_ROWS
-            return
-        self._rows = sum(chunk.n for chunk, _ in self._chunks)
-        self._small = sum(1 for _ in takewhile(lambda kept: kept[0].n < SMALL_ROWS, reversed(self._chunks)))
-        self._allowed = max(MOST_ROWS, 2 * self._rows)
 
-
-def resolved(operations: Sequence[Chunk], keys: int, values: int, held: Version) -> Chunk:
+def net_changes(operations: Sequence[Chunk], keys: int, values: int, held: Version) -> Chunk:
     """What operations on a set or upsert input (see `arriving_operations`) change in what it holds, in any order."""
     buf, head = build(np.array([chunk.at for chunk in operations], np.int64), keys + 3 + values, 1, 1, 0)
     ordered = Chunk(head, buf)

@@ -12,24 +12,24 @@ from tektite.dataflow.arrange import consolidate
 from tektite.errors import ConflictError
 from tektite.storage.batchfile import Rows
 from tektite.storage.description import ViewDescription
-from tektite.storage.keeper import Closed
-from tektite.storage.session import Session
+from tektite.storage.epoch_writer import DurableChange
+from tektite.storage.open_storage import OpenStorage
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Handle
 
 if TYPE_CHECKING:
-    from tektite.engine.view import View
+    from tektite.engine.view_core import ViewCore
 
 
 class Publication:
     """Stores what a view changes after each of its sweeps."""
 
-    def __init__(self, view: View, session: Session) -> None:
+    def __init__(self, view: ViewCore, storage: OpenStorage) -> None:
         self.view = view
-        self.session = session
+        self.storage = storage
         self.description = ViewDescription(view.schema, view.columns, view.sharded_by)
-        manifest = session.keeper.manifest
+        manifest = storage.writer.manifest
         found = manifest.state.arrangements.get(view.name)
         if found is not None and found["kind"] != "view":
             raise ConflictError(f"view {view.name!r} cannot be published: the storage holds an input of this name")
@@ -52,17 +52,17 @@ class Publication:
         rows = self._rows(chunks, self.low)
         if rows:
             self.low = view.low
-            self.session.append(Closed(view.engine.epoch, rows=rows, lows={view.name: view.low}))
+            self.storage.append(DurableChange(view.engine.epoch, rows=rows, lows={view.name: view.low}))
 
     def withdraw(self) -> None:
         """Remove what is stored: the view has been dropped."""
         self.handle.drop()
-        self.session.append(Closed(self.view.engine.epoch, arrangements={self.view.name: None}))
+        self.storage.append(DurableChange(self.view.engine.epoch, arrangements={self.view.name: None}))
 
     def _begin(self, chunks: list[list[Chunk]]) -> None:
         """Bring what is stored to what the view holds."""
-        view, keeper = self.view, self.session.keeper
-        state = keeper.manifest.state
+        view, writer = self.view, self.storage.writer
+        state = writer.manifest.state
         self.low = view.low
         epoch = view.engine.epoch
         described = self.description.to_json()
@@ -70,19 +70,21 @@ class Publication:
         stored = state.lows.get(view.name, 0)
         if known == described:
             old = [
-                [negative(keeper.files.batch(state, live)) for live in state.live(view.name, shard)]
+                [negated(writer.files.batch(state, live)) for live in state.live(view.name, shard)]
                 for shard in range(view.trace.shards)
             ]
             rows = self._rows([new + gone for new, gone in zip(chunks, old, strict=True)], stored)
             if not rows and stored <= view.low:
                 return
             if stored < view.low:
-                self.session.append(Closed(epoch, rows=rows, lows={view.name: view.low}))
+                self.storage.append(DurableChange(epoch, rows=rows, lows={view.name: view.low}))
                 return
         if known is not None:  # another query had the name, or the same one ran with other data: begin again
-            self.session.append(Closed(epoch, arrangements={view.name: None}))
+            self.storage.append(DurableChange(epoch, arrangements={view.name: None}))
         rows = self._rows(chunks, 0)
-        self.session.append(Closed(epoch, rows=rows, arrangements={view.name: described}, lows={view.name: view.low}))
+        self.storage.append(
+            DurableChange(epoch, rows=rows, arrangements={view.name: described}, lows={view.name: view.low})
+        )
 
     def _taken(self, shard: int) -> list[Chunk]:
         return [Chunk(b.head, b.keep) for b in self.handle.take_before(shard, self.view.low)[1]]
@@ -101,7 +103,7 @@ class Publication:
         return found
 
 
-def negative(batch: Batch) -> Chunk:
+def negated(batch: Batch) -> Chunk:
     """A batch with its multiplicities negated."""
     words = Chunk(batch.head, batch.keep).to_array()
     words[-1] *= -1

@@ -6,22 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tektite.engine.input import Adopted, Input
+from tektite.engine.epochs import AdoptedRows
+from tektite.engine.input_core import InputCore
 from tektite.errors import IncorrectError
-from tektite.storage.added_columns import rewriting, widened
+from tektite.storage.added_columns import column_rewrite, widened_batch
 from tektite.storage.batchfile import FileInfo
 from tektite.storage.description import InputDescription
-from tektite.storage.keeper import Closed
-from tektite.storage.session import Position, Session
+from tektite.storage.epoch_writer import DurableChange
+from tektite.storage.open_storage import OpenStorage, Position
 from tektite.trace.chunk import Chunk
 
 if TYPE_CHECKING:
-    from tektite.engine.engine import Engine
+    from tektite.engine.engine_core import EngineCore
+    from tektite.engine.input import Input
 
 
 def adopt(
-    engine: Engine,
-    source: Input,
+    core: EngineCore,
+    source: InputCore,
     files: Sequence[FileInfo],
     epoch: int,
     positions: Mapping[str, Position | None],
@@ -32,21 +34,21 @@ def adopt(
     The files' batches have the time `epoch` and cover all epochs from the source's open one to it. If they follow from what the
     source held, `writes` says how often that had changed. Either everything counts, positions included, or nothing does.
     """
-    session = engine.session
-    if session is None:
+    storage = core.storage
+    if storage is None:
         raise IncorrectError("files are adopted from a storage, and this engine has none: Engine(storage=path)")
-    with engine.lock:
-        engine.sync()
+    with core.lock:
+        core.sync()
         low = source.low
-        batches: list[Chunk | None] = [None] * engine.workers
+        batches: list[Chunk | None] = [None] * core.workers
         more: list[tuple[int, Chunk]] = []
-        with engine.dictionary.alone():  # a stream encodes its rows without the engine's lock
-            before = engine.dictionary.mark()
+        with core.dictionary.alone():  # a stream encodes its rows without the engine's lock
+            before = core.dictionary.mark()
             for info in files:
-                opened = session.keeper.files.open(info)
+                opened = storage.writer.files.open(info)
                 for place, section in enumerate(info.sections):
                     if section.kind == "texts":
-                        engine.dictionary.add(opened.texts(place))
+                        core.dictionary.add(opened.texts(place))
                     else:
                         batch = opened.batch(place)
                         chunk = Chunk(batch.head, batch.keep)
@@ -55,31 +57,31 @@ def adopt(
                         else:
                             more.append((section.shard, chunk))
                         low = section.lower[0][0]
-            after = engine.dictionary.mark()
-        going = engine.open_inputs()
-        target = max([engine.epoch, *(i.low for i in going)]) + 1
+            after = core.dictionary.mark()
+        going = core.open_inputs()
+        target = max([core.epoch, *(i.low for i in going)]) + 1
         fits = (low, epoch) == (source.low, target - 1)  # others may have closed epochs meanwhile
         known = (before, after) if fits else None
         try:
-            source.adopt(Adopted(batches, more, list(files) if fits else [], low, epoch, writes))
-            engine.close_epochs(dict.fromkeys(going, target), positions=positions, known=known)
+            source.adopt(AdoptedRows(batches, more, list(files) if fits else [], low, epoch, writes))
+            core.close_epochs(dict.fromkeys(going, target), positions=positions, known=known)
         except BaseException:
-            source.rollback(source.waiting())
+            source.rollback(source.savepoint())
             raise
 
 
-def widen(engine: Engine, session: Session, stored: Input, declared: InputDescription) -> Input:
+def widen(core: EngineCore, storage: OpenStorage, stored: InputCore, declared: InputDescription) -> Input:
     """The input with more columns in place of the one that was found: rows that are there have NULL in them."""
-    engine.forget(stored, "input")
+    core.remove_entry(stored, "input")
     before = stored.describe()
-    made = engine.input_type(engine, stored.name, replace(declared, closed=stored.closed), stored.low)
+    made = InputCore(core, stored.name, replace(declared, closed=stored.closed), stored.low)
     width, more = len(before.schema), len(declared.schema) - len(before.schema)
-    for shard in range(engine.workers):
-        batches = [widened(batch, width, more) for batch in stored.trace.version(shard).batches]
+    for shard in range(core.workers):
+        batches = [widened_batch(batch, width, more) for batch in stored.trace.version(shard).batches]
         made.trace.restore(shard, batches, ((stored.low,),))
     stored.release()
-    engine.add_input(made)
-    keeper = session.keeper
-    rewrite = rewriting(keeper.store, keeper.files, made.name, before, declared)
-    session.append(Closed(engine.epoch, rewrite=rewrite, arrangements={made.name: made.describe().to_json()}))
-    return made
+    facade = core.add_input(made)
+    writer = storage.writer
+    rewrite = column_rewrite(writer.store, writer.files, made.name, before, declared)
+    storage.append(DurableChange(core.epoch, rewrite=rewrite, arrangements={made.name: made.describe().to_json()}))
+    return facade

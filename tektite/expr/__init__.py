@@ -1,16 +1,16 @@
 """Expressions over columns, and their compilation to programs that a kernel runs over rows.
 
-ast          expressions as a Python user writes them: immutable trees that know nothing of schemas or rows
-comparisons  how they are written, and what becomes of one whose sides change places or whose truth is turned around
-fold         expressions with their constant parts computed
-functions    of text, of dates and timestamps, of bits
-like         patterns that a kernel matches texts with: LIKE's, and those that say how a text begins, ends, or what it contains
-literals     which type a value has, and which word it becomes
+ast          expressions as users write them: immutable trees without types
+comparisons  how comparisons are written, mirrored and negated
+fold         computes the constant parts of expressions
+functions    typing of casts and of functions of text, dates, timestamps and bits
+like         patterns for kernels: LIKE, starts with, ends with, contains
+literals     the type and the word of a Python value
 predicates   conjunctions and their parts
-program      expressions compiled to what the kernel interprets, and the run of one over rows
-steps        what a typed expression is made of
-text         functions of text, each evaluated once for each distinct argument and remembered
-typing       an expression against a schema becomes a tree of steps, each with its type, or an error that says why not
+program      compiles expressions for the kernel, and runs them over rows
+steps        the instructions of a typed expression
+text         functions of text, evaluated once for each distinct argument
+typing       types an expression against a schema; the result is a tree of steps
 """
 
 from tektite.expr.ast import (

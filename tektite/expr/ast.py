@@ -1,10 +1,10 @@
-"""Expressions as a Python user writes them: immutable trees that know nothing of schemas or rows.
+"""Expressions as users write them: immutable trees without types.
 
-`col("a") * 2 + 1` builds a tree; `tektite.expr.typing` gives it a type against a schema and `tektite.expr.program`
-runs it. Python scalars (int, float, bool, str, Decimal, date, datetime, None, NumPy scalars) become literals by
-themselves. Two expressions are the same if their `fingerprint` is; `==` between expressions builds a comparison.
+`col("a") * 2 + 1` builds a tree. `tektite.expr.typing` types it against a schema, and `tektite.expr.program` runs it. Python
+scalars (int, float, bool, str, Decimal, date, datetime, None, NumPy scalars) become literals automatically. Two expressions
+are equal if their `fingerprint`s are; `==` builds a comparison.
 
-NULL follows SQL: arithmetic, comparison and functions of NULL are NULL, `&`, `|` and `~` are three-valued.
+NULL is as in SQL: arithmetic, comparison and functions of NULL are NULL; `&`, `|` and `~` are three-valued.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tektite.values.types import Type
 
 Scalar = int | float | bool | str | decimal.Decimal | datetime.date | datetime.datetime | np.generic | None
 
-# how each prints, and how tightly it binds in Python: what is printed can be read back
+# how each prints, and how tightly it binds in Python, so that Python can read the printed form
 INFIX = {
     "eq": ("==", 1), "ne": ("!=", 1), "lt": ("<", 1), "le": ("<=", 1), "gt": (">", 1), "ge": (">=", 1),
     "or": ("|", 2), "and": ("&", 3),
@@ -50,7 +50,7 @@ class Expr:
         put(self, "params", params)
         # repr tells 1 from 1.0 and True, and 0.0 from -0.0, which compare equal in Python
         put(self, "fingerprint", (op, *map(repr, params), *(arg.fingerprint for arg in args)))
-        # planning asks for the columns of an expression far more often than it makes one
+        # planning reads the columns of an expression far more often than it builds one
         read = params[:1] if op == "col" else dict.fromkeys(name for arg in args for name in arg._columns)
         put(self, "_columns", tuple(read))
 
@@ -76,7 +76,7 @@ class Expr:
     # -- walking ---------------------------------------------------------------------------------------------------
 
     def walk(self) -> Iterator[Expr]:
-        """This node and all below it, operands after the node that uses them."""
+        """This node and all below it; a node comes before its operands."""
         todo = [self]
         while todo:
             node = todo.pop()
@@ -98,7 +98,7 @@ class Expr:
     # -- printing --------------------------------------------------------------------------------------------------
 
     def _binding(self) -> int:
-        """How tightly the printed form holds together."""
+        """How tightly the printed form binds."""
         if self.op in INFIX:
             return INFIX[self.op][1]
         if self.op == "lit" and str(self).startswith("-"):
@@ -181,7 +181,7 @@ class Expr:
         return Expr("abs", (self,))
 
     def abs(self) -> Expr:
-        """The size of a number."""
+        """The absolute value."""
         return Expr("abs", (self,))
 
     def sign(self) -> Expr:
@@ -189,11 +189,11 @@ class Expr:
         return Expr("sign", (self,))
 
     def sqrt(self) -> Expr:
-        """The square root; NULL of what has none."""
+        """The square root; NULL if there is none."""
         return Expr("sqrt", (self,))
 
     def ln(self) -> Expr:
-        """The natural logarithm; NULL of what has none."""
+        """The natural logarithm; NULL if there is none."""
         return Expr("ln", (self,))
 
     def exp(self) -> Expr:
@@ -201,7 +201,7 @@ class Expr:
         return Expr("exp", (self,))
 
     def power(self, exponent: Expr | Scalar) -> Expr:
-        """Raised to a power, as a Float; NULL where that is no number."""
+        """Raised to a power, as a Float; NULL if that is not a number."""
         return Expr("power", (self, lift(exponent)))
 
     # -- comparison and logic --------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ class Expr:
         return Expr("is_not_null", (self,))
 
     def is_same(self, other: Expr | Scalar) -> Expr:
-        """Equality that takes NULL for a value: SQL's IS NOT DISTINCT FROM."""
+        """Equality that treats NULL as a value: SQL's IS NOT DISTINCT FROM."""
         return Expr("is_same", (self, lift(other)))
 
     def between(self, low: Expr | Scalar, high: Expr | Scalar) -> Expr:
@@ -256,17 +256,17 @@ class Expr:
         return (self >= low) & (self <= high)
 
     def isin(self, values: Any) -> Expr:
-        """Whether it equals one of the values; as SQL's IN, NULL if it equals none and one of them is NULL."""
+        """Whether it equals one of the values. As in SQL, NULL if it equals none and one of them is NULL."""
         if isinstance(values, str | Expr) or not hasattr(values, "__iter__"):
             raise TypeError(f"{self}.isin(...) takes a list of values, not {values!r}")
         return Expr("isin", (self, *map(lift, values)))
 
     def cast(self, type: Type) -> Expr:
-        """Convert to another type. A value that has no counterpart is an error; see `try_cast`."""
+        """Convert to another type. A value that cannot be converted is an error; see `try_cast`."""
         return Expr("cast", (self,), (_checked_type(type),))
 
     def try_cast(self, type: Type) -> Expr:
-        """Convert text to another type; NULL where the text does not say one."""
+        """Convert text to another type; NULL if it cannot be converted."""
         return Expr("try_cast", (self,), (_checked_type(type),))
 
     # -- text ------------------------------------------------------------------------------------------------------
@@ -276,11 +276,11 @@ class Expr:
         return Expr("length", (self,))
 
     def lower(self) -> Expr:
-        """In lower case."""
+        """Converted to lower case."""
         return Expr("lower", (self,))
 
     def upper(self) -> Expr:
-        """In upper case."""
+        """Converted to upper case."""
         return Expr("upper", (self,))
 
     def strip(self, characters: str | None = None) -> Expr:
@@ -296,14 +296,14 @@ class Expr:
         return Expr("rstrip", (self,), () if characters is None else (characters,))
 
     def substring(self, start: Expr | int, length: Expr | int | None = None) -> Expr:
-        """`length` characters from `start` on, which counts from 1 as in SQL; a negative start counts from the end.
+        """`length` characters from `start` on. `start` counts from 1, as in SQL; a negative one counts from the end.
 
-        What lies before the first character is empty: substring(0, 2) is one character. A negative length is 0.
+        Positions before the first character are empty: substring(0, 2) is one character. A negative length counts as 0.
         """
         return Expr("substring", (self, lift(start), *(() if length is None else (lift(length),))))
 
     def concat(self, *others: Expr | Scalar) -> Expr:
-        """This text and others, one after the other."""
+        """This text followed by others."""
         return concat(self, *others)
 
     def startswith(self, prefix: Expr | str) -> Expr:
@@ -319,7 +319,7 @@ class Expr:
         return Expr("contains", (self, lift(part)))
 
     def like(self, pattern: str, escape: str | None = None) -> Expr:
-        """SQL's LIKE: % is any text, _ any character; `escape` before either makes it stand for itself."""
+        """SQL's LIKE: % matches any text, _ any character. `escape` before either makes it literal."""
         return Expr("like", (self,), _checked_pattern(pattern, escape))
 
     def ilike(self, pattern: str, escape: str | None = None) -> Expr:
@@ -327,27 +327,27 @@ class Expr:
         return Expr("ilike", (self,), _checked_pattern(pattern, escape))
 
     def replace(self, old: Expr | str, new: Expr | str) -> Expr:
-        """Every occurrence of `old` replaced by `new`. Nothing is replaced if `old` is empty."""
+        """Replaces every occurrence of `old` by `new`; nothing if `old` is empty."""
         return Expr("replace", (self, lift(old), lift(new)))
 
     def position(self, part: Expr | str) -> Expr:
-        """Where another text first occurs in it, counted from 1; 0 if nowhere."""
+        """Where another text first occurs, counted from 1; 0 if it does not."""
         return Expr("position", (self, lift(part)))
 
     def reverse(self) -> Expr:
-        """The characters from last to first."""
+        """The characters in reverse order."""
         return Expr("reverse", (self,))
 
     def lpad(self, length: Expr | int, fill: Expr | str = " ") -> Expr:
-        """Filled up at the start, or cut at the end, to a length."""
+        """Padded at the start, or cut at the end, to a length."""
         return Expr("lpad", (self, lift(length), lift(fill)))
 
     def rpad(self, length: Expr | int, fill: Expr | str = " ") -> Expr:
-        """Filled up, or cut, at the end to a length."""
+        """Padded or cut at the end, to a length."""
         return Expr("rpad", (self, lift(length), lift(fill)))
 
     def matches(self, pattern: str) -> Expr:
-        """Whether a regular expression (RE2) is found in the text."""
+        """Whether the text contains a match of a regular expression (RE2)."""
         return Expr("matches", (self,), (pattern,))
 
     def regexp_replace(self, pattern: str, replacement: str, every: bool = False) -> Expr:
@@ -359,15 +359,15 @@ class Expr:
         return Expr("regexp_extract", (self,), (pattern, group))
 
     def like_text(self, pattern: Expr) -> Expr:
-        """SQL's LIKE with a pattern that differs from row to row."""
+        """SQL's LIKE with a pattern that varies by row."""
         return Expr("like_text", (self, lift(pattern)))
 
     def repeat(self, times: Expr | int) -> Expr:
-        """The text so many times in a row; empty if that is negative."""
+        """The text repeated; empty if `times` is negative."""
         return Expr("repeat", (self, lift(times)))
 
     def split_part(self, separator: Expr | str, part: Expr | int) -> Expr:
-        """One of the pieces between separators, counted from 1, or from the end if negative; empty if there is none."""
+        """One of the parts between separators, counted from 1, or from the end if negative; empty if there is none."""
         return Expr("split_part", (self, lift(separator), lift(part)))
 
     # -- dates and timestamps --------------------------------------------------------------------------------------
@@ -409,11 +409,11 @@ class Expr:
         return Expr("add_days", (self, lift(days)))
 
     def add_months(self, months: Expr | int) -> Expr:
-        """A date or timestamp some months later, on the month's last day if the day does not exist there."""
+        """A date or timestamp some months later; the month's last day if it has no such day."""
         return Expr("add_months", (self, lift(months)))
 
     def truncate(self, unit: str) -> Expr:
-        """The start of its year, quarter, month, week (Monday), day, hour, minute or second; of the same type."""
+        """The start of its year, quarter, month, week (Monday), day, hour, minute or second, with the same type."""
         return Expr("truncate", (self,), (unit,))
 
     # -- bits ------------------------------------------------------------------------------------------------------
@@ -431,25 +431,25 @@ class Expr:
         return Expr("bit_xor", (self, lift(other)))
 
     def bit_not(self) -> Expr:
-        """Every bit of an integer inverted."""
+        """Inverts every bit of an integer."""
         return Expr("bit_not", (self,))
 
     def shift_left(self, bits: Expr | int) -> Expr:
-        """Bits moved up; losing one, or the sign, is an overflow."""
+        """Shifts bits up. Losing a bit or the sign is an overflow."""
         return Expr("shift_left", (self, lift(bits)))
 
     def shift_right(self, bits: Expr | int) -> Expr:
-        """Bits moved down, the sign kept."""
+        """Shifts bits down; keeps the sign."""
         return Expr("shift_right", (self, lift(bits)))
 
 
 class Case(Expr):
-    """A chain of when(condition, value), open for more. Where no condition is true it is NULL, or `otherwise`."""
+    """A chain of when(condition, value) that can be extended. Where no condition is true it is NULL, or `otherwise`."""
 
     __slots__ = ()
 
     def when(self, condition: Expr | bool, value: Expr | Scalar) -> Case:
-        """The value where this condition is true and none before it was."""
+        """The value where this condition is true and no earlier one is."""
         return Case("case", (*self.args[:-1], lift(condition), lift(value), self.args[-1]))
 
     def otherwise(self, value: Expr | Scalar) -> Expr:
@@ -474,14 +474,14 @@ def _checked_pattern(pattern: str, escape: str | None) -> tuple[str, ...]:
 
 
 def col(name: str) -> Expr:
-    """The column of that name."""
+    """The column with this name."""
     if not isinstance(name, str):
         raise TypeError(f"a column is named by a string, not {name!r}")
     return Expr("col", (), (name,))
 
 
 def lit(value: Any, type: Type | None = None) -> Expr:
-    """A constant: of the given type, or of the one that its Python type says."""
+    """A constant, of the given type or of the type that its Python type implies."""
     if isinstance(value, np.generic):
         value = value.item()
     chosen = literal_type(value) if type is None else _checked_type(type)
@@ -489,7 +489,7 @@ def lit(value: Any, type: Type | None = None) -> Expr:
 
 
 def lift(value: Any) -> Expr:
-    """An expression as it is; a Python scalar as a literal."""
+    """An expression unchanged; a Python scalar as a literal."""
     return value if isinstance(value, Expr) else lit(value)
 
 
@@ -518,7 +518,7 @@ hash64 = _variadic(
 
 
 def concat(*values: Expr | Scalar) -> Expr:
-    """Texts one after the other; values of other types are cast to String. NULL if one of them is."""
+    """Concatenated texts; values of other types are cast to String. NULL if one of them is."""
     if not values:
         raise TypeError("concat() needs at least 1 value(s), got 0")
     parts: list[Expr] = []
@@ -533,21 +533,22 @@ def key(value: Expr) -> Expr:
 
 
 def rank(value: Expr, descending: bool = False) -> Expr:
-    """An Int that orders as the value does, or the other way round. NULL stays NULL."""
+    """An Int that orders like the value, or in reverse. NULL stays NULL."""
     return Expr("rank", (value,), (descending,))
 
 
 def text_word(value: Expr, number: int) -> Expr:
-    """The bytes 7 * number to 7 * number + 6 of a text as an Int, those behind its end as 0: texts compare as their words do, one
-    after the other, until they are used up.
+    """The bytes 7 * number to 7 * number + 6 of a text as an Int; bytes after its end are 0. Texts compare like the
+    sequence of their words.
     """
     return Expr("text_word", (value,), (number,))
 
 
 def at_scale(value: Expr, scale: int, up: bool) -> Expr:
-    """The decimal of `scale` places next to a decimal: the least that is not below it, or the greatest that is not above.
+    """The decimal of `scale` places nearest to a decimal: the least that is not below it, or the greatest that is not
+    above.
 
-    A decimal of so many places compares with it as with the value itself. Neither the digits of a product that are
-    rounded away nor places that are gained can overflow.
+    A decimal of that many places compares with it as with the value itself. Neither digits that are rounded away nor added
+    places can overflow.
     """
     return Expr("at_scale", (value,), (scale, up))

@@ -1,4 +1,4 @@
-"""Typing of casts and functions: of text, of dates and timestamps, of bits. See `tektite.expr.typing` for the rules."""
+"""Typing of casts and of functions of text, dates, timestamps and bits. See `tektite.expr.typing` for the rules."""
 
 from __future__ import annotations
 
@@ -115,11 +115,11 @@ def text_function(resolver: Resolver, expr: Expr, *args: Step) -> Step:
 
 
 def concat(resolver: Resolver, expr: Expr, *args: Step) -> Step:
-    """Texts one after the other."""
+    """Concatenated texts."""
     parts = []
     for source, arg in zip(expr.args, args, strict=True):
         parts.append(arg if arg.type == String else cast(resolver, Expr("cast", (source,), (String,)), arg))
-    # a memo takes three arguments, constants ride along: longer chains become a tree, so that few texts are made on the way
+    # a memo takes three arguments besides constants: longer chains become a tree, so that few intermediate texts are made
     while True:
         free = [i for i, part in enumerate(parts) if part.op != CONSTANT]
         if len(free) <= 3:
@@ -177,7 +177,7 @@ def add_months(resolver: Resolver, expr: Expr, value: Step, months: Step) -> Ste
 
 
 def _at_clock(resolver: Resolver, expr: Expr, days: Step, value: Step | None) -> Step:
-    """A timestamp on a day, at the time of day of another, or at midnight."""
+    """A timestamp on a day, at midnight or at the time of day of another."""
     midnight = Step(ops.MUL, Timestamp, (days, word(DAY)), MAX_INT, expr)
     if value is None:
         return midnight
@@ -233,7 +233,7 @@ def key(resolver: Resolver, expr: Expr, value: Step) -> Step:
 
 
 def rank(resolver: Resolver, expr: Expr, value: Step) -> Step:
-    """The word of a value, which orders as the value does; or its negative, which always fits since NULL stays NULL."""
+    """The word of a value, which orders like the value; or its negative, which always fits because NULL stays NULL."""
     if value.type == String:
         raise resolver.wrong(expr, "the words of texts do not order as the texts do", value)
     if expr.params[0]:
@@ -256,7 +256,7 @@ def at_scale(resolver: Resolver, expr: Expr, value: Step) -> Step:
 
 
 def hash(resolver: Resolver, expr: Expr, *values: Step) -> Step:
-    """The hash of all values, one mixed in after the other."""
+    """The hash of all values, mixed in one after the other."""
     state = word(0)
     for value in values:
         state = Step(ops.HASH, Int, (state, resolver.key(value)), 0, expr)

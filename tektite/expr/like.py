@@ -1,6 +1,6 @@
-"""Patterns that a kernel matches texts with: LIKE's, and those that say how a text begins, ends, or what it contains.
+"""Patterns for kernels: LIKE, starts with, ends with, contains.
 
-They are read here into the tokens of `tektite.kernels.text.like`.
+Translates them to the tokens of `tektite.kernels.text.like`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Tokens = tuple[int, ...]
 
 
 def like(pattern: str, escape: str | None = None) -> Tokens:
-    """The tokens of LIKE's pattern, in which % is any text and _ any character, unless `escape` stands before it.
+    """The tokens of a LIKE pattern: % matches any text and _ any character, unless `escape` precedes it.
 
     >>> like("a_%") == (97, ANY_CHARACTER, ANY_TEXT)
     True
@@ -41,4 +41,4 @@ PATTERNS: dict[str, Callable[..., Tokens]] = {
     "endswith": lambda text: (ANY_TEXT, *text.encode()),
     "contains": lambda text: (ANY_TEXT, *text.encode(), ANY_TEXT) if text else (ANY_TEXT,),
 }
-"""The functions whose second argument, where it is a constant, is a pattern."""
+"""Functions whose second argument is a pattern if it is constant."""

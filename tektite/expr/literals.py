@@ -1,6 +1,6 @@
-"""Python values as literals: which type a value has, and which word it becomes.
+"""The type and the word of a Python value.
 
-A word exists for every value that `literal_value` accepts, except for texts, whose word is their id in a dictionary.
+Every value that `literal_value` accepts has a word, except texts: their word is their id in a dictionary.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Untyped = Type("null")  # the type of a bare None: it fits any other
 
 MAX_INT = 2**63 - 1
 MAX_DIGITS = 18
-MAX_DAYS = 2_932_896  # 9999-12-31, the last day that a Python date can be
+MAX_DAYS = 2_932_896  # 9999-12-31, the last Python date
 DAY = 86_400_000_000  # microseconds
 
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
@@ -65,7 +65,7 @@ def _decimal_type(value: decimal.Decimal) -> DecimalType:
 
 
 def literal_value(value: Any, type: Type) -> Any:
-    """The value as `type` holds it: texts are parsed, numbers become floats or decimals where `type` says so."""
+    """The value in the form of `type`: texts are parsed, numbers become floats or decimals."""
     if value is None:
         return None
     found = literal_type(value)
@@ -84,7 +84,7 @@ def literal_value(value: Any, type: Type) -> Any:
         try:
             return literal_value(parse(value, type), type)
         except ValueError:
-            raise IncorrectError(f"literal {value!r} does not say a {type}") from None
+            raise IncorrectError(f"literal {value!r} is not a valid {type}") from None
     if found.kind in ("int", "decimal") and type == Float:
         return float(value)
     if found.kind in ("int", "decimal") and isinstance(type, DecimalType):
@@ -99,7 +99,7 @@ def literal_value(value: Any, type: Type) -> Any:
 
 
 def parse(text: str, type: Type) -> Any:
-    """The value of `type` that a text says. Raises ValueError if it says none."""
+    """The value of `type` that a text contains. Raises ValueError if it contains none."""
     text = text.strip()
     if not text.isascii() or "_" in text:
         raise ValueError(text)
@@ -163,7 +163,7 @@ def literal_word(value: Any, type: Type) -> int:
 
 
 def show_word(word: int, type: Type) -> str:
-    """The text of a word, as casts to String and error messages give it. The word is not an id of a text."""
+    """The text of a word, for casts to String and error messages. The word must not be the id of a text."""
     if word == NULL:
         return "NULL"
     if type == Bool:
@@ -186,7 +186,7 @@ def _show_day(days: int) -> str:
     ordinal = days + _EPOCH_DAY
     if 1 <= ordinal <= datetime.date.max.toordinal():
         return datetime.date.fromordinal(ordinal).isoformat()
-    # outside Python's years: 400 years have 146097 days, so move by whole ones
+    # outside Python's years: 400 years have 146097 days, so shift by multiples of them
     eras = (ordinal - 1) // 146_097
     inside = datetime.date.fromordinal(ordinal - eras * 146_097)
     return f"{inside.year + 400 * eras}-{inside.month:02}-{inside.day:02}"

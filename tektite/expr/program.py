@@ -1,8 +1,8 @@
-"""Programs: expressions compiled to what the kernel interprets, and the run of one over rows.
+"""Programs: compiles expressions for the kernel, and runs them over rows.
 
-`compile(outputs, predicate, columns, dictionary)` types the expressions, shares what they have in common, computes
-constants once, and lays the steps out over registers. A program is immutable and may run in several threads at once:
-all that a run writes belongs to it, and memos take care of themselves.
+`compile(outputs, predicate, columns, dictionary)` types the expressions, shares common subexpressions, computes constants
+once, and assigns steps to registers. A program is immutable and may run in several threads at once: each run writes only its
+own memory, and memos are thread-safe.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tektite.values.types import Bool, Type
 from tektite.values.words import NULL
 
 LEAVES = (CONSTANT, INPUT)
-FEW, MANY = 1 << 10, 1 << 20  # missing arguments that a run can report: at first, and when there were too many
+FEW, MANY = 1 << 10, 1 << 20  # missing arguments that a run can report: at first, and after there were too many
 
 Failure = {
     ops.ADD: "overflow", ops.SUB: "overflow", ops.MUL: "overflow", ops.MUL_FLOOR: "overflow",
@@ -47,7 +47,13 @@ class Program:
                  keep: list[Any], dictionary: Dictionary, outputs: Sequence[Expr], predicate: Expr | None,
                  columns: Columns) -> None:  # fmt: skip
         self.types = types
-        self.parts: Parts = (words, types, steps, memos, keep)  # what is kept are cells and sets that words point to
+        self.parts: Parts = (
+            words,
+            types,
+            steps,
+            memos,
+            keep,
+        )  # keeps alive the cells and sets whose addresses are in the words
         self._words = words
         self._steps = steps
         self._memos = memos
@@ -61,23 +67,23 @@ class Program:
 
     @property
     def remembers(self) -> bool:
-        """Whether it keeps what functions of text said."""
+        """Whether it caches results of text functions."""
         return bool(self._read)
 
     def wake(self) -> None:
-        """Be in use: what functions of text say is kept from here on."""
+        """Mark as in use: results of text functions are kept from here on."""
         for memo in self._read:
             memo.users.add(self)
 
     def sleep(self) -> None:
-        """Be out of use until `wake`: what functions of text said goes, unless another program uses it."""
+        """Mark as not in use until `wake`: results of text functions are freed, unless another program uses them."""
         for memo in self._read:
             memo.users.discard(self)
             if not memo.users:
                 memo.forget()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process compiles it anew: its words hold addresses of this one."""
+        """Another process compiles it again, because its words contain addresses of this process."""
         return compile, (tuple(self._outputs), self._predicate, dict(self._columns), self._dictionary)
 
     def __repr__(self) -> str:
@@ -90,9 +96,9 @@ class Program:
     def run(self, source: int, nd: int, nt: int, nf: int, lo: int, keep: object = None) -> tuple[object, Words]:
         """The rows at head address `source`, filtered and mapped: (what keeps their memory alive, their head).
 
-        They have nd data, nt time and nf diff columns; the result has the outputs, then the same times, the epoch at
-        least `lo`, and the same diffs. `keep` is what keeps the input alive; it is part of what is returned only
-        if the result lies in the input's memory.
+        They have nd data, nt time and nf diff columns. The result has the outputs, then the same times with epochs of at
+        least `lo`, and the same diffs. `keep` keeps the input alive; it is part of the result only if the result shares the
+        input's memory.
         """
         learnt: dict[Memo, int] = dict.fromkeys(self._read, 0)
         for memo in learnt:
@@ -106,7 +112,7 @@ class Program:
     def _run(
         self, source: int, nd: int, nt: int, nf: int, lo: int, keep: object, learnt: dict[Memo, int]
     ) -> tuple[object, Words]:
-        # each round finishes one level of nested text functions, unless it had more arguments than it could report
+        # each round finishes one level of nested text functions, unless it has more arguments than it can report
         rounds = len(self._steps) + 1
         most = FEW
         while rounds:
@@ -127,7 +133,7 @@ class Program:
         raise FaultError(f"{self}: texts stay unknown after they were evaluated")
 
     def _learn(self, missing: Words, learnt: dict[Memo, int]) -> None:
-        """Evaluate the text functions for what their memos lack, and count what is learnt; have the texts that patterns lack."""
+        """Evaluate text functions for arguments that their memos lack, and count them; fetch texts that patterns lack."""
         records = missing[4 : 4 + 4 * int(missing[0])].reshape(-1, 4)
         for number in np.unique(records[:, 0]).tolist():
             memo = self._memos[number]
@@ -139,7 +145,7 @@ class Program:
             memo.learn(np.ascontiguousarray(rows[:, 1 : 1 + len(memo.function.arguments)].T), self._dictionary)
 
     def _failure(self, at: int, row: int, left: int, right: int) -> IncorrectError:
-        """The error for a failed step: the expression, what went wrong, the row and the values found there."""
+        """The error for a failed step: the expression, what went wrong, the row and its values."""
         step = self._steps[at // STEP]
         if step.op == ops.CHECK_PARSED:
             found = repr(self._dictionary.lookup(np.array([right], np.int64))[0].as_py())
@@ -156,19 +162,19 @@ def load_word(address: int) -> int:
 
 
 Parts = tuple[Words, tuple[Type, ...], list[Step], list[Memo | None], list[Any]]
-"""What a program is made of, but for the dictionary and the text."""
+"""The parts of a program, except the dictionary and the text."""
 
 _compiled: weakref.WeakKeyDictionary[Dictionary, OrderedDict[Any, Parts]]
 _compiled = weakref.WeakKeyDictionary()
 _compiled_lock = threading.Lock()
 REMEMBERED = 2048
-"""Programs to remember for each dictionary, at a few kB each: those of some hundred queries."""
+"""Programs to cache for each dictionary, at a few kB each: those of some hundred queries."""
 
 
 def compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, dictionary: Dictionary) -> Program:
     """Compile a map (and a filter) over columns given as name -> (number, type).
 
-    A program that was compiled before is made of the same parts again: a dashboard's queries come and go.
+    Compiling the same expressions again reuses the parts of the earlier program: a dashboard's queries come and go.
     """
     tests = () if predicate is None else (predicate,)
     used = dict.fromkeys(name for expression in (*outputs, *tests) for name in expression.columns())
@@ -184,7 +190,7 @@ def compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, d
             remembered.move_to_end(key)
             return Program(*parts, dictionary, outputs, predicate, columns)
     made = _compile(outputs, predicate, columns, dictionary)
-    # A memo grows with the texts it has seen: it lives with the queries that use it.
+    # A memo grows with the texts it has seen, so it lives as long as the queries that use it.
     if all(memo is None for memo in made.parts[3]):
         with _compiled_lock:
             remembered[key] = made.parts
@@ -206,10 +212,10 @@ def _compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, 
 
 
 class Assembler:
-    """Lays typed steps out as a program.
+    """Turns typed steps into a program.
 
-    Values are numbered as they are made; equal steps over equal values are one value. Registers are assigned
-    last: a value's register is free again after its last use, so that few of them stay in cache.
+    Values are numbered as they are made; equal steps over equal values are one value. Registers are assigned last: a
+    value's register is free after its last use, so that few registers are used and they stay in cache.
     """
 
     def __init__(self, dictionary: Dictionary) -> None:
@@ -237,14 +243,14 @@ class Assembler:
         return self.constants[word]
 
     def word_of(self, extra: int | str) -> int:
-        """A constant's word; a text becomes its id."""
+        """The word of a constant; a text becomes its id."""
         if isinstance(extra, str):
             return int(self.dictionary.add(pa.array([extra], pa.string()))[0])
         return extra
 
     def fold(self, step: Step) -> Step:
-        """The same step with every part that has no column in it computed. What fails stays, to fail when it is run."""
-        # a chain of choices is as deep as it is long: the steps below wait in a list, not on the stack
+        """The same step with every constant part computed. A part that fails stays, and fails when it runs."""
+        # a chain of choices is as deep as it is long: pending steps are in a list, not on the stack
         folded = self.folded
         waiting = [] if step.op in LEAVES else [step]
         while waiting:
@@ -261,7 +267,7 @@ class Assembler:
         return folded.get(id(step), step)
 
     def _computed(self, step: Step) -> Step:
-        """A step of constants as the constant that it makes."""
+        """The constant that a step over constants computes."""
         if all(arg.op == CONSTANT for arg in step.args):
             try:
                 word = evaluate_constant(step, self.dictionary)
@@ -271,7 +277,9 @@ class Assembler:
         return step
 
     def value(self, step: Step, guard: int) -> int:
-        """Emit what computes a step, unless it is there. Failures count only where `guard` is 1; `none`: anywhere."""
+        """Emit the instructions of a step, unless they exist. Failures count only where `guard` is 1; with `none`,
+        everywhere.
+        """
         if step.op in LEAVES:
             return self._leaf(step)
         waiting = [self._value(step, guard)]
@@ -296,7 +304,7 @@ class Assembler:
         return self.inputs[step.extra]
 
     def _value(self, step: Step, guard: int) -> Generator[tuple[Step, int], int | None, int]:
-        """`value` of one step: asks for the values of those below it, each with a guard, as it comes to them."""
+        """`value` of one step. Yields its operands, each with a guard, when it needs them."""
         chooses = step.op in (ops.SELECT, ops.COALESCE)
         args = [self.none] * max(3, len(step.args))
         # Where no guard depends on a value, what is chosen last, which may be a long chain, comes first: the others need not wait
@@ -330,7 +338,7 @@ class Assembler:
         return self.made[key]
 
     def _narrowed(self, op: int, first: int, position: int, guard: int) -> int:
-        """The guard of a branch: where it is the one taken."""
+        """The guard of a branch: where it is taken."""
         none = self.none
         if op == ops.COALESCE:
             taken = self.emit(Step(ops.IS_NULL, Bool), [first, none, none], 0)
@@ -341,7 +349,7 @@ class Assembler:
         return taken if guard == none else self.emit(Step(ops.AND, Bool), [guard, taken, none], 0)
 
     def memo(self, step: Step) -> int:
-        """The number of the memo or set that a step looks things up in, or of what it wants of a text."""
+        """The number of the memo, set or text access that a step uses."""
         key: object = step.extra
         if isinstance(step.extra, TextFunction):
             if key not in self.memo_numbers:
@@ -366,7 +374,7 @@ class Assembler:
         return self.memo_numbers[key]
 
     def assemble(self, outputs: list[Step], predicate: Step | None) -> Parts:
-        """The parts of the program for these outputs of the rows where the predicate is true."""
+        """The parts of the program that computes these outputs for the rows where the predicate is true."""
         truth = -1
         if predicate is not None and (predicate.op != CONSTANT or predicate.extra != 1):
             truth = self.value(predicate, self.none)
@@ -380,7 +388,7 @@ class Assembler:
             else:
                 value = self.value(output, self.none)
                 if value in {step[1] for step in self.steps[:first]}:
-                    # computed for the predicate: bring it to where the output goes
+                    # computed for the predicate: copy it to the output
                     value = self.emit(Step(ops.COPY, output.type), [value, self.none, self.none], 0)
                 specs.append((REGISTER, value))
         words = self._layout(specs, truth, first)
@@ -389,12 +397,12 @@ class Assembler:
         return words, types, self.sources, self.memos, self.keep
 
     def _layout(self, specs: list[tuple[int, int]], truth: int, first: int) -> Words:
-        """The program's words: registers assigned, sections one after the other."""
+        """The program's words: assigned registers, and sections in order."""
         registers = {value: i for i, value in enumerate(self.constants.values())}
         for value in self.inputs.values():
             registers[value] = len(registers)
         width = len(registers)
-        for kind, value in specs:  # an output's register lies in the output's memory: no other value may use it
+        for kind, value in specs:  # an output's register is the output's memory: no other value may use it
             if kind == REGISTER and value not in registers:
                 registers[value] = width
                 width += 1
@@ -435,7 +443,7 @@ class Assembler:
 
 
 def evaluate_constant(step: Step, dictionary: Dictionary) -> int:
-    """The word of a step over constants alone: its program, run over one row without columns."""
+    """The word of a step over constants: runs its program over one row without columns."""
     program = Program(*Assembler(dictionary).assemble([step], None), dictionary, (), None, {})
     _, head = program.run(ONE_ROW.ctypes.data, 0, 0, 0, NULL, ONE_ROW)
     return int(head[5])

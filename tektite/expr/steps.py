@@ -1,4 +1,4 @@
-"""Steps: what a typed expression is made of. Each is one instruction of the kernel over the results of others."""
+"""Steps: the instructions of a typed expression. Each is one instruction of the kernel over the results of others."""
 
 from __future__ import annotations
 

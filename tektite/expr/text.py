@@ -1,15 +1,19 @@
-"""Functions of text, each evaluated once for each distinct argument and remembered.
+"""Functions of text, evaluated once for each distinct argument.
 
-A column of text holds ids; what a function needs the texts for (substring, lower, order) is looked up by id in a memo: a
-table from argument words to the result's word. A kernel maps whole blocks through it and reports the arguments it lacks;
-Python fetches their texts from the dictionary, evaluates the function with Arrow, and runs the kernel again. Results that
-are texts are added to the dictionary. The order of two text columns is a memo of pairs, so its memory follows the number of
-distinct pairs that were compared. LIKE and its kin need no memo: kernels match patterns with the texts themselves
-(`tektite.kernels.text.like`).
+A column of text holds ids. A function that needs the texts (substring, lower, order) has a memo: a table from argument words
+to the word of the result.
 
-Memos belong to a dictionary and are shared by every program that uses the same function with the same constants; a memo
-goes when the last such program does, and is emptied when none of them is in use. A table that was replaced by a larger one
-stays until no kernel runs that may have begun with it.
+1. A kernel maps whole blocks through the memo and reports missing arguments.
+2. Python fetches their texts from the dictionary, evaluates the function with Arrow, and adds results that are texts to the
+   dictionary.
+3. The kernel runs again.
+
+The order of two text columns is a memo of pairs, so its memory grows with the number of distinct pairs. LIKE and similar
+functions need no memo: kernels match patterns with the texts themselves (`tektite.kernels.text.like`).
+
+Memos belong to a dictionary. All programs that use the same function with the same constants share one. A memo is freed with
+the last such program, and emptied when none of them is in use. A table that was replaced by a larger one stays until no
+kernel that may have started with it runs.
 """
 
 from __future__ import annotations
@@ -34,9 +38,9 @@ from tektite.values.words import NULL, float_words, word_floats
 Words = npt.NDArray[np.int64]
 Texts = Any  # an Arrow array, mostly of strings: Arrow's own types would say which kernel takes which
 
-CHUNK = 1 << 20  # texts evaluated at a time: bounds the memory for them
-SMALLEST = 64  # slots of a table at first
-WORTH_KEEPING = 1 << 18  # results that are kept even if texts hardly come again: some 10 MB
+CHUNK = 1 << 20  # texts evaluated at a time; bounds their memory
+SMALLEST = 64  # initial slots of a table
+WORTH_KEEPING = 1 << 18  # results that are kept even if texts hardly repeat: about 10 MB
 NEW_OF = 16  # texts hardly come again where all but one of so many are new: of millions, all equally likely, or each there once
 
 
@@ -49,25 +53,25 @@ class Reading(Protocol):
 
 
 class Dictionary(Protocol):
-    """Where texts live: what `tektite.expr` needs of it. Ids are never NULL."""
+    """What `tektite.expr` needs of a dictionary of texts. Ids are never NULL."""
 
     def lookup(self, ids: Words) -> Texts:
         """The texts of these ids."""
 
     def add(self, texts: Texts) -> Words:
-        """The ids of these texts, which the dictionary knows from here on."""
+        """Store these texts; their ids."""
 
     def reading(self) -> Reading:
-        """What kernels find texts through; ids that they do not find there are asked for with `lookup` first."""
+        """What kernels use to find texts. Call `lookup` first for ids that they do not find there."""
 
     @property
     def lasting(self) -> Dictionary:
-        """The dictionary by which what depends on ids can be remembered: those of tasks come and go."""
+        """The dictionary by which to cache what depends on ids: dictionaries of tasks come and go."""
 
 
 class Memo:
-    """A growing table of a function's results. `cell` holds the address of the table in use; `users` are the programs that are
-    not asleep.
+    """A growing table of a function's results. `cell` holds the address of the current table; `users` are the programs in
+    use.
     """
 
     def __init__(self, function: TextFunction) -> None:
@@ -85,8 +89,8 @@ class Memo:
         self.cell[0] = table.ctypes.data
 
     def begin(self) -> None:
-        """A program begins to run, whose kernels may read the table now in use until it ends. Where texts hardly come again, as
-        comments do, many results are of no use: they are let go instead of being carried into ever larger tables.
+        """A program begins to run. Its kernels may read the current table until `end`. If texts hardly repeat, as comments
+        do, the results are freed instead of being copied to ever larger tables.
         """
         with self._lock:
             if self._mostly_new and not self._readers and len(self) > WORTH_KEEPING:
@@ -94,7 +98,7 @@ class Memo:
             self._readers += 1
 
     def end(self, rows: int, learnt: int) -> None:
-        """The program has ended; it looked results up for so many rows, and had to learn so many."""
+        """The program has ended: it looked up results for so many rows, and learned so many."""
         with self._lock:
             self._mostly_new = learnt * NEW_OF > rows * (NEW_OF - 1)
             self._readers -= 1
@@ -102,7 +106,7 @@ class Memo:
                 del self._tables[:-1]
 
     def forget(self) -> None:
-        """Begin anew with an empty table."""
+        """Start again with an empty table."""
         with self._lock:
             self._begin_anew()
 
@@ -115,7 +119,7 @@ class Memo:
         return int(self._tables[-1][2])
 
     def learn(self, arguments: Words, dictionary: Dictionary) -> None:
-        """Evaluate the function for distinct arguments (one row for each position) and remember the results."""
+        """Evaluate the function for distinct arguments (one row for each position) and store the results."""
         for start in range(0, arguments.shape[1], CHUNK):
             part = np.ascontiguousarray(arguments[:, start : start + CHUNK])
             results = evaluate(self.function, part, dictionary)
@@ -135,14 +139,14 @@ class Memo:
 
 
 def new_table(arguments: int, slots: int) -> Words:
-    """An empty memo table, laid out as `tektite.kernels.expr.memo` says."""
+    """An empty memo table, in the layout of `tektite.kernels.expr.memo`."""
     table = np.full(HEADER + (arguments + 1) * slots, NULL, np.int64)
     table[:HEADER] = arguments, slots, 0
     return table
 
 
 def set_table(words: list[int]) -> Words:
-    """A table that has exactly these words as arguments: a set."""
+    """A table whose arguments are exactly these words: a set."""
     distinct = np.array(sorted(set(words)), np.int64).reshape(1, -1)
     slots = SMALLEST
     while slots < 2 * distinct.shape[1]:
@@ -158,7 +162,7 @@ _memos_lock = threading.Lock()
 
 
 def memo_for(function: TextFunction, dictionary: Dictionary) -> Memo:
-    """The memo of a function over a dictionary's texts, shared by all who ask."""
+    """The memo of a function over a dictionary's texts; the same for all callers."""
     with _memos_lock:
         known = _memos.setdefault(dictionary, weakref.WeakValueDictionary())
         memo = known.get(function)
@@ -196,7 +200,7 @@ def evaluate(function: TextFunction, arguments: Words, dictionary: Dictionary) -
 
 
 def _python(texts: Any, count: int) -> list[Any]:
-    """A text argument, or a constant, as one value for each row."""
+    """A text argument, or a constant, as one value per row."""
     if isinstance(texts, pa.Array):
         return list(texts.to_pylist())
     if isinstance(texts, np.ndarray):
@@ -205,7 +209,7 @@ def _python(texts: Any, count: int) -> list[Any]:
 
 
 def _by_row(call: Callable[..., Any], type: pa.DataType, *args: Any) -> Texts:
-    """Apply a Python function row by row: for the calls that Arrow has no kernel for."""
+    """Apply a Python function row by row, for calls that Arrow has no kernel for."""
     count = max(len(arg) for arg in args if isinstance(arg, pa.Array | np.ndarray))
     return pa.array(map(call, *(_python(arg, count) for arg in args)), type)
 
@@ -219,7 +223,7 @@ def _compare(left: Any, right: Any) -> Texts:
 
 
 def _like_pattern(pattern: str, escape: str | None) -> str:
-    """The pattern as Arrow reads it: backslash escapes, and an escape may stand before any character."""
+    """The pattern in Arrow's form: backslash escapes, and an escape may precede any character."""
     if escape is not None and escape != "\\":
         out, quoted = [], False
         for character in pattern:
@@ -293,7 +297,7 @@ def _pad(left: bool) -> Callable[..., Texts]:
 
 
 def named_groups(pattern: str) -> tuple[str, int]:
-    """A regular expression with a name for every group, `g1` and on, as Arrow asks for; and how many it has."""
+    """A regular expression with a name for every group, `g1` and so on, as Arrow requires; and the number of groups."""
     parts: list[str] = []
     count = at = 0
     in_class = False
@@ -346,7 +350,7 @@ def _like_text(texts: Any, pattern: Any) -> Texts:
 
 
 def _of_floats(call: Callable[..., Any]) -> Callable[..., Words]:
-    """A function of floats, whose words come and go as words; NULL where the result is no number but the arguments are."""
+    """A function of floats, over words; NULL if the result is not a number but the arguments are."""
 
     def evaluated(*args: Any) -> Words:
         count = max(len(arg) for arg in args if isinstance(arg, np.ndarray))
@@ -361,7 +365,7 @@ def _of_floats(call: Callable[..., Any]) -> Callable[..., Words]:
 
 
 def _test(call: Callable[[str, str], bool]) -> Callable[..., Texts]:
-    """A test of a text against another one that is no constant: those are patterns (`tektite.expr.like`)."""
+    """A test of a text against another that is not constant; constants are patterns (`tektite.expr.like`)."""
     return lambda texts, part: _by_row(call, pa.bool_(), texts, part)
 
 

@@ -1,6 +1,6 @@
-"""Typing: an expression against a schema becomes a tree of steps, each with its type, or an error that says why not.
+"""Typing: types an expression against a schema. The result is a tree of typed steps, or an error with the reason.
 
-The rules, which are SQL's as DuckDB reads it unless said otherwise:
+The rules are DuckDB's, unless a rule says otherwise:
 
 * Int with Float gives Float; Decimal with Float gives Float; Int with Decimal counts as a Decimal of scale 0.
 * Decimal + and - align scales; * adds them. The precision is capped at 18; a result beyond it is an error of the row.
@@ -9,8 +9,8 @@ The rules, which are SQL's as DuckDB reads it unless said otherwise:
 * Numbers of different types compare by value: Int and Decimal with each other exactly, Int and Float exactly, Decimal
   and Float as floats. NaN equals NaN and is greater than every other number; -0.0 equals 0.0.
 * Date - Date is an Int of days, Timestamp - Timestamp an Int of microseconds; Date and Timestamp plus or minus an Int
-  move by days and by microseconds. A Date meets a Timestamp as its midnight. A text literal that meets a Date or a
-  Timestamp is read as one.
+  move by days and by microseconds. Next to a Timestamp, a Date means its midnight. Next to a
+  Date or a Timestamp, a text literal is read as one.
 * Text compares by its code points, which is the order of its UTF-8 bytes.
 * Casts from Float round to even, casts between Decimals (and to Int) round halves away from zero.
 """
@@ -39,13 +39,13 @@ def type_of(expr: Expr, columns: Columns) -> Type:
 
 
 def resolve(expr: Expr, columns: Columns) -> Step:
-    """The steps that compute an expression. A NULL of no type is an Int."""
+    """The steps that compute an expression. An untyped NULL becomes an Int."""
     step = Resolver(columns).step(expr)
     return step if step.type != Untyped else Step(step.op, Int, step.args, step.extra, step.source)
 
 
 class Resolver:
-    """Turns expressions over one schema into steps. The methods that build steps take the expression they serve."""
+    """Turns expressions over one schema into steps. Methods that build steps take the expression that they serve."""
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
@@ -92,7 +92,7 @@ class Resolver:
         return Step(ops.INT_TO_FLOAT, Float, (step,), divisor, step.source)
 
     def decimals(self, step: Step) -> Step:
-        """An Int as a Decimal of scale 0: of as many digits as a constant has, of 18 otherwise."""
+        """An Int as a Decimal of scale 0: a constant has its number of digits, anything else 18."""
         if isinstance(step.type, DecimalType):
             return step
         if step.type == Untyped:
@@ -119,7 +119,7 @@ class Resolver:
         return both[0], both[1]
 
     def coerce(self, step: Step, type: Type, expr: Expr) -> Step:
-        """A step as another type where that loses nothing: what the branches of a case do to meet."""
+        """A step as another type, where that loses nothing: how branches of a case are made equal."""
         if step.type == type:
             return step
         if step.type == Untyped:
@@ -137,10 +137,10 @@ class Resolver:
             return Step(ops.MUL, Timestamp, (step, word(DAY)), MAX_INT, step.source)
         if type in (Date, Timestamp) and step.op == CONSTANT and step.type == String:
             return word(literal_word(literal_value(step.extra, type), type), type)
-        raise self.wrong(expr, f"{step.type} does not go with {type}")
+        raise self.wrong(expr, f"{step.type} and {type} have no common type")
 
     def common(self, expr: Expr, steps: Sequence[Step]) -> list[Step]:
-        """The steps as the one type that fits them all."""
+        """The steps converted to the one type that fits them all."""
 
         def meet(one: Type, other: Type) -> Type:
             if one == other or other == Untyped:
@@ -157,9 +157,9 @@ class Resolver:
                 return Decimal(min(MAX_DIGITS, whole + scale), scale)
             if {one, other} == {Date, Timestamp}:
                 return Timestamp
-            raise self.wrong(expr, f"{one} does not go with {other}", *steps)
+            raise self.wrong(expr, f"{one} and {other} have no common type", *steps)
 
-        # a text literal that meets dates is a date, so it has no say; an Int constant has few digits
+        # a text literal next to dates becomes a date, so it does not count; an Int constant has few digits
         kinds = {step.type for step in steps}
         types = []
         for step in steps:
@@ -174,7 +174,7 @@ class Resolver:
     # -- arithmetic ------------------------------------------------------------------------------------------------
 
     def arithmetic(self, expr: Expr, left: Step, right: Step) -> Step:
-        """+ - * / // % of numbers, and what dates and timestamps have of it."""
+        """+ - * / // % of numbers, and where they exist, of dates and timestamps."""
         op = expr.op
         moved = self._moved(expr, left, right)
         if moved is not None:
@@ -204,7 +204,7 @@ class Resolver:
         return Step(INT_OPS[op], Int if op == "floordiv" else right.type, (left, right), 0, expr)
 
     def _typed_nulls(self, left: Step, right: Step) -> tuple[Step, Step]:
-        """A bare NULL among two operands takes the type of the other, or Int."""
+        """A bare NULL operand takes the type of the other operand, or Int."""
         if left.type == Untyped:
             left = word(NULL, Int if right.type == Untyped else right.type)
         if right.type == Untyped:
@@ -212,7 +212,7 @@ class Resolver:
         return left, right
 
     def _moved(self, expr: Expr, left: Step, right: Step) -> Step | None:
-        """Arithmetic on dates and timestamps; None if it is not that."""
+        """Arithmetic on dates and timestamps; None if it is something else."""
         times = (Date, Timestamp)
         if left.type not in times and right.type not in times:
             return None
@@ -226,12 +226,12 @@ class Resolver:
         if expr.op == "sub" and left.type in times and right.op == CONSTANT and right.type == String:
             left, right = self.common(expr, (left, right))
             return Step(ops.SUB, Int, (left, right), MAX_INT, expr)
-        raise self.wrong(expr, "dates and timestamps only differ, or move by an Int", left, right)
+        raise self.wrong(expr, "dates and timestamps can only be subtracted, or moved by an Int", left, right)
 
     def negative(self, expr: Expr, value: Step) -> Step:
         """Unary minus."""
         if not number(value.type) and value.type != Untyped:
-            raise self.wrong(expr, "only a number has a negative", value)
+            raise self.wrong(expr, "unary minus needs a number", value)
         if value.type == Float:
             return Step(ops.FMUL, Float, (value, word(literal_word(-1.0, Float), Float)), 0, expr)
         return Step(ops.SUB, value.type, (word(0), value), MAX_INT, expr)
@@ -254,7 +254,7 @@ class Resolver:
         def pick(one: Step, other: Step) -> Step:
             order = self._text_order(expr, one, other)
             better = (order, word(0)) if expr.op == "least" else (word(0), order)
-            # where one of the two is NULL the comparison is, and the other one is taken
+            # if one of the two is NULL, so is the comparison, and the other is chosen
             chosen = Step(ops.SELECT, String, (Step(ops.LE, Bool, better), one, other), 0, expr)
             return Step(ops.COALESCE, String, (chosen, one), 0, expr)
 
@@ -263,7 +263,7 @@ class Resolver:
     # -- comparison and logic --------------------------------------------------------------------------------------
 
     def key(self, step: Step) -> Step:
-        """Words that are equal where the values are."""
+        """Words that are equal where the values are equal."""
         return Step(ops.FLOAT_KEY, Float, (step,), 0, step.source) if step.type == Float else step
 
     def comparison(self, expr: Expr, left: Step, right: Step) -> Step:
@@ -280,7 +280,7 @@ class Resolver:
             return Step(COMPARISONS[op], Bool, (word(0), order), 0, expr)
         if "decimal" in kinds and set(kinds) <= {"int", "decimal"}:
             scales = [t.scale if isinstance(t, DecimalType) else 0 for t in (left.type, right.type)]
-            if op in ("lt", "le"):  # a product is compared whole, though its word may not fit
+            if op in ("lt", "le"):  # a product is compared in full, though its word may not fit
                 if wide_product(left) and scales[0] > scales[1]:
                     left, scales[0] = self.at_scale(left, scales[1], up=op == "le"), scales[1]
                 elif wide_product(right) and scales[1] > scales[0]:
@@ -296,7 +296,7 @@ class Resolver:
         return Step(COMPARISONS[op], Bool, (self.key(left), self.key(right)), 0, expr)
 
     def at_scale(self, step: Step, scale: int, up: bool) -> Step:
-        """The next decimal of `scale` places: see `tektite.expr.at_scale`. A product is taken in full."""
+        """The next decimal of `scale` places: see `tektite.expr.at_scale`. Takes a product in full."""
         assert isinstance(step.type, DecimalType)
         by = step.type.scale - scale
         type = Decimal(MAX_DIGITS, scale)
@@ -309,11 +309,11 @@ class Resolver:
         return Step(ops.SUB, type, (word(0), floor), MAX_INT, step.source) if up else floor
 
     def _saturated(self, step: Step, by: int) -> Step:
-        """The word times 10**by, for a comparison alone: what overflows is greater than any decimal."""
+        """The word times 10**by, for comparisons only: an overflow is greater than any decimal."""
         return step if by == 0 else Step(ops.SCALE_SATURATED, step.type, (step, word(10**by)), 0, step.source)
 
     def _text_order(self, expr: Expr, left: Step, right: Step) -> Step:
-        """-1, 0, 1 as one text is before, equal to or after another."""
+        """-1, 0 or 1 if one text is before, equal to or after another."""
         return self.text("compare", expr, Int, (left, right))
 
     def logic(self, expr: Expr, *values: Step) -> Step:
@@ -331,13 +331,13 @@ class Resolver:
         return null if expr.op == "is_null" else Step(ops.NOT, Bool, (null,), 0, expr)
 
     def same(self, expr: Expr, left: Step, right: Step) -> Step:
-        """Equality that takes NULL for a value."""
+        """Equality that treats NULL as a value."""
         equal = self.comparison(Expr("eq", expr.args), left, right)
         both_null = Step(ops.AND, Bool, (Step(ops.IS_NULL, Bool, (left,)), Step(ops.IS_NULL, Bool, (right,))), 0, expr)
         return Step(ops.COALESCE, Bool, (equal, both_null), 0, expr)
 
     def isin(self, expr: Expr, value: Step, *items: Step) -> Step:
-        """Membership: of constants in a set, of anything else by comparing."""
+        """Membership: of constants by a set, of anything else by comparisons."""
         if items and all(item.op == CONSTANT and item.type in (value.type, Untyped) for item in items):
             words = tuple(item.extra for item in items if item.extra != NULL)
             if value.type == Float:
@@ -358,7 +358,7 @@ class Resolver:
         return tests[0]
 
     def case(self, expr: Expr, *args: Step) -> Step:
-        """The chain of choices, the last one innermost."""
+        """A chain of choices, the last one innermost."""
         conditions = args[0:-1:2]
         for source, condition in zip(expr.args[0:-1:2], conditions, strict=True):
             if condition.type not in (Bool, Untyped):
@@ -369,7 +369,7 @@ class Resolver:
         return result
 
     def coalesce(self, expr: Expr, *values: Step) -> Step:
-        """The first that is not NULL."""
+        """The first value that is not NULL."""
         steps = self.common(expr, values)
         result = steps[-1]
         for step in reversed(steps[:-1]):
@@ -379,11 +379,11 @@ class Resolver:
     # -- text ------------------------------------------------------------------------------------------------------
 
     def text(self, name: str, expr: Expr, result: Type, args: Sequence[Step], constants: Sequence[Any] = ()) -> Step:
-        """A function of text: constant arguments become part of it, the others are mapped through its memo."""
+        """A function of text: constant arguments become part of it, the others go through its memo."""
         if any(arg.op == CONSTANT and arg.extra == NULL for arg in args):
             return word(NULL, result)
         free = [arg for arg in args if arg.op != CONSTANT]
-        if not free:  # of constants alone: the first stands in as the argument
+        if not free:  # only constants: the first serves as the argument
             free = [args[0]]
             pattern: list[Any] = [None, *(arg.extra for arg in args[1:])]
         else:
@@ -393,7 +393,7 @@ class Resolver:
 
 
 def precision(step: Step) -> int:
-    """How many digits a step's words have at most."""
+    """The greatest number of digits of a step's words."""
     return step.type.precision if isinstance(step.type, DecimalType) else MAX_DIGITS
 
 

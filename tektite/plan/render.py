@@ -22,6 +22,7 @@ from tektite.errors import IncorrectError, UnsupportedError
 from tektite.expr import Expr, Program, col
 from tektite.expr import compile as compile_program
 from tektite.plan import algebra as plan
+from tektite.plan.conjunctions.clauses import free_name
 from tektite.plan.conjunctions.render import render_match
 from tektite.plan.look_through import look_through, permutation
 from tektite.plan.stream import Columns, Stream, first_places, in_order, together
@@ -341,7 +342,7 @@ class Renderer:
 
     def _filtered(self, stream: Stream, predicate: Expr, positions: dict[str, tuple[int, Type]], width: int) -> Stream:
         """A stream's rows for which a predicate over some of its columns is true, with all their columns."""
-        unnamed = {f" {at}": (at, Int) for at in range(width)}
+        unnamed = {free_name(f"place {at}", positions): (at, Int) for at in range(width)}
         outputs = [col(name) for name in unnamed]
         program = self.program(outputs, predicate, positions | unnamed)
         return stream.then(ProgramStep(program, width), stream.placed)

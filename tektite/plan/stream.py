@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from tektite.dataflow.arrange import Arranged
-from tektite.dataflow.graph import Edge, Node, Port, Scope, Step
+from tektite.dataflow.graph import Edge, Port, Scope, Step
 from tektite.dataflow.linear import SelectStep
+from tektite.dataflow.node import Node
 
 T = TypeVar("T")
 Columns = tuple[int, ...]

@@ -20,19 +20,19 @@ SUMMABLE = ("int", "float", "decimal")
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class ColumnAggregate:
     """An aggregate of a column, or of whole rows where `column` is None."""
 
     kind: str
     column: str | None = None
 
 
-def count(column: str | None = None) -> Aggregate:
+def count(column: str | None = None) -> ColumnAggregate:
     """The number of rows, or of rows where the column is not NULL."""
-    return Aggregate("count", column)
+    return ColumnAggregate("count", column)
 
 
-def sum(column: str) -> Aggregate:
+def sum(column: str) -> ColumnAggregate:
     """The exact sum of a column; NULL where it holds nothing but NULL.
 
     A sum of floats is the double nearest to the exact sum of those that are there: what came and went leaves no trace,
@@ -52,43 +52,43 @@ def sum(column: str) -> Aggregate:
     >>> view.rows()
     [('north', 1.0)]
     """
-    return Aggregate("sum", column)
+    return ColumnAggregate("sum", column)
 
 
-def avg(column: str) -> Aggregate:
+def avg(column: str) -> ColumnAggregate:
     """The mean of a column, as a float; NULL where it holds nothing but NULL.
 
     Of floats it is the double nearest to their exact mean, even where their sum is beyond the largest double.
     """
-    return Aggregate("avg", column)
+    return ColumnAggregate("avg", column)
 
 
-def min(column: str) -> Aggregate:
+def min(column: str) -> ColumnAggregate:
     """The least value of a column; NULL where it holds nothing but NULL."""
-    return Aggregate("min", column)
+    return ColumnAggregate("min", column)
 
 
-def max(column: str) -> Aggregate:
+def max(column: str) -> ColumnAggregate:
     """The greatest value of a column; NULL where it holds nothing but NULL."""
-    return Aggregate("max", column)
+    return ColumnAggregate("max", column)
 
 
-def any(column: str) -> Aggregate:
+def any(column: str) -> ColumnAggregate:
     """Whether a bool column is true in some row."""
-    return Aggregate("any", column)
+    return ColumnAggregate("any", column)
 
 
-def all(column: str) -> Aggregate:
+def all(column: str) -> ColumnAggregate:
     """Whether a bool column is true in every row."""
-    return Aggregate("all", column)
+    return ColumnAggregate("all", column)
 
 
-def count_distinct(column: str) -> Aggregate:
+def count_distinct(column: str) -> ColumnAggregate:
     """The number of different values of a column, NULL aside."""
-    return Aggregate("count_distinct", column)
+    return ColumnAggregate("count_distinct", column)
 
 
-def result_type(aggregate: Aggregate, schema: Schema) -> types.Type:
+def result_type(aggregate: ColumnAggregate, schema: Schema) -> types.Type:
     """The type of an aggregate's result; checks that it can be taken of its column."""
     if aggregate.column is None or aggregate.kind in ("count", "count_distinct"):
         if aggregate.column is not None:
@@ -106,13 +106,15 @@ def result_type(aggregate: Aggregate, schema: Schema) -> types.Type:
     return found
 
 
-def build_aggregates(source: Collection, keys: tuple[int, ...], aggregates: Mapping[str, Aggregate]) -> Collection:
+def build_aggregates(
+    source: Collection, keys: tuple[int, ...], aggregates: Mapping[str, ColumnAggregate]
+) -> Collection:
     """One row for each group. Linear aggregates are one operator; each of the others is one more, joined by key."""
     names = [source.schema.names[c] for c in keys]
     if not aggregates:
         raise IncorrectError("agg needs at least one aggregate, such as n=tk.count()")
     for name, aggregate in aggregates.items():
-        if not isinstance(aggregate, Aggregate):
+        if not isinstance(aggregate, ColumnAggregate):
             raise IncorrectError(f"agg: {name} is {aggregate!r}, not an aggregate such as tk.sum('x')")
         if name in names:
             raise IncorrectError(f"agg: {name!r} is a key column; choose another name")
@@ -129,13 +131,13 @@ def build_aggregates(source: Collection, keys: tuple[int, ...], aggregates: Mapp
     for name, aggregate in others.items():
         assert aggregate.column is not None
         part = other_aggregate(source, names, aggregate, name)
-        result = result.with_part(part, names)
+        result = result._with_part(part, names)
         if aggregate.kind == "count_distinct":
             result = result.with_columns(**{name: coalesce(col(name), 0)})
     return result.select(*names, **{name: name for name in found})
 
 
-def other_aggregate(source: Collection, keys: list[str], aggregate: Aggregate, name: str) -> Collection:
+def other_aggregate(source: Collection, keys: list[str], aggregate: ColumnAggregate, name: str) -> Collection:
     """A collection of the key columns and the aggregate, for the groups where the column is not always NULL."""
     assert aggregate.column is not None
     column = aggregate.column

@@ -15,7 +15,7 @@ from tektite.errors import ConflictError, IncorrectError
 from tektite.expr import Expr, col, key, lift, lit, rank, text_word
 from tektite.expr import type_of as expression_type
 from tektite.plan import algebra as plan
-from tektite.query.aggregates import Aggregate
+from tektite.query.aggregates import ColumnAggregate
 from tektite.query.group_functions import TopRows
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -271,7 +271,7 @@ class Collection:
     def _anti(self, other: Collection, left: Keys, right: Keys, nulls_match: bool = False) -> Collection:
         return self.concat(self._semi(other, left, right, nulls_match).negate())
 
-    def with_part(self, part: Collection, keys: list[str]) -> Collection:
+    def _with_part(self, part: Collection, keys: list[str]) -> Collection:
         """This collection of groups with another's columns for the same groups; NULL where it lacks one."""
         return self._left(part, self._columns(keys), part._columns(keys), nulls_match=True)
 
@@ -493,7 +493,7 @@ class Grouped:
         self.collection = collection
         self.keys = keys
 
-    def agg(self, **aggregates: Aggregate) -> Collection:
+    def agg(self, **aggregates: ColumnAggregate) -> Collection:
         """One row for each group: the key columns, then the aggregates, all taken in one pass where they are linear.
 
         >>> import tektite as tk

@@ -40,7 +40,7 @@ def text_ranks(words: Words, dictionary: Dictionary) -> Words:
     return found[places]
 
 
-def sorting(groups: Groups, order: Sequence[Order], types: Sequence[Type]) -> list[Words]:
+def sort_words(groups: Groups, order: Sequence[Order], types: Sequence[Type]) -> list[Words]:
     """What to sort the rows of each group by, most important first: NULLs, then values, for each column of an order."""
     found = []
     for column, descending, nulls_first in order:
@@ -71,7 +71,7 @@ class TopRows:
     key: int
 
     def __call__(self, groups: Groups) -> Made:
-        rows = sorted_rows(groups, sorting(groups, self.order, self.types))
+        rows = sorted_rows(groups, sort_words(groups, self.order, self.types))
         counts, numbers = groups.counts[rows], groups.numbers[rows]
         before = np.cumsum(counts) - counts
         before -= before[starts_of(numbers)]

@@ -8,32 +8,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from typing import Protocol
 
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.journal import Journal
-
-
-class Elsewhere(Protocol):
-    """Where large sweeps run that are not for this process. `why` says why others do not."""
-
-    why: str
-
-    def begin(self, flows: Sequence[Dataflow]) -> None:
-        """Start what is large enough of the sweeps that these dataflows, sources before readers, can begin or go on with."""
-
-    def close(self) -> None:
-        """Wait for what still runs, and forget it."""
+from tektite.runtime.executor import Executor
 
 
 class Coordinator:
     """All dataflows of an engine, in an order where sources come before readers."""
 
-    def __init__(self, turn: float) -> None:
+    def __init__(self, turn: float, executor: Executor) -> None:
         self.turn = turn
+        self.executor = executor
         self.flows: list[Dataflow] = []
-        self.elsewhere: Elsewhere | None = None
         self.journal: Journal | None = None
 
     def add(self, flow: Dataflow) -> None:
@@ -44,7 +31,7 @@ class Coordinator:
     def watch(self) -> Journal:
         """Take down every sweep from here on."""
         if self.journal is None:
-            self.journal = Journal()
+            self.journal = Journal(self.executor.why)
             for flow in self.flows:
                 flow.journal = self.journal
         return self.journal
@@ -59,8 +46,7 @@ class Coordinator:
         """Give every dataflow one turn; whether all of them are current."""
         current = True
         turn = self.turn
-        if self.elsewhere is not None:
-            self.elsewhere.begin(self.flows)
+        self.executor.begin(self.flows)
         for flow in list(self.flows):  # a callback may install or drop views
             if flow not in self.flows:
                 continue
@@ -70,24 +56,19 @@ class Coordinator:
 
     def start(self, flow: Dataflow) -> None:
         """Give a new dataflow, and what it reads, a turn; the others have had theirs."""
-        if self.elsewhere is not None:
-            self.run()
-            return
-        for needed in self._upstream(flow):
+        upstream = self._upstream(flow)
+        self.executor.begin(upstream)
+        for needed in upstream:
             needed.work(time.perf_counter() + self.turn)
 
     def finish(self, flow: Dataflow) -> None:
         """Run until `flow` is current, whatever time that takes; only what it reads gets time beside it."""
         upstream = self._upstream(flow)
-        if self.elsewhere is None:
-            for needed in upstream:
-                while not needed.work(math.inf):
-                    pass
-            return
         while not self.current(flow) and flow.failure is None:
-            self.elsewhere.begin(upstream)
+            self.executor.begin(upstream)
             for needed in upstream:
-                needed.work(math.inf if needed.away is not None else time.perf_counter() + self.turn)
+                whole = needed.away is not None or not self.executor.sends
+                needed.work(math.inf if whole else time.perf_counter() + self.turn)
 
     def current(self, flow: Dataflow) -> bool:
         """Whether `flow` and everything it reads reflect all epochs that the inputs have closed."""

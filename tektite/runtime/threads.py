@@ -1,10 +1,11 @@
-"""The in-process executor: one thread per shard where there is enough to do, the calling thread where there is not."""
+"""Threads: the executor of this process, one thread per shard where there is enough to do, else the calling thread alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
+from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Outbox
 from tektite.runtime.allocator import share_between_threads
 
@@ -14,6 +15,9 @@ PARALLEL_FROM = 8192
 
 class Threads:
     """Runs shards side by side; kernels release the GIL."""
+
+    sends = False
+    why = "the engine has no Spark session, or no storage"
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
@@ -32,12 +36,31 @@ class Threads:
         try:
             work(0, outboxes[0])
         finally:
-            errors = [error for other in others if (error := other.exception()) is not None]
+            errors = ended(others)
         if errors:
             raise errors[0]
         return outboxes
+
+    def spread(self, tasks: Sequence[Callable[[], None]]) -> None:
+        """Run tasks side by side."""
+        others = [] if self._pool is None else [self._pool.submit(task) for task in tasks[1:]]
+        try:
+            for task in tasks[:1] if others else tasks:
+                task()
+        finally:
+            errors = ended(others)
+        if errors:
+            raise errors[0]
+
+    def begin(self, flows: Sequence[Dataflow]) -> None:
+        """Send nothing away."""
 
     def close(self) -> None:
         """Stop the threads."""
         if self._pool is not None:
             self._pool.shutdown()
+
+
+def ended(futures: Sequence[Future[None]]) -> list[BaseException]:
+    """Wait for all, and say what they raised."""
+    return [error for future in futures if (error := future.exception()) is not None]

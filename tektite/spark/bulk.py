@@ -1,22 +1,27 @@
-"""Bulk: history encoded, partitioned, sorted and written as batch files by Spark's tasks; no row of it passes the driver.
+"""Bulk: loads history by Spark's tasks, into batch files. No row passes the driver.
 
-One job with one shuffle. A task of the first stage encodes rows and addresses them to their shards, new texts to the shard
-that their ids fall to; behind its last row it tells every shard how many it sent. A task of the second stage is one shard: it
-checks that it got what was sent, sorts, and writes one file, whose name follows from its content, so that a task that runs
-twice leaves one file. The driver gets exactly one report from each task and makes the files count, or none of them.
+One job with one shuffle:
 
-No key makes one task do most of the work. Inserts into a bag that would give a shard more than twice its share go to as many
-tasks again, in turn, which sort and write what they get as further batches of that shard. Where rows have to meet to know what
-they come to (those with one key of an upsert, equal ones of a set or with diffs), but the shard goes by less than that, several
-tasks share each shard by hash. Of the rows with one key that a sender has at once, it sends the last ones alone if they are many.
+1. A task of the first stage encodes rows and addresses them to their shards, and new texts to the shards of their ids. After
+   its last row it tells every shard how many it sent.
+2. A task of the second stage is one shard. It checks that it got what was sent, sorts, and writes one file. The file's name
+   is derived from its content, so a task that runs twice leaves one file.
+3. The driver gets exactly one report from each task and commits all files, or none.
 
-What the rows of a set or an upsert change depends on what the input holds, and so does whether a key that must be unique is
-repeated, or a row is removed that is not there. A task of the second stage maps the stored batches of its shard and looks
-there: a row that is there adds nothing, a new value retracts the old one.
+No key makes one task do most of the work:
 
-No task of the second stage begins before all of the first have ended. What a value alone tells to be wrong, a NULL in a key for
-one, is found by the first stage, and every task of the second is told: nobody writes anything then. What only shows when
-rows meet is found by the second stage, beside which others may write: the driver deletes the files of a load that fails.
+* Inserts into a bag beyond twice a shard's share go to helper tasks in turn, which write further batches of that shard.
+* Where rows must meet (those with one key of an upsert, equal ones of a set or with diffs) and the shard depends on fewer
+  columns, several tasks share each shard by hash.
+* If a sender has many rows of one key at once, it sends only the last ones.
+
+What rows of a set or an upsert change depends on what the input holds, and so do checks of unique keys and removals. A task
+of the second stage maps the stored batches of its shard and looks there: a row that exists adds nothing, a new value retracts
+the old one.
+
+The second stage begins when the whole first stage has ended. Wrong values, such as a NULL in a key, are found by the first
+stage; then nothing is written. What shows only when rows meet is found by the second stage, while other tasks may write; the
+driver deletes the files of a load that fails.
 """
 
 from __future__ import annotations
@@ -39,11 +44,11 @@ from tektite.engine.constraints import UNKNOWN, Rules, with_texts
 from tektite.errors import FaultError, TektiteError
 from tektite.kernels.layout.input_heads import arriving_operations
 from tektite.kernels.seek.route import route
+from tektite.runtime.open_files import opened
+from tektite.runtime.wire import pack_rows, unpack_rows
 from tektite.spark.failures import told, untold
 from tektite.spark.feed import Feed, pack_texts, unpack_texts
-from tektite.spark.freight import pack_rows, unpack_rows
 from tektite.spark.ordering import key_ends, moments, settled
-from tektite.spark.sweep.files import opened
 from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Texts, write_file
 from tektite.storage.manifest import State
 from tektite.storage.store import Store
@@ -53,31 +58,33 @@ from tektite.trace.spine import Version
 from tektite.values.dictionary import START, Dictionary, text_ids
 from tektite.values.words import NULL, Words
 
-FREIGHT: Final = (
+MESSAGE: Final = (
     "dest int, source int, number int, shard int, rows long, words binary, texts binary, "
     "sent long, latest long, error string"
 )
 REPORT: Final = "dest int, rows long, latest long, file string, error string"
-_FREIGHT_TYPES: Final = [pa.int32()] * 4 + [pa.int64()] + [pa.binary()] * 2 + [pa.int64()] * 2 + [pa.string()]
+_MESSAGE_TYPES: Final = [pa.int32()] * 4 + [pa.int64()] + [pa.binary()] * 2 + [pa.int64()] * 2 + [pa.string()]
 _REPORT_TYPES: Final = [pa.int32(), pa.int64(), pa.int64(), pa.string(), pa.string()]
 
 ROWS_AT_ONCE = 1 << 16
-"""Rows that are addressed together: enough that what goes to one shard is worth a row of the shuffle, and no more than Spark
-hands over at once, so that they need not be put together first."""
+"""Rows that are addressed together: enough that the part for one shard is worth a row of the shuffle, and no more than
+Spark passes at once, so that they need not be concatenated first.
+"""
 
 RUNS: Final = 3
-"""How often a job is run that Spark gives up."""
+"""How often a job is run if Spark gives it up."""
 
 WAYS: Final = 8
-"""Tasks that share the rows of a shard at most: one that gets everything then keeps one task busy for an eighth of the work, and
-a shard has no more batches to merge than that."""
+"""The most tasks that share the rows of a shard. If one shard gets everything, a task then does an eighth of the work, and
+the shard has at most eight batches to merge.
+"""
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a stored batch lies: a file by its name and length, and the section of it."""
+    """Where a stored batch is: a file by its name and length, and the section in it."""
 
     file: str
     length: int
@@ -89,7 +96,7 @@ Held = tuple[tuple[Place, ...], ...]
 
 
 def held_by(state: State, arrangement: str) -> Held:
-    """Where an arrangement's batches lie at a version of the storage."""
+    """The places of an arrangement's batches at a version of the storage."""
     batches = state.batches()
     return tuple(
         tuple(
@@ -102,8 +109,9 @@ def held_by(state: State, arrangement: str) -> Held:
 
 @dataclass(frozen=True)
 class Target:
-    """Where rows go: the arrangement, its order of columns and sharding, the epoch that they count at, the first one that it has
-    not closed, and what it holds, as far as that matters for what the rows change."""
+    """Where rows go: the arrangement, its column order and sharding, the epoch of the rows, the first epoch that it has not
+    closed, and its stored rows where they matter.
+    """
 
     store: Store
     arrangement: str
@@ -114,43 +122,44 @@ class Target:
     epoch: int
     held: Held = ()
     rules: Rules | None = None
-    """What the input's declaration demands of its rows."""
+    """The constraints of the input's declaration."""
     load: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
-    """Names the files of one load, so that those of one that fails can be told from all others."""
+    """Identifies the files of one load, so that those of a failed load can be deleted."""
     fair: int = 1 << 16
-    """Rows that a sender sends to a shard before it asks whether that is more than its share."""
+    """Rows that a sender sends to a shard before it checks whether that is more than its share."""
 
     @property
     def unique(self) -> int:
-        """Columns of a key that no two rows may share, if there is one."""
+        """The columns of a unique key, if there is one."""
         return 0 if self.rules is None else self.rules.unique
 
     def spreads(self, feed: Feed) -> bool:
-        """Whether rows may go to any task: none has to meet another to know what it comes to."""
+        """Whether rows may go to any task, because their effect does not depend on other rows."""
         return feed.only_adds and not (self.rules is not None and self.rules.repeats)
 
     def tasks(self, feed: Feed) -> int:
-        """How many tasks receive rows: one for each shard, and as many for inserts that are too many for one."""
+        """How many tasks receive rows: one for each shard, and as many helpers where rows may spread."""
         return 2 * self.shards if self.spreads(feed) and self.shards > 1 else self.shards
 
     def keys(self, feed: Feed) -> int:
-        """Of rows that agree in so many columns, the last one counts; in a bag they add up."""
+        """Of rows that agree in so many columns, the last one counts. In a bag they add up."""
         return len(feed.keys) if feed.semantics == "upsert" else len(self.columns)
 
     def meeting(self, feed: Feed) -> int:
-        """Rows that agree in so many columns have to come to the same task: where they are one batch, it can be told
-        whether a row that replaces another under a unique key leaves one."""
+        """Rows that agree in so many columns must go to the same task. As one batch they show whether a row that replaces
+        another under a unique key leaves one.
+        """
         return min(self.keys(feed), self.unique or len(self.columns))
 
     def version(self, shard: int) -> Version:
-        """What a shard holds, mapped into this process."""
+        """The stored rows of a shard, mapped into this process."""
         places = self.held[shard] if self.held else ()
         return Version(tuple(opened(self.store, FOLDER, at.file, at.length).batch(at.section) for at in places))
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a bulk load has written: files that no manifest names yet, in the order of tasks."""
+    """The result of a bulk load: files that no manifest names yet, in the order of tasks."""
 
     files: tuple[FileInfo, ...]
     rows: int
@@ -158,13 +167,13 @@ class Loaded:
     epoch: int
     load: str
     writes: int | None = None
-    """How often the input had been written to when tasks looked at what it holds, if they did."""
+    """The input's write count when tasks read its stored rows, if they did."""
 
 
 def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
-    """Run the job. A row that is wrong is an error: nothing counts, and no file of it stays."""
+    """Run the job. A wrong row is an error: nothing counts, and no file stays."""
     feed, frame = feed.needed(frame)
-    sent = frame.mapInArrow(sender(feed, target), FREIGHT)
+    sent = frame.mapInArrow(sender(feed, target), MESSAGE)
     count = target.tasks(feed)
     try:
         reports = given_up_repeated(
@@ -186,7 +195,7 @@ def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
 
 
 def with_texts_of(refused: list[str], infos: list[FileInfo], store: Store) -> str:
-    """What one of the tasks has to say, with the texts that others have: every text of the load fell to one of them."""
+    """A task's report with the texts that other tasks have: every text of the load went to one of them."""
     dictionary = Dictionary()
     if any(UNKNOWN.search(message) for message in refused):
         for info in infos:
@@ -199,14 +208,14 @@ def with_texts_of(refused: list[str], infos: list[FileInfo], store: Store) -> st
 
 
 def discard(store: Store | None, load: str) -> None:
-    """Delete what the tasks of a load have written that counts nowhere. Whoever still writes is left to `vacuum`."""
+    """Delete the files of a load that does not count. Files of tasks that still run are left to `vacuum`."""
     if store is not None:
         store.delete([f"{FOLDER}/{name}" for name in store.sizes(FOLDER) if f"-load-{load}-" in name])
 
 
 def given_up_repeated(job: Callable[[], list[Any]]) -> list[Any]:
-    """What a job's tasks report. Spark gives a job up, however good its tasks are, if an executor or shuffle files are lost when
-    its last stage has reported in part and rows came in no certain order; it is run again then, which leaves the same files.
+    """The reports of a job's tasks. Spark gives a job up if an executor or shuffle files are lost after its last stage has
+    reported in part and rows have no fixed order. The job is then run again, which leaves the same files.
     """
     for _ in range(RUNS - 1):
         try:
@@ -242,13 +251,13 @@ def sender(feed: Feed, target: Target) -> Task:
                     shares = in_turn(piece, shard, sent, total, target, source + number)
                 else:
                     many = target.shards > 1 and 2 * target.shards * piece.n > 3 * words.shape[1]
-                    # without an order, all that came and went of a key may have to be counted
+                    # without an order, all rows of a key may have to be counted
                     many &= feed.order is not None or feed.operation is None
                     shares = by_hash(latest_of(feed, target, piece) if many else piece, shard, feed, target)
                 for dest, share in shares:
                     if share.n or some:
                         sent[dest] += share.n
-                        yield freight(dest, source, number, shard, share.n, pack_rows(share), some)
+                        yield message(dest, source, number, shard, share.n, pack_rows(share), some)
                         some = b""
             number += 1
 
@@ -264,17 +273,17 @@ def sender(feed: Feed, target: Target) -> Task:
                 yield from address()
         except TektiteError as error:
             wrong = told(error, f" (partition {source}, batch {place})")
-            for dest in range(tasks):  # so that nobody writes anything
-                yield freight(dest, source, number, error=wrong)
+            for dest in range(tasks):  # so that no task writes anything
+                yield message(dest, source, number, error=wrong)
         for dest in range(tasks):
             rows = taken[dest] if dest < target.shards else 0
-            yield freight(dest, source, number, rows=rows, sent=sent[dest], latest=latest)
+            yield message(dest, source, number, rows=rows, sent=sent[dest], latest=latest)
 
     return run
 
 
 def by_shard(words: Words, target: Target) -> list[Chunk]:
-    """Encoded rows (columns, diff, perhaps order) by the shard they belong to, their columns in the order of the trace."""
+    """Encoded rows (columns, diff, perhaps order) by shard, with columns in the order of the trace."""
     beside = range(len(target.columns), len(words))
     chunk = Chunk.of_array(words).select(column_spec([*target.columns, *beside]))
     buf, head, offsets = route(chunk.at, np.arange(target.sharded_by), target.shards)
@@ -283,7 +292,7 @@ def by_shard(words: Words, target: Target) -> list[Chunk]:
 
 
 def in_turn(rows: Chunk, shard: int, sent: list[int], total: int, target: Target, turn: int) -> list[tuple[int, Chunk]]:
-    """Inserts for their shard's task; those beyond twice its share of all, in parts for the tasks that help out."""
+    """Inserts for their shard's task. Those beyond twice its share go to helper tasks, in parts."""
     helpers = range(target.shards, len(sent))
     room = max(target.fair, 2 * total // target.shards) - sent[shard] if helpers else rows.n
     here = min(max(room, 0), rows.n)
@@ -296,7 +305,7 @@ def in_turn(rows: Chunk, shard: int, sent: list[int], total: int, target: Target
 
 
 def by_hash(rows: Chunk, shard: int, feed: Feed, target: Target) -> list[tuple[int, Chunk]]:
-    """Rows of a shard for the tasks that share it: those that have to meet go to the same one."""
+    """Rows of a shard for the tasks that share it. Rows that must meet go to the same task."""
     meeting, ways = target.meeting(feed), min(target.shards, WAYS)
     if target.sharded_by >= meeting or ways == 1:
         return [(shard, rows)]
@@ -307,12 +316,12 @@ def by_hash(rows: Chunk, shard: int, feed: Feed, target: Target) -> list[tuple[i
 
 
 def latest_of(feed: Feed, target: Target, rows: Chunk) -> Chunk:
-    """The rows without those that a later one with the same key makes pointless; all rows of a bag."""
+    """The rows without those that a later row with the same key replaces. In a bag, all rows."""
     if feed.semantics == "bag":
         return rows
     words = rows.to_array()
     width, keys = len(target.columns), words[: target.keys(feed)]
-    # Without an order all rows are needed, to find out whether they contradict each other.
+    # Without an order all rows are needed, to see whether they contradict each other.
     when = moments(feed, words) if feed.order is not None else np.zeros(rows.n, np.int64)
     order = np.lexsort([*words[: width + 1], when, *keys])
     ends = key_ends(keys[:, order])
@@ -324,7 +333,7 @@ def latest_of(feed: Feed, target: Target, rows: Chunk) -> Chunk:
 
 
 def texts_by_shard(texts: pa.ChunkedArray[Any], shards: int) -> list[bytes]:
-    """Texts, packed, by the shard that their ids fall to: the same text always meets itself."""
+    """Packed texts by the shard of their ids: equal texts go to the same shard."""
     if shards == 1 or not len(texts):
         return [pack_texts(texts)] + [b""] * (shards - 1)
     owner = text_ids(texts) % shards
@@ -348,11 +357,11 @@ def receiver(feed: Feed, target: Target) -> Task:
     return run
 
 
-def receive(feed: Feed, target: Target, dest: int, freights: list[dict[str, Any]]) -> pa.RecordBatch:
-    """Everything that was sent to a task becomes a file; the task's report."""
-    freights.sort(key=lambda row: (row["source"], row["number"], row["sent"] is not None, row["shard"]))
-    parts = arrived(dest, freights)
-    latest = max((row["latest"] for row in freights if row["latest"] is not None), default=NULL)
+def receive(feed: Feed, target: Target, dest: int, messages: list[dict[str, Any]]) -> pa.RecordBatch:
+    """Write everything that was sent to a task to a file; the task's report."""
+    messages.sort(key=lambda row: (row["source"], row["number"], row["sent"] is not None, row["shard"]))
+    parts = arrived(dest, messages)
+    latest = max((row["latest"] for row in messages if row["latest"] is not None), default=NULL)
     dictionary = Dictionary()
     for row in parts:
         if row["texts"]:
@@ -372,17 +381,17 @@ def receive(feed: Feed, target: Target, dest: int, freights: list[dict[str, Any]
     if len(texts):
         sections.append(Texts(texts))
     info = write_file(target.store, target.epoch, f"load-{target.load}", dest, sections) if sections else None
-    taken = sum(row["rows"] for row in freights if row["sent"] is not None)
+    taken = sum(row["rows"] for row in messages if row["sent"] is not None)
     return report(dest, taken, latest, None if info is None else json.dumps(info.to_json()), None)
 
 
-def arrived(dest: int, freights: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The parts that were sent to a task, all of them, or what went wrong with a sender."""
-    failed = next((row["error"] for row in freights if row["error"] is not None), None)
+def arrived(dest: int, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All parts that were sent to a task, or the error of a sender."""
+    failed = next((row["error"] for row in messages if row["error"] is not None), None)
     if failed is not None:
         raise untold(failed)
-    promised = sum(row["sent"] for row in freights if row["sent"] is not None)
-    parts = [row for row in freights if row["sent"] is None]
+    promised = sum(row["sent"] for row in messages if row["sent"] is not None)
+    parts = [row for row in messages if row["sent"] is None]
     found = sum(row["rows"] for row in parts)
     if found != promised:
         raise FaultError(f"task {dest} got {found} rows of {promised} that were sent")
@@ -390,7 +399,7 @@ def arrived(dest: int, freights: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def sorted_rows(feed: Feed, target: Target, shard: int, chunks: list[Chunk], dictionary: Dictionary) -> Chunk:
-    """What the rows for a shard change, as a batch: of a bag all of them, of others what differs from what the shard holds."""
+    """The changes of the rows for a shard, as a batch: all rows of a bag, otherwise the differences from the stored rows."""
     width = len(target.columns)
     if feed.semantics != "bag":
         words = np.concatenate([chunk.to_array() for chunk in chunks], axis=1)
@@ -402,7 +411,7 @@ def sorted_rows(feed: Feed, target: Target, shard: int, chunks: list[Chunk], dic
 
 
 def resolved(feed: Feed, target: Target, shard: int, words: Words, dictionary: Dictionary) -> Chunk:
-    """The updates that bring a shard from what it holds to what the last row of each key says. The key's columns come first."""
+    """The updates that bring a shard from its stored rows to the last row of each key. Key columns come first."""
     width, version = len(target.columns), target.version(shard)
     stored = [*target.columns, *range(width, len(words))]  # where each column of the words belongs in the schema
     plain = np.empty_like(words)
@@ -412,14 +421,16 @@ def resolved(feed: Feed, target: Target, shard: int, words: Words, dictionary: D
         found = np.empty_like(rows, shape=(width, 0))
         if version.batches:
             gone = operations(feed, target, rows[list(target.columns)], np.zeros(rows.shape[1], np.int64))
-            words = pending_updates.resolved([gone], target.keys(feed), width - target.keys(feed), version).to_array()
+            words = pending_updates.net_changes(
+                [gone], target.keys(feed), width - target.keys(feed), version
+            ).to_array()
             found = np.empty((width, words.shape[1]), np.int64)
             found[list(target.columns)] = words[:width]
         return found
 
     plain = settled(feed, plain, held, dictionary)
     when = moments(feed, plain)
-    return pending_updates.resolved(
+    return pending_updates.net_changes(
         [operations(feed, target, plain[stored], (plain[width] > 0).astype(np.int64), when)],
         target.keys(feed),
         width - target.keys(feed),
@@ -428,14 +439,14 @@ def resolved(feed: Feed, target: Target, shard: int, words: Words, dictionary: D
 
 
 def operations(feed: Feed, target: Target, words: Words, puts: Words, when: Words | None = None) -> Chunk:
-    """Rows, with columns as they are stored, as operations that put or remove, each at its place in an order."""
+    """Rows, with columns as they are stored, as operations that put or remove, in an order."""
     kept, at = np.ascontiguousarray(words), np.zeros(words.shape[1], np.int64) if when is None else when
     keys, columns = target.keys(feed), np.arange(len(target.columns))
     head = arriving_operations(kept, columns[:keys], columns[keys:], columns[:0], at, puts, target.epoch, 1)
     return Chunk(head, (kept, at, puts))
 
 
-def freight(
+def message(
     dest: int,
     source: int,
     number: int,
@@ -447,13 +458,13 @@ def freight(
     latest: int | None = None,
     error: str | None = None,
 ) -> pa.RecordBatch:
-    """One row of the shuffle: rows and texts for a shard, or what a sender has to say at its end."""
+    """One row of the shuffle: rows and texts for a shard, or a sender's final message."""
     values = (dest, source, number, shard, rows, words, texts, sent, latest, error)
-    return _row(values, FREIGHT, _FREIGHT_TYPES)
+    return _row(values, MESSAGE, _MESSAGE_TYPES)
 
 
 def report(dest: int, rows: int, latest: int, file: str | None, error: str | None) -> pa.RecordBatch:
-    """What a task tells the driver."""
+    """What a task reports to the driver."""
     return _row((dest, rows, latest, file, error), REPORT, _REPORT_TYPES)
 
 

@@ -1,4 +1,4 @@
-"""What a stream's checkpoint says: whose it is, and which micro-batch it has committed. Spark makes it; we only read."""
+"""Reads a stream's checkpoint: its stream, and the last committed micro-batch. Spark writes it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pyspark.sql import SparkSession
 
 @dataclass(frozen=True)
 class Found:
-    """The id of the stream that a checkpoint belongs to and the last micro-batch committed; None where there is none."""
+    """The id of a checkpoint's stream and the last committed micro-batch; None where there is none."""
 
     query: str | None = None
     committed: int | None = None
 
 
 def read(spark: SparkSession, folder: str) -> Found:
-    """Look at a checkpoint, wherever Spark can."""
+    """Read a checkpoint, wherever Spark can."""
     files, path = _file_system(spark, folder)
     metadata = _path(spark, f"{folder}/metadata")
     if not files.exists(path) or not files.exists(metadata):

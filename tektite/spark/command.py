@@ -1,4 +1,4 @@
-"""What `tektite run` does: reads a pipeline, runs it, and says on standard error how it gets on."""
+"""The command `tektite run`: reads a pipeline, runs it, and reports progress on standard error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def say(text: str) -> None:
 
 
 def run_file(path: Path, make_engine: Callable[..., Any], metrics: Path | None, check: bool) -> int:
-    """Run the pipeline in a file; the process's exit code."""
+    """Run the pipeline in a file; returns the exit code."""
     stop = threading.Event()
     try:
         pipeline = read_pipeline(path)
@@ -40,7 +40,7 @@ def run_file(path: Path, make_engine: Callable[..., Any], metrics: Path | None, 
 
 
 def lines(metrics: Metrics) -> list[str]:
-    """Metrics as people read them."""
+    """Metrics in human-readable form."""
     loaded, followed = sum(metrics.loaded.values()), sum(metrics.followed.values())
     return [
         f"pipeline {metrics.name} {'stopped' if metrics.stopped else 'done'} after {metrics.seconds:.1f} s: "

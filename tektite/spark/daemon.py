@@ -1,6 +1,6 @@
-"""The process that Spark forks Python workers from, with this package loaded: a worker then need not load it by itself.
+"""The process that forks Python workers, with this package loaded, so that workers need not load it.
 
-Spark starts it as `python -m tektite.spark.daemon MODULE` where a session says `spark.python.daemon.module`.
+Spark starts it as `python -m tektite.spark.daemon MODULE` if a session sets `spark.python.daemon.module`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 
 def load(module: str) -> None:
-    """Load what workers of a module need; those that run tasks need the compiled kernels too."""
+    """Load what workers of a module need. Those that run tasks also need the compiled kernels."""
     import tektite.spark.bulk
     import tektite.spark.stored
     import tektite.spark.sweep.job  # noqa: F401

@@ -1,4 +1,4 @@
-"""Encoded rows brought to the driver: for engines whose shards live there, and for small micro-batches."""
+"""Brings encoded rows to the driver: for engines whose shards are there, and for small micro-batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from tektite.errors import TektiteError
 from tektite.spark.failures import told, untold
-from tektite.spark.feed import PARCEL, Feed, encoder, unpack_texts
+from tektite.spark.feed import ENCODED, Feed, encoder, unpack_texts
 from tektite.spark.ordering import Held, moments, settled
 from tektite.values.dictionary import Dictionary
 from tektite.values.words import NULL, Words
@@ -18,9 +18,7 @@ from tektite.values.words import NULL, Words
 
 @dataclass(frozen=True)
 class Encoded:
-    """Rows of a feed in the order in which they count (columns, what each does, perhaps its order), and the last position among
-    them.
-    """
+    """Rows of a feed in the order in which they count (columns, operation, perhaps order), and their last position."""
 
     feed: Feed
     whole: Words
@@ -28,7 +26,7 @@ class Encoded:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return int(self.whole.shape[1])
 
     def settled(self, held: Held, dictionary: Dictionary) -> tuple[Words, Words]:
@@ -39,10 +37,10 @@ class Encoded:
 
 
 def collect(feed: Feed, frame: DataFrame, dictionary: Dictionary, at_once: bool = False) -> Encoded:
-    """Bring the rows of a DataFrame here, encoded; their texts go to the dictionary.
+    """Bring the encoded rows of a DataFrame to this process, and their texts to the dictionary.
 
-    `at_once` is for what is known to be small: one job, whose tasks hand over what they read, and this process encodes it.
-    Otherwise tasks encode, and each partition is brought by a job of its own, so that Spark's driver never holds more than two.
+    `at_once` is for small frames: one job, whose tasks pass on what they read, and this process encodes it. Otherwise tasks
+    encode, and one job brings each partition, so that Spark's driver never holds more than two.
     """
     width = len(feed.schema.names) + 1 + (feed.order is not None)
     parts = [np.empty((width, 0), np.int64)]
@@ -59,7 +57,7 @@ def collect(feed: Feed, frame: DataFrame, dictionary: Dictionary, at_once: bool 
 
 
 def handed_over(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterator[tuple[Words, int]]:
-    """The batches of a DataFrame, encoded here, and their last positions. No Python worker has to be asked."""
+    """The batches of a DataFrame, encoded in this process, and their last positions. Uses no Python worker."""
     for number, batch in enumerate(frame.toArrow().to_batches()):
         try:
             yield feed.encode(batch, dictionary)
@@ -70,7 +68,7 @@ def handed_over(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterato
 def encoded(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterator[tuple[Words, int]]:
     """The batches of a DataFrame, encoded by its tasks, and their last positions."""
     width = len(feed.schema.names) + 1 + (feed.order is not None)
-    for row in frame.mapInArrow(encoder(feed), PARCEL).toLocalIterator(prefetchPartitions=True):
+    for row in frame.mapInArrow(encoder(feed), ENCODED).toLocalIterator(prefetchPartitions=True):
         if row.error is not None:
             raise untold(f"{row.error} (partition {row.part}, batch {row.number})", f"input {feed.name!r}")
         if row.texts:

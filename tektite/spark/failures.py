@@ -1,4 +1,4 @@
-"""What a user is told of a Spark job that failed: what its task said, in a line, and not the traces of its stack."""
+"""Turns the failure of a Spark job into a one-line message: what its task said, without stack traces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONDITION: Final = re.compile(r"(?:Caused by: )?(?:[\w.$]+: )?(\[[A-Z][A-Z0-9_.
 _WRAPPING: Final = re.compile(
     r"\[(STREAM_FAILED|FAILED_READ_FILE|FOREACH_BATCH_USER_FUNCTION_ERROR|TASK_WRITE_FAILED)\b"
 )
-"""Conditions that only say where something failed."""
+"""Conditions that say only where something failed."""
 
 _KINDS: Final = {
     kind.__name__: kind for kind in (IncorrectError, NotFoundError, ConflictError, UnsupportedError, FaultError)
@@ -29,7 +29,7 @@ FAILED: Final = "Spark's job failed, and nothing counts: "
 
 @contextmanager
 def explained(what: str, failed: str = FAILED) -> Iterator[None]:
-    """Turn the failure of something that Spark does into an error that says in a line what went wrong there."""
+    """Turn a failure in Spark into an error that says what went wrong, in one line."""
     try:
         yield
     except TektiteError:
@@ -39,7 +39,7 @@ def explained(what: str, failed: str = FAILED) -> Iterator[None]:
 
 
 def told(error: TektiteError, where: str = "") -> str:
-    """An error as a task tells the driver of it, which raises no exception: Spark would run the task again.
+    """An error in the form in which a task reports it to the driver. It raises nothing: Spark would run the task again.
 
     >>> untold(told(ConflictError("two rows"), " (partition 3)"), "input 't'")
     ConflictError("input 't': two rows (partition 3)")
@@ -48,13 +48,13 @@ def told(error: TektiteError, where: str = "") -> str:
 
 
 def untold(text: str, what: str = "") -> TektiteError:
-    """The error that was `told`, which says what it is about."""
+    """The inverse of `told`."""
     kind, _, message = text.partition(": ")
     return _KINDS.get(kind, FaultError)(message if what in message else f"{what}: {message}")
 
 
 def failed_job(what: str, error: BaseException, failed: str = FAILED) -> FaultError:
-    """What to tell a user of a Spark job that failed."""
+    """The error for a failed Spark job."""
     said = reason(error)
     if "ModuleNotFoundError" in said or "ImportError" in said or "Can't get attribute" in said:
         return FaultError(
@@ -65,7 +65,7 @@ def failed_job(what: str, error: BaseException, failed: str = FAILED) -> FaultEr
 
 
 def reason(error: BaseException) -> str:
-    """The line of a Spark error that names what was raised in Python, or Spark's own name for it, or its last one.
+    """The line of a Spark error that names the Python exception, or Spark's own error condition, or its last line.
 
     >>> reason(Exception("Job aborted\\n  File x, line 3\\nOSError: no space\\n\\tat org.apache.spark.Task\\n"))
     'OSError: no space'

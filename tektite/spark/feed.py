@@ -1,8 +1,8 @@
-"""Feed: how the rows of a DataFrame become updates of an input, and the tasks that encode them.
+"""Feed: turns rows of a DataFrame into updates of an input, in Spark's tasks.
 
-`check` promises that a DataFrame whose columns do not fit is refused before any of its rows is read. `encode` runs in
-Spark's tasks and gives the words that `Schema.encode` gives in the driver; what is wrong with a value comes back as a
-row with an error, so that a job does not retry what will fail again.
+`check` refuses a DataFrame whose columns do not fit before any of its rows is read. `encode` runs in Spark's tasks and
+returns the same words as `Schema.encode` in the driver. A wrong value comes back as a row with an error, so that Spark does
+not retry what fails again.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from tektite.values.types import Int, String
 from tektite.values.words import NULL, Words
 
 PUT, REMOVE, REPLACE, FORGET, AFTER = 1, -1, 2, -2, 3
-"""What an operation does: add a row, take one away, put a row in place of the one with its key, drop the key's old row unless
-something is put there at the same time, put the row that an update made of an old one that is told as well."""
+"""Operations: add a row; remove a row; put a row in place of the one with its key; drop the key's old row unless something
+is put there at the same time; put the new row of an update whose old row is known.
+"""
 
 OPERATIONS: Final = {
     **dict.fromkeys(("insert", "i", "+i", "create", "c", "append"), PUT),
@@ -35,17 +36,17 @@ OPERATIONS: Final = {
     **dict.fromkeys(("update_postimage", "+u"), AFTER),
     **dict.fromkeys(("update_preimage", "-u"), FORGET),
 }
-"""The names that change feeds give to operations, in small letters: Delta's, Debezium's and Flink's among them."""
+"""Names of operations in change feeds, in lower case: Delta's, Debezium's, Flink's and others."""
 
-PARCEL: Final = "part int, number int, rows long, latest long, words binary, texts binary, error string"
-"""What an encoding task gives for each of its batches: few rows, each with many encoded ones."""
+ENCODED: Final = "part int, number int, rows long, latest long, words binary, texts binary, error string"
+"""What an encoding task returns for each batch: few rows, each with many encoded rows."""
 
 MOST_DIFF: Final = 2**48
 
 
 @dataclass(frozen=True)
 class Feed:
-    """The columns of an input and those beside them that say what to do with a row.
+    """The columns of an input, and the further columns that say what to do with a row.
 
     The words of an encoded row are those of the input's columns, the diff, and the order if there is one.
     """
@@ -62,21 +63,21 @@ class Feed:
     upto: int | None = None
     ignore_extra: bool = False
     float_keys: tuple[int, ...] = ()
-    """Columns of floats that tell rows apart: 0.0 and -0.0 are equal in them."""
+    """Columns of floats that identify rows: 0.0 and -0.0 are equal in them."""
     required: tuple[int, ...] = ()
-    """Columns in which a row that comes cannot have NULL."""
+    """Columns in which an inserted row must not have NULL."""
     append: bool = False
-    """Whether rows stay once they are there."""
+    """Whether rows are never removed."""
     named: tuple[str, ...] = ()
-    """What the columns of a batch are called, where they travel under other names."""
+    """Names of a batch's columns, if they travel under other names."""
 
     @property
     def only_adds(self) -> bool:
-        """Whether rows count one by one, whatever others say."""
+        """Whether the effect of a row does not depend on other rows."""
         return self.semantics == "bag" and self.diff is None and self.operation is None
 
     def check(self, frame: DataFrame) -> None:
-        """Refuse a DataFrame whose columns do not fit, by the rules by which its values will be encoded."""
+        """Refuse a DataFrame whose columns do not fit, by the same rules as for encoding its values."""
         if self.diff is not None and self.operation is not None:
             raise IncorrectError(f"input {self.name!r}: rows have a diff or an operation, not both")
         if self.diff is not None and self.semantics != "bag":
@@ -95,8 +96,8 @@ class Feed:
             raise IncorrectError(f"input {self.name!r}: {error}") from None
 
     def needed(self, frame: DataFrame) -> tuple[Feed, DataFrame]:
-        """The DataFrame without columns that are left out anyway, so that nobody hands them over, and the feed that reads it.
-        PySpark takes a column's name for an expression when it sends rows to Python: what would not be one travels as a number.
+        """The DataFrame without ignored columns, so that Spark does not pass them on, and the feed that reads it. PySpark
+        reads a column's name as an expression when it sends rows to Python, so other names travel as numbers.
         """
         if self.ignore_extra:
             named = (*self.schema.names, *(name for name in self._beside() if name not in self.schema.names))
@@ -106,7 +107,7 @@ class Feed:
         return replace(self, named=tuple(frame.columns)), frame.toDF(*map(str, range(len(frame.columns))))
 
     def encode(self, batch: Any, dictionary: Dictionary) -> tuple[Words, int]:
-        """The words of a batch's rows (columns, diff, order), and the last position among them."""
+        """The words of a batch's rows (columns, diff, order), and their last position."""
         encoded, latest = self._rows(batch, dictionary)
         for key in self.float_keys:
             encoded[key] = words.float_keys(encoded[key])
@@ -147,7 +148,7 @@ class Feed:
         return encoded, latest
 
     def _check_texts(self, data: Any) -> None:
-        """Refuse texts that are none: Spark lets any bytes be a string."""
+        """Refuse texts that are not UTF-8: Spark allows any bytes in a string."""
         for name, type in zip(self.schema.names, self.schema.types, strict=True):
             values = data.column(name)
             if type == String and len(values):
@@ -155,12 +156,12 @@ class Feed:
                     values.validate(full=True)
                 except pa.ArrowInvalid as error:
                     raise IncorrectError(
-                        f"column {name!r} holds bytes that are no text in UTF-8 ({error}): decode them, "
+                        f"column {name!r} has bytes that are not UTF-8 text ({error}): decode them, "
                         "decode(bytes, 'ISO-8859-1'), or replace them, make_valid_utf8(text)"
                     ) from None
 
     def _split(self, table: Any) -> Any:
-        """The table, if it has the columns that it should have."""
+        """The table, if it has the expected columns."""
         found = table.schema.names
         beside = {name: what for name, what in self._beside().items() if name not in self.schema.names}
         for name in (*self.schema.names, *beside):
@@ -183,7 +184,7 @@ class Feed:
         return {name: what for what, name in named.items() if name is not None}
 
     def _integers(self, table: Any, name: str | None, what: str) -> Words | None:
-        """A column that orders rows, as words that compare as its values do."""
+        """A column that orders rows, as words that compare like its values."""
         if name is None:
             return None
         values = table.column(table.schema.names.index(name))
@@ -196,7 +197,7 @@ class Feed:
         return found
 
     def _diffs(self, table: Any) -> Words:
-        """What each row changes its multiplicity by; 0 where it is to be left out."""
+        """The change of each row's multiplicity; 0 for rows to leave out."""
         if self.diff is not None:
             values = table.column(table.schema.names.index(self.diff))
             if values.null_count:
@@ -230,12 +231,12 @@ class Feed:
                 f"operation column {self.operation!r}: found {text!r}, but the input has {self.semantics} semantics: an "
                 "update without its old row needs an upsert input, which has a key"
             )
-        # In a bag rows add up. Elsewhere it matters how they came: the new row of an update may have the old one's key or not.
+        # In a bag rows add up. Elsewhere the operation matters: the new row of an update may or may not have the old one's key.
         return meant if self.semantics != "bag" else PUT if meant > 0 else REMOVE
 
 
 def encoder(feed: Feed) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The task that turns batches of rows into parcels of words, for `DataFrame.mapInArrow`."""
+    """The task that turns batches of rows into encoded rows, for `DataFrame.mapInArrow`."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -247,16 +248,16 @@ def encoder(feed: Feed) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
             try:
                 encoded, latest = feed.encode(batch, dictionary)
             except TektiteError as error:
-                yield parcel(part, number, 0, NULL, b"", b"", told(error))
+                yield encoded_row(part, number, 0, NULL, b"", b"", told(error))
                 return
             texts, mark = dictionary.since(mark)
-            yield parcel(part, number, encoded.shape[1], latest, encoded.tobytes(), pack_texts(texts), None)
+            yield encoded_row(part, number, encoded.shape[1], latest, encoded.tobytes(), pack_texts(texts), None)
 
     return run
 
 
-def parcel(part: int, number: int, rows: int, latest: int, data: bytes, texts: bytes, error: str | None) -> Any:
-    """One row of the schema PARCEL."""
+def encoded_row(part: int, number: int, rows: int, latest: int, data: bytes, texts: bytes, error: str | None) -> Any:
+    """One row of the schema ENCODED."""
     return pa.record_batch(
         [
             pa.array([part], pa.int32()), pa.array([number], pa.int32()), pa.array([rows], pa.int64()),

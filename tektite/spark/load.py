@@ -1,7 +1,6 @@
-"""Load: the rows of a DataFrame become one epoch of an input.
+"""Load: makes the rows of a DataFrame one epoch of an input.
 
-Either all rows count or, where one of them is wrong or a job fails, none; nothing is written before the columns have been
-checked.
+Either all rows count, or none if one is wrong or a job fails. Nothing is written before the columns have been checked.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_type
 
+from tektite.engine.core import core_of
 from tektite.engine.stored_inputs import adopt
 from tektite.errors import ConflictError, IncorrectError, UnsupportedError
 from tektite.spark.bulk import RUNS, Held, Loaded, Target, discard, held_by, write
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tektite.engine.input import Input
 
 LEASE: Final = 7 * 86400.0
-"""Seconds for which the files that a load reads stay there at most, should its driver die: longer than a load takes."""
+"""The most seconds for which the files that a load reads are kept if its driver dies; longer than a load takes."""
 
 
 def load(
@@ -47,16 +47,16 @@ def load(
     extra: str,
     progress: bool | Shown | None,
 ) -> int:
-    """See `tektite.front.Input.load`."""
+    """See `tektite.Input.load`."""
     feed = feed_of(source, frame, diff, operation, order, position, extra)
     if frame.isStreaming:
         raise IncorrectError(f"input {source.name!r}: the DataFrame is a stream, which has no end: use follow")
     if upto is not None and position is None:
         raise IncorrectError(f"input {source.name!r}: upto is a position: say in which column it is, position='...'")
-    engine = source.engine
+    engine = core_of(source.engine)
     before = recorded(source)
     if (once is not None and once in before.once) or (position is not None and before.query is not None):
-        return 0  # an earlier run did it; from its position on, the stream has taken over
+        return 0  # an earlier run did it; from its position on, the stream provides the rows
     if position is not None:
         if before.column not in (None, position):
             raise ConflictError(
@@ -74,10 +74,10 @@ def load(
         found = write_files(source, feed, frame) if by_tasks(source) else collect(feed, frame, engine.dictionary)
 
     def noted(now: Record) -> Record:
-        """The record with this load in it, if nobody has loaded or followed the same rows meanwhile."""
+        """The record including this load, unless somebody has loaded or followed the same rows meanwhile."""
         moved = position is not None and replace(now, once=()) != replace(before, once=())
         if moved or (once is not None and once in now.once):
-            raise ConflictError(f"input {source.name!r} was loaded or followed by somebody else meanwhile")
+            raise ConflictError(f"input {source.name!r} has been loaded or followed by another caller meanwhile")
         if once is not None:
             now = replace(now, once=(*now.once, once))
         return now if position is None or found.latest == NULL else replace(now, column=position, position=found.latest)
@@ -87,46 +87,46 @@ def load(
 
 
 def by_tasks(source: Input) -> bool:
-    """Whether tasks can write the rows where they will stay."""
-    return source.engine.store is not None and not source.is_stream
+    """Whether tasks can write the rows to their final place."""
+    return core_of(source.engine).store is not None and not core_of(source).is_stream
 
 
 def write_files(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
-    """Have tasks write the files of the epoch that is open now. Where these follow from what the input holds, and somebody
-    changes that meanwhile, the files are of no use: the job runs again then, a few times.
+    """Let tasks write the files of the open epoch. If the files depend on the input's rows and somebody changes these
+    meanwhile, the job runs again, a few times.
     """
     for _ in range(RUNS - 1):
         found = write_once(source, feed, frame)
-        if found.writes in (None, source.writes):
+        if found.writes in (None, core_of(source).writes):
             return found
-        discard(source.engine.store, found.load)
+        discard(core_of(source.engine).store, found.load)
     return write_once(source, feed, frame)
 
 
 def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
-    """Run the job that writes the files of the epoch that is open now."""
-    engine, session = source.engine, source.engine.session
-    assert session is not None
-    store, manifest = session.keeper.store, session.keeper.manifest
+    """Run the job that writes the files of the open epoch."""
+    engine, core, into = source.engine, core_of(source.engine), core_of(source)
+    assert core.storage is not None
+    store, manifest = core.storage.writer.store, core.storage.writer.manifest
     held: Held = ()
-    with engine.lock:
-        while source.is_due:
+    with core.lock:
+        while into.is_due:
             engine.advance()
-        looks = source.semantics != "bag" or source.rules.repeats or (source.rules.checked and not feed.only_adds)
+        looks = into.semantics != "bag" or into.rules.repeats or (into.rules.checked and not feed.only_adds)
         if looks:
-            engine.sync()  # what tasks are to look at has to lie in files
+            engine.sync()  # tasks can only read files
             held = held_by(manifest.state, source.name)
-        version, writes = manifest.state.version, source.writes
+        version, writes = manifest.state.version, into.writes
         target = Target(
             store,
-            source.name,
-            source.columns,
-            source.sharded_by,
-            engine.workers,
-            source.low,
-            engine.epoch,
+            into.name,
+            into.columns,
+            into.sharded_by,
+            core.workers,
+            into.low,
+            core.epoch,
             held,
-            source.rules,
+            into.rules,
         )
     with Lease(store, version, LEASE) if any(held) else nullcontext():
         found = write(feed, frame, target)
@@ -134,26 +134,26 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
 
 
 def apply(source: Input, found: Encoded | Loaded, noted: Callable[[Record], Record]) -> None:
-    """Close an epoch that adds what was found, together with the record of where it came from: both, or neither."""
-    engine = source.engine
-    with engine.lock:
+    """Close an epoch with the rows found, together with the record of their source: both, or neither."""
+    engine, core, into = source.engine, core_of(source.engine), core_of(source)
+    with core.lock:
         after = noted(recorded(source))
         if isinstance(found, Loaded):
-            adopt(engine, source, found.files, found.epoch, {source.name: after.to_json()}, found.writes)
+            adopt(core, into, found.files, found.epoch, {source.name: after.to_json()}, found.writes)
             return
 
         def held(rows: Words) -> Words:
-            while source.is_due:  # what waits counts before what was found
+            while into.is_due:  # what waits counts before what was found
                 engine.advance()
-            return source.held(rows)
+            return into.current_rows(rows)
 
-        words, diffs = found.settled(held, engine.dictionary)
-        waiting = source.waiting()
+        words, diffs = found.settled(held, core.dictionary)
+        before = into.savepoint()
         try:
-            source.update_words(words, diffs)
+            into.update_words(words, diffs)
             advance(source, after)
         except BaseException:
-            source.rollback(waiting)
+            into.rollback(before)
             raise
 
 
@@ -166,7 +166,7 @@ def feed_of(
     position: str | None,
     extra: str,
 ) -> Feed:
-    """What a DataFrame gives to an input, checked."""
+    """The checked feed of a DataFrame into an input."""
     if is_connect(frame):
         raise UnsupportedError(
             f"input {source.name!r}: the DataFrame is one of a Spark Connect session, whose driver is another process: make "
@@ -174,21 +174,22 @@ def feed_of(
         )
     if not isinstance(frame, DataFrame):
         raise no_frame(source, frame)
-    source.check_open("take rows from Spark")
+    into = core_of(source)
+    into.check_open("take rows from Spark")
     classic(frame.sparkSession)
     if extra not in ("error", "ignore"):
         raise IncorrectError(f"input {source.name!r}: extra is 'error' or 'ignore', not {extra!r}")
     feed = Feed(
-        source.name, source.schema, source.semantics, source.key_columns if source.semantics == "upsert" else (),
-        diff, operation, order, position, ignore_extra=extra == "ignore", float_keys=source.float_keys,
-        required=source.rules.required, append=source.rules.append,
+        into.name, into.schema, into.semantics, into.key_columns if into.semantics == "upsert" else (),
+        diff, operation, order, position, ignore_extra=extra == "ignore", float_keys=into.float_keys,
+        required=into.rules.required, append=into.rules.append,
     )  # fmt: skip
     feed.check(frame)
     return feed
 
 
 def no_frame(source: Input, found: object) -> IncorrectError:
-    """What to say of something that is no DataFrame of Spark's."""
+    """The error for something that is not a Spark DataFrame."""
     kind = type(found)
     return IncorrectError(
         f"input {source.name!r}: expected a Spark DataFrame, found {kind.__module__}.{kind.__qualname__}: read it with Spark, "
@@ -197,7 +198,7 @@ def no_frame(source: Input, found: object) -> IncorrectError:
 
 
 def position_word(source: Input, frame: DataFrame, column: str, value: Any) -> int:
-    """A position that the user wrote down, as the word that its column's values are compared as."""
+    """A position that the user passed, as a word that compares like its column's values."""
     arrow = to_arrow_type(frame.schema[column].dataType, timezone="UTC")
     try:
         values = pa.array([value]).cast(arrow)

@@ -1,9 +1,9 @@
-"""Ordering: which of several rows with one key counts last, where rows come in no certain order.
+"""Ordering: decides which of several rows with one key counts last, where rows have no order.
 
-An order column tells, and of rows that share a value of it the old image of an update comes before everything else. Without
-one, rows that say the same are no matter. Where a feed tells both images of updates, the rows of a key can be counted instead:
-what it held, and each row that came, less each that went, leaves the one that it holds in the end, in whatever order all that
-happened. Promise: what is counted is a chain of changes that begins with what the input holds; anything else is refused.
+An order column decides. Of rows with the same value in it, the old image of an update comes first. Without an order column,
+equal rows are harmless. If a feed has both images of updates, the rows of a key can be counted: what the key held, plus each
+row that came, minus each row that went, leaves the one that it holds in the end. Promise: what is counted is a chain of
+changes from what the input holds; anything else is refused.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tektite.engine.constraints import named
+from tektite.engine.constraints import columns_text
 from tektite.errors import IncorrectError
 from tektite.spark.feed import AFTER, FORGET, PUT, REMOVE, REPLACE, Feed
 from tektite.values.dictionary import Dictionary
 from tektite.values.words import Words
 
 Held = Callable[[Words], Words]
-"""The rows (columns x rows) that the input holds under the keys of some rows, both in the order of the schema's columns."""
+"""Looks up the input's rows (columns x rows) with the keys of some rows; both in the schema's column order."""
 
 
 def key_ends(keys: Words) -> Words:
-    """Where the rows of each key end, if those with one key lie together."""
+    """Where the rows of each key end, if rows with equal keys are adjacent."""
     ends = np.ones(keys.shape[1], bool)
     ends[:-1] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
     return np.flatnonzero(ends)
 
 
 def moments(feed: Feed, whole: Words) -> Words:
-    """When each row counts, as numbers that compare like that: by the order column, and of rows that share a value of it, those
-    that say what was there before count first.
+    """When each row counts, as comparable numbers: by the order column; of rows with the same value in it, old images count
+    first.
     """
     width = len(feed.schema.names)
     when = whole[width + 1] if feed.order is not None else np.zeros(whole.shape[1], np.int64)
@@ -47,8 +47,8 @@ def moments(feed: Feed, whole: Words) -> Words:
 
 
 def settled(feed: Feed, whole: Words, held: Held, dictionary: Dictionary) -> Words:
-    """Rows (columns, what each does, its order) of which the last one of each key is certain: those given, with one in place of
-    the rows of a key that can be counted. Keys of which nothing says what they come to are refused.
+    """Rows (columns, operation, order) in which the last row of each key is certain: those given, with one row in place of
+    each key that can be counted. Keys without a certain result are refused.
     """
     clashing = contradictions(feed, whole)
     if not len(clashing):
@@ -62,7 +62,7 @@ def settled(feed: Feed, whole: Words, held: Held, dictionary: Dictionary) -> Wor
 
 
 def groups(keys: Words) -> Words:
-    """A number for each row, the same for those with one key, ascending as keys do."""
+    """A number for each row, equal for rows with one key, ascending like the keys."""
     order = np.lexsort(keys[::-1])
     ends = key_ends(keys[:, order])
     found = np.empty(keys.shape[1], np.int64)
@@ -71,8 +71,8 @@ def groups(keys: Words) -> Words:
 
 
 def contradictions(feed: Feed, whole: Words) -> Words:
-    """Rows that share their key with another one that may come last as well, but says something else; without an order, also
-    those that come and are found there before an update.
+    """Rows that share their key with another row that may also be last but says something else; without an order, also rows
+    that are inserted and appear as an old image.
     """
     width = len(feed.schema.names)
     keys = list(feed.keys or range(width))
@@ -96,11 +96,15 @@ def contradictions(feed: Feed, whole: Words) -> Words:
 
 
 def counted(feed: Feed, whole: Words, keys: list[int], held: Held, dictionary: Dictionary) -> Words:
-    """One row for each key: what it comes to if all that came and went of it is counted, or that it is gone.
+    """One row for each key: the result of counting everything that came and went, or that the key is gone.
 
-    That holds for feeds that tell the old images of updates. A key without any of these is not counted: who tells a row that
-    comes or goes twice is right in an upsert. Neither is one of which an update replaced a row that nobody tells. If a key held
-    nothing, and nothing but images came and went, nobody knows whether a row passed or an update found what was never told.
+    That holds for feeds with old images of updates. Not counted are
+
+    * keys without any image: in an upsert, a feed may repeat an insert or a delete;
+    * keys of which an update replaced a row that the feed does not contain.
+
+    If a key held nothing, and only images came and went, nobody knows whether a row passed through or an update found a row
+    that was never reported.
     """
     width = len(feed.schema.names)
     group = groups(whole[keys])
@@ -115,7 +119,7 @@ def counted(feed: Feed, whole: Words, keys: list[int], held: Held, dictionary: D
         """How many of some rows each key has."""
         return np.bincount(group[wanted], minlength=len(some))
 
-    # Rows that are equal in all columns lie together, and those of one key.
+    # Equal rows are adjacent, and so are the rows of one key.
     order = np.lexsort([*rows, group])
     ends = key_ends(rows[:, order])
     sums = np.add.reduceat(np.where(kinds > 0, 1, -1)[order], np.concatenate([[0], ends[:-1] + 1]))
@@ -136,10 +140,10 @@ def counted(feed: Feed, whole: Words, keys: list[int], held: Held, dictionary: D
 
 
 def uncertain(feed: Feed, row: Words, keys: list[int], dictionary: Dictionary) -> IncorrectError:
-    """What to say of a key whose last row nobody knows."""
+    """The error for a key whose last row is unknown."""
     what = "several rows" if feed.order is None else f"several rows with one value of {feed.order!r}"
     such = ", such as _commit_version in Delta's change feed, or ts_ms or the log's position in Debezium's"
     return IncorrectError(
-        f"input {feed.name!r}: found {what} for {named(feed.schema, keys, row, dictionary)} that say different things, and "
-        f"nothing says which comes last: name a column that does, order='...'{such if feed.operation else ''}"
+        f"input {feed.name!r}: found {what} for {columns_text(feed.schema, keys, row, dictionary)} that say different things, "
+        f"and nothing says which comes last: name a column that does, order='...'{such if feed.operation else ''}"
     )

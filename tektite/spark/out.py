@@ -1,4 +1,4 @@
-"""Out: what a view holds, as Spark's tables hold it."""
+"""Gives views to Spark as DataFrames and streams."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
+from tektite.engine.core import core_of
 from tektite.errors import IncorrectError
 from tektite.spark.failures import explained
 from tektite.spark.session import classic
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 
 
 EVERY_SECOND: Final = {"processingTime": "1 second"}
-"""Looking for a new version costs some milliseconds of a processor: a stream that looked all the time would take one."""
+"""Looking for a new version takes some milliseconds of processor time. A stream that looked all the time would occupy a
+core.
+"""
 
 
 def spark_schema(schema: Schema) -> StructType:
-    """The columns of a collection as Spark's; timestamps are moments, as the words are."""
+    """The columns of a collection as Spark's. Timestamps are moments."""
     return from_arrow_schema(moments(schema.arrow), prefer_timestamp_ntz=False)
 
 
@@ -40,15 +43,15 @@ def moments(arrow: pa.Schema) -> pa.Schema:
 
 
 def session_of(view: View, spark: SparkSession | None) -> SparkSession:
-    """The session to use: the one given, the engine's, or the one that runs."""
-    found: Any = spark or getattr(view.engine, "spark", None) or SparkSession.getActiveSession()
+    """The session to use: the given one, the engine's, or the active one."""
+    found: Any = spark or view.engine.spark or SparkSession.getActiveSession()
     if found is None:
         raise IncorrectError(f"view {view.name!r}: no Spark session is running: give one, spark=session")
     return classic(found)
 
 
 def to_spark(view: View, spark: SparkSession | None, at: int | None) -> DataFrame:
-    """See `tektite.front.View.to_spark`."""
+    """See `tektite.View.to_spark`."""
     session = session_of(view, spark)
     table = view.snapshot(at)
     return session.createDataFrame(table.cast(moments(table.schema)), spark_schema(view.schema))
@@ -63,10 +66,10 @@ def write_changes(
     trigger: dict[str, Any] | None,
     spark: SparkSession | None,
 ) -> StreamingQuery:
-    """See `tektite.front.View.write_changes`."""
+    """See `tektite.View.write_changes`."""
     session = session_of(view, spark)
     view.publish()
-    store = view.engine.store
+    store = core_of(view.engine).store
     assert store is not None
     view.engine.sync()
     source = session.readStream.format("tektite").option("path", store.url).option("view", view.name)
@@ -80,5 +83,5 @@ def write_changes(
     writer = changes.writeStream.format(format).options(**options).option("checkpointLocation", checkpoint)
     with explained(f"view {view.name!r}: its changes cannot be written as {format!r}", ""):
         query = writer.trigger(**(trigger or EVERY_SECOND)).start(path)
-    view.engine.on_close.append(query.stop)
+    core_of(view.engine).hooks.on_close.append(query.stop)
     return query

@@ -1,7 +1,7 @@
-"""A pipeline as a description: sources, views, sinks, storage and the Spark to run on, read from YAML or made by a program.
+"""Reads and checks the description of a pipeline: sources, views, sinks, storage, and the Spark to run on.
 
-Everything is checked when the description is read: an unknown word, a missing one or a wrong value is an error that says
-where it stands, before Spark is started.
+A description is YAML, or a Python program makes it. An unknown or missing word, or a wrong value, is an error that says where
+it is, before Spark is started.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import yaml
 
-from tektite.engine.constraints import declare
+from tektite.engine.constraints import input_description
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
 from tektite.sql.parse.parser import parse
 from tektite.storage.description import type_from_text
@@ -25,7 +25,7 @@ from tektite.values.schema import Schema
 
 @dataclass(frozen=True)
 class Source:
-    """Rows that Spark reads: a format with options, or a table, and what is done with their columns."""
+    """Rows that Spark reads: a format with options, or a table, and how to use their columns."""
 
     format: str | None = None
     path: str | None = None
@@ -45,7 +45,7 @@ class Source:
 
 @dataclass(frozen=True)
 class InputPlan:
-    """An input, what it is loaded with, and what it follows then."""
+    """An input, what to load into it, and what it follows afterwards."""
 
     schema: Schema
     key: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class InputPlan:
 
 @dataclass(frozen=True)
 class ViewPlan:
-    """A view: a query of SQL, or a function of the engine that gives a collection."""
+    """A view: an SQL query, or a function from the engine to a collection."""
 
     sql: str | None = None
     python: str | None = None
@@ -67,14 +67,14 @@ class ViewPlan:
     publish: bool = True
 
     def statement(self, name: str) -> str:
-        """What makes the view, where it is a query of SQL."""
+        """The statement that creates the view, if it is an SQL query."""
         quoted = '"' + name.replace('"', '""') + '"'
         return f"CREATE MATERIALIZED VIEW {quoted} AS {self.sql}"
 
 
 @dataclass(frozen=True)
 class Sink:
-    """Where a view's changes are written to, by Spark."""
+    """Where Spark writes a view's changes."""
 
     view: str
     format: str = "parquet"
@@ -84,7 +84,7 @@ class Sink:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Everything that `tektite run` needs to know."""
+    """Everything that `tektite run` needs."""
 
     name: str
     folder: Path
@@ -97,7 +97,7 @@ class Pipeline:
     views: Mapping[str, ViewPlan] = field(default_factory=dict)
     sinks: tuple[Sink, ...] = ()
     build: Callable[[Any, Any], None] | None = None
-    """What a program adds: it gets the engine and the Spark session."""
+    """A function of a Python pipeline; it gets the engine and the Spark session."""
 
 
 def read_pipeline(path: str | Path) -> Pipeline:
@@ -110,12 +110,12 @@ def read_pipeline(path: str | Path) -> Pipeline:
     try:
         plain = yaml.safe_load(path.read_text())
     except yaml.YAMLError as error:
-        raise IncorrectError(f"{path} is no YAML: {error}") from None
+        raise IncorrectError(f"{path} is not YAML: {error}") from None
     return from_plain(plain, path)
 
 
 def from_plain(plain: Any, path: Path) -> Pipeline:
-    """The pipeline that plain values describe; paths in it are relative to the folder of `path`."""
+    """The pipeline that plain values describe. Paths are relative to the folder of `path`."""
     reader = _Reader(path)
     top = reader.mapping(plain, "", ("name", "spark", "storage", "shards", "inputs", "views", "sinks"))
     spark = reader.mapping(top.get("spark") or {}, "spark", ("master", "memory", "config"))
@@ -142,7 +142,7 @@ def from_plain(plain: Any, path: Path) -> Pipeline:
 
 
 def _from_program(path: Path) -> Pipeline:
-    """A Python file that defines `build(engine, spark)` and, if it likes, PIPELINE: what a YAML file would say beside it."""
+    """A Python file that defines `build(engine, spark)` and optionally PIPELINE, a dict with the content of a YAML file."""
     spec = importlib.util.spec_from_file_location(f"tektite_pipeline_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -168,7 +168,7 @@ FILES: Final = ("parquet", "csv", "json", "orc", "text", "delta")
 
 
 def option_text(value: Any) -> str:
-    """A value of YAML as Spark's options have it.
+    """A YAML value as text for Spark's options.
 
     >>> option_text(True), option_text(3)
     ('true', '3')
@@ -177,7 +177,7 @@ def option_text(value: Any) -> str:
 
 
 class _Reader:
-    """Reads plain values and knows where they stand."""
+    """Reads plain values and knows their places."""
 
     def __init__(self, path: Path) -> None:
         self.file = path
@@ -255,7 +255,7 @@ class _Reader:
             None if found.get("follow") is None else self.source(found["follow"], f"{where}.follow", True),
         )  # fmt: skip
         try:
-            declare(
+            input_description(
                 where.removeprefix("inputs."), schema, {}, key=plan.key, semantics=plan.semantics, stream=plan.stream,
                 checked=plan.checked, unique=False, required=(), append=False, shard=plan.shard,
             )  # fmt: skip

@@ -1,6 +1,6 @@
-"""Positions: how far an input has read its sources, kept and committed together with what was read.
+"""Positions: how far an input has read its sources, committed together with what was read.
 
-A record is a small JSON object by the input's name, so that it can lie in the storage's manifest as it is.
+A record is a small JSON object under the input's name in the storage's manifest.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from tektite.engine.core import core_of
+
 if TYPE_CHECKING:
     from tektite.engine.input import Input
 
 
 @dataclass(frozen=True)
 class Record:
-    """What an input has taken in from outside.
+    """What an input has read from outside.
 
     `once` names loads that have happened. All rows up to `position` of `column` (as a word) have been loaded. `query` and
-    `batch` are the stream that is followed and the last micro-batch of it that counts.
+    `batch` are the followed stream and its last micro-batch that counts.
     """
 
     once: tuple[str, ...] = ()
@@ -28,34 +30,34 @@ class Record:
     batch: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The record as it lies in a manifest."""
+        """The record in the form of the manifest."""
         plain = {"once": list(self.once), "column": self.column, "position": self.position}
         plain |= {"query": self.query, "batch": self.batch}
         return {key: value for key, value in plain.items() if value not in (None, [])}
 
     @staticmethod
     def from_json(plain: dict[str, Any]) -> Record:
-        """What `to_json` made of a record."""
+        """The inverse of `to_json`."""
         return Record(
             tuple(plain.get("once", ())), plain.get("column"), plain.get("position"), plain.get("query"), plain.get("batch")
         )  # fmt: skip
 
 
 _IN_MEMORY: WeakKeyDictionary[Input, Record] = WeakKeyDictionary()
-"""The records of inputs whose engines have no storage, which end with them."""
+"""Records of inputs whose engines have no storage; they end with the engines."""
 
 
 def recorded(source: Input) -> Record:
-    """How far an input has come."""
-    if source.engine.store is None:
+    """The record of an input."""
+    if core_of(source.engine).store is None:
         return _IN_MEMORY.get(source, Record())
     return Record.from_json(source.engine.positions.get(source.name, {}))
 
 
 def advance(source: Input, record: Record) -> None:
-    """Close the open epoch, which brings an input to where `record` says."""
+    """Close the open epoch, and set the input's record to `record`."""
     engine = source.engine
-    if engine.store is not None:
+    if core_of(engine).store is not None:
         engine.advance(positions={source.name: record.to_json()})
     else:
         engine.advance()

@@ -1,4 +1,4 @@
-"""Preflight: whether every executor can do what Tektite will ask of it, found out before anything depends on it."""
+"""Preflight: checks that every executor can run Tektite's tasks, before anything depends on it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tektite.storage.store import PosixStore, open_store
 
 @dataclass(frozen=True)
 class Preflight:
-    """What `preflight` found. `executors` are descriptions of the Python workers that were asked, one for each place."""
+    """The result of `preflight`. `executors` describe the Python workers that were asked, one for each place."""
 
     executors: tuple[dict[str, Any], ...]
     problems: tuple[str, ...]
-    """What has to be mended; empty if the cluster is ready."""
+    """Problems; empty if the cluster is ready."""
     notes: tuple[str, ...]
-    """What works, but could be better."""
+    """Things that work but could be better."""
 
     def check(self) -> None:
         """Raise if there is a problem."""
@@ -39,7 +39,8 @@ class Preflight:
 
 
 def preflight(spark: SparkSession, storage: str | os.PathLike[str] | None = None) -> Preflight:
-    """Ask the executors for their Python, packages, compiled kernels and, if `storage` is a folder, a round trip to it.
+    """Ask the executors for their Python, packages, compiled kernels and, if `storage` is a folder, write and read a file
+    there.
 
     >>> import tektite.spark
     >>> spark = tektite.spark.session(config={"spark.ui.enabled": "false"})
@@ -71,7 +72,7 @@ def preflight(spark: SparkSession, storage: str | os.PathLike[str] | None = None
 
 
 def _question(storage: str | None, token: str) -> Any:
-    """The task. It is a local function so that it travels as a whole: an executor may lack this package."""
+    """The task. It is a local function so that it is shipped completely: an executor may lack this package."""
 
     def ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import json

@@ -1,4 +1,4 @@
-"""Progress: of Spark jobs, tasks done of tasks in all, asked for while they run; of streams, what each epoch held and took."""
+"""Progress of Spark jobs (tasks done, all tasks), and figures of each epoch of a stream."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ Shown = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class EpochProgress:
-    """What one micro-batch of a followed stream was, and how long each step of taking it in took."""
+    """One micro-batch of a followed stream, and the duration of each step."""
 
     input: str
     batch: int
-    """The micro-batch's number, as Spark counts."""
+    """Spark's number of the micro-batch."""
     epoch: int
-    """The epoch that its rows count at."""
+    """The epoch of its rows."""
     rows: int
     encode: float
-    """Seconds in which Spark's tasks encoded the rows and brought them here."""
+    """Seconds that Spark's tasks took to encode and deliver the rows."""
     update: float
-    """Seconds in which the epoch was closed and views got their first turn."""
+    """Seconds to close the epoch and give views their first turn."""
     durable: float
-    """Seconds of waiting until the storage had it; 0 without a storage."""
+    """Seconds until the epoch was durable; 0 without a storage."""
     views: float
-    """Seconds of waiting for views that were further behind than `lag` allows."""
+    """Seconds of waiting for views that were more than `lag` epochs behind."""
     behind: int
-    """How many closed epochs the view that is furthest behind has not answered for."""
+    """How many closed epochs the slowest view lacks."""
     finished: float = field(default_factory=time.time)
     """When it was done, in seconds since 1970."""
 
@@ -48,7 +48,7 @@ OnProgress = Callable[[EpochProgress], None]
 
 
 class Steps:
-    """A stop watch: seconds since it was last asked.
+    """A stop watch: seconds since the last call.
 
     >>> steps = Steps()
     >>> steps.next() >= 0
@@ -59,14 +59,14 @@ class Steps:
         self._last = time.perf_counter()
 
     def next(self) -> float:
-        """The seconds of the step that ends here."""
+        """Seconds of the step that ends with this call."""
         last, self._last = self._last, time.perf_counter()
         return self._last - last
 
 
 @contextmanager
 def watched(spark: SparkSession, group: str, title: str, progress: bool | Shown | None) -> Iterator[None]:
-    """Report how the jobs of a group get on, until the block ends; the last report says that all is done."""
+    """Report the progress of a group's jobs until the block ends. The last report says that all tasks are done."""
     if progress is None:
         progress = sys.stderr.isatty()
     if not progress:
@@ -103,7 +103,7 @@ def watched(spark: SparkSession, group: str, title: str, progress: bool | Shown 
 
 
 def bar(title: str) -> Shown:
-    """A line on standard error that is rewritten."""
+    """A progress bar on standard error."""
 
     def show(done: int, total: int) -> None:
         width = 30 * done // total

@@ -1,9 +1,11 @@
-"""Resharding: Spark's tasks move the rows of a stored engine to another number of shards; none of them passes the driver.
+"""Resharding: moves stored rows to another number of shards, by Spark's tasks. No row passes the driver.
 
-One job with one shuffle for all inputs. A task of the first stage reads a part of a stored batch and addresses its rows to the
-shards that own them by the new count; behind them it tells every receiver how many it sent. A task of the second stage is one
-shard of one input: it checks that it got what was sent, sorts, and writes one file. The driver gets exactly one report from
-each, and commits what they name, or nothing.
+One job with one shuffle for all inputs:
+
+1. A task of the first stage reads a part of a stored batch and addresses its rows to their new shards. After them it tells
+   every receiver how many it sent.
+2. A task of the second stage is one shard of one input. It checks that it got what was sent, sorts, and writes one file.
+3. The driver gets exactly one report from each, and commits all files, or none.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from tektite.errors import FaultError, TektiteError
-from tektite.spark.bulk import FREIGHT, REPORT, Task, arrived, freight, given_up_repeated, report
+from tektite.runtime.wire import pack_rows, unpack_rows
+from tektite.spark.bulk import MESSAGE, REPORT, Task, arrived, given_up_repeated, message, report
 from tektite.spark.failures import explained, told, untold
-from tektite.spark.freight import pack_rows, unpack_rows
 from tektite.spark.session import described
 from tektite.storage.batchfile import FileInfo
 from tektite.storage.files import Files
@@ -30,13 +32,13 @@ from tektite.trace.chunk import Chunk
 from tektite.values.words import NULL
 
 ROWS_AT_ONCE: Final = 1 << 20
-"""Rows that one task of the first stage moves: few enough that a large batch keeps many tasks busy."""
+"""Rows that one task of the first stage moves: few enough that a large batch occupies many tasks."""
 
 PART: Final = "input int, file string, section int, start long, stop long"
 
 
 def moved_by(spark: SparkSession) -> Move:
-    """The way to move rows that has Spark's tasks do it."""
+    """A function that moves rows by Spark's tasks."""
 
     def move(manifest: Manifest, files: Files, moving: list[Moving], shards: int) -> list[FileInfo]:
         parts = list(parts_of(manifest, moving))
@@ -49,7 +51,7 @@ def moved_by(spark: SparkSession) -> Move:
             described(spark, "tektite shards", what, "tektite loads"),
             explained(f"storage {manifest.store.url} keeps its {manifest.state.shards} shards"),
         ):
-            sent = frame.mapInArrow(sender(manifest.store, moving, shards), FREIGHT)
+            sent = frame.mapInArrow(sender(manifest.store, moving, shards), MESSAGE)
             received = sent.repartitionById(receivers, "dest")
             reports = given_up_repeated(
                 lambda: received.mapInArrow(receiver(manifest.store, moving, shards), REPORT).collect()
@@ -67,7 +69,7 @@ def moved_by(spark: SparkSession) -> Move:
 
 
 def parts_of(manifest: Manifest, moving: list[Moving]) -> Iterator[tuple[int, str, int, int, int]]:
-    """What there is to move, in parts for tasks: input, file as JSON, section, rows from and to."""
+    """The work in parts for tasks: input, file as JSON, section, rows from and to."""
     for number, one in enumerate(moving):
         for live in one.lives:
             info = json.dumps(manifest.state.files[live.file].to_json())
@@ -91,13 +93,13 @@ def sender(store: Store, moving: list[Moving], shards: int) -> Task:
                 for shard, piece in moving[part["input"]].pieces(rows, shards):
                     dest = part["input"] * shards + shard
                     sent[dest] += piece.n
-                    yield freight(dest, source, number, shard, piece.n, pack_rows(piece))
+                    yield message(dest, source, number, shard, piece.n, pack_rows(piece))
                     number += 1
         except TektiteError as error:
-            for dest in range(len(sent)):  # so that nobody writes anything
-                yield freight(dest, source, number, error=told(error))
+            for dest in range(len(sent)):  # so that no task writes anything
+                yield message(dest, source, number, error=told(error))
         for dest, rows_sent in enumerate(sent):
-            yield freight(dest, source, number, sent=rows_sent)
+            yield message(dest, source, number, sent=rows_sent)
 
     return run
 
@@ -117,10 +119,10 @@ def receiver(store: Store, moving: list[Moving], shards: int) -> Task:
 
 
 def receive(
-    store: Store, moving: list[Moving], shards: int, dest: int, freights: list[dict[str, Any]]
+    store: Store, moving: list[Moving], shards: int, dest: int, messages: list[dict[str, Any]]
 ) -> pa.RecordBatch:
-    """What was sent to one shard of an input becomes a file; the task's report."""
-    parts = arrived(dest, freights)
+    """Write what was sent to one shard of an input to a file; the task's report."""
+    parts = arrived(dest, messages)
     chunks = [unpack_rows(row.pop("words")) for row in parts]
     info = moving[dest // shards].write(store, dest % shards, chunks) if chunks else None
     return report(

@@ -1,7 +1,7 @@
-"""Running a pipeline: load, install, follow, write; until its streams end, it is told to stop, or something fails.
+"""Runs a pipeline: load, install, follow, write; until its streams end, it is told to stop, or something fails.
 
-Running it again goes on where the last run stopped, however that ended: what was loaded is not loaded again, streams go on behind
-the last epoch that is durable, sinks behind the last change that they have written.
+Another run continues where the last one stopped, however that ended. Loads are not repeated, streams continue after the last
+durable epoch, and sinks after the last change that they have written.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tektite.engine.core import core_of
 from tektite.errors import FaultError, IncorrectError, TektiteError
 from tektite.spark.failures import explained, reason
 from tektite.spark.follow import Following
@@ -39,18 +40,18 @@ Say = Callable[[str], None]
 
 @dataclass
 class Metrics:
-    """What a run has done, for its end."""
+    """Figures of a run, for its end."""
 
     name: str
     loaded: dict[str, int] = field(default_factory=dict)
     followed: dict[str, int] = field(default_factory=dict)
     followed_epochs: dict[str, int] = field(default_factory=dict)
     epoch_seconds: dict[str, float] = field(default_factory=dict)
-    """How long an epoch of each stream took from its micro-batch until views had it: the median of the last ones."""
+    """Seconds of an epoch of each stream, from its micro-batch to its views: the median of the last ones."""
     epochs: int = 0
     durable: int = 0
     updates: dict[str, int] = field(default_factory=dict)
-    """What each view's index holds."""
+    """Rows in each view's index."""
     bytes: int = 0
     load_seconds: float = 0.0
     seconds: float = 0.0
@@ -65,7 +66,7 @@ def run(pipeline: Pipeline, make_engine: Callable[..., Any], say: Say, stop: thr
     """Run a pipeline to its end, or until `stop` is set."""
     began = time.perf_counter()
     stop = stop or threading.Event()
-    ours = SparkContext._active_spark_context is None  # spark-submit and notebooks bring their own
+    ours = SparkContext._active_spark_context is None  # spark-submit and notebooks have their own
     spark = session(master=pipeline.master, name=pipeline.name, memory=pipeline.memory, config=dict(pipeline.config))
     metrics = Metrics(pipeline.name)
     try:
@@ -93,8 +94,8 @@ def run(pipeline: Pipeline, make_engine: Callable[..., Any], say: Say, stop: thr
 
 @contextmanager
 def loads_given_up(spark: SparkSession, stop: threading.Event) -> Iterator[threading.Event]:
-    """While loads run, which may take hours, `stop` ends their jobs: nothing of such a load counts, and the next run repeats it.
-    The event that is yielded says that no load is running any longer.
+    """While loads run, which may take hours, `stop` cancels their jobs: nothing of such a load counts, and the next run
+    repeats it. The event that is yielded is set when no load runs.
     """
     over = threading.Event()
     tag = f"tektite-{uuid.uuid4().hex}"
@@ -156,7 +157,7 @@ def _work(
             metrics.epoch_seconds[following.source.name] = round(taken, 4)
         if following.failure is not None and not stop.is_set():
             raise following.failure
-    if engine.store is not None:
+    if core_of(engine).store is not None:
         engine.sync()
     for query in queries:
         if not stop.is_set():
@@ -164,13 +165,13 @@ def _work(
         query.stop()
     metrics.stopped = stop.is_set()
     metrics.epochs, metrics.durable, metrics.bytes = engine.epoch, engine.durable, engine.bytes
-    metrics.updates = {name: engine.view(name).trace.rows for name in engine.views}
+    metrics.updates = {name: core_of(engine.view(name)).trace.rows for name in engine.views}
 
 
 def _wait(
     engine: Any, followings: list[Following], queries: list[StreamingQuery], say: Say, stop: threading.Event
 ) -> None:
-    """Until every stream has ended or one has failed, saying now and then how far they are."""
+    """Wait until every stream has ended or one has failed. Reports progress from time to time."""
     last = time.perf_counter()
     while any(following.active for following in followings) and not stop.wait(SECONDS_BETWEEN):
         if any(f.failure is not None for f in followings) or any(query.exception() is not None for query in queries):
@@ -187,7 +188,7 @@ def _wait(
 
 
 def progress_line(engine: Any, followings: list[Following]) -> str:
-    """How far the streams are."""
+    """The progress of the streams in a line."""
     rows = ", ".join(f"{f.source.name} {f.rows} rows in {f.epochs} epochs" for f in followings)
     lag = max((following.behind() for following in followings), default=0)
     return f"epoch {engine.epoch}, durable {engine.durable}, views {lag} epochs behind{f'; {rows}' if rows else ''}"
@@ -217,7 +218,7 @@ def _trigger(source: Source) -> dict[str, Any] | None:
 
 
 def _frame(spark: SparkSession, name: str, source: Source, stream: bool) -> DataFrame:
-    """The rows that a source of an input stands for."""
+    """The DataFrame of an input's source."""
     with explained(f"inputs.{name}.{'follow' if stream else 'load'}", ""):
         return _read(spark, source, stream)
 
@@ -243,12 +244,12 @@ def _install(pipeline: Pipeline, engine: Any, name: str, plan: ViewPlan) -> None
     else:
         assert plan.python is not None
         engine.install(name, _function(pipeline.folder, name, plan.python)(engine), key=plan.key)
-    if plan.publish and engine.store is not None:
+    if plan.publish and core_of(engine).store is not None:
         engine.view(name).publish()
 
 
 def _function(folder: Path, view: str, where: str) -> Callable[[Any], Any]:
-    """The function that `module:function` names; the module may lie beside the pipeline."""
+    """The function named `module:function`. The module may be next to the pipeline."""
     module, _, name = where.partition(":")
     with _importable(folder):
         try:
@@ -256,7 +257,7 @@ def _function(folder: Path, view: str, where: str) -> Callable[[Any], Any]:
         except (ImportError, AttributeError) as error:
             raise IncorrectError(f"view {view!r}: there is no {where!r}: {error}") from None
     if not callable(found):
-        raise IncorrectError(f"view {view!r}: {where!r} is no function of an engine")
+        raise IncorrectError(f"view {view!r}: {where!r} is not a function of an engine")
     made: Callable[[Any], Any] = found
     return made
 
@@ -273,7 +274,7 @@ def _importable(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def stopped_by_signals(stop: threading.Event, say: Say) -> Iterator[None]:
-    """Set `stop` when the process is asked to end; asked again, it ends at once."""
+    """Set `stop` when the process is asked to end. A second request ends it at once."""
 
     def ask(number: int, _: Any) -> None:
         say(

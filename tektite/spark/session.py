@@ -1,6 +1,6 @@
-"""Spark sessions that suit Tektite: classic ones, with the settings that its jobs are written for.
+"""Spark sessions with the settings that Tektite needs; classic ones, not Spark Connect.
 
-A session that the user made is never changed: `session(base)` derives another one that shares its context.
+A session of the user's is never changed: `session(base)` derives another one that shares its context.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tektite.errors import IncorrectError, UnsupportedError
 from tektite.spark.java import find_java
 
 AT_START: Final = {
-    # Tasks talk to their Python workers through a pipe of the file system: half the latency of a local socket.
+    # Tasks talk to their Python workers through a Unix socket, which has half the latency of a TCP socket.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
-    # Jobs of different pools share the executors, so that a load of an hour does not hold up the sweeps beside it.
+    # Jobs of different pools share the executors, so that a load of an hour does not delay sweeps.
     "spark.scheduler.mode": "FAIR",
-    # The rows of a micro-batch come with the report of their task, without being asked for again.
+    # The rows of a micro-batch come with the report of their task, without another request.
     "spark.task.maxDirectResultSize": "16m",
 }
-"""What only a session that starts Spark can set."""
+"""Settings that only a session that starts Spark can make."""
 
 IN_SESSION: Final = {
     # A job's exchanges are planned by Tektite: one partition is one shard, however little it holds.
@@ -38,7 +38,7 @@ IN_SESSION: Final = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
-"""What every session that Tektite runs jobs in sets for itself."""
+"""Settings of every session in which Tektite runs jobs."""
 
 ON_LOCAL_DISK: Final = {
     # Spark's choice starts ten processes (readlink, chmod) for each file of a stream's logs, which takes longer than an epoch.
@@ -47,7 +47,7 @@ ON_LOCAL_DISK: Final = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
-"""What they set where files without a scheme lie on local or shared POSIX file systems."""
+"""Settings where paths without a scheme are on local or shared POSIX file systems."""
 
 
 def session(
@@ -58,10 +58,10 @@ def session(
     memory: str = "1g",
     config: Mapping[str, Any] | None = None,
 ) -> SparkSession:
-    """A Spark session for Tektite: derived from `base`, or from the one that runs, or a new one on this machine.
+    """A Spark session for Tektite: derived from `base`, or from the running Spark, or from one started on this machine.
 
-    `master`, `name`, the driver's `memory` and `config` count when Spark is started here, as far as `spark-submit` has not
-    said otherwise. The default master retries a failed task, as a cluster does: plain `local[2]` would not.
+    `master`, `name`, the driver's `memory` and `config` apply if Spark is started here, unless `spark-submit` sets them.
+    The default master retries a failed task, as a cluster does; plain `local[2]` does not.
 
     >>> import tektite.spark
     >>> spark = tektite.spark.session(memory="1g", config={"spark.ui.enabled": "false"})
@@ -80,12 +80,12 @@ def session(
 
 
 def is_connect(found: Any) -> bool:
-    """Whether a session or a DataFrame is one of Spark Connect's."""
+    """Whether a session or a DataFrame belongs to Spark Connect."""
     return type(found).__module__.startswith("pyspark.sql.connect")
 
 
 def classic(found: Any) -> SparkSession:
-    """The session itself, if Tektite can use it."""
+    """The session, if Tektite can use it."""
     if is_connect(found):
         raise UnsupportedError(
             "found a Spark Connect session, whose driver is another process: Tektite needs a classic one, such as "
@@ -106,10 +106,10 @@ def described(
     pool: str | None = None,
     more: Mapping[str, str] | None = None,
 ) -> Iterator[None]:
-    """Give the jobs that run meanwhile, from this thread, a group and a description that Spark's own pages show, a pool, and
-    `more` properties that their tasks can ask for.
+    """Give the jobs that this thread runs meanwhile a group and a description for Spark's pages, a pool, and `more`
+    properties for their tasks.
 
-    Without a group they stay in the one they are in, as those of a stream have to: it is how Spark stops them.
+    Without a group they keep theirs, as jobs of a stream must: Spark stops them by it.
     """
     context = spark.sparkContext
     ours = {"spark.job.description": description, "spark.jobGroup.id": group, "spark.scheduler.pool": pool}
@@ -122,11 +122,11 @@ def described(
         yield
     except KeyboardInterrupt:
         if group is not None:
-            context.cancelJobGroup(group)  # Spark's own handler fails where the main thread waits for an answer
+            context.cancelJobGroup(group)  # Spark's own handler fails if the main thread waits for an answer
         raise
     finally:
         for key, found in before.items():
-            context.setLocalProperty(key, cast(str, found))  # None takes the property away
+            context.setLocalProperty(key, cast(str, found))  # None removes the property
 
 
 def _start(master: str | None, name: str, memory: str, config: dict[str, Any]) -> SparkSession:
@@ -139,10 +139,10 @@ def _start(master: str | None, name: str, memory: str, config: dict[str, Any]) -
     master = said.get("spark.master") or master or os.environ.get("MASTER") or f"local[{os.cpu_count() or 1},4]"
     settings = AT_START | {"spark.sql.adaptive.enabled": "false", "spark.driver.memory": memory}
     if re.fullmatch(r"local(\[.*\])?", master):
-        # The one executor is this driver: if it has not been heard of for minutes, the machine was asleep.
+        # The only executor is this driver: if it has been silent for minutes, the machine was asleep.
         settings["spark.network.timeout"] = "1h"
     if master.startswith("local"):
-        # Workers of this machine use what this process uses: its Python, and the package, installed or not.
+        # Workers on this machine use the Python of this process, and its package, installed or not.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         settings["spark.executorEnv.PYTHONPATH"] = str(Path(__file__).parents[2])
         settings["spark.python.daemon.module"] = "tektite.spark.daemon"
@@ -155,7 +155,7 @@ def _start(master: str | None, name: str, memory: str, config: dict[str, Any]) -
 
 @contextmanager
 def _interrupts_kept() -> Iterator[None]:
-    """Keep what the program does when it is interrupted: Spark puts a handler of its own in its place."""
+    """Keep the program's interrupt handler, which Spark replaces."""
     handler = signal.getsignal(signal.SIGINT)
     yield
     theirs = handler is not signal.default_int_handler and threading.current_thread() is threading.main_thread()
@@ -164,7 +164,7 @@ def _interrupts_kept() -> Iterator[None]:
 
 
 def _submitted() -> dict[str, str]:
-    """What `spark-submit` was told, where it has started this program: that counts more than what the program says."""
+    """The settings of `spark-submit`, if it has started this program. They override the program's."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     SparkContext._ensure_initialized()

@@ -1,8 +1,8 @@
-"""Stored collections as any process reads them: a snapshot of a version, or what changed from one version to another.
+"""Reads stored collections from any process: a version, or the changes between versions.
 
-A version's snapshot is what its live batches add up to. What changed between two versions is what was added less what was
-removed: merging rewrites batches but not what they add up to. A change has the time at which it happened; contents that somebody
-sees for the first time, or that another definition changed at once, count at the last epoch that the version has closed.
+The snapshot of a version is the sum of its live batches. The changes between two versions are what was added minus what was
+removed; merging rewrites batches but not their sum. A change has the time at which it happened. Contents that a reader sees
+for the first time, or that another definition changed at once, count at the last closed epoch of the version.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Collection:
 
 
 class Stored:
-    """A storage as a reader sees it."""
+    """A storage, for a reader."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.files = Files(store)
         self.manifest = Manifest.open(store)
         if not self.manifest.state.version:
-            raise NotFoundError(f"{store.url} is no Tektite storage: it has no manifest")
+            raise NotFoundError(f"{store.url} is not a Tektite storage: it has no manifest")
 
     def collection(self, name: str, state: State | None = None) -> Collection:
         """A view or an input by its name."""
@@ -60,32 +60,32 @@ class Stored:
         if described["kind"] == "input" and described["stream"]:
             raise IncorrectError(f"{name!r} is a stream: it keeps no history that could be read")
         found = (InputDescription if described["kind"] == "input" else ViewDescription).from_json(described)
-        return Collection(name, found.schema, found.order)
+        return Collection(name, found.schema, found.column_order)
 
     def state(self, version: int | None) -> State:
-        """What a version says: the newest one where left out."""
+        """The state of a version; by default the newest one."""
         return self.manifest.state if version is None else self.manifest.load(version)
 
     def snapshot(self, name: str, shard: int, version: int | None) -> tuple[Words, int]:
-        """The rows that a shard holds at a version (columns, time, multiplicity), and the epoch they are as of."""
+        """The rows of a shard at a version (columns, time, multiplicity), and their epoch."""
         state = self.state(version)
         epoch = state.lows.get(name, 0) - 1
         collection = self.collection(name, state)
         return summed(self._chunks(state, state.live(name, shard), collection), collection, epoch), epoch
 
     def changes(self, name: str, shard: int, after: int, upto: int) -> Iterator[Words]:
-        """What each version behind `after` changed, up to `upto`: columns, time, diff. Behind version 0 it is the whole
+        """The changes of each version after `after`, up to `upto`: columns, time, diff. After version 0 these are the whole
         contents at `upto`.
         """
         before = State() if not after else self._state_or_none(after)
         if before is None:
             raise NotFoundError(
-                f"storage {self.store.url} has no version {after} any longer, so that what changed since cannot be told: "
-                "begin again, or read more often than old versions are cleaned up"
+                f"storage {self.store.url} has deleted version {after}, so the changes since then are unknown: "
+                "begin again, or read more often than old versions are deleted"
             )
         there = [version for version in self.manifest.versions() if after < version <= upto]
         if not after and there:
-            there = [upto]  # what a version that nobody has seen changed is of no interest
+            there = [upto]  # the changes of a version that no reader has seen do not matter
         redefined = False
         for version in there:
             state = self.manifest.load(version)
@@ -113,7 +113,7 @@ class Stored:
             before, redefined = state, False
 
     def shards(self, after: int, upto: int) -> int:
-        """How many shards some of the versions from `after` to `upto` had at most: each may have held what went since."""
+        """The most shards of any version from `after` to `upto`: each may have held rows that were removed since."""
         found = [self.state(upto).shards]
         before = self._state_or_none(after) if after else None
         if before is not None:
@@ -122,7 +122,7 @@ class Stored:
         return max(found)
 
     def touched(self, name: str, after: int) -> int | None:
-        """The newest version behind `after` that has something new about a collection."""
+        """The newest version after `after` that changes a collection."""
         found = None
         for version, change in self.manifest.changes(after):
             sections = [section for info in change.add for section in info.sections]
@@ -131,14 +131,14 @@ class Stored:
         return found
 
     def decode(self, collection: Collection, words: Words, state: State, beside: dict[str, Words]) -> pa.Table:
-        """Words as a table; columns `beside` them are integers."""
+        """Words as a table; the columns `beside` them are integers."""
         table = collection.schema.decode(words, self.dictionary(state))
         for name, column in beside.items():
             table = table.append_column(name, pa.array(column))
         return table
 
     def dictionary(self, state: State) -> Dictionary:
-        """The texts of a version; those of earlier ones stay, since an id never changes its text."""
+        """The texts of a version. Texts of earlier versions stay, because an id always means the same text."""
         dictionary, known = texts_of(self.store.url)
         for live in state.texts():
             if (live.file, live.index) not in known:
@@ -153,7 +153,7 @@ class Stored:
             return None
 
     def _chunks(self, state: State, lives: list[Live], collection: Collection) -> list[Chunk]:
-        """Stored batches with their columns in the collection's own order."""
+        """Stored batches with columns in the collection's order."""
         width = len(collection.order)
         spec = column_spec([*map(collection.order.index, range(width)), width, width + 1])
         batches = [self.files.batch(state, live) for live in lives]
@@ -168,7 +168,7 @@ def negated(chunk: Chunk) -> Chunk:
 
 
 def summed(chunks: list[Chunk], collection: Collection, floor: int) -> Words:
-    """What chunks add up to (columns, time, diff); times before `floor` count as `floor`."""
+    """The sum of chunks (columns, time, diff); times before `floor` count as `floor`."""
     width = len(collection.order)
     if not chunks:
         return np.empty((width + 2, 0), np.int64)
@@ -176,7 +176,7 @@ def summed(chunks: list[Chunk], collection: Collection, floor: int) -> Words:
 
 
 def apart(old: list[Live], new: list[Live], whole: bool) -> tuple[list[Live], list[Live]]:
-    """The sections that went and those that came, without those that hold the same rows, merged; or all, if `whole`."""
+    """The removed and the added sections, without merges of the same rows; all of them if `whole`."""
     if whole:
         return old, new
     removed = [live for live in old if not holds(new, live)]
@@ -188,7 +188,7 @@ def apart(old: list[Live], new: list[Live], whole: bool) -> tuple[list[Live], li
 
 
 def holds(lives: list[Live], one: Live) -> bool:
-    """Whether a section is among others."""
+    """Whether a section is in a list."""
     return any(live.file == one.file and live.index == one.index for live in lives)
 
 
@@ -198,7 +198,7 @@ def within(live: Live, span: tuple[Any, Any]) -> bool:
 
 
 def is_rewritten(live: Live, removed: list[Live]) -> bool:
-    """Whether a section holds nothing but what removed ones held: it covers the same interval as they do together."""
+    """Whether a section holds only rows of removed ones: it covers the same interval as they do together."""
     span = (live.section.lower, live.section.upper)
     parts = [other for other in removed if within(other, span)]
     return bool(parts) and max(part.section.upper for part in parts) == span[1]
@@ -206,7 +206,7 @@ def is_rewritten(live: Live, removed: list[Live]) -> bool:
 
 @cache
 def texts_of(url: str) -> tuple[Dictionary, set[tuple[str, int]]]:
-    """The texts that this process has read of a storage, and which sections they come from."""
+    """The texts that this process has read from a storage, and their sections."""
     return Dictionary(), set()
 
 

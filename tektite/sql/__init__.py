@@ -1,13 +1,13 @@
 """SQL: standing queries from text.
 
-bind/        every name resolved, every type checked, from sqlglot trees to logical plans
-logical      what a query means, as a tree of relational operators over columns with unique names
-lower/       from logical plans to collections
-parse/       parsing, tokens, places in a text, what is understood
-rules/       the rewrites of a logical plan, in the order in which they are made
+bind/        resolves names and checks types: from sqlglot trees to logical plans
+logical      the logical plan: a tree of relational operators over uniquely named columns
+lower/       turns logical plans into collections
+parse/       parses texts; tokens, places for errors, supported syntax
+rules/       rewrites of a logical plan, in their order
 shell/       `tektite sql`: the shell, its prompt and its output
 statements/  sessions, tables, changes, transactions, prepared statements
-walking      every node, rewriting bottom up, and the columns that a plan takes from outside
+walking      walks and rewrites logical plans; the outer columns that a plan reads
 
 `run` is what `Engine.sql` calls; `plan` gives a query as a collection, to be used in a program.
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tektite.engine.core import core_of
 from tektite.query.collection import Collection
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.session import Session
@@ -29,12 +30,7 @@ __all__ = ["Result", "Session", "plan", "run", "session"]
 
 def session(engine: Engine) -> Session:
     """The SQL session of an engine; there is one, made when it is first asked for."""
-    found = getattr(engine, "_sql", None)
-    if found is None:
-        found = Session(engine)
-        engine._sql = found  # type: ignore[attr-defined]
-    assert isinstance(found, Session)
-    return found
+    return core_of(engine).extension(Session, lambda: Session(engine))
 
 
 def run(engine: Engine, text: str, parameters: Mapping[str, Any]) -> Result:

@@ -1,4 +1,4 @@
-"""A stored input that gains columns: its rows have NULL in them. They are written anew, once, in one version."""
+"""Adds columns to stored inputs. Existing rows get NULL. Their files are rewritten once, in one version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tektite.values.words import NULL
 
 
 def gains_columns(stored: InputDescription, declared: InputDescription) -> bool:
-    """Whether an input is declared as it is stored, with more columns behind those that are there.
+    """Whether an input is declared as it is stored, with more columns at the end.
 
     >>> from tektite.values.schema import Schema
     >>> from tektite.values.types import Int
@@ -32,24 +32,26 @@ def gains_columns(stored: InputDescription, declared: InputDescription) -> bool:
     )
 
 
-def widened(batch: Batch, width: int, more: int) -> Batch:
-    """A batch of `width` data columns with `more` columns of NULL behind them. No row is copied."""
+def widened_batch(batch: Batch, width: int, more: int) -> Batch:
+    """A batch of `width` data columns with `more` columns of NULL after them. Copies no row."""
     spec = column_spec([*range(width), *([-1] * more), width, width + 1], (NULL,))
     chunk = Chunk(batch.head, batch.keep).select(spec)
     return Batch(chunk.head, chunk.keep, batch.lower, batch.upper, batch.since)
 
 
-def rewriting(
+def column_rewrite(
     store: Store, files: Files, name: str, stored: InputDescription, declared: InputDescription
 ) -> Callable[[State], tuple[list[Live], list[FileInfo]]]:
-    """What writes an input's batches with the columns that it gains: given a version, what they replace, and their files."""
+    """A function that writes an input's batches with its new columns: from a version to the sections that it replaces and
+    the new files.
+    """
     width, more = len(stored.schema), len(declared.schema) - len(stored.schema)
 
     def write(state: State) -> tuple[list[Live], list[FileInfo]]:
         lives = [live for shard in range(state.shards) for live in state.live(name, shard)]
         infos = []
         for place, live in enumerate(lives):
-            batch = widened(files.batch(state, live), width, more)
+            batch = widened_batch(files.batch(state, live), width, more)
             rows = Rows(name, live.section.shard, declared.shape, batch)
             infos.append(write_file(store, state.epoch, "columns", place, [rows]))
         return lives, infos

@@ -1,15 +1,18 @@
-"""Batch files: sorted, consolidated rows on disk exactly as heads describe them, and the texts of new ids beside them.
+"""Batch files: sorted, consolidated rows, exactly as heads describe them, and the texts of new ids.
 
 A file holds any number of *sections*, each a batch of one (arrangement, shard) or a set of texts:
 
     64 bytes     magic, format version
-    columns      each begins at a multiple of 64 bytes, so that a mapped column is used as it is
-    footer       JSON: what each section is, where its columns lie, and the CRC-32 of its bytes
+    columns      each aligned to 64 bytes, so that kernels use a mapped column directly
+    footer       JSON: what each section is, where its columns are, and the CRC-32 of its bytes
     24 bytes     offset, length and CRC-32 of the footer, magic
 
-Promises: a file depends on its sections alone, so that whoever computes the same rows writes the same bytes under the same
-name, `epoch-stage-shard-<hash of the content>`; it is never changed; and no byte of a section is used before length and checksum
-were found right.
+Promises:
+
+* A file depends on its sections alone. Whoever computes the same rows writes the same bytes under the same name,
+  `epoch-stage-shard-<hash of the content>`.
+* A file never changes.
+* No byte of a section is used before its length and checksum have been checked.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ FORMAT = 1
 MAGIC = b"TEKTITE\n"
 ALIGNMENT = 64
 _MAPPED = 1 << 20
-"""Bytes from which on files are mapped. Smaller ones are many, and each map takes a file descriptor."""
+"""Files of this size and more are mapped. Smaller ones are many, and each map takes a file descriptor."""
 _HEADER = struct.Struct("<8sI52x")
 _TRAILER = struct.Struct("<QII8s")
 
@@ -49,9 +52,9 @@ Shape = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Section:
-    """What is known of one section without opening its file: which arrangement and shard, frontiers, number of rows.
+    """What is known of a section without opening its file: arrangement, shard, frontiers, number of rows.
 
-    `kind` is "batch" or "texts"; a set of texts belongs to no arrangement and has no frontiers.
+    `kind` is "batch" or "texts". A set of texts has no arrangement and no frontiers.
     """
 
     kind: str
@@ -65,7 +68,7 @@ class Section:
     since: Frontier = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as footers, manifests and messages between processes carry them."""
+        """Plain values, for footers, manifests and messages between processes."""
         plain: dict[str, Any] = {"kind": self.kind, "rows": self.rows, "bytes": self.bytes}
         if self.kind == "batch":
             plain |= {"arrangement": self.arrangement, "shard": self.shard, "shape": list(self.shape)}
@@ -87,7 +90,7 @@ class Section:
 
 @dataclass(frozen=True)
 class FileInfo:
-    """A file that was written: its name, its length, and its sections in order. Travels between processes as JSON."""
+    """A written file: its name, its length, and its sections in order. Travels between processes as JSON."""
 
     name: str
     length: int
@@ -105,7 +108,7 @@ class FileInfo:
 
 @dataclass(frozen=True)
 class Rows:
-    """A batch to be written, with whose it is. `shape` counts its data, time and diff columns."""
+    """A batch to write, and its arrangement and shard. `shape` counts its data, time and diff columns."""
 
     arrangement: str
     shard: int
@@ -115,25 +118,25 @@ class Rows:
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts to be written: the dictionary's, of ids that no earlier file explains."""
+    """Texts to write: those of ids that no earlier file has."""
 
     texts: pa.ChunkedArray[Any]
 
     @staticmethod
     def joined(several: Iterable[pa.Array[Any]]) -> Texts:
-        """Sets of texts as one, each text once."""
+        """Several sets of texts as one, each text once."""
         return Texts(pa.chunked_array([pa.concat_arrays(list(several)).unique()]))
 
 
 @dataclass
 class _Layout:
-    """The bytes of a file in the making."""
+    """The bytes of a file that is being built."""
 
     parts: list[bytes | memoryview] = field(default_factory=list)
     length: int = 0
 
     def append(self, part: bytes | memoryview) -> int:
-        """Add bytes at the next aligned place; returns where that is."""
+        """Add bytes at the next aligned offset; returns the offset."""
         gap = -self.length % ALIGNMENT
         if gap:
             self.parts.append(bytes(gap))
@@ -146,10 +149,10 @@ class _Layout:
 def write_file(
     store: Store, epoch: int, stage: str, shard: int | str, sections: Sequence[Rows | Texts], folder: str = FOLDER
 ) -> FileInfo:
-    """Write sections as one file; may be called in any process. In the folder of batches the file is durable, and a manifest
-    has to name it to make it count; what lies in another folder can be computed again.
+    """Write sections as one file. Any process may call it. In the folder of batches the file is durable, and counts once a
+    manifest names it. Files in other folders can be computed again.
 
-    `stage` and `shard` say in the file's name which work made it; they mean nothing to readers.
+    `stage` and `shard` appear in the file's name, to show which work made it. Readers ignore them.
     """
     parts, length, described = pack(sections)
     digest = hashlib.sha256()
@@ -163,7 +166,7 @@ def write_file(
 
 
 def pack(sections: Sequence[Rows | Texts]) -> tuple[Parts, int, tuple[Section, ...]]:
-    """The bytes of a file, its length, and what its sections are."""
+    """The bytes of a file, its length, and its sections."""
     layout = _Layout()
     layout.append(_HEADER.pack(MAGIC, FORMAT))
     footers: list[dict[str, Any]] = []
@@ -190,7 +193,7 @@ def pack(sections: Sequence[Rows | Texts]) -> tuple[Parts, int, tuple[Section, .
 
 
 class _Checksum:
-    """CRC-32 of the columns of a section, one behind the other."""
+    """CRC-32 of the columns of a section, in order."""
 
     def __init__(self) -> None:
         self.value = 0
@@ -227,7 +230,7 @@ def _mapped_file(file: BufferedReader) -> memoryview:
 
 
 def _small_file(file: BufferedReader, length: int) -> memoryview:
-    """The content of a file in memory of its own, aligned as a map would be."""
+    """The content of a file in its own memory, aligned like a map."""
     room = np.empty(length + ALIGNMENT, np.uint8)
     start = -room.ctypes.data % ALIGNMENT
     content = room[start : start + length]
@@ -239,7 +242,7 @@ def _small_file(file: BufferedReader, length: int) -> memoryview:
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """What keeps a batch of a file alive, and says where it lies. A part of it has another head."""
+    """Keeps a batch of a file alive, and says where it is. A part of the batch has another head."""
 
     columns: object
     opened: Opened
@@ -248,9 +251,9 @@ class Mapped:
 
 
 class Opened:
-    """A file whose length and footer were found right: mapped if it is large, read if it is small.
+    """A file whose length and footer have been checked: mapped if it is large, read if it is small.
 
-    `batch` and `texts` check a section's bytes, then use them.
+    `batch` and `texts` check a section's bytes before they use them.
     """
 
     def __init__(self, path: Path, name: str, length: int | None = None) -> None:
@@ -261,12 +264,12 @@ class Opened:
             with path.open("rb") as file:
                 found = file.seek(0, 2)
                 if length is not None and found != length:
-                    raise damaged(self.where, f"it has {found} bytes instead of {length}")
+                    raise damage_error(self.where, f"it has {found} bytes instead of {length}")
                 if found < _HEADER.size + _TRAILER.size:
-                    raise damaged(self.where, f"{found} bytes are too few for a batch file")
+                    raise damage_error(self.where, f"{found} bytes are too few for a batch file")
                 self._bytes = _small_file(file, found) if found < _MAPPED else _mapped_file(file)
         except FileNotFoundError:
-            raise damaged(self.where, "the file is missing") from None
+            raise damage_error(self.where, "the file is missing") from None
         self._footers = self._read_footer(found)
         self.sections = tuple(map(Section.from_json, self._footers))
         self.info = FileInfo(name, found, self.sections)
@@ -275,14 +278,14 @@ class Opened:
         magic, version = _HEADER.unpack_from(self._bytes)
         at, size, crc, end = _TRAILER.unpack_from(self._bytes, length - _TRAILER.size)
         if magic != MAGIC:
-            raise damaged(self.where, "it does not begin as a batch file does")
+            raise damage_error(self.where, "it does not begin like a batch file")
         if version > FORMAT:
             raise UnsupportedError(
                 f"{self.where} has format {version}; this version of Tektite reads formats up to {FORMAT}: upgrade it"
             )
         footer = bytes(self._bytes[at : at + size]) if at + size + _TRAILER.size == length else b""
         if end != MAGIC or not footer or zlib.crc32(footer) != crc:
-            raise damaged(self.where, "its footer is cut short or has changed")
+            raise damage_error(self.where, "its footer is cut short or has changed")
         sections: list[dict[str, Any]] = json.loads(footer)["sections"]
         return sections
 
@@ -301,14 +304,14 @@ class Opened:
         return pa.Array.from_buffers(pa.large_string(), self.sections[index].rows, buffers)
 
     def verify(self, sections: Iterable[int] | None = None) -> None:
-        """Check some sections; all of them, and the content hash in the name, where left out."""
+        """Check some sections; by default all of them, and the content hash in the name."""
         self._right.clear()
         for index in range(len(self.sections)) if sections is None else sections:
             self._columns(index, self._footers[index])
         if sections is None:
             digest = hashlib.sha256(self._bytes).hexdigest()[:32]
             if not self.name.endswith(f"-{digest}.batch"):
-                raise damaged(self.where, f"its content has the hash {digest}, not the one in its name")
+                raise damage_error(self.where, f"its content has the hash {digest}, not the one in its name")
 
     def _columns(self, index: int, footer: dict[str, Any]) -> list[Any]:
         columns: list[Any] = []
@@ -326,7 +329,7 @@ class Opened:
             dtype = np.dtype(np.uint8) if footer["kind"] == "texts" and width == 1 else WIDTHS[width]
             columns.append(np.frombuffer(self._bytes, dtype, length, at) if length else np.empty(0, dtype))
         if check and checksum.value != footer["crc"]:
-            raise damaged(
+            raise damage_error(
                 self.where, f"the bytes of section {index} ({footer.get('arrangement', 'texts')!r}) have changed"
             )
         self._right.add(index)
@@ -334,10 +337,12 @@ class Opened:
 
 
 def open_file(path: Path, info: FileInfo) -> Opened:
-    """Map a file that a manifest names. Cut short, missing or changed, it is an error that names it."""
+    """Open a file that a manifest names. If it is missing, too short or changed, the error names it."""
     return Opened(path, info.name, info.length)
 
 
-def damaged(where: str, what: str) -> FaultError:
-    """The error for a file that is not what was written."""
-    return FaultError(f"storage file {where} is damaged: {what}. `tektite storage repair` says what can be done")
+def damage_error(where: str, what: str) -> FaultError:
+    """The error for a file whose content is not what was written."""
+    return FaultError(
+        f"storage file {where} is damaged: {what}. `tektite storage repair --dry-run` shows what can be repaired"
+    )

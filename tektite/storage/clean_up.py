@@ -1,8 +1,7 @@
-"""Clean-up: deleting what no version needs any longer.
+"""Deletes files and versions that nobody needs.
 
-A reader can rely on a version, and on the files it names, for the retention period from when it stopped being the newest,
-or for as long as it holds a lease. Versions are deleted up to a checkpoint that is older than that, and before each of
-them the files that it freed.
+A reader can rely on a version and its files for the retention period after it stopped being the newest, or while it holds a
+lease. Versions are deleted up to a checkpoint that is older than that. The files that a version freed are deleted before it.
 """
 
 from __future__ import annotations
@@ -11,30 +10,30 @@ import time
 from dataclasses import dataclass, field
 
 from tektite.storage import batchfile, leases, manifest
-from tektite.storage.manifest import Change, Manifest, State
+from tektite.storage.manifest import Manifest, ManifestChange, State
 from tektite.storage.store import TEMPORARY, Store
 
 RETENTION = 300.0
-"""Seconds: readers that take no lease are done with an old version by then."""
+"""Seconds after which readers without a lease are done with an old version."""
 
 
 @dataclass
 class Waste:
-    """What can be deleted, as names in the store."""
+    """Names in the store that can be deleted."""
 
     files: list[str] = field(default_factory=list)
-    """Batch files, and what crashed writers left behind."""
+    """Batch files, and leftovers of crashed writers."""
     versions: list[str] = field(default_factory=list)
-    """Versions that every reader starts behind of, and leases that ended."""
+    """Versions before every reader's start, and expired leases."""
 
     @property
     def names(self) -> list[str]:
-        """All of it, in an order that leaves a readable store wherever deletion stops."""
+        """All names, in an order that leaves a readable store wherever deletion stops."""
         return [*self.files, *self.versions]
 
 
-def outdated(store: Store, state: State, retention: float) -> Waste:
-    """Old versions and the files that they freed, where `state` is the newest version: cheap enough to ask often."""
+def outdated_files(store: Store, state: State, retention: float) -> Waste:
+    """Old versions and the files that they freed, if `state` is the newest version. Cheap enough to call often."""
     there = Manifest(store)
     versions = there.versions()
     start = _first_needed(there, versions, state, retention)
@@ -50,8 +49,8 @@ def outdated(store: Store, state: State, retention: float) -> Waste:
 
 
 def find_waste(store: Store, state: State, retention: float) -> Waste:
-    """Everything that can be deleted: also files that no version names, once they are older than the retention period,
-    since their writers may be about to commit them. For a store that nobody writes to.
+    """Everything that can be deleted, including files that no version names once they are older than the retention period:
+    their writers may be about to commit them. For a store without a writer.
     """
     there = Manifest(store)
     before = time.time() - retention
@@ -61,8 +60,8 @@ def find_waste(store: Store, state: State, retention: float) -> Waste:
     needed = set(there.load(first).files) | set(state.files)
     for version in versions:
         if version > first:
-            needed |= {info.name for info in Change.from_json(there.read(version)["change"]).add}
-    waste = Waste(left_over(store, retention), outdated(store, state, retention).versions)
+            needed |= {info.name for info in ManifestChange.from_json(there.read(version)["change"]).add}
+    waste = Waste(left_over_files(store, retention), outdated_files(store, state, retention).versions)
     for name, at in store.ages(batchfile.FOLDER).items():
         if name not in needed and not name.startswith(TEMPORARY) and at <= before:
             waste.files.append(f"{batchfile.FOLDER}/{name}")
@@ -70,8 +69,8 @@ def find_waste(store: Store, state: State, retention: float) -> Waste:
     return waste
 
 
-def left_over(store: Store, retention: float) -> list[str]:
-    """Half-written files of writers that died."""
+def left_over_files(store: Store, retention: float) -> list[str]:
+    """Half-written files of dead writers."""
     now = time.time()
     return [
         f"{folder}/{name}"
@@ -82,7 +81,7 @@ def left_over(store: Store, retention: float) -> list[str]:
 
 
 def _first_needed(there: Manifest, versions: list[int], state: State, retention: float) -> int:
-    """The newest checkpoint that is older than the retention period and that no lease is in front of; 0 if there is none."""
+    """The newest checkpoint that is older than the retention period and not after any lease; 0 if there is none."""
     ages = there.store.ages(manifest.FOLDER)
     needed = min([*leases.leased_versions(there.store), state.version])
     before = time.time() - retention

@@ -1,4 +1,4 @@
-"""`tektite storage`: look into a storage, delete what it no longer needs, mend what is damaged."""
+"""The commands `tektite storage inspect`, `vacuum` and `repair`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Path = Annotated[str, typer.Argument(help="The folder or URL that Engine(storage
 
 @contextmanager
 def errors_explained() -> Iterator[None]:
-    """Errors that are meant for people, without a traceback."""
+    """Show expected errors without a traceback."""
     from tektite.errors import TektiteError
 
     try:
@@ -46,8 +46,8 @@ def inspect(
 ) -> None:
     """Say what a storage holds: inputs, rows, files, positions of sources. Changes nothing."""
     with errors_explained():
-        store, state = opened(path)
-        report = examined(store) if verify else None
+        store, state = open_state(path)
+        report = damage_report(store) if verify else None
         if as_json:
             print_json(store, state, report)
         else:
@@ -71,7 +71,7 @@ def vacuum(
     from tektite.storage.manifest import Manifest
 
     with errors_explained():
-        store, _ = opened(path)
+        store, _ = open_state(path)
         lock = None if dry_run else store.lock()
         waste = find_waste(store, Manifest.open(store).state, retention)
         lengths = {
@@ -82,7 +82,7 @@ def vacuum(
             typer.echo(f"{'would delete' if dry_run else 'deleted'} {name}")
         if not dry_run:
             store.delete(waste.names)
-        typer.echo(f"{len(waste.names)} files, {readable(total)}{' (nothing was deleted)' if dry_run else ''}")
+        typer.echo(f"{len(waste.names)} files, {size_text(total)}{' (nothing was deleted)' if dry_run else ''}")
         if lock is not None:
             lock.release()
 
@@ -103,9 +103,9 @@ def repair(
     from tektite.storage.repair import repair as mend
 
     with errors_explained():
-        store = existing(path)
+        store = existing_store(path)
         if not Manifest(store).versions():
-            raise NotFoundError(f"{path} is no Tektite storage: it has no manifest")
+            raise NotFoundError(f"{path} is not a Tektite storage: it has no manifest")
         lock = None if dry_run else store.lock()
         done: list[str] = []
         if dry_run:
@@ -131,8 +131,8 @@ def repair(
             raise typer.Exit(1)
 
 
-def existing(path: str) -> Store:
-    """The store at a path that is there."""
+def existing_store(path: str) -> Store:
+    """The store at an existing path."""
     from tektite.errors import NotFoundError
     from tektite.storage.store import open_store
 
@@ -142,20 +142,20 @@ def existing(path: str) -> Store:
     return store
 
 
-def opened(path: str) -> tuple[Store, State]:
+def open_state(path: str) -> tuple[Store, State]:
     """A storage and its newest version."""
     from tektite.errors import NotFoundError
     from tektite.storage.manifest import Manifest
 
-    store = existing(path)
+    store = existing_store(path)
     state = Manifest.open(store).state
     if not state.version:
-        raise NotFoundError(f"{path} is no Tektite storage: it has no manifest")
+        raise NotFoundError(f"{path} is not a Tektite storage: it has no manifest")
     return store, state
 
 
-def examined(store: Store) -> Report:
-    """What is wrong with a storage."""
+def damage_report(store: Store) -> Report:
+    """A report of what is wrong with a storage."""
     from tektite.storage.files import Files
     from tektite.storage.repair import Examination
 
@@ -163,7 +163,7 @@ def examined(store: Store) -> Report:
 
 
 def print_json(store: Store, state: State, report: Report | None) -> None:
-    """Everything that a version says."""
+    """Print everything that a version contains."""
     found = {"url": store.url, **state.to_json()}
     if report is not None:
         found["findings"] = [vars(finding) for finding in report.findings]
@@ -172,7 +172,7 @@ def print_json(store: Store, state: State, report: Report | None) -> None:
 
 
 def print_tables(store: Store, state: State, files: bool, report: Report | None) -> None:
-    """The same for people."""
+    """Print the same as tables."""
     from rich.console import Console
 
     from tektite.storage.leases import leased_versions
@@ -187,12 +187,12 @@ def print_tables(store: Store, state: State, files: bool, report: Report | None)
     if state.positions:
         console.print(table_of("source", "position", rows=[[n, json.dumps(p)] for n, p in state.positions.items()]))
     if files:
-        shown = [[i.name, readable(i.length), str(len(i.sections)), str(sum(s.rows for s in i.sections))] for i in
+        shown = [[i.name, size_text(i.length), str(len(i.sections)), str(sum(s.rows for s in i.sections))] for i in
                  state.files.values()]  # fmt: skip
         console.print(table_of("file", "size", "sections", "rows", rows=shown))
     live = sum(info.length for info in state.files.values())
     replaced = len(store.sizes("batches").keys() - state.files.keys())
-    console.print(f"{len(state.files)} live files, {readable(live)}; {replaced} others wait for deletion")
+    console.print(f"{len(state.files)} live files, {size_text(live)}; {replaced} others wait for deletion")
     texts = sum(section.section.rows for section in state.texts())
     console.print(f"{texts} texts in the dictionary")
     held = leased_versions(store)
@@ -213,7 +213,7 @@ def arrangements_table(state: State) -> Table:
     for name, plain in state.arrangements.items():
         kind = str(InputDescription.from_json(plain)) if plain.get("kind") == "input" else str(plain.get("kind", ""))
         sections = [live.section for (owner, _), several in lives.items() if owner == name for live in several]
-        sizes = [sum(s.rows for s in sections), len(sections), readable(sum(s.bytes for s in sections))]
+        sizes = [sum(s.rows for s in sections), len(sections), size_text(sum(s.bytes for s in sections))]
         rows.append([name, kind, str(state.lows.get(name, 0)), *map(str, sizes)])
     return table_of("arrangement", "what", "open epoch", "rows", "batches", "size", rows=rows)
 
@@ -227,10 +227,10 @@ def table_of(*columns: str, rows: list[list[str]]) -> Table:
     return table
 
 
-def readable(size: float) -> str:
-    """A number of bytes as people read it.
+def size_text(size: float) -> str:
+    """A number of bytes in human-readable form.
 
-    >>> readable(512), readable(3 << 20)
+    >>> size_text(512), size_text(3 << 20)
     ('512 B', '3.0 MiB')
     """
     for unit in ("B", "KiB", "MiB", "GiB"):

@@ -1,10 +1,10 @@
-"""Which stored batches to merge, and merging them: the number of live batches stays logarithmic in the rows.
+"""Chooses stored batches to merge, and merges them. The number of live batches stays logarithmic in the rows.
 
-Levels grow by factors of FAN from 64 rows on. From the newest batch to the oldest, a batch counts at least as high as
-those behind it. FAN neighbours of one level are merged, so that an (arrangement, shard) at rest has fewer than FAN live
-batches a level, and each row is written about log(rows) / log(FAN) times, and up to FAN times more while it is among the
-first 64. A spine in memory merges by twos, since readers go through its batches; files are read at start only, so they
-are rewritten less often.
+Levels grow by factors of FAN, from 64 rows on. From the newest batch to the oldest, a batch counts at least as high as those
+after it. FAN neighbours of one level are merged. So an (arrangement, shard) at rest has fewer than FAN live batches a level,
+and each row is written about log(rows) / log(FAN) times, and up to FAN times more while it is among the first 64. A spine in
+memory merges by twos, since readers go through its batches at every epoch. Files are read at a start only, so they are
+rewritten less often.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOFTY = 64
 
 
 def level(rows: int) -> int:
-    """How high a batch of so many rows stands.
+    """The level of a batch with so many rows.
 
     >>> [level(rows) for rows in (0, 63, 64, 511, 512, 10**6)]
     [0, 0, 1, 1, 2, 5]
@@ -34,10 +34,10 @@ def level(rows: int) -> int:
     return max((rows >> 3).bit_length() - 1, 0) // 3
 
 
-def due(rows: Sequence[int]) -> tuple[int, int] | None:
-    """Which neighbours to merge, as a range of places, given the rows of each batch from the oldest to the newest.
+def due_run(rows: Sequence[int]) -> tuple[int, int] | None:
+    """The neighbours to merge, as a range of positions, given the rows of each batch from oldest to newest.
 
-    >>> due([10_000] + 7 * [1]), due([10_000] + 9 * [1]), due(4 * [1] + [500] + 3 * [100])
+    >>> due_run([10_000] + 7 * [1]), due_run([10_000] + 9 * [1]), due_run(4 * [1] + [500] + 3 * [100])
     (None, (1, 10), (0, 8))
     """
     stop, highest = len(rows), 0
@@ -50,8 +50,8 @@ def due(rows: Sequence[int]) -> tuple[int, int] | None:
     return None
 
 
-def merged(batches: Sequence[Batch], shape: Shape, since: Frontier) -> Batch:
-    """One batch with the rows of neighbouring ones, oldest first; times are told apart from `since` on."""
+def merged_batch(batches: Sequence[Batch], shape: Shape, since: Frontier) -> Batch:
+    """One batch with the rows of neighbouring ones, oldest first. It distinguishes times from `since` on."""
     frontier = np.array(since, np.int64).reshape(len(since), shape[1])
     lower, upper = batches[0].lower, batches[-1].upper
     order = count()

@@ -1,5 +1,7 @@
-"""What a manifest says of an input, so that a program that declares it again finds it and one that declares another is told;
-and of a published view, so that others can read it.
+"""How the manifest describes inputs and published views.
+
+A program that declares a stored input again gets it; one that declares another under its name gets an error. Other processes
+read published views by their description.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ _DECIMAL = re.compile(r"decimal\((\d+), (\d+)\)")
 
 
 def type_from_text(text: str) -> Type:
-    """The type that `str` writes as `text`.
+    """The type that `str` prints as `text`.
 
     >>> type_from_text("decimal(12, 2)") == Decimal(12, 2)
     True
@@ -32,8 +34,8 @@ def type_from_text(text: str) -> Type:
 
 @dataclass(frozen=True)
 class InputDescription:
-    """An input as it was declared. With `unique` no two rows have the same key; the columns in `required` hold no NULL; with
-    `append` rows stay once they are there.
+    """The declaration of an input. With `unique`, no two rows have the same key. Columns in `required` have no NULL. With
+    `append`, rows are never removed.
 
     >>> description = InputDescription(Schema(id=Int, name=String), ("id",), "upsert")
     >>> print(description)
@@ -54,11 +56,11 @@ class InputDescription:
     required: tuple[str, ...] = ()
     append: bool = False
     shard: tuple[str, ...] = ()
-    """The columns at the head of the key that decide a row's shard; none means all of it."""
+    """The first key columns, which decide a row's shard; empty means the whole key."""
 
     @property
-    def order(self) -> tuple[int, ...]:
-        """The columns in the order of the stored rows: the key's first."""
+    def column_order(self) -> tuple[int, ...]:
+        """The columns in the order of the stored rows: key columns first."""
         lead = tuple(self.schema.index(name) for name in self.key)
         return (*lead, *(c for c in range(len(self.schema.names)) if c not in lead))
 
@@ -69,7 +71,7 @@ class InputDescription:
 
     @property
     def rules(self) -> tuple[Any, ...]:
-        """What is declared of its rows beside their columns."""
+        """What is declared of its rows besides their columns."""
         return self.key, self.semantics, self.stream, self.unique, self.required, self.append, self.sharded_by
 
     @property
@@ -78,7 +80,7 @@ class InputDescription:
         return len(self.schema.names), 1, 1
 
     def same_as(self, other: InputDescription) -> bool:
-        """Whether the stored rows of one are the rows of the other."""
+        """Whether both declarations have the same stored rows."""
         return self.schema == other.schema and self.rules == other.rules
 
     def to_json(self) -> dict[str, Any]:
@@ -115,13 +117,13 @@ class InputDescription:
 
     @property
     def kind(self) -> str:
-        """Its semantics in a word, as SQL calls it."""
+        """Its semantics in a word, as in SQL."""
         return "stream" if self.stream else "append" if self.append else self.semantics
 
 
 @dataclass(frozen=True)
 class ViewDescription:
-    """A published view: its columns, which of them each stored column is, and how many of those decide a row's shard.
+    """A published view: its columns, which of them each stored column is, and how many stored columns decide a row's shard.
 
     >>> description = ViewDescription(Schema(shop=String, total=Int), (1, 0), 1)
     >>> ViewDescription.from_json(description.to_json()) == description
@@ -129,7 +131,7 @@ class ViewDescription:
     """
 
     schema: Schema
-    order: tuple[int, ...]
+    column_order: tuple[int, ...]
     sharded_by: int
 
     def to_json(self) -> dict[str, Any]:
@@ -137,7 +139,7 @@ class ViewDescription:
         return {
             "kind": "view",
             "columns": [[name, str(type)] for name, type in zip(self.schema.names, self.schema.types, strict=True)],
-            "order": list(self.order),
+            "order": list(self.column_order),
             "sharded_by": self.sharded_by,
         }
 

@@ -1,7 +1,7 @@
-"""Files: the batch files of a store, mapped into this process, through a bounded cache on the local disk where that is needed.
+"""Maps batch files, through a bounded local cache for remote stores.
 
-A file is copied into the cache when it is first wanted, checked against the hash in its name, and removed again, the longest
-unused first, when the cache grows over its limit. Content names make a cache safe to share between processes and stores.
+A file is copied into the cache at its first use and checked against the hash in its name. When the cache exceeds its limit,
+the least recently used file is removed. Names by content make a cache safe to share between processes and stores.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from tektite.storage.batchfile import FOLDER, FileInfo, Opened, damaged, open_file
+from tektite.storage.batchfile import FOLDER, FileInfo, Opened, damage_error, open_file
 from tektite.storage.manifest import Reference, State
 from tektite.storage.store import TEMPORARY, Store
 from tektite.trace.batch import Batch
@@ -22,7 +22,7 @@ CACHE_BYTES = 8 << 30
 
 
 def default_cache() -> Path:
-    """Where copies of remote files go unless told otherwise: `tektite/batches` under the user's cache folder."""
+    """The default folder for copies of remote files: `tektite/batches` in the user's cache folder."""
     base = os.environ.get("TEKTITE_CACHE_DIR") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tektite"
     )
@@ -40,7 +40,7 @@ class Files:
         self._open: WeakValueDictionary[str, Opened] = WeakValueDictionary()
 
     def open(self, info: FileInfo) -> Opened:
-        """Open a file, or find it open; its length and footer have been checked."""
+        """Open a file, or return it if it is open. Its length and footer have been checked."""
         found = self._open.get(info.name)
         if found is None:
             found = self._open[info.name] = open_file(self.path(info), info)
@@ -63,7 +63,7 @@ class Files:
                 return cached
         content = self.store.read(name)
         if not info.name.endswith(f"-{hashlib.sha256(content).hexdigest()[:32]}.batch"):
-            raise damaged(f"{self.store.url}/{name}", "its content does not have the hash in its name")
+            raise damage_error(f"{self.store.url}/{name}", "its content does not have the hash in its name")
         self._make_room(len(content))
         temporary = self.cache / f"{TEMPORARY}{uuid4().hex}"
         try:
@@ -75,7 +75,7 @@ class Files:
         return cached
 
     def _make_room(self, wanted: int) -> None:
-        """Remove the longest unused copies until `wanted` more bytes fit. What is mapped stays readable."""
+        """Remove the least recently used copies until `wanted` more bytes fit. Mapped files stay readable."""
         self.cache.mkdir(parents=True, exist_ok=True)
         found = []
         for entry in os.scandir(self.cache):

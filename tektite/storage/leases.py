@@ -1,7 +1,7 @@
-"""Leases: how a reader of an older version keeps the files of that version from being deleted.
+"""Leases: keep the files of an older version for a reader.
 
-A lease is a small file that names a version and a time at which it ends by itself, so that a reader that died holds
-nothing for long.
+A lease is a small file that names a version and a time at which it expires, so that a reader that died holds nothing for
+long.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FOLDER = "leases"
 
 
 class Lease:
-    """A hold on a version for `seconds`, renewed by `renew`, ended by `release` or at the end of a `with` block.
+    """A hold on a version for `seconds`. `renew` extends it; `release` or the end of a `with` block ends it.
 
     >>> import tempfile
     >>> from tektite.storage.store import PosixStore
@@ -37,7 +37,7 @@ class Lease:
         self.renew()
 
     def renew(self) -> None:
-        """Hold for `seconds` from now on."""
+        """Hold for `seconds` more, from this moment."""
         ends = time.time() + self.seconds
         name = f"{FOLDER}/{uuid4().hex}.json"
         self.store.write(name, [json.dumps({"version": self.version, "ends": ends}).encode()])
@@ -45,7 +45,7 @@ class Lease:
         self._name = name
 
     def release(self) -> None:
-        """Give the hold up; doing so twice is harmless."""
+        """End the hold; doing so twice is harmless."""
         if self._name is not None:
             self.store.delete([self._name])
             self._name = None
@@ -65,12 +65,12 @@ def leases(store: Store) -> dict[str, tuple[int, float]]:
             try:
                 plain = json.loads(store.read(f"{FOLDER}/{name}"))
             except (NotFoundError, ValueError):
-                continue  # released while we look, or not a lease
+                continue  # released meanwhile, or not a lease
             found[f"{FOLDER}/{name}"] = (plain["version"], plain["ends"])
     return found
 
 
 def leased_versions(store: Store) -> list[int]:
-    """The versions that somebody still reads, ascending."""
+    """The versions that readers hold, ascending."""
     now = time.time()
     return sorted({version for version, ends in leases(store).values() if ends > now})

@@ -1,16 +1,16 @@
-"""The manifest: a numbered log that says which sections of which files are live, and up to where sources have been read.
+"""The manifest: the versioned log of live sections and source positions.
 
-Version n is one file, created only if absent, so that of two engines on one store exactly one makes it; the other is
-told (`ConflictError`) and stops. It holds the *change* from version n - 1 and, every so often, the whole *state* as well: a
-reader starts from the newest such checkpoint and applies the changes behind it. A version counts as soon as it is there; every
-file that it names was durable before.
+Version n is one file, created only if absent. Of two engines on one store exactly one creates it; the other gets a
+`ConflictError` and stops. A version holds the *change* from version n - 1 and, every so often, the complete *state*. A reader
+starts from the newest complete state and applies the changes after it. A version counts as soon as it exists; every file that
+it names was durable before.
 
-    tektite-manifest FORMAT LENGTH SHA-256     one line, about the bytes behind it
+    tektite-manifest FORMAT LENGTH SHA-256     one line, about the bytes after it
     {"version": ..., "change": ..., "freed": ..., "state": ...}
 
-`freed` names the files that lost their last live section: they are deleted before the version itself is.
+`freed` names the files that lost their last live section. They are deleted before the version itself.
 
-Beside each version lies a spare copy, for the case that the first is damaged.
+Each version has a spare copy, in case the first is damaged.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from tektite.storage.store import Store
 FOLDER = "manifest"
 FORMAT = 1
 CHECKPOINT_EVERY = 32
-"""Versions from one checkpoint to the next: opening reads at most as many files, and a checkpoint costs a few of them."""
+"""Versions from one checkpoint to the next. Opening reads at most as many files."""
 
 _HEADER = re.compile(rb"tektite-manifest (\d+) (\d+) ([0-9a-f]{64})\n")
 _NAME = re.compile(r"(\d{16})\.(?:json|spare)")
 
 
 def version_name(version: int) -> str:
-    """Where a version lies."""
+    """The file name of a version."""
     return f"{FOLDER}/{version:016d}.json"
 
 
 def spare_name(version: int) -> str:
-    """Where the spare copy of a version lies."""
+    """The file name of a version's spare copy."""
     return f"{FOLDER}/{version:016d}.spare"
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A section by its file's name and its place in it."""
+    """A section by the name of its file and its position in it."""
 
     file: str
     index: int
@@ -64,13 +64,14 @@ class Live(Reference):
 
 
 @dataclass
-class Change:
+class ManifestChange:
     """What one version changes. Empty fields change nothing.
 
-    `arrangements` puts an arrangement's description (any JSON object; `InputDescription` makes an input's), or drops it
-    with all its batches where it is None. `lows` are the first epochs that arrangements have not closed. `remove` lists
-    sections that are live no longer, because others in `add` hold their rows, merged. `positions` are those of followed
-    sources: whatever JSON says where to read on.
+    * `arrangements` sets an arrangement's description (any JSON object; `InputDescription` makes an input's). None drops
+      the arrangement with all its batches.
+    * `lows` are the first epochs that arrangements have not closed.
+    * `remove` lists sections that end with this version, because sections in `add` hold their rows, merged.
+    * `positions` are those of followed sources: any JSON that says where to continue reading.
     """
 
     add: list[FileInfo] = field(default_factory=list)
@@ -96,8 +97,8 @@ class Change:
         return {key: value for key, value in plain.items() if value not in (None, [], {})}
 
     @staticmethod
-    def from_json(plain: dict[str, Any]) -> Change:
-        return Change(
+    def from_json(plain: dict[str, Any]) -> ManifestChange:
+        return ManifestChange(
             [FileInfo.from_json(info) for info in plain.get("add", ())],
             [Reference(file, index) for file, index in plain.get("remove", ())],
             plain.get("arrangements", {}),
@@ -111,11 +112,11 @@ class Change:
 
 @dataclass
 class State:
-    """Everything that a version says. Treat it as a value: `after` makes the next one."""
+    """Everything that a version says. Treat it as a value; `after` makes the next one."""
 
     version: int = 0
     id: str = ""
-    """The random id of this version: the next one names it."""
+    """The random id of this version; the next version contains it."""
     engine: str = ""
     shards: int = 0
     epoch: int = 0
@@ -126,7 +127,7 @@ class State:
     positions: dict[str, dict[str, Any]] = field(default_factory=dict)
     files: dict[str, FileInfo] = field(default_factory=dict)
     dead: dict[str, list[int]] = field(default_factory=dict)
-    """Of each file that has some: the places of its sections that are live no longer."""
+    """The positions of sections that are not live, for each file that has some."""
 
     def live(self, arrangement: str, shard: int) -> list[Live]:
         """The live batches of an arrangement's shard, oldest first."""
@@ -153,7 +154,7 @@ class State:
                 if section.kind == kind and index not in dead:
                     yield Live(name, index, section)
 
-    def after(self, change: Change, written: float, identity: str = "") -> State:
+    def after(self, change: ManifestChange, written: float, identity: str = "") -> State:
         """The state of the next version. A change that does not fit this state is an error."""
         new = State(
             self.version + 1,
@@ -223,10 +224,10 @@ def encode(body: dict[str, Any]) -> bytes:
 
 
 def decode(where: str, content: bytes) -> dict[str, Any]:
-    """The body of a version's file, if it is whole."""
+    """The body of a version's file. A damaged file is an error."""
     header = _HEADER.match(content)
     if header is None:
-        raise FaultError(f"manifest file {where} is damaged: it does not begin as a version does")
+        raise FaultError(f"manifest file {where} is damaged: it does not begin like a version")
     if int(header[1]) > FORMAT:
         raise UnsupportedError(
             f"manifest file {where} has format {int(header[1])}; this version of Tektite reads formats up to {FORMAT}: upgrade it"
@@ -241,14 +242,14 @@ def decode(where: str, content: bytes) -> dict[str, Any]:
 
 
 class Manifest:
-    """The versions of one store, as seen by one reader or one writer. `state` is the newest version it knows."""
+    """The versions of one store, for one reader or writer. `state` is the newest version that it knows."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.state = State()
         self.healed: list[int] = []
         """Versions that were read from their spare copies."""
-        self._attempt: tuple[Change, State, bytes] | None = None
+        self._attempt: tuple[ManifestChange, State, bytes] | None = None
 
     @staticmethod
     def open(store: Store) -> Manifest:
@@ -258,7 +259,7 @@ class Manifest:
         return manifest
 
     def versions(self) -> list[int]:
-        """The numbers of the versions that are there, if only as a spare copy, ascending."""
+        """The numbers of existing versions, including those with only a spare copy, ascending."""
         names = map(_NAME.fullmatch, self.store.sizes(FOLDER))
         return sorted({int(match[1]) for match in names if match})
 
@@ -271,11 +272,11 @@ class Manifest:
             except NotFoundError as error:
                 if attempt == 2:
                     raise FaultError(f"the manifest is damaged: {error}") from None
-                # Otherwise an old version was cleaned up while we looked for it.
+                # Otherwise an old version was deleted meanwhile.
         return self.state
 
     def load(self, version: int | None = None) -> State:
-        """The state of a version, the newest one where left out."""
+        """The state of a version; by default the newest one."""
         there = self.versions()
         if not there and version is None:
             return State()
@@ -297,7 +298,7 @@ class Manifest:
                     f"manifest file {where} is damaged: it does not follow the version before it. Files of two storages "
                     "were mixed"
                 )
-            state = state.after(Change.from_json(body["change"]), body["written"], body["id"])
+            state = state.after(ManifestChange.from_json(body["change"]), body["written"], body["id"])
         return state
 
     def read(self, version: int) -> dict[str, Any]:
@@ -314,17 +315,17 @@ class Manifest:
                 self.healed.append(version)
             return body
 
-    def changes(self, after: int) -> Iterator[tuple[int, Change]]:
-        """The versions behind `after` with what they changed, oldest first."""
+    def changes(self, after: int) -> Iterator[tuple[int, ManifestChange]]:
+        """The versions after `after` with their changes, oldest first."""
         for number in self.versions():
             if number > after:
-                yield number, Change.from_json(self.read(number)["change"])
+                yield number, ManifestChange.from_json(self.read(number)["change"])
 
-    def commit(self, change: Change) -> State:
-        """Make the next version. If another writer made it first, this one is fenced: `ConflictError`, for good.
+    def commit(self, change: ManifestChange) -> State:
+        """Create the next version. If another writer created it first, this writer is fenced for good: `ConflictError`.
 
-        After any other error (the disk is full, the network is gone) the version may be there or not: commit the same
-        `change` object again, which settles it.
+        After any other error (a full disk, a lost network) the version may exist or not. Commit the same `change` object
+        again to resolve that.
         """
         if self._attempt is None or self._attempt[0] is not change:
             self._attempt = (change, *self._next(change))
@@ -338,13 +339,13 @@ class Manifest:
                 "This engine has lost the storage and writes nothing more; what it reported as durable is kept"
             )
         self.state, self._attempt = new, None
-        # A help against damage, not a part of the promise: it need not be durable, and may fail.
+        # The spare helps against damage. It is not part of the promise: it need not be durable, and may fail.
         with suppress(OSError):
             self.store.write(spare_name(new.version), [content], durable=False)
         return new
 
-    def _next(self, change: Change) -> tuple[State, bytes]:
-        """The state after a change, and the file that makes it so."""
+    def _next(self, change: ManifestChange) -> tuple[State, bytes]:
+        """The state after a change, and the file that contains it."""
         written, identity = time.time(), uuid4().hex
         new = (self.state if self.state.version else State(engine=uuid4().hex)).after(change, written, identity)
         body: dict[str, Any] = {"version": new.version, "id": identity, "after": self.state.id, "written": written}
@@ -355,7 +356,7 @@ class Manifest:
         return new, encode(body)
 
     def roll_back(self, state: State, version: int) -> None:
-        """Make an earlier state the newest one, as a version that needs none of those before it."""
+        """Make an earlier state the newest one, as a version that needs no earlier version."""
         self.state = replace(state, version=version, id=uuid4().hex, written=time.time())
         body = {"version": version, "id": self.state.id, "after": "", "written": self.state.written, "change": {}}
         content = encode(body | {"rolled_back_to": state.version, "state": self.state.to_json()})
@@ -364,7 +365,7 @@ class Manifest:
         self.store.write(spare_name(version), [content], durable=False)
 
     def heal(self) -> list[str]:
-        """Put versions that were read from their spare copies back in place; their names."""
+        """Restore versions that were read from their spare copies; their names."""
         for version in self.healed:
             content = self.store.read(spare_name(version))
             if not self.store.create(version_name(version), content):
@@ -380,5 +381,5 @@ class Manifest:
 
 
 def describe_owner(owner: dict[str, Any]) -> str:
-    """An engine as people know it: its process and machine."""
+    """An engine in human-readable form: its process and machine."""
     return f"process {owner['process']} on {owner['host']}" if "process" in owner else "of unknown origin"

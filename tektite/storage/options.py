@@ -1,4 +1,4 @@
-"""Storage: where an engine keeps what must survive it, and how."""
+"""`tk.Storage`: where an engine keeps its data, and how."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from tektite.storage.manifest import Manifest
 from tektite.storage.store import Create, Store, open_store
 
 SWEEPS = "sweeps"
-"""The folder of what tasks hand to each other and to the engine that runs them; it means nothing to the next engine."""
+"""The folder for files that tasks pass to each other and to their engine. The next engine ignores it."""
 
 OURS = {batchfile.FOLDER, manifest.FOLDER, leases.FOLDER, SWEEPS, "lock", "checkpoints"}
 
 
 @dataclass(frozen=True)
 class Storage:
-    """A place for data that outlives the process, for `Engine(storage=...)`; a path alone does where the defaults suit.
+    """A place for data that outlives the process, for `Engine(storage=...)`. A path is enough if the defaults fit.
 
-    `url` is a path, a URL that `pyarrow.fs` reads, or a path within `filesystem`. `create_if_absent(path, data)` puts an
-    object only if none is there and says whether it did; it is needed where the file system has no such call of its own.
-    Old files are deleted `retention` seconds after their last use. Copies of remote files are kept in the folder `cache`,
-    up to `cache_bytes`. About `waiting_bytes` of closed epochs may wait in memory for being written; then closing waits.
+    * `url` is a path, a URL that `pyarrow.fs` reads, or a path within `filesystem`.
+    * `create_if_absent(path, data)` creates an object only if it does not exist, and returns whether it did. It is needed
+      for file systems without such a call.
+    * Old files are deleted `retention` seconds after their last use.
+    * Copies of remote files are kept in the folder `cache`, up to `cache_bytes`.
+    * About `waiting_bytes` of closed epochs may wait in memory to be written. Beyond that, closing an epoch waits.
 
     >>> import tempfile
     >>> import tektite as tk
@@ -52,7 +54,7 @@ class Storage:
 
     @staticmethod
     def of(where: str | Path | Storage) -> Storage:
-        """Options from what a user gave."""
+        """Options from what a user passed."""
         if isinstance(where, Storage):
             return where
         if not isinstance(where, str | Path):
@@ -60,14 +62,14 @@ class Storage:
         return Storage(where)
 
     def open(self) -> tuple[Manifest, Files]:
-        """The manifest and the files of a place that is Tektite's, or empty."""
+        """The manifest and the files of a Tektite storage or an empty place."""
         store = open_store(self.url, self.filesystem, self.create_if_absent)
         found = Manifest.open(store)
         if not found.state.version:
             foreign = sorted(set(store.top()) - OURS)
             if foreign:
                 raise IncorrectError(
-                    f"storage {store.url} is no Tektite storage: it holds {', '.join(foreign[:3])}"
+                    f"storage {store.url} is not a Tektite storage: it holds {', '.join(foreign[:3])}"
                     f"{' and more' if len(foreign) > 3 else ''}, but no manifest. Give an empty or a new folder"
                 )
         return found, Files(store, self.cache, self.cache_bytes)

@@ -1,7 +1,7 @@
-"""Changing the number of shards of a stored engine: every row moves to the shard that owns it by the new count.
+"""Moves stored rows to another number of shards.
 
-All of it is one version, so that a reader sees the storage before or after, never between. Who moves the rows is the caller's
-choice: this process, or others that write files into the same storage.
+The move is one version, so a reader sees the storage before or after it, never between. The caller chooses who moves the
+rows: this process, or others that write files into the same storage.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tektite.kernels.sort.build import build
 from tektite.storage.batchfile import FileInfo, Rows, write_file
 from tektite.storage.description import InputDescription
 from tektite.storage.files import Files
-from tektite.storage.manifest import Change, Live, Manifest
+from tektite.storage.manifest import Live, Manifest, ManifestChange
 from tektite.storage.store import Store
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
@@ -25,7 +25,7 @@ from tektite.trace.chunk import Chunk
 
 @dataclass(frozen=True)
 class Moving:
-    """A stored input whose rows are to move."""
+    """A stored input whose rows must move."""
 
     name: str
     description: InputDescription
@@ -35,7 +35,7 @@ class Moving:
     lives: tuple[Live, ...]
 
     def pieces(self, rows: Chunk, shards: int) -> Iterator[tuple[int, Chunk]]:
-        """Some of its rows by the shards that they go to."""
+        """Some of its rows, by their new shards."""
         buf, head, offsets = route(rows.at, np.arange(self.description.sharded_by, dtype=np.int64), shards)
         routed = Chunk(head, (rows.keep, buf))
         for shard, (start, stop) in enumerate(pairwise(offsets.tolist())):
@@ -53,13 +53,13 @@ class Moving:
 
 
 Move = Callable[[Manifest, Files, list[Moving], int], list[FileInfo]]
-"""Moves the rows of inputs to a number of shards; the files that hold them then."""
+"""Moves the rows of inputs to a number of shards; returns the files that hold them."""
 
 
 def repartition(manifest: Manifest, files: Files, shards: int, move: Move) -> None:
-    """Give every stored input `shards` shards. What else is stored by shard (derived arrangements) is dropped."""
+    """Give every stored input `shards` shards. Derived arrangements, which are stored by shard, are dropped."""
     state = manifest.state
-    change = Change(shards=shards)
+    change = ManifestChange(shards=shards)
     moving = []
     for name, plain in state.arrangements.items():
         if plain.get("kind") != "input":
@@ -74,7 +74,7 @@ def repartition(manifest: Manifest, files: Files, shards: int, move: Move) -> No
 
 
 def move_here(manifest: Manifest, files: Files, moving: list[Moving], shards: int) -> list[FileInfo]:
-    """Have this process move the rows, one input at a time."""
+    """Move the rows in this process, one input at a time."""
     written = []
     for one in moving:
         pieces: list[list[Chunk]] = [[] for _ in range(shards)]

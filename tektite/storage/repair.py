@@ -1,8 +1,8 @@
-"""Repair: what is wrong with a storage, and what can be done about it.
+"""Finds damage in a storage, and repairs what it can.
 
-Nothing durable is given up unless that is asked for. Without loss, versions are restored from their spare copies, and a
-file that a merge made is made again from the files that it replaced, as long as those are there. Otherwise the storage
-can only go back to the newest version whose files are all sound (`rollback`), and the report says what that loses.
+Repair gives up nothing durable unless it is asked to. Without loss, it restores versions from their spare copies, and
+rebuilds a file that a merge made from the files that it replaced, as long as these exist. Otherwise the storage can only go
+back to the newest version whose files are all intact (`rollback`); the report says what that loses.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 
 from tektite.errors import FaultError, NotFoundError, TektiteError
 from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Texts, pack
-from tektite.storage.compaction import merged
+from tektite.storage.compaction import merged_batch
 from tektite.storage.files import Files
-from tektite.storage.manifest import Change, Live, Manifest, State, version_name
+from tektite.storage.manifest import Live, Manifest, ManifestChange, State, version_name
 from tektite.storage.store import Store
 
 
 @dataclass
 class Finding:
-    """Something that is wrong: the file, what is wrong with it, and the remedy, empty if there is none without loss."""
+    """A problem: the file, what is wrong with it, and the remedy; empty if there is none without loss."""
 
     name: str
     problem: str
@@ -29,7 +29,7 @@ class Finding:
 
 @dataclass
 class Report:
-    """What an examination found. `state` is the newest version that can be read, None if none can."""
+    """The result of an examination. `state` is the newest readable version, or None."""
 
     state: State | None
     newest: int
@@ -42,12 +42,12 @@ class Report:
 
     @property
     def hopeless(self) -> list[Finding]:
-        """What cannot be repaired without loss."""
+        """Problems that cannot be repaired without loss."""
         return [finding for finding in self.findings if not finding.remedy]
 
 
 class Examination:
-    """Looks at everything that the newest version needs, and changes nothing."""
+    """Examines everything that the newest version needs. Changes nothing."""
 
     def __init__(self, store: Store, files: Files) -> None:
         self.store = store
@@ -59,7 +59,7 @@ class Examination:
         """What is wrong."""
         versions = self.manifest.versions()
         if not versions:
-            raise NotFoundError(f"{self.store.url} is no Tektite storage: it has no manifest")
+            raise NotFoundError(f"{self.store.url} is not a Tektite storage: it has no manifest")
         report = Report(None, versions[-1])
         try:
             report.state = self.manifest.load()
@@ -78,7 +78,7 @@ class Examination:
         return report
 
     def problem(self, state: State, info: FileInfo) -> str:
-        """What is wrong with the live sections of a batch file; nothing, if they are sound."""
+        """What is wrong with the live sections of a batch file; empty if they are intact."""
         dead = state.dead.get(info.name, [])
         known = (info.name, tuple(sorted(dead)))
         if known not in self._verdicts:
@@ -90,10 +90,10 @@ class Examination:
         return self._verdicts[known]
 
     def rebuilt(self, info: FileInfo) -> list[bytes | memoryview] | None:
-        """The content of a file that a merge made, from the files it replaced, if they are all there."""
+        """The content of a file that a merge made, from the files that it replaced, if all of them exist."""
         for version in reversed(self.manifest.versions()):
             try:
-                change = Change.from_json(self.manifest.read(version)["change"])
+                change = ManifestChange.from_json(self.manifest.read(version)["change"])
                 if info.name in (added.name for added in change.add):
                     before = self.manifest.load(version - 1)
                     return self._merged_again(info, before, change)
@@ -101,10 +101,10 @@ class Examination:
                 return None
         return None
 
-    def _merged_again(self, info: FileInfo, before: State, change: Change) -> list[bytes | memoryview] | None:
+    def _merged_again(self, info: FileInfo, before: State, change: ManifestChange) -> list[bytes | memoryview] | None:
         [section, *others] = info.sections
         if others:
-            return None  # it came with an epoch, whose rows are nowhere else
+            return None  # it is the only copy of its epoch's rows
         removed = {(reference.file, reference.index) for reference in change.remove}
         lives = before.texts() if section.kind == "texts" else before.live(section.arrangement, section.shard)
         inputs = [live for live in lives if (live.file, live.index) in removed and self._within(live, info)]
@@ -115,7 +115,7 @@ class Examination:
             again = Texts.joined(self.files.open(before.files[live.file]).texts(live.index) for live in inputs)
         else:
             batches = [self.files.batch(before, live) for live in inputs]
-            whole = merged(batches, section.shape, section.since)
+            whole = merged_batch(batches, section.shape, section.since)
             again = Rows(section.arrangement, section.shard, section.shape, whole)
         parts, _, _ = pack([again])
         digest = hashlib.sha256()
@@ -129,7 +129,7 @@ class Examination:
         return section.kind == "texts" or (section.lower <= live.section.lower and live.section.upper <= section.upper)
 
     def newest_sound(self) -> State | None:
-        """The newest version whose files are all sound."""
+        """The newest version whose files are all intact."""
         for version in reversed(self.manifest.versions()):
             try:
                 state = self.manifest.load(version)
@@ -141,7 +141,9 @@ class Examination:
 
 
 def repair(store: Store, files: Files, rollback: bool = False) -> tuple[Report, list[str]]:
-    """Do what can be done without loss, and with `rollback` also what cannot. What was found, and what was done, as sentences."""
+    """Repair what can be repaired without loss, and with `rollback` also the rest. Returns what was found and done, as
+    sentences.
+    """
     examination = Examination(store, files)
     report = examination.report()
     done: list[str] = []

@@ -1,9 +1,9 @@
-"""Between heads and the columns of a file: what a batch's rows look like to a process that did not make them.
+"""Converts between heads in memory and columns in files.
 
-A column is a constant word, or an array of signed integers of 1, 2, 4 or 8 bytes. `columns_of` promises columns that depend on
+A column is a constant word, or an array of signed integers of 1, 2, 4 or 8 bytes. `columns_of` returns columns that depend on
 the rows alone, not on how they were computed: constant where all words are equal, otherwise as narrow as the words allow.
-`head_over` promises a head that describes exactly the columns it was given, over their own memory, behind which seven more
-bytes must be readable: kernels read eight at a time.
+`head_over` returns a head that describes exactly the given columns, in their own memory. Seven more bytes after that memory
+must be readable, because kernels read eight at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Stored = npt.NDArray[np.signedinteger[Any]]
 Column = int | Stored
 
 WIDTHS: dict[int, np.dtype[Any]] = {width: np.dtype(f"<i{width}") for width in (1, 2, 4, 8)}
-"""How stored columns of each width in bytes are read: signed, little-endian."""
+"""NumPy types of stored columns by width in bytes: signed, little-endian."""
 
 # Where a head describes its columns (see tektite/kernels/layout/rows.py).
 FIXED = PER_COLUMN = 3
@@ -44,7 +44,7 @@ def columns_of(head: Words, keep: object) -> list[Column]:
 
 
 def fitting_width(least: int, most: int) -> int:
-    """The fewest bytes in which all words from `least` to `most` fit.
+    """The least number of bytes that fits all words from `least` to `most`.
 
     >>> [fitting_width(-1, most) for most in (127, 128, 40_000, 2**31)]
     [1, 2, 4, 8]
@@ -53,7 +53,7 @@ def fitting_width(least: int, most: int) -> int:
 
 
 def head_over(rows: int, columns: list[Column]) -> tuple[Words, object]:
-    """A head over columns, and what keeps their memory alive. Behind a narrow column seven more bytes must be readable."""
+    """A head over columns, and what keeps their memory alive. Seven more bytes after a narrow column must be readable."""
     head = np.zeros(FIXED + PER_COLUMN * len(columns), np.int64)
     at = head.ctypes.data
     head[:FIXED] = rows, at, len(columns)

@@ -1,10 +1,10 @@
-"""Store: a folder of files that any process can reach, on a file system or in an object store.
+"""Store: atomic, durable files on a file system or in an object store.
 
-Promises, which everything above stands on:
+Promises, on which everything above relies:
 
-* `write` makes a whole file appear under its name, or nothing; when it returns, the file survives a power cut;
-* `create` does the same, and of all processes that create one name, exactly one is told that it did;
-* a name is a relative path with `/`; a file that is there never changes.
+* `write` makes a whole file appear under its name, or nothing. When it returns, the file survives a power cut.
+* `create` does the same. Of all processes that create one name, exactly one succeeds.
+* A name is a relative path with `/`. An existing file never changes.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ if sys.platform != "win32":
     import fcntl
 
 TEMPORARY = ".writing-"
-"""How the names of files that are being written begin. What is left of them after a crash is garbage."""
+"""The prefix of files that are being written. Those left after a crash are garbage."""
 
 Parts = Sequence[bytes | memoryview]
 Create = Callable[[str, bytes], bool]
 
 
 class Lock:
-    """A claim on a folder. It ends with this process, whatever other processes were forked from it."""
+    """A claim on a folder. It ends with this process, even if the process has forked others."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
         _LOCKS.add(self)
 
     def release(self) -> None:
-        """Give the claim up; doing so twice is harmless."""
+        """Release the claim; doing so twice is harmless."""
         if sys.platform != "win32" and not self._file.closed:
             fcntl.flock(self._file, fcntl.LOCK_UN)
             self._file.close()
 
     def forget(self) -> None:
-        """In a forked process: leave the claim to the parent alone."""
+        """In a forked process: leave the claim to the parent."""
         self._file.close()
 
 
@@ -67,7 +67,7 @@ if sys.platform != "win32":
 
 
 class Store(Protocol):
-    """Where files live. `url` names it in errors."""
+    """A folder of files. `url` names it in errors."""
 
     url: str
 
@@ -75,32 +75,32 @@ class Store(Protocol):
         """The whole content of a file."""
 
     def write(self, name: str, parts: Parts, durable: bool = True) -> None:
-        """Put a file there, whole; durable unless told otherwise. One that is there already may be replaced."""
+        """Write a whole file; durable unless told otherwise. It may replace an existing file."""
 
     def create(self, name: str, data: bytes) -> bool:
-        """Put a file there, whole and durable, unless one of this name is there; whether this call did it."""
+        """Write a whole, durable file unless the name exists; returns whether this call did it."""
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """Names (within the folder) and lengths of its files, leftovers of writing included."""
+        """Names (within the folder) and lengths of its files, including leftovers of writing."""
 
     def top(self) -> list[str]:
-        """The names of everything that lies directly in the store, folders included."""
+        """The names of everything directly in the store, including folders."""
 
     def ages(self, folder: str) -> dict[str, float]:
         """When each file of a folder was written, in seconds since 1970."""
 
     def delete(self, names: Iterable[str]) -> None:
-        """Remove files; a name that is gone already is skipped."""
+        """Remove files; skip names that do not exist."""
 
     def local(self, name: str) -> Path | None:
-        """The file as one that can be mapped, if the store is a file system."""
+        """The file as a local path that can be mapped, if the store is a file system."""
 
     def lock(self) -> Lock | None:
-        """Claim the store for one writer until it is released, where that is possible; None where it is not."""
+        """Claim the store for one writer until it is released; None where that is not possible."""
 
 
 class PosixStore:
-    """A folder of a local or shared file system. A version is created by link(2), which fails where the name is taken.
+    """A folder of a local or shared file system. `create` uses link(2), which fails if the name exists.
 
     >>> import tempfile
     >>> store = PosixStore(tempfile.mkdtemp())
@@ -146,7 +146,7 @@ class PosixStore:
             raise
         finally:
             temporary.unlink(missing_ok=True)
-        self.sync_folder(target.parent)  # in either case: an earlier attempt of ours may have failed right here
+        self.sync_folder(target.parent)  # in either case: an earlier attempt of ours may have failed here
         return made
 
     def sizes(self, folder: str) -> dict[str, int]:
@@ -180,7 +180,7 @@ class PosixStore:
                 raise ConflictError(
                     f"storage {self.url} is in use by {holder}: close that engine first, or choose another path"
                 ) from None
-            return None  # a file system without locks: the manifest decides alone
+            return None  # a file system without locks: only the manifest decides
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         file.flush()
@@ -189,7 +189,7 @@ class PosixStore:
     # The single steps of writing: tests stop a process, or let the disk fill up, at each of them.
 
     def put(self, file: IO[bytes], part: bytes | memoryview) -> None:
-        """Write one part of a file."""
+        """Write a part of a file."""
         file.write(part)
 
     def sync(self, file: IO[bytes]) -> None:
@@ -208,7 +208,7 @@ class PosixStore:
     def sync_folder(self, folder: Path) -> None:
         """Have the names of a folder reach the disk."""
         if sys.platform == "win32":
-            return  # the file system does so by itself
+            return  # the file system does that by itself
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -239,7 +239,7 @@ class PosixStore:
         found: dict[str, os.stat_result] = {}
         with suppress(FileNotFoundError), os.scandir(self.root / folder) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError):  # gone while we look
+                with suppress(FileNotFoundError):  # deleted meanwhile
                     if entry.is_file(follow_symlinks=False):
                         found[entry.name] = entry.stat()
         return found
@@ -249,10 +249,10 @@ class PosixStore:
 
 
 class ObjectStore:
-    """A folder of anything that `pyarrow.fs` reaches. Objects appear whole when their stream is closed.
+    """A folder of anything that `pyarrow.fs` reaches. An object appears as a whole when its stream is closed.
 
-    `create` puts an object only if none of its name is there, and says whether it did. Arrow's own file systems offer no
-    such call; those of fsspec do, and for others one can be given.
+    `create` writes an object only if the name does not exist, and returns whether it did. Arrow's own file systems have no
+    such call. Those of fsspec do; for others, pass one.
     """
 
     def __init__(self, filesystem: arrow_fs.FileSystem, root: str, create: Create | None = None) -> None:
@@ -317,7 +317,7 @@ class ObjectStore:
 
 
 def _fsspec_create(filesystem: arrow_fs.FileSystem) -> Create | None:
-    """How an fsspec file system puts an object that must not be there yet."""
+    """How an fsspec file system creates an object that must not exist."""
     handler = getattr(filesystem, "handler", None)
     inner: Any = getattr(handler, "fs", None)
     if inner is None or not hasattr(inner, "pipe_file"):
@@ -339,7 +339,8 @@ _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+://")
 def open_store(
     where: str | Path | Store, filesystem: arrow_fs.FileSystem | None = None, create: Create | None = None
 ) -> Store:
-    """The store at a path, at a URL that `pyarrow.fs` knows (s3://, gs://, hdfs://, file://), or below a file system's root.
+    """The store at a path, at a URL that `pyarrow.fs` knows (s3://, gs://, hdfs://, file://), or below a file system's
+    root.
 
     >>> open_store("s4://bucket/engine")
     Traceback (most recent call last):
@@ -350,7 +351,7 @@ def open_store(
     path = str(where)
     if not path:
         raise IncorrectError("storage needs the path of a folder, not an empty text")
-    if re.match("file:/(?!/)", path):  # as Hadoop, and so Spark's catalog, writes the URL of a folder
+    if re.match("file:/(?!/)", path):  # Hadoop, and so Spark's catalog, writes a folder's URL in this form
         path = path.removeprefix("file:")
     if filesystem is None and _SCHEME.match(path):
         try:

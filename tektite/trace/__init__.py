@@ -1,9 +1,9 @@
 """Traces: the batches that make up a collection's history, merged as it grows.
 
 batch  an immutable, sorted, consolidated set of updates
-chunk  some updates on their way between operators
-merge  a merge of two adjacent batches that is under way
-spine  the batches of one shard's trace, merged as they come
+chunk  updates in transit between operators
+merge  an incremental merge of two adjacent batches
+spine  the batches of one shard, merged as they arrive
 times  times, their partial order, and frontiers
-trace  the history of one arrangement, and a reader's hold on it
+trace  the history of one arrangement, and its readers' handles
 """

@@ -1,8 +1,7 @@
 """A batch: an immutable, sorted, consolidated set of updates.
 
-Promise: it holds exactly the updates of its collection at times in advance of `lower` and not in advance of `upper`,
-correct for every reader that only asks about times in advance of `since`: times before that may have been replaced by
-their representatives.
+Promise: it holds exactly the updates of its collection at times in advance of `lower` and not in advance of `upper`. It is
+correct for readers that ask about times in advance of `since`; earlier times may have been replaced by representatives.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ LATEST = 2**63 - 1
 
 
 class Batch:
-    """Rows by their head, what keeps their memory alive, and the frontiers that describe them."""
+    """The head of its rows, what keeps their memory alive, and its frontiers."""
 
     __slots__ = ("_since", "at", "head", "keep", "lower", "n", "upper")
 
@@ -37,9 +36,7 @@ class Batch:
 
     @property
     def since(self) -> Frontier:
-        """The frontier from which on the batch tells times apart. Given as an array, it becomes tuples when asked
-        for.
-        """
+        """The frontier from which on the batch distinguishes times. Given as an array, it becomes tuples on demand."""
         if not isinstance(self._since, tuple):
             self._since = tuple(map(tuple, self._since.tolist()))
         return self._since
@@ -50,9 +47,7 @@ class Batch:
         return self.head.nbytes + self.n * int(self.head[4::3].sum())
 
     def latest_epoch(self) -> int:
-        """No update of the batch is at a later epoch: it would be in advance of an element of `upper` whose rounds
-        are 0.
-        """
+        """No update of the batch has a later epoch: it would be in advance of an element of `upper` whose rounds are 0."""
         return min((time[0] - 1 for time in self.upper if not any(time[1:])), default=LATEST)
 
     def varies_in(self, column: int) -> bool:

@@ -1,4 +1,4 @@
-"""Chunk: some updates on their way between operators. Rows in any order, unless it is Consolidated; never changed."""
+"""Chunk: updates in transit between operators. Rows are in any order, unless it is `Consolidated`. Immutable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tektite.values.words import Words
 
 
 class Chunk:
-    """A head and whatever keeps the memory it points to alive."""
+    """A head, and what keeps its memory alive."""
 
     __slots__ = ("at", "head", "keep", "n")
 
@@ -21,7 +21,7 @@ class Chunk:
 
     @staticmethod
     def of_array(columns: Words) -> Chunk:
-        """A chunk over the rows of a C-contiguous (columns x rows) array, which it shares."""
+        """A chunk over the rows of a C-contiguous (columns x rows) array, in the same memory."""
         return Chunk(head_of_array(columns, columns.shape[1]), columns)
 
     def select(self, spec: Words) -> Chunk:
@@ -48,7 +48,7 @@ class Chunk:
 
 
 class Consolidated(Chunk):
-    """A chunk as `build` makes it: sorted, no two rows with the same data and times, no epoch before `low`."""
+    """A chunk as `build` returns it: sorted, no two rows with the same data and times, no epoch before `low`."""
 
     __slots__ = ("low",)
 

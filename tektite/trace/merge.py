@@ -1,7 +1,7 @@
-"""A merge of two adjacent batches that is under way.
+"""An incremental merge of two adjacent batches.
 
-Promise: `advance` does at most about `fuel` rows of work on each of several merges in one kernel call; once a merge
-is `done`, its `result` is the batch that replaces both inputs. The inputs stay readable all along.
+Promise: `advance` does at most about `fuel` rows of work on each of several merges in one kernel call. Once a merge is
+`done`, its `result` is the batch that replaces both inputs. The inputs stay readable throughout.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ class DiffOverflow(OverflowError):
 
 
 class Merge:
-    """The inputs, state and result columns of one open merge. `frontier` (k x nt) compacts times; k == 0 leaves
-    them.
-    """
+    """The inputs, state and result columns of one open merge. `frontier` (k x nt) compacts times; k == 0 keeps them."""
 
     __slots__ = ("_rooms", "a", "at", "b", "frontier", "n", "since", "state")
 
@@ -41,7 +39,7 @@ class Merge:
         self.state: Words = kernels.open_merge(a.at, b.at, *shape, frontier, a.latest_epoch(), b.latest_epoch())
         self.at: int = self.state.ctypes.data
         rooms = self.state[fields.FIELDS + fields.ROOM : -sum(shape) : fields.PER_COLUMN]
-        # Memory that is never written costs nothing, so every column gets room for the longest possible result.
+        # Memory that is never written costs nothing, so every column has room for the longest possible result.
         self._rooms: dict[int, Words] = {}
         for j in np.flatnonzero(rooms == fields.NEEDED).tolist():
             self._rooms[j] = np.empty(self.n + 2, np.int64)
@@ -64,13 +62,13 @@ class Merge:
         return self.state.nbytes + int(self.state[fields.ROWS]) * int(live @ steps)
 
     def result(self) -> Batch:
-        """The merged batch of a merge that is done."""
+        """The merged batch. The merge must be done."""
         rows = int(self.state[fields.ROWS])
         keep = []
         for j, room in self._rooms.items():
             base = fields.FIELDS + fields.PER_COLUMN * j
             if self.state[base + fields.VARIES]:
-                # Gives back what lies behind the last row, in place: no row is copied, nobody else refers to the array.
+                # Frees the memory after the last row in place: no row is copied, and nobody else refers to the array.
                 room.resize(rows * int(self.state[base + fields.STEP]) // 8 + 2, refcheck=False)
                 self.state[base + fields.ROOM] = room.ctypes.data
                 keep.append(room)
@@ -79,13 +77,13 @@ class Merge:
 
 
 def advance(merges: Sequence[Merge], fuel: int = _ALL) -> int:
-    """Advance each merge by about `fuel` input rows; returns how many have ended."""
+    """Advance each merge by about `fuel` input rows; returns how many are done."""
     ended: int = kernels.advance_merges(np.array([merge.at for merge in merges], np.int64), fuel)
     return ended
 
 
 def merge_now(a: Batch, b: Batch, shape: tuple[int, int, int], frontier: Words, since: Frontier | Words) -> Batch:
-    """Merge two batches at once: cheaper than opening a merge while both are small."""
+    """Merge two batches at once. For small batches that is cheaper than opening a merge."""
     buf, head = kernels.merge_rows(a.at, b.at, *shape, frontier)
     merged = Batch(head, buf, a.lower, b.upper, since)
     if merged.n < 0:

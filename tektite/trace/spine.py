@@ -1,28 +1,33 @@
-"""The spine: the batches of one shard's trace, merged as they come.
+"""The spine: the batches of one shard's trace, merged as they arrive.
 
-Promise: the batches of `version`, added up, are the updates inserted so far, at times compacted no further than to
-the frontier of the readers; there are at most logarithmically many of them; and no insertion does more than a
-constant times its own size, times the logarithm of the trace's, of merging.
+Promises:
 
-Batches have levels: level k holds up to 64 * 2**k rows. Reading from the oldest to the newest, levels fall; two
-neighbours out of order are merged. A merge is opened and then paid for: each inserted row buys a few rows of work
-(the *effort*) on every open merge.
+* The batches of `version` add up to the updates inserted so far. Times are compacted no further than the readers' frontier.
+* There are at most logarithmically many batches.
+* An insertion does at most (constant x its size x logarithm of the trace's size) rows of merging.
 
-Why an effort of two suffices: a merge of s rows ends before s / 2 more rows were inserted. Its result is wanted when
-a neighbour of its level has formed behind it, which takes about s rows, and the merges that form this neighbour, of s
-/ 2, s / 4, ... rows, delay it no less than they delay us. One is the least effort that keeps up with insertions at
-all; both bounds are about merges running beside each other, so that each level has at most one merge open and one
-batch waiting. Should cancellation bring about something worse, the smallest merges are finished on the spot until the
-bound on batches holds.
+Batches have levels: level k holds up to 64 * 2**k rows. From the oldest batch to the newest, levels fall. Two neighbours out
+of order are merged. A merge is opened and then paid for: each inserted row buys a few rows of work (the *effort*) on every
+open merge.
 
-The default pays eight: merges that end sooner leave readers fewer batches to look through and hold their inputs for a shorter
-time. Counting 10M keys in epochs of 10k updates, from two to eight: 1.2 to 1.6 million updates a second and 660 to 560 MiB,
-with a tail that stays within three times the median; at sixteen the tail begins to grow.
+Why an effort of two is enough: a merge of s rows ends before s / 2 more rows are inserted. Its result is needed when a
+neighbour of its level has formed after it, which takes about s rows. The merges that form this neighbour, of s / 2, s / 4,
+... rows, delay it no less than they delay us. One is the least effort that keeps up with insertions at all. Both bounds
+assume that merges run side by side, so that each level has at most one open merge and one waiting batch. If cancellation
+causes something worse, the smallest merges are finished at once until the bound on batches holds.
+
+The default effort is eight: merges that end sooner leave readers fewer batches, and release their inputs sooner. Counting 10M
+keys in epochs of 10k updates:
+
+    effort    updates a second    memory     tail
+    2         1.2 million         660 MiB
+    8         1.6 million         560 MiB    within three times the median
+    16                                       begins to grow
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -34,18 +39,18 @@ from tektite.values.words import Words
 
 Shape = tuple[int, int, int]
 
-# Merging this many rows at once is cheaper than keeping books about it (some 50 microseconds).
+# Merging this many rows at once is cheaper than tracking an open merge (about 50 microseconds).
 SMALL = 4096
-# Rows of fuel that are worth a kernel call; until then insertions run into debt.
+# Rows of fuel that are worth a kernel call; below that, insertions accumulate debt.
 _PAYABLE = 256
-# At rest, neighbours are merged unless the older one is this many times larger: some log8(rows) batches are left.
+# At rest, neighbours are merged unless the older one is this many times larger: about log8(rows) batches remain.
 _IDLE_RATIO = 8
 _EFFORTS = {"lazy": 1, "default": 8, "eager": 0}
 _ALL = 2**62
 
 
 class Version:
-    """What a reader sees of a trace: some batches, for ever. `table` lists the addresses of their heads, oldest
+    """What a reader sees of a trace: an immutable list of batches. `table` lists the addresses of their heads, oldest
     first.
     """
 
@@ -69,10 +74,10 @@ def _level(rows: int) -> int:
 class Spine:
     """The trace of one shard for updates of `shape` (data, time and diff columns).
 
-    `frontier` returns the times (k x nt) from which on readers must be able to tell times apart, k == 0 if they must
-    tell all; it is asked whenever a merge starts. The array is kept: a frontier that moves is another array. `effort` is
-    "default", "lazy" (less work at each insertion, more batches for readers to look through) or "eager" (all merges at
-    once).
+    `frontier` returns the times (k x nt) from which on readers must distinguish times; k == 0 if they must distinguish all.
+    It is called whenever a merge starts. The array is not copied: a frontier that moves is another array.
+
+    `effort` is "default", "lazy" (less work at each insertion, more batches for readers) or "eager" (all merges at once).
     """
 
     def __init__(
@@ -119,7 +124,7 @@ class Spine:
 
     @property
     def version(self) -> Version:
-        """The batches as of now."""
+        """The current batches."""
         version = self._version
         if version is None:
             if self._open:
@@ -152,7 +157,7 @@ class Spine:
 
     @property
     def batches(self) -> int:
-        """Batches of the current version; the two inputs of an open merge count both."""
+        """The number of batches of the current version; an open merge counts as its two inputs."""
         return len(self.version.batches)
 
     @property
@@ -161,8 +166,8 @@ class Spine:
         return len(self._open)
 
     def idle(self, fuel: int) -> bool:
-        """Spend about `fuel` rows of work on each open merge; with none open, start what saves memory or batches.
-        Returns whether more could be done.
+        """Spend about `fuel` rows of work on each open merge. If none is open, start one that saves memory or batches.
+        Returns whether more can be done.
         """
         if not self._open:
             self._start_at_rest()
@@ -172,16 +177,16 @@ class Spine:
         return False
 
     def rest(self) -> None:
-        """Note that the insertions of a sweep are over. Where they rewrote what was there, all is merged now, at a cost of
-        at most three times their rows: what was inserted for an argument and is taken back goes before the next one looks
-        through both. A lazy spine leaves it at what insertions pay for.
+        """Called at the end of a sweep. If its insertions rewrote existing rows, merge everything now, which costs at most
+        three times their rows: rows that were inserted for an argument and removed again disappear before the next argument
+        reads both. A lazy spine does only what insertions pay for.
         """
         fresh, self._fresh = self._fresh, 0
         if fresh >= SMALL and 0 < self.rows - fresh <= 2 * fresh and self._effort != _EFFORTS["lazy"]:
             self.compact_now()
 
     def compact_now(self) -> None:
-        """Merge everything into one batch at the current frontier, however long that takes."""
+        """Merge everything into one batch at the current frontier, whatever it costs."""
         self._finish_all()
         frontier = self._frontier()
         while len(self._units) > 1:
@@ -196,7 +201,7 @@ class Spine:
             self._collect()
 
     def _collect(self) -> None:
-        """Put the results of ended merges in the place of their inputs, and merge them on if they are out of order."""
+        """Put the results of finished merges in place of their inputs, and merge further where they are out of order."""
         failed: DiffOverflow | None = None
         for merge in list(self._open):
             try:
@@ -220,7 +225,7 @@ class Spine:
         self._open_table = np.array([merge.at for merge in self._open], np.int64)
 
     def _open_at(self, place: int, frontier: Words, other: Batch | None = None) -> None:
-        """Open a merge of the batch at `place` and the one behind it, or `other`."""
+        """Open a merge of the batch at `place` with the next one, or with `other`."""
         a = self._units[place]
         b = other or self._units[place + 1]
         assert isinstance(a, Batch) and isinstance(b, Batch)
@@ -230,7 +235,7 @@ class Spine:
         self._opened()
 
     def _merge_at(self, place: int, frontier: Words) -> None:
-        """Merge the batches at `place` and behind it at once."""
+        """Merge the batch at `place` with the next one at once."""
         a, b = self._units[place : place + 2]
         assert isinstance(a, Batch) and isinstance(b, Batch)
         self._replace(place, 2, merge_now(a, b, self.shape, frontier, frontier))
@@ -240,7 +245,7 @@ class Spine:
         self._version = None
 
     def _join_newest(self) -> None:
-        """Merge the newest batches while they are out of order: at once if they are small, else open one merge."""
+        """Merge the newest batches while they are out of order: small ones at once, otherwise open one merge."""
         units = self._units
         while len(units) > 1:
             a = units[-2]
@@ -275,8 +280,8 @@ class Spine:
                 place += 1
 
     def _clear_the_way(self, level: int) -> None:
-        """Make one batch of all the newest ones below `level`: a batch of that level is about to follow them. They are
-        together no larger than a few times that batch, which pays for it.
+        """Make one batch of all the newest ones below `level`, because a batch of that level is about to follow. Together
+        they are no larger than a few times that batch, which pays for it.
         """
         units = self._units
         while len(units) > 1 and _level(units[-1].n) < level and _level(units[-2].n) < level:
@@ -298,7 +303,7 @@ class Spine:
             self._pay(_ALL)
 
     def _enforce_bound(self) -> None:
-        """Finish the smallest merges while there are more batches than three a level and a few."""
+        """Finish the smallest merges while there are more than three batches a level, plus a few."""
         self._allowed = 6 + 3 * _level(sum(unit.n for unit in self._units))
         while self._open and len(self._units) + len(self._open) > self._allowed:
             self._finish(min(self._open, key=lambda merge: merge.n))
@@ -308,7 +313,7 @@ class Spine:
         return Batch(_empty_head(sum(self.shape)), None, batch.upper, batch.upper, batch.since)
 
     def _rest_candidate(self) -> tuple[int, bool] | None:
-        """What to merge next with no merge open: (place, whether the batch is to be rewritten alone)."""
+        """What to merge next if no merge is open: (place, whether the batch is rewritten alone)."""
         units = self._units
         frontier = self._frontier()
         if len(frontier):
@@ -333,11 +338,32 @@ class Spine:
             self._version = None
 
 
-def _worth_compacting(batch: Batch, floor: int) -> bool:
-    """Whether the frontier has moved at least half way through the epochs that the batch can still tell apart.
+class Unmerged(Spine):
+    """A spine whose batches somebody else merges: it keeps them as they are."""
 
-    Asking for half of them bounds how often a batch is rewritten while the frontier moves on, by the logarithm of its
-    epochs.
+    def __init__(self, shape: Shape, batches: Iterable[Batch]) -> None:
+        super().__init__(shape)
+        self._units = [batch for batch in batches if batch.n]
+
+    def insert(self, batch: Batch) -> None:
+        """Append a batch."""
+        self.upper = batch.upper
+        if batch.n:
+            self._units.append(batch)
+            self._version = None
+
+    def rest(self) -> None:
+        """Leave everything as it is."""
+
+    def idle(self, fuel: int) -> bool:
+        """Merge nothing."""
+        return False
+
+
+def _worth_compacting(batch: Batch, floor: int) -> bool:
+    """Whether the frontier has moved at least half way through the epochs that the batch distinguishes.
+
+    Requiring half bounds the number of rewrites by the logarithm of the batch's epochs while the frontier advances.
     """
     since = batch.since or batch.lower
     low = max(min((time[0] for time in frontier), default=floor) for frontier in (since, batch.lower))

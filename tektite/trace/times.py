@@ -1,10 +1,10 @@
 """Times, their partial order, and frontiers.
 
-A time is a tuple of integers (epoch, round, round, ...), compared coordinate by coordinate: `a` is before `b` if it
-is so in every coordinate. Times of one length form a lattice. A frontier is an antichain of times, as a sorted
-tuple: nothing that is not beyond one of its elements can still arrive; the empty frontier says that nothing can.
+A time is a tuple of integers (epoch, round, round, ...), compared coordinate by coordinate: `a` is before `b` if it is in
+every coordinate. Times of one length form a lattice. A frontier is an antichain of times, as a sorted tuple: every future
+update is at or after one of its elements. The empty frontier means that there are no future updates.
 
-This module imports nothing of ours.
+This module imports no other module of Tektite.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def before(a: Time, b: Time) -> bool:
 
 
 def join(a: Time, b: Time) -> Time:
-    """The least time that both are before.
+    """The least time that is after both.
 
     >>> join((1, 2), (2, 0))
     (2, 2)
@@ -65,7 +65,7 @@ def antichain(times: Iterable[Time]) -> Frontier:
 
 
 def beyond(time: Time, frontier: Frontier) -> bool:
-    """Whether some element of the frontier is before `time`: it can still arrive.
+    """Whether some element of the frontier is before `time`, so that it can still arrive.
 
     >>> beyond((4, 3), ((3, 7), (4, 2))), beyond((3, 3), ((3, 7), (4, 2)))
     (True, False)
@@ -74,8 +74,8 @@ def beyond(time: Time, frontier: Frontier) -> bool:
 
 
 def representative(time: Time, frontier: Frontier) -> Time:
-    """The time that compares with everything beyond `frontier` exactly as `time` does, and is the same for all
-    such times: the meet of its joins with the frontier's elements (Shared Arrangements, Appendix A).
+    """The time that compares with everything beyond `frontier` exactly as `time` does, and is the same for all such times:
+    the meet of its joins with the frontier's elements (Shared Arrangements, appendix A).
 
     >>> representative((3, 7), ((5, 0),)), representative((4, 2), ((5, 0),))
     ((5, 7), (5, 2))
@@ -84,9 +84,9 @@ def representative(time: Time, frontier: Frontier) -> Time:
 
 
 def running_frontier(low: int, high: int, moment: tuple[int, ...]) -> Frontier:
-    """What can still arrive while a sweep of the epochs low ≤ e < high runs a scope's `moment` (its tuple of rounds).
+    """The future times while a sweep of the epochs low ≤ e < high runs a scope's `moment` (its tuple of rounds).
 
-    Rounds run in lexicographic order, so beside this moment there are the later ones of each enclosing round, and any
+    Rounds run in lexicographic order. So the future times are this moment, the later ones of each enclosing round, and any
     moment of the epochs from `high` on.
 
     >>> running_frontier(3, 5, (2, 4))
@@ -99,7 +99,7 @@ def running_frontier(low: int, high: int, moment: tuple[int, ...]) -> Frontier:
 
 
 def passed_frontier(low: int, high: int, moment: tuple[int, ...]) -> Frontier:
-    """What can still arrive once everything at `moment` is done.
+    """The future times once everything at `moment` is done.
 
     >>> passed_frontier(3, 5, (2, 4)), passed_frontier(3, 5, ())
     (((3, 2, 5), (3, 3, 0), (5, 0, 0)), ((5,),))

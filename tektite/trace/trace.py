@@ -1,18 +1,22 @@
-"""Trace and Handle: the history of one arrangement, and a reader's hold on it.
+"""Trace and Handle: the history of one arrangement, and a reader's access to it.
 
-A trace holds one spine per shard. A handle's reader sees, at every step, exactly *old*, *delta* and *new*:
+A trace has one spine per shard. At every step, a handle's reader sees exactly *old*, *delta* and *new*:
 
-* delta comes from the handle's queue of minted batches, never from the merged spine, and merging never touches a queue;
-* old is the version pinned when the queue stopped being empty; while it is empty, old is the trace's newest version;
-* new is old plus the delta: the newest version, once the queue has been taken whole.
+* delta comes from the handle's queue of minted batches, never from the merged spine. Merging never touches a queue.
+* old is the version that was pinned when the queue became non-empty. While the queue is empty, old is the trace's newest
+  version.
+* new is old plus the delta: the newest version, once the whole queue has been taken.
 
-A trace keeps spines only while some handle reads versions. When the last of them is dropped the history goes, and
-minting goes on for those who only follow the queue.
+A trace keeps spines only while some handle reads versions. When the last of these is dropped, the history is freed. Minting
+continues for handles that only follow the queue.
+
+A copy of a trace in another process starts at the state of the original (`Trace.adopt`, `Handle.adopted`). It holds nothing
+and merges nothing. `on_mint` reports what is minted there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -20,13 +24,13 @@ from tektite.kernels.seek.route import split_epoch
 from tektite.kernels.sort.build import build
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
-from tektite.trace.spine import Spine, Version
+from tektite.trace.spine import Shape, Spine, Unmerged, Version
 from tektite.trace.times import Frontier, antichain
 from tektite.values.words import Words
 
 EMPTY = Version(())
 MANY = 24
-"""Batches that a version of one reader's own may have: about what a spine has at a million rows."""
+"""The most batches of a version that belongs to one reader: about what a spine has at a million rows."""
 
 
 class Trace:
@@ -38,22 +42,31 @@ class Trace:
         self.diffs = diffs
         self.shards = shards
         self.effort = effort
+        self.on_mint: Callable[[int, Batch], None] | None = None
+        """Called with every batch before it is minted, and its shard."""
         self.begin()
 
     def begin(self) -> None:
-        """Begin without history, and without anybody who reads it."""
+        """Start without history and without readers."""
         self.handles: list[Handle] = []
         self.holds: list[Hold] = []
-        self.spines: list[Spine] | None = None
+        self.spines: Sequence[Spine] | None = None
         self._uppers: list[Frontier] = [((0,) * self.times,)] * self.shards
 
+    @property
+    def shape(self) -> Shape:
+        """Its data, time and diff columns."""
+        return self.data, self.times, self.diffs
+
     def mint(self, shard: int, head: Words, keep: object, upper: Frontier) -> None:
-        """Append sorted, consolidated rows as the batch of all updates up to `upper`: to the queue of every handle,
-        and to the spine if somebody reads versions.
+        """Append sorted, consolidated rows as the batch of all updates up to `upper`: to the queue of every handle, and to
+        the spine if somebody reads versions.
         """
         lower = self._uppers[shard]
         self._uppers[shard] = upper
         batch = Batch(head, keep, lower, upper, lower)
+        if self.on_mint is not None:
+            self.on_mint(shard, batch)
         spines = self.spines
         if spines is None:
             for handle in self.handles:
@@ -62,24 +75,36 @@ class Trace:
         version = spines[shard].version
         for handle in self.handles:
             queue = handle.queues[shard]
-            if not queue and handle.hold is not None:
+            if not queue and handle.reads_versions:
                 handle.pins[shard] = version
             queue.append(batch)
         spines[shard].insert(batch)
 
     def restore(self, shard: int, batches: Iterable[Batch], upper: Frontier) -> None:
-        """Begin with history that was minted before this trace was made, up to `upper`; nobody reads it yet."""
+        """Start with history that was minted before this trace existed, up to `upper`, and without readers."""
         self._uppers[shard] = upper
         if self.spines is not None:
             for batch in batches:
                 self.spines[shard].insert(batch)
+
+    @property
+    def uppers(self) -> tuple[Frontier, ...]:
+        """Up to which frontier each shard has been minted."""
+        return tuple(self._uppers)
+
+    def adopt(self, uppers: Sequence[Frontier], versions: Sequence[Iterable[Batch]] | None) -> None:
+        """Start at the state of a trace in another process: minted up to `uppers`, with these batches of each shard as
+        history; None if nobody reads versions. Later batches are not merged.
+        """
+        self._uppers = list(uppers)
+        self.spines = None if versions is None else [Unmerged(self.shape, batches) for batches in versions]
 
     def version(self, shard: int) -> Version:
         """Everything minted so far, as far as it is kept."""
         return EMPTY if self.spines is None else self.spines[shard].version
 
     def frontier(self) -> Words:
-        """The times that some reader may still tell apart, as the rows of an array: what merges compact to."""
+        """The times that some reader may still distinguish, as the rows of an array. Merges compact to them."""
         times = self.since()
         return np.array(times, np.int64).reshape(len(times), self.times)
 
@@ -93,43 +118,44 @@ class Trace:
         """Keep history for a reader of versions."""
         self.holds.append(hold)
         if self.spines is None:
-            shape = (self.data, self.times, self.diffs)
-            self.spines = [Spine(shape, self.effort, self.frontier) for _ in range(self.shards)]
+            self.spines = [Spine(self.shape, self.effort, self.frontier) for _ in range(self.shards)]
 
     def release(self, hold: Hold) -> None:
-        """Forget a reader of versions; without any, history is dropped."""
+        """Remove a reader of versions. Without any, history is dropped."""
         if hold in self.holds:
             self.holds.remove(hold)
         if not self.holds:
             self.spines = None
 
     def rest(self) -> None:
-        """Note that a sweep is over."""
+        """Called at the end of a sweep."""
         for spine in self.spines or ():
             spine.rest()
 
     def idle(self, fuel: int) -> bool:
-        """Spend `fuel` rows of merging on each shard; whether more could be done."""
+        """Spend `fuel` rows of merging on each shard; whether more can be done."""
         return any([spine.idle(fuel) for spine in self.spines or ()])
 
     @property
     def rows(self) -> int:
-        """Updates held by the newest version."""
+        """Updates in the newest version."""
         return sum(spine.version.rows for spine in self.spines or ())
 
     @property
     def batches(self) -> int:
-        """Batches that a reader of the newest version goes through, in the fullest shard."""
+        """Batches of the newest version in the fullest shard."""
         return max((len(spine.version.table) for spine in self.spines or ()), default=0)
 
     @property
     def bytes(self) -> int:
-        """Memory held by the spines, merges in progress included."""
+        """Memory of the spines, including merges in progress."""
         return sum(spine.bytes + spine.bytes_in_progress for spine in self.spines or ())
 
 
 class Hold:
-    """A claim on history: `frontier` says, whenever a merge starts, from which times on its owner tells times apart."""
+    """A claim on history. `frontier` is called whenever a merge starts; it says from which times on the owner distinguishes
+    times.
+    """
 
     __slots__ = ("frontier", "trace")
 
@@ -139,17 +165,17 @@ class Hold:
         trace.keep(self)
 
     def drop(self) -> None:
-        """Give up the claim; dropping twice is harmless."""
+        """Release the claim; dropping twice is harmless."""
         self.trace.release(self)
 
 
 class Handle:
     """One reader's place in a trace: the queue of batches not consumed yet and, with `frontier`, a hold on versions.
 
-    The history found at the start is the first delta.
+    The history that exists at the start is the first delta.
     """
 
-    __slots__ = ("hold", "pins", "queues", "trace")
+    __slots__ = ("hold", "pins", "queues", "reads_versions", "trace")
 
     def __init__(self, trace: Trace, frontier: Callable[[], Frontier] | None) -> None:
         self.trace = trace
@@ -157,8 +183,22 @@ class Handle:
             [batch for batch in trace.version(shard).batches if batch.n] for shard in range(trace.shards)
         ]
         self.pins: list[Version] = [EMPTY] * trace.shards
+        self.reads_versions = frontier is not None
         self.hold = None if frontier is None else Hold(trace, frontier)
         trace.handles.append(self)
+
+    @classmethod
+    def adopted(
+        cls, trace: Trace, reads_versions: bool, queues: Sequence[Iterable[Batch]], pins: Sequence[Iterable[Batch]]
+    ) -> Handle:
+        """The copy of a reader's place in another process, with its queue and its pinned version by shard. It holds
+        nothing, because an adopted trace is not merged.
+        """
+        handle = cls(trace, None)
+        handle.reads_versions = reads_versions
+        handle.queues = [list(queue) for queue in queues]
+        handle.pins = [Version(tuple(pin)) for pin in pins]
+        return handle
 
     def waiting(self) -> bool:
         """Whether a batch waits in some queue."""
@@ -205,7 +245,7 @@ class Handle:
         return old, tuple(now), new
 
     def forget(self) -> None:
-        """Let go of what has not been taken, after the handle was dropped."""
+        """Release what has not been taken, after the handle was dropped."""
         self.queues = [[] for _ in self.queues]
         self.pins = [EMPTY] * self.trace.shards
 
@@ -218,7 +258,7 @@ class Handle:
 
 
 def split_batch(batch: Batch, time_at: int, epoch: int) -> tuple[Batch, Batch]:
-    """A batch of the outermost scope as its updates before `epoch` and the others. Both stay sorted."""
+    """Split a batch of the outermost scope into the updates before `epoch` and the others. Both stay sorted."""
     buf, head, cut = split_epoch(batch.at, time_at, epoch)
     whole = Chunk(head, (batch.keep, buf))
     first, second = whole.slice(0, int(cut)), whole.slice(int(cut), batch.n)
@@ -230,9 +270,9 @@ def split_batch(batch: Batch, time_at: int, epoch: int) -> tuple[Batch, Batch]:
 
 
 def shortened(version: Version, trace: Trace) -> Version:
-    """A version that its owner alone sees, with its smaller batches joined once there are many of them.
+    """A version that only its owner sees, with its smaller batches joined once there are many.
 
-    A reader that is always behind goes on from its own versions, which no spine merges.
+    A reader that is always behind continues from its own versions, which no spine merges.
     """
     if len(version.batches) <= MANY:
         return version

@@ -1,7 +1,7 @@
-"""Data in any form that users have it in, as columns: rows, dicts, NumPy, Arrow, pandas.
+"""Converts rows, dicts, NumPy arrays, Arrow tables and pandas frames to columns.
 
-`split` promises one column for each name, all of one length, or an error that says which column or row is wrong; it
-looks at no value. `encode_column` and `text_column` then look at the values of one column.
+`split` returns one column for each name, all of one length, or raises an error that names the wrong column or row. It
+looks at no value. `encode_column` and `text_column` look at the values of one column.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def text_column(values: Any, type: Type, column: str) -> Any:
 
 
 def hint(name: Any, names: Collection[str], kind: str = "columns") -> str:
-    """What to say about a name that is not among `names`.
+    """Advice about a name that is not among `names`.
 
     >>> hint("scr", ["src", "dst"])
     "did you mean 'src'? the columns are: src, dst"
@@ -143,7 +143,7 @@ def _split_rows(rows: list[Any], names: Sequence[str]) -> list[Any]:
     try:
         lengths = set(map(len, rows))
     except TypeError:
-        raise IncorrectError("expected rows, found a NumPy array of no dimension: give tuples") from None
+        raise IncorrectError("expected rows, found a NumPy array without dimensions: give tuples") from None
     if lengths != {len(names)}:
         at, row = next((i, row) for i, row in enumerate(rows) if len(row) != len(names))
         raise _wrong_arity(names, len(row), f" in row {at} ({_shown(row)})")
@@ -203,7 +203,7 @@ def _common_length(columns: list[Any], names: Sequence[str]) -> int:
 
 
 def _arrow_column(values: Any, type: Type, column: str) -> Any:
-    """Values of any form as an Arrow array, of whatever Arrow type they have."""
+    """An Arrow array of values of any form, with whatever Arrow type they have."""
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
     if isinstance(values, np.ndarray):
@@ -212,7 +212,7 @@ def _arrow_column(values: Any, type: Type, column: str) -> Any:
         return pa.array(values)
     if _is_pandas(values, "Series"):
         if values.dtype == object:
-            # pandas writes NaN for what is missing; only where floats are meant can it be a value.
+            # pandas writes NaN for missing values; only in a column of floats can it be a value.
             return _arrow_from_list(values.tolist(), type, column, nan_is_null=type.kind != "float")
         return _arrow_from_array(values.to_numpy(), type, column)
     if isinstance(values, (list, tuple, range)) or hasattr(values, "__iter__"):
@@ -243,7 +243,7 @@ def _arrow_from_array(values: np.ndarray[Any, Any], type: Type, column: str) -> 
 
 
 def _coarse_moments(values: np.ndarray[Any, Any], unit: str, column: str) -> np.ndarray[Any, Any]:
-    """Moments of a unit that Arrow lacks, as one that it has."""
+    """Moments in a unit that Arrow lacks, converted to one that it has."""
     target = "M8[D]" if unit in ("Y", "M", "W", "D") else "M8[s]" if unit in ("h", "m", "s") else "M8[ns]"
     moments: np.ndarray[Any, Any] = values.astype(target)
     if (moments.astype(values.dtype) != values)[~np.isnat(values)].any():
@@ -254,7 +254,7 @@ def _coarse_moments(values: np.ndarray[Any, Any], unit: str, column: str) -> np.
 
 
 def _arrow_from_list(values: list[Any], type: Type, column: str, nan_is_null: bool = False) -> Any:
-    known = None  # the Arrow type, where it need not be found out value by value
+    known = None  # the Arrow type, unless the values must be inspected one by one
     if type.kind in ("date", "timestamp"):
         # Arrow gets these wrong in silence: it cuts the time off a datetime in a list that begins with a date, cuts the
         # nanoseconds off pandas' timestamps, and takes pandas' NaT for a moment.
@@ -265,7 +265,7 @@ def _arrow_from_list(values: list[Any], type: Type, column: str, nan_is_null: bo
             for row, value in enumerate(values):
                 if getattr(value, "nanosecond", 0):
                     raise IncorrectError(
-                        f"column {column!r}: expected {type}, found {value} in row {row}, which is no whole number of "
+                        f"column {column!r}: expected {type}, found {value} in row {row}, which is not a whole number of "
                         "microseconds: round it"
                     )
         if datetime.date in classes and any(issubclass(kind, datetime.datetime) for kind in classes):
@@ -307,7 +307,7 @@ _CLASSES: Final[dict[str, tuple[type, ...]]] = {
 
 
 def _misfit(values: Any, type: Type, column: str, error: Exception | None = None) -> IncorrectError:
-    """The error for a column that could not be encoded: about its first value of a wrong class if it is a list."""
+    """The error for a column that cannot be encoded. For a list, it names the first value of a wrong class."""
     if isinstance(values, np.ndarray) and values.dtype == object:
         values = values.tolist()
     value: Any
@@ -320,12 +320,12 @@ def _misfit(values: Any, type: Type, column: str, error: Exception | None = None
         if type.kind == "int" and not _is_word(value):
             return IncorrectError(f"{found}, which does not fit in 64 bits: use a decimal, a float or a string")
         if isinstance(value, decimal.Decimal) and not value.is_finite():
-            return IncorrectError(f"{found}, which is no finite number: use None for a missing value")
+            return IncorrectError(f"{found}, which is not a finite number: use None for a missing value")
         if isinstance(value, str) and not _is_unicode(value):
             return IncorrectError(f"{found}, which has no UTF-8 form (a surrogate without its other half)")
     if isinstance(error, IncorrectError):
         return error
-    return IncorrectError(f"column {column!r}: expected {type}, found values that do not go together ({error})")
+    return IncorrectError(f"column {column!r}: expected {type}, found values of different kinds ({error})")
 
 
 def _is_word(number: Any) -> bool:
@@ -341,7 +341,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _is_pandas(data: Any, name: str) -> bool:
-    """Whether `data` is pandas' class of that name, without importing pandas: an object's module is there already."""
+    """Whether `data` is an instance of this pandas class. Does not import pandas: if there is an instance, it is imported."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(data, getattr(pandas, name))
 
@@ -366,7 +366,7 @@ def _shown(value: Any) -> str:
 
 
 def python_rows(table: pa.Table, what: str, instead: str) -> list[tuple[Any, ...]]:
-    """A table's rows as Python tuples; `what` holds it, and can be read by `instead` if Python has no such values."""
+    """A table's rows as Python tuples. If Python has no such values, the error says that `what` can be read by `instead`."""
     try:
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
     except OverflowError:

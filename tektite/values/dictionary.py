@@ -1,8 +1,8 @@
-"""The dictionary: from the id of a text back to the text.
+"""The dictionary: maps the id of a text back to the text.
 
-An id is a hash of its text alone (`text_ids`), so that every machine gives a text the same id without asking anyone.
-The dictionary promises that `lookup(add(texts))` gives `texts` back: of two texts with one id it takes the first and
-refuses the second. A call that fails adds nothing.
+An id is a hash of its text (`text_ids`), so every machine computes the same id without coordination. Promise:
+`lookup(add(texts))` equals `texts`. Of two texts with the same id, the first is accepted and the second is refused. A call
+that fails adds nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CHUNK_BYTES = 2**31 - 1
 
 
 class Mark(NamedTuple):
-    """A moment in the growth of a dictionary: how many texts it had, and where the next one begins."""
+    """A point in the growth of a dictionary: the number of its texts, and where the next one begins."""
 
     texts: int
     position: int
@@ -39,8 +39,8 @@ START = Mark(0, strings.FIRST)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """What kernels find texts through, without a lock: those that a dictionary had at some moment, and perhaps later ones. Its
-    memory stays as long as this does.
+    """Lets kernels find texts without a lock: those that a dictionary had at some moment, and perhaps later ones. Its
+    memory stays as long as it does.
     """
 
     words: Words
@@ -53,7 +53,7 @@ class Reading:
 
 
 def text_ids(texts: Any) -> Words:
-    """The ids of the texts of an Arrow string array (NULL for nulls), without remembering the texts.
+    """The ids of the texts of an Arrow string array (NULL for nulls). Does not store the texts.
 
     >>> text_ids(pa.array(["Spark", None])).tolist()
     [-4294468057691064905, -9223372036854775808]
@@ -89,17 +89,17 @@ class Dictionary:
 
     @property
     def texts(self) -> int:
-        """How many texts there are."""
+        """The number of texts."""
         return int(self._state[strings.COUNT])
 
     @property
     def nbytes(self) -> int:
-        """How many bytes of memory the texts and their index take."""
+        """Memory of the texts and their index, in bytes."""
         return int(self._table.nbytes + self._heap.nbytes)
 
     @property
     def lasting(self) -> Dictionary:
-        """The dictionary by which what depends on ids can be remembered: itself."""
+        """The dictionary by which to cache what depends on ids: itself."""
         return self
 
     def __len__(self) -> int:
@@ -109,7 +109,7 @@ class Dictionary:
         return f"Dictionary({self.texts} texts, {self.nbytes} bytes)"
 
     def add(self, texts: Any) -> Words:
-        """The ids of the texts of an Arrow string array (NULL for nulls). The texts can be looked up from here on."""
+        """Store the texts of an Arrow string array; their ids (NULL for nulls)."""
         return self.add_all([texts])[0]
 
     def add_all(self, columns: Sequence[Any]) -> list[Words]:
@@ -126,7 +126,7 @@ class Dictionary:
                 raise
 
     def lookup(self, ids: Words) -> pa.Array[Any]:
-        """The texts of `ids` as an Arrow string array, null for NULL. An id that no text has is an error."""
+        """The texts of `ids` as an Arrow string array, null for NULL. An unknown id is an error."""
         chunks = self.lookup_chunks(ids)
         if len(chunks) > 1:
             raise UnsupportedError(
@@ -136,7 +136,7 @@ class Dictionary:
         return chunks[0]
 
     def lookup_chunks(self, ids: Words) -> list[pa.Array[Any]]:
-        """Like `lookup`, in as many arrays as the length of the texts needs; at least one."""
+        """Like `lookup`, in as many arrays as the texts need; at least one."""
         ids = np.ascontiguousarray(ids, np.int64)
         if not ids.flags.writeable:
             ids = ids.copy()
@@ -149,7 +149,7 @@ class Dictionary:
             return self._texts_at(positions, offsets, ids)
 
     def reading(self) -> Reading:
-        """What kernels find the texts through that are known now."""
+        """What kernels use to find the texts known at this moment."""
         with self._lock:
             if self._reading is None:
                 self._reading = Reading(self._state[list(strings.READING)], (self._table, self._heap))
@@ -157,17 +157,17 @@ class Dictionary:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Let no other thread add texts meanwhile, so that what comes between two marks is the caller's."""
+        """Keep other threads from adding texts, so that whatever comes between two marks is the caller's."""
         with self._lock:
             yield
 
     def mark(self) -> Mark:
-        """This moment, for `since`."""
+        """The current position, for `since`."""
         with self._lock:
             return Mark(int(self._state[strings.COUNT]), int(self._state[strings.USED]))
 
     def since(self, mark: Mark = START) -> tuple[pa.ChunkedArray[Any], Mark]:
-        """The texts that were added after `mark`, in the order of their arrival, and the mark to ask from next time.
+        """The texts added after `mark`, in order of arrival, and the mark for the next call.
 
         >>> dictionary = Dictionary()
         >>> _ = dictionary.add(pa.array(["ash", "beech"]))
@@ -184,7 +184,7 @@ class Dictionary:
             return pa.chunked_array(self._texts_at(positions, offsets, None), pa.string()), end
 
     def _intern(self, array: pa.Array[Any]) -> Words:
-        """The ids of a plain string array, whose texts are added. The caller holds the lock and undoes a failure."""
+        """Add the texts of a plain string array; their ids. The caller holds the lock and undoes a failure."""
         state = self._state
         ids: Words = np.empty(len(array), np.int64)
         buffers = _buffers(array)
@@ -220,7 +220,7 @@ class Dictionary:
         self._state[strings.CAPACITY] = len(heap)
 
     def _set_table(self, slots: int, upto: Mark) -> None:
-        """Index the texts before `upto` anew, in a table of `slots` slots (a power of two)."""
+        """Rebuild the index of the texts before `upto`, with `slots` slots (a power of two)."""
         table = np.zeros(2 * slots, np.int64)
         shift = 64 - (slots.bit_length() - 1)
         if upto.texts:
@@ -252,7 +252,7 @@ class Dictionary:
 
 
 def _each_plain(texts: Any, encode: Callable[[pa.Array[Any]], Words]) -> Words:
-    """Apply `encode` to the plain string arrays that an Arrow array of any layout of strings is made of."""
+    """Apply `encode` to the plain string arrays that make up an Arrow array of any string layout."""
     if isinstance(texts, pa.ChunkedArray):
         parts = [_each_plain(chunk, encode) for chunk in texts.chunks]
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])
@@ -273,7 +273,7 @@ def _each_plain(texts: Any, encode: Callable[[pa.Array[Any]], Words]) -> Words:
 
 
 def _buffers(array: pa.Array[Any]) -> tuple[int, int, int, int, int]:
-    """Where a plain string array lies, as kernels take it: offsets, are they 64-bit, bytes, validity, first row."""
+    """A plain string array as kernels take it: offsets, whether they are 64-bit, bytes, validity, first row."""
     validity, offsets, data = array.buffers()
     return (
         0 if offsets is None else offsets.address,

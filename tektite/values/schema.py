@@ -1,7 +1,7 @@
-"""Schemas: the ordered, named, typed columns of a collection, and the way of whole tables to words and back.
+"""Schemas: ordered, named, typed columns of a collection. Converts whole tables to words and back.
 
-Words lie in a C-contiguous array of columns x rows. `decode(encode(data))` is `data`, by Arrow's reckoning; an encode
-that fails names the column, what was found and where, and adds nothing to the dictionary.
+Words are in a C-contiguous array of columns x rows. `decode(encode(data))` equals `data`, as Arrow compares. An encode that
+fails names the column, the value and the row, and adds nothing to the dictionary.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Schema:
     names: tuple[str, ...]
     types: tuple[Type, ...]
     arrow: pa.Schema
-    """The schema of the tables that `decode` gives."""
+    """The schema of the tables that `decode` returns."""
 
     def __init__(self, source: Mapping[str, Type] | pa.Schema | None = None, /, **named: Type) -> None:
         if isinstance(source, pa.Schema):
@@ -63,7 +63,7 @@ class Schema:
 
     @property
     def positions(self) -> dict[str, tuple[int, Type]]:
-        """Position and type of each column, by name: what expressions are compiled against."""
+        """Position and type of each column by name: what expressions are compiled against."""
         return {name: (at, type) for at, (name, type) in enumerate(zip(self.names, self.types, strict=True))}
 
     def index(self, name: str) -> int:
@@ -95,13 +95,13 @@ class Schema:
         return Schema(selected)
 
     def encode(self, data: Any, dictionary: Dictionary | None = None, room: int = 0) -> Words:
-        """The words of `data`, in a new array of columns x rows. Texts are added to `dictionary`. Behind the columns the
-        array has `room` for more, which the caller fills.
+        """The words of `data`, in a new array of columns x rows. Adds texts to `dictionary`. After the columns the array
+        has `room` for more, which the caller fills.
 
-        `data` is a list of rows (tuples, lists or dicts), a dict of columns (lists, NumPy or Arrow arrays), a NumPy
-        array (rows x columns; structured; or one-dimensional for one column), an Arrow table, record batch or array,
-        a pandas DataFrame, or anything that offers an Arrow stream. Missing values (None, Arrow's nulls, pandas' NA)
-        are NULL; a NaN in a column of floats is a value.
+        `data` is a list of rows (tuples, lists or dicts), a dict of columns (lists, NumPy or Arrow arrays), a NumPy array
+        (rows x columns; structured; or one-dimensional for one column), an Arrow table, record batch or array, a pandas
+        DataFrame, or anything that offers an Arrow stream. Missing values (None, Arrow's nulls, pandas' NA) are NULL; a NaN
+        in a column of floats is a value.
 
         >>> from tektite.values.types import Float, Int
         >>> schema = Schema(src=Int, weight=Float)
@@ -131,7 +131,7 @@ class Schema:
             if dictionary is None:
                 name = self.names[next(iter(texts))]
                 raise IncorrectError(f"column {name!r} holds strings: give the dictionary that their texts go to")
-            # Last, when nothing else can fail, and all at once: a failure leaves no text behind.
+            # Last, when nothing else can fail, and all together: a failure adds no text.
             try:
                 columns_of_ids = dictionary.add_all(list(texts.values()))
             except IncorrectError as error:
@@ -141,7 +141,9 @@ class Schema:
         return encoded
 
     def int_columns(self, data: Any) -> Words | None:
-        """A NumPy array whose words are the rows' as they are, as columns x rows in the same memory; None for all else."""
+        """A NumPy array whose numbers are the words themselves, as columns x rows in the same memory; None for anything
+        else.
+        """
         if self._ints and data.__class__ is np.ndarray and data.dtype == _INT64:
             if data.ndim == 1 and len(self.names) == 1:
                 return data.reshape(1, -1)
@@ -150,7 +152,7 @@ class Schema:
         return None
 
     def encode_ints(self, ints: Words, encoded: Words, start: int, stop: int) -> None:
-        """Copy some rows of `int_columns`, checked: several threads may do so, each its share."""
+        """Copy and check some rows of `int_columns`. Several threads may do so, each with its share."""
         encoded[:, start:stop] = ints[:, start:stop]
         self._check_ints(encoded[:, start:stop], start)
 
@@ -159,7 +161,7 @@ class Schema:
             words.check_reserved(encoded[at], 0, name, first)
 
     def decode(self, encoded: Words, dictionary: Dictionary | None = None) -> pa.Table:
-        """The table whose words (columns x rows) are `encoded`. It may share their memory: leave them as they are."""
+        """The table of the words `encoded` (columns x rows). It may share their memory: do not change them."""
         self._check_width(encoded)
         if not encoded.shape[1]:
             if self._empty is None:
@@ -172,7 +174,7 @@ class Schema:
         return pa.Table.from_arrays(arrays, schema=self.arrow)
 
     def decode_rows(self, encoded: Words, dictionary: Dictionary | None = None) -> list[tuple[Any, ...]]:
-        """The rows whose words (columns x rows) are `encoded`, as tuples of Python values."""
+        """The rows of the words `encoded` (columns x rows), as tuples of Python values."""
         self._check_width(encoded)
         if not self.names:
             return [()] * encoded.shape[1]

@@ -1,4 +1,4 @@
-"""The types a column can have. A type says how to read the 64-bit words of a column; words themselves are untyped."""
+"""Column types. A type says how to read the 64-bit words of a column; words themselves are untyped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tektite.errors import IncorrectError
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """How the words of a column are read. Compare with `==`; `kind` is the name without parameters."""
+    """How to read the words of a column. Compare with `==`; `kind` is the name without parameters."""
 
     kind: str
 
@@ -21,7 +21,7 @@ class Type:
 
 @dataclass(frozen=True, slots=True)
 class DecimalType(Type):
-    """A decimal of at most 18 digits, `scale` of them behind the point, held as an integer scaled by 10**scale."""
+    """A decimal of at most 18 digits, `scale` of them after the point, stored as an integer scaled by 10**scale."""
 
     precision: int = 18
     scale: int = 0

@@ -1,13 +1,13 @@
-"""Values and words: a column of values of any type as 64-bit integers, and back.
+"""Converts a column of values to words (64-bit integers) and back.
 
-    int          the number itself              float      its bits, so ordered that words compare as floats do
+    int          the number itself              float      its bits, arranged so that words compare like floats
     bool         0 and 1                        decimal    the number times 10**scale
     date         days since 1970-01-01          timestamp  microseconds since 1970-01-01 00:00 UTC
     string       the id of the text in a `Dictionary`
 
-NULL is one word for every type, and no value's word. Decoding an encoded column gives the same values back: what would
-be rounded, cut or wrapped is refused, with the row and the value. (-0.0 and 0.0 are two words, and stay so; all NaNs
-are one word, which sorts after infinity.)
+NULL has the same word in every type, and no value has that word. Decoding an encoded column gives the same values: a value
+that would be rounded, cut or wrapped is refused, with its row. (-0.0 and 0.0 are different words; all NaNs are one word,
+which sorts after infinity.)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NULL: Final = -(2**63)
 
 
 class Texts(Protocol):
-    """Where the texts of string ids are looked up."""
+    """Looks up texts by their ids."""
 
     def lookup_chunks(self, ids: Words) -> Any:
         """The texts of some ids, as a list of Arrow arrays."""
@@ -42,15 +42,15 @@ _MAGNITUDE: Final = 0x7FFF_FFFF_FFFF_FFFF
 
 _MICROSECONDS: Final = pa.timestamp("us")
 _PER_DAY: Final = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31: what Python's dates reach
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31: the range of Python's dates
 _FIRST_MICROSECOND, _LAST_MICROSECOND = _FIRST_DAY * _PER_DAY["us"], (_LAST_DAY + 1) * _PER_DAY["us"] - 1
 
-# Up to here a Python loop over a list is faster than starting a NumPy reduction.
+# Up to this length, a Python loop over a list is faster than a NumPy reduction.
 _FEW: Final = 64
 
 
 def float_words(values: npt.NDArray[np.float64]) -> Words:
-    """The words of floats: they compare as the floats do, -0.0 before 0.0 and NaN last.
+    """The words of floats. They compare like the floats, with -0.0 before 0.0 and NaN last.
 
     >>> float_words(np.array([-np.inf, -1.0, -0.0, 0.0, 1.0, np.inf, np.nan])).argsort().tolist()
     [0, 1, 2, 3, 4, 5, 6]
@@ -64,19 +64,19 @@ def float_words(values: npt.NDArray[np.float64]) -> Words:
 
 
 def word_floats(words: Words) -> npt.NDArray[np.float64]:
-    """The floats that `float_words` made `words` of. NULL has no float: it comes out as a NaN."""
+    """The inverse of `float_words`. NULL has no float: it becomes a NaN."""
     bits: Words = words ^ ((words >> 63) & _MAGNITUDE)
     return bits.view(np.float64)
 
 
 def float_keys(words: Words) -> Words:
-    """Words of floats as keys: -0.0 becomes 0.0, since the two are equal as keys. All else stays."""
+    """Words of floats as keys: -0.0 becomes 0.0, since the two are equal as keys."""
     keys: Words = np.where(words == _NEGATIVE_ZERO, 0, words)
     return keys
 
 
 def arrow_type(type: Type) -> pa.DataType:
-    """The Arrow type that values of `type` are decoded to.
+    """The Arrow type to which values of `type` are decoded.
 
     >>> arrow_type(Decimal(12, 2))
     Decimal128Type(decimal128(12, 2))
@@ -87,7 +87,7 @@ def arrow_type(type: Type) -> pa.DataType:
 
 
 def type_from_arrow(arrow: pa.DataType) -> Type:
-    """The type whose words can hold every value of an Arrow type (of uint64: those that fit in 63 bits).
+    """The type whose words can hold every value of an Arrow type (for uint64: values that fit in 63 bits).
 
     >>> type_from_arrow(pa.int32()), type_from_arrow(pa.large_string()), type_from_arrow(pa.decimal128(12, 2))
     (int, string, decimal(12, 2))
@@ -104,10 +104,9 @@ def type_from_arrow(arrow: pa.DataType) -> Type:
 
 
 def encode(values: Any, type: Type, column: str = "value", row: int = 0) -> Words:
-    """The words of an Arrow array (or chunked array) of values of any type but string, whose texts a `Dictionary` adds.
+    """The words of an Arrow array (or chunked array) of any type but string; a `Dictionary` encodes strings.
 
-    `column` and `row` (the number of the first row) are what an error message says. The result may share the memory of
-    `values`.
+    `column` and `row` (the number of the first row) appear in error messages. The result may share the memory of `values`.
 
     >>> encode(pa.array([1, None]), Int).tolist()
     [1, -9223372036854775808]
@@ -136,7 +135,7 @@ def check_texts(values: Any, column: str) -> None:
 
 
 def check_reserved(words: Words, nulls: int, column: str, row: int = 0) -> None:
-    """Raise if more than `nulls` of the words are NULL: a value took the word that is reserved."""
+    """Raise if more than `nulls` of the words are NULL: then a value has the reserved word."""
     if len(words) <= _FEW:
         found = words.tolist().count(NULL)
     elif not nulls and np.minimum.reduce(words) != NULL:
@@ -197,7 +196,7 @@ def decode_list(words: Words, type: Type, column: str = "value", dictionary: Tex
 
 
 def validity_buffer(words: Words) -> tuple[pa.Buffer | None, int]:
-    """The Arrow validity bits of a column of words (none needed without NULLs), and the number of NULLs."""
+    """The Arrow validity bits of a column of words (None without NULLs), and the number of NULLs."""
     null = words == NULL
     nulls = int(np.count_nonzero(null))
     return (arrow_buffer(np.packbits(~null, bitorder="little")) if nulls else None), nulls
@@ -251,7 +250,7 @@ def _encode_timestamp(values: pa.Array[Any], type: Type, column: str, row: int) 
         target = _MICROSECONDS
     else:
         raise _wrong_type(values, type, column, row)
-    values = _cast(values, target, type, column, row, "is no whole number of microseconds that fits in 64 bits")
+    values = _cast(values, target, type, column, row, "is not a whole number of microseconds that fits in 64 bits")
     return _filled(values.view(pa.int64()), column, row)
 
 
@@ -320,7 +319,7 @@ def _check_decoded(fits: npt.NDArray[np.bool_], words: Words, type: Type, column
 
 
 def _cast(values: pa.Array[Any], target: pa.DataType, type: Type, column: str, row: int, reason: str) -> pa.Array[Any]:
-    """Cast without loss, or name the first value that does not survive it."""
+    """Cast without loss, or name the first value that would change."""
     if values.type == target:
         return values
     try:
@@ -346,7 +345,7 @@ def _filled(values: pa.Array[Any], column: str, row: int) -> Words:
 
 
 def _with_nulls(words: Words, values: pa.Array[Any]) -> Words:
-    """Write NULL where `values` has nulls. No other word is NULL: none of the callers' ranges reaches it."""
+    """Write NULL where `values` has nulls. No other word is NULL, because no caller's range reaches it."""
     if values.null_count:
         words[values.is_null().to_numpy(zero_copy_only=False)] = NULL
     return words
@@ -364,7 +363,7 @@ _ADVICE: Final = {
 
 
 def advice(type: Type) -> str:
-    """What a user should give for a column of `type`."""
+    """What a user should pass for a column of `type`."""
     return _ADVICE[type.kind]
 
 

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 import tektite as tk
 from tektite.dataflow import range_filter
 from tektite.kernels.operators.range_filter import CURSORS, DONE, NEXT, OVERFLOWN, emit_segments, segments
+from tests.support.executors import make_engine
 from tests.support.kernel_rows import Row, Rows, check_constants, consolidate, read, table
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors
 
 NULL = -(2**63)
 OPS: dict[str, Callable[[Any, Any], bool]] = {
@@ -163,6 +164,9 @@ def maybe(random: random.Random, word: int) -> int | None:
     return None if random.random() < 0.1 else word
 
 
+@pytest.mark.executors(
+    stages=["0-<-2", "0-<=-1", "0->-3", "0->=-2", "1-<-3", "1-<=-2", "1->=-1", "2->-2"], spark=["0->=-2"]
+)
 @every_number_of_workers
 @every_op
 @pytest.mark.parametrize("by", [0, 1, 2])
@@ -170,7 +174,7 @@ def test_result_is_exact_at_every_epoch(workers: int, op: str, by: int, monkeypa
     monkeypatch.setattr(range_filter, "PIECE", 5)
     monkeypatch.setattr(range_filter, "PIECES_PER_RUN", 2)
     names = ["k", "l"][:by]
-    with tk.Engine(workers, turn=0.0) as engine:
+    with make_engine(workers, turn=0.0) as engine:
         rows = engine.input("rows", dict.fromkeys([*names, "v", "other"], tk.Int))
         bounds = engine.input("bounds", dict.fromkeys([*names, "b", "other"], tk.Int))
         # The columns in another order than the operator keeps them in.
@@ -202,6 +206,7 @@ def test_result_is_exact_at_every_epoch(workers: int, op: str, by: int, monkeypa
         assert late.multiplicities() == passing(history.past[-1]["rows"], history.past[-1]["bounds"], op, by)
 
 
+@pytest.mark.executors("stages")
 @every_op
 def test_each_type_compares_as_in_an_expression(op: str) -> None:
     epoch = datetime.datetime(2020, 1, 1)
@@ -213,7 +218,7 @@ def test_each_type_compares_as_in_an_expression(op: str) -> None:
         tk.Timestamp: [None, epoch, epoch + datetime.timedelta(microseconds=1)],
         tk.Decimal(5, 2): [None, decimal.Decimal("-1.50"), decimal.Decimal("0.00"), decimal.Decimal("1.25")],
     }
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         for i, (type, found) in enumerate(values.items()):
             rows = engine.input(f"rows{i}", n=tk.Int, v=type)
             bounds = engine.input(f"bounds{i}", b=type)
@@ -234,9 +239,10 @@ def test_each_type_compares_as_in_an_expression(op: str) -> None:
             assert view.multiplicities() == {}
 
 
+@pytest.mark.executors("stages", spark=[2])
 @every_number_of_workers
 def test_rows_above_the_average_of_their_group(workers: int) -> None:
-    with tk.Engine(workers) as engine:
+    with make_engine(workers) as engine:
         rows = engine.input("rows", k=tk.Int, v=tk.Int)
         source = rows.with_columns(x=tk.col("v").cast(tk.Float))
         means = rows.group_by("k").agg(n=tk.count(), mean=tk.avg("v"))
@@ -264,8 +270,9 @@ def test_rows_above_the_average_of_their_group(workers: int) -> None:
             assert found_overall[e] == Counter({r: n for r, n in held.items() if r[1] <= sum(total) / len(total)})
 
 
+@pytest.mark.executors("stages")
 def test_groups_by_floats_are_those_of_equal_numbers() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         rows = engine.input("rows", k=tk.Float, v=tk.Int)
         bounds = engine.input("bounds", k=tk.Float, b=tk.Int)
         view = engine.install("view", rows.filter_by_bound("v", "<", bounds, "b", by="k"))
@@ -278,8 +285,9 @@ def test_groups_by_floats_are_those_of_equal_numbers() -> None:
         assert sorted(joined.rows()) == [(-0.0, 1, 5), (0.0, 2, 5), (0.0, 9, 5)]
 
 
+@pytest.mark.executors("stages")
 def test_a_collection_can_bound_itself() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         rows = engine.input("rows", k=tk.Int, v=tk.Int)
         view = engine.install("view", rows.filter_by_bound("v", ">=", rows, "v", by="k"))
         rows.insert([(1, 1), (1, 2), (1, 3), (2, 5)])
@@ -297,10 +305,11 @@ def largest(values: Iterable[int]) -> int:
     return max(values, default=-1)
 
 
+@pytest.mark.executors(stages=[2])
 @every_number_of_workers
 def test_bounds_of_a_loop_move_round_by_round(workers: int) -> None:
     """Each key's bound grows while values lie close enough behind it."""
-    with tk.Engine(workers) as engine:
+    with make_engine(workers) as engine:
         rows = engine.input("rows", k=tk.Int, v=tk.Int)
         seeds = engine.input("seeds", k=tk.Int, b=tk.Int)
 
@@ -334,10 +343,11 @@ def test_bounds_of_a_loop_move_round_by_round(workers: int) -> None:
             assert found[e] == want, e
 
 
+@pytest.mark.executors(stages=[3])
 @every_number_of_workers
 def test_rows_of_a_loop_meet_bounds_from_outside(workers: int) -> None:
     """Values count up as long as they are below a bound that moves between epochs."""
-    with tk.Engine(workers) as engine:
+    with make_engine(workers) as engine:
         seeds = engine.input("seeds", k=tk.Int, v=tk.Int)
         bounds = engine.input("bounds", k=tk.Int, b=tk.Int)
 
@@ -366,10 +376,11 @@ def test_rows_of_a_loop_meet_bounds_from_outside(workers: int) -> None:
             assert found[e] == want, e
 
 
+@pytest.mark.executors(stages=[2])
 @every_number_of_workers
 def test_rows_and_bounds_of_a_loop_in_a_loop(workers: int) -> None:
     """The inner loop counts up to the bound, which the outer loop moves to wherever links lead."""
-    with tk.Engine(workers) as engine:
+    with make_engine(workers) as engine:
         seeds = engine.input("seeds", v=tk.Int)
         links = engine.input("links", v=tk.Int, b=tk.Int)
 
@@ -407,6 +418,7 @@ def test_rows_and_bounds_of_a_loop_in_a_loop(workers: int) -> None:
             assert found[e] == want, e
 
 
+@pytest.mark.executors(stages=["2-<", "3->="])
 @every_op
 @every_number_of_workers
 def test_a_moved_bound_touches_only_the_rows_between(
@@ -422,7 +434,7 @@ def test_a_moved_bound_touches_only_the_rows_between(
         return buf, head
 
     monkeypatch.setattr(range_filter, "emit_segments", counting)
-    with tk.Engine(workers) as engine:
+    with make_engine(workers) as engine:
         rows = engine.input("rows", k=tk.Int, v=tk.Int)
         bounds = engine.input("bounds", k=tk.Int, b=tk.Int, key="k", semantics="upsert")
         view = engine.install("view", rows.filter_by_bound("v", op, bounds, "b", by="k"))
@@ -447,8 +459,9 @@ def test_a_moved_bound_touches_only_the_rows_between(
         view.drop()
 
 
+@pytest.mark.executors("stages", "spark")
 def test_overflow_is_reported() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         rows, bounds = engine.input("rows", v=tk.Int), engine.input("bounds", b=tk.Int)
         view = engine.install("view", rows.filter_by_bound("v", "<", bounds, "b"))
         rows.update([(1,)], diffs=[2**40])
@@ -459,7 +472,7 @@ def test_overflow_is_reported() -> None:
 
 
 def test_mistakes_are_reported_where_they_are_made() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         rows = engine.input("rows", k=tk.Int, v=tk.Int, d=tk.Decimal(5, 2), text=tk.String)
         bounds = engine.input("bounds", k=tk.Int, b=tk.Int, f=tk.Float, d=tk.Decimal(18, 2), text=tk.String)
         assert rows.filter_by_bound("d", "<", bounds, "d").schema == rows.schema

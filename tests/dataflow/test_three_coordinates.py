@@ -20,19 +20,21 @@ from hypothesis import strategies as st
 
 import tektite as tk
 from tektite.dataflow.arrange import Buffer
-from tektite.dataflow.graph import Moment, Node, Outbox, Scope
+from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.join import emit_by_moment
+from tektite.dataflow.node import Node
 from tektite.dataflow.output import Inspect
-from tektite.engine.catalog import Scribe
+from tektite.engine.catalog import RecordingCatalog
+from tektite.engine.core import core_of
 from tektite.plan import algebra as plan
 from tektite.plan.render import Renderer, Stream
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.times import Time, before
 from tests.support.brute import Bag, Brute, Row, bag
-from tests.support.executors import examples
+from tests.support.executors import examples, make_engine
 from tests.support.programs import odd_ones, spread
 
-pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=2, spark=10)]
+pytestmark = pytest.mark.executors
 
 MOST = settings.default.max_examples if settings.default is not None else 100
 
@@ -56,7 +58,7 @@ class Delay(Node):
 
     def __init__(self, scope: Scope, shards: int) -> None:
         super().__init__(scope, shards, "delay")
-        self.buffer = Buffer(self.flow, shards, 4, 3, 1)
+        self.buffer = Buffer(self, 4)
 
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         self.buffer.add(shard, chunk, moment)
@@ -151,7 +153,7 @@ class Grid:
     """An engine with a doubly nested loop into which updates can be injected."""
 
     def __init__(self, operation: Operation, leave: bool = False, **options: Any) -> None:
-        self.engine = tk.Engine(**options)
+        self.engine = make_engine(**options)
         columns = {"k": tk.Int, "v": tk.Int, "r1": tk.Int, "r2": tk.Int}
         self.inputs = [self.engine.input(name, columns) for name in ("a", "b", "a minus", "b minus")]
         self.log: list[tuple[int, Row, Time, int]] = []
@@ -160,15 +162,15 @@ class Grid:
             a, b, a_minus, b_minus = (self.delayed(source, inner) for source in self.inputs)
             result = operation(a.concat(a_minus.negate()), b.concat(b_minus.negate()))
             self.result = inner.leave(result) if leave else result
-        catalog = self.engine._catalog
+        catalog = core_of(self.engine).catalog
         self.flow = catalog.new_flow("grid")
-        renderer = GridRenderer(self.flow, Scribe(catalog, self.flow), self.engine.dictionary)
+        renderer = GridRenderer(self.flow, RecordingCatalog(catalog, self.flow), core_of(self.engine).dictionary)
         stream = renderer.stream(self.result.operator)
         self.updates: list[tuple[Row, Time, int]] = []
         schema = self.result.schema
-        stream.feed(Capture(stream.scope, self.engine.workers, schema, self.take, self.engine.dictionary))
+        stream.feed(Capture(stream.scope, self.engine.workers, schema, self.take, core_of(self.engine).dictionary))
         self.flow.settle_start()
-        self.engine._coordinator.add(self.flow)
+        core_of(self.engine).coordinator.add(self.flow)
 
     def take(self, changes: pa.Table) -> None:
         """Keep what was captured: (row, time, diff)."""
@@ -220,12 +222,12 @@ def at_random(seed: int, operation: Operation, leave: bool) -> None:
                 grid.update(which, row, time, -1 if remove else 1)
     while grid.flow.low < epochs:
         source = rng.choice(grid.inputs)
-        to = min(source.low + rng.choice([1, 1, 2, 5]), epochs)
-        if to > source.low:
+        to = min(source.epoch + rng.choice([1, 1, 2, 5]), epochs)
+        if to > source.epoch:
             source.advance(to)
         for _ in range(rng.choice([0, 1, 3])):
             grid.engine.run()
-        if all(source.low == epochs for source in grid.inputs):
+        if all(source.epoch == epochs for source in grid.inputs):
             grid.engine.settle()
         assert grid.flow.failure is None, grid.flow.failure
     for epoch in range(epochs):
@@ -237,6 +239,13 @@ def at_random(seed: int, operation: Operation, leave: bool) -> None:
     grid.engine.close()
 
 
+@pytest.mark.executors(
+    stages=[
+        "count", "sums", "max", "reduce", "join", "anti-join", "join of joins", "join of counts", "delta pipelines",
+        "hector pipelines", "counts of counts",
+    ],
+    spark=["max", "reduce sometimes"],
+)  # fmt: skip
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operator_in_a_nested_loop_is_right_at_every_point(name: str) -> None:
     @settings(max_examples=examples(MOST))
@@ -247,6 +256,7 @@ def test_an_operator_in_a_nested_loop_is_right_at_every_point(name: str) -> None
     check()
 
 
+@pytest.mark.executors(stages=["count", "join of joins"])
 @pytest.mark.parametrize("name", ["join", "count", "join of joins", "delta pipelines", "reduce"])
 def test_what_leaves_a_nested_loop_is_right_at_every_point(name: str) -> None:
     @settings(max_examples=examples(MOST))
@@ -257,6 +267,7 @@ def test_what_leaves_a_nested_loop_is_right_at_every_point(name: str) -> None:
     check()
 
 
+@pytest.mark.executors("stages", "spark")
 def test_two_changes_meet_where_neither_of_them_is() -> None:
     """A key gains a row at (0, 0, 1) and another at (0, 1, 0): at (0, 1, 1), where nothing happens, it has both."""
     grid = Grid(OPERATIONS["count"])
@@ -267,6 +278,7 @@ def test_two_changes_meet_where_neither_of_them_is() -> None:
     assert grid.got((0, 1, 1)) == {(7, 2): 1}
 
 
+@pytest.mark.executors(stages=["True-count", "False-reduce", "True-min"], spark=["True-count"])
 @pytest.mark.parametrize("name", ["count", "reduce", "min", "counts of counts", "join of counts"])
 @pytest.mark.parametrize("together", [True, False])
 def test_joins_of_joins_of_times_count_too(name: str, together: bool) -> None:
@@ -282,6 +294,7 @@ def test_joins_of_joins_of_times_count_too(name: str, together: bool) -> None:
         assert grid.got(point) == grid.want(point), point
 
 
+@pytest.mark.executors("stages")
 @pytest.mark.parametrize("name", ["count", "distinct", "reduce"])
 def test_history_that_is_not_visible_yet_brings_a_key_up_again(name: str) -> None:
     """A key changes in epoch 0 at round (2, 0), and in epoch 1 at (0, 0) and (0, 1)."""

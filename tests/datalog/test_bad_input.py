@@ -9,6 +9,7 @@ import pytest
 import tektite as tk
 from tektite.datalog.evaluate.fact_files import Form, read_facts
 from tektite.values.schema import Schema
+from tests.support.executors import make_engine
 
 EDGE = "edge(1, 2). edge(2, 3)."
 
@@ -142,7 +143,7 @@ REFUSED = {
 
 @pytest.fixture
 def engine() -> tk.Engine:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.input("edge", x=tk.Int, y=tk.Int)
     engine.input("name", e=tk.Int, v=tk.String)
     return engine
@@ -258,7 +259,7 @@ def test_query_is_refused(engine: tk.Engine, query: str, given: dict[str, object
     assert (engine.tables, engine.views) == before
 
 
-@pytest.mark.usefixtures("executor")
+@pytest.mark.executors("stages")
 def test_recursion_that_grows_for_ever_ends_with_an_error_that_names_it(engine: tk.Engine) -> None:
     program = engine.datalog("count_up(0). count_up(n + 1) :- count_up(n).", rounds=50)
     engine.datalog("other(0). other(n + 1) :- other(n), n < 3.", rounds=1_000)
@@ -269,7 +270,7 @@ def test_recursion_that_grows_for_ever_ends_with_an_error_that_names_it(engine: 
     assert engine.datalog("p(x) :- edge(x, _).")["p"].rows() == []
 
 
-@pytest.mark.usefixtures("executor")
+@pytest.mark.executors("stages")
 def test_recursion_without_arithmetic_has_no_limit(engine: tk.Engine) -> None:
     program = engine.datalog("reach(1). reach(y) :- reach(x), edge(x, y).", rounds=3)
     engine.table("edge").insert([(i, i + 1) for i in range(1, 40)])
@@ -338,7 +339,7 @@ def test_missing_fact_file_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_transaction_is_refused_as_a_whole(facts: object, message: str) -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.attribute("knows", tk.Int)
     engine.attribute("bot?")
     with pytest.raises(tk.TektiteError, match=message):
@@ -348,7 +349,7 @@ def test_transaction_is_refused_as_a_whole(facts: object, message: str) -> None:
 
 def test_names_of_rules_are_taken() -> None:
     """By rules that nobody reads yet and by those that are kept; what belongs to the rules may have them."""
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         other = engine.input("z", x=tk.Int)
         program = engine.datalog("f(9).  g(x) :- f(x).")
         for name in ("f", "g"):
@@ -362,9 +363,9 @@ def test_names_of_rules_are_taken() -> None:
         engine.install("f", other)
 
 
-@pytest.mark.usefixtures("executor")
+@pytest.mark.executors("stages", "spark")
 def test_facts_of_both_zeros_are_one() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.datalog("p(-0.0).  p(0.0).  q(x) :- p(x), p(x).  n(count()) :- q(_).")
         assert engine.view("q").rows() == [(0.0,)]
         assert engine.view("n").rows() == [(1,)]
@@ -372,10 +373,10 @@ def test_facts_of_both_zeros_are_one() -> None:
 
 @pytest.mark.parametrize("text", [None, 3, b"p(1)."])
 def test_text_that_is_none_is_refused(text: object) -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         with pytest.raises(tk.IncorrectError, match="is text, not"):
             engine.datalog(text)  # type: ignore[arg-type]
         with pytest.raises(tk.IncorrectError, match="is text, not"):
             engine.query(text)  # type: ignore[arg-type]
-    with tk.Engine() as engine, pytest.raises(tk.IncorrectError, match="facts are"):
+    with make_engine() as engine, pytest.raises(tk.IncorrectError, match="facts are"):
         engine.transact(3)

@@ -10,8 +10,9 @@ import pytest
 import tektite as tk
 from tektite.datalog.syntax.textbook import parse_program
 from tests.support.datalog_twin import Facts, evaluate
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors
 
 PROGRAMS = {
     "reachability": ("start(x), edge(x, y)", "reach(x) :- start(x). reach(y) :- reach(x), edge(x, y)."),
@@ -81,13 +82,14 @@ def columns_of(inputs: str) -> dict[str, int]:
     return found
 
 
+@pytest.mark.executors(stages=["same generation-2", "Andersen-2", "win-move in strata-2", "degrees and averages-2"])
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize(("inputs", "rules"), PROGRAMS.values(), ids=PROGRAMS.keys())
 def test_program_agrees_with_naive_evaluation_at_every_epoch(inputs: str, rules: str, workers: int) -> None:
     rng = random.Random(rules)
     text = parse_program(rules)
     widths = columns_of(inputs)
-    with tk.Engine(workers) as engine:
+    with make_engine(workers) as engine:
         tables = {
             name: engine.input(name, {f"c{i}": tk.Int for i in range(width)}, semantics="set")
             for name, width in widths.items()
@@ -115,10 +117,11 @@ path(x, y, worse) <= path(x, y, better) :- better <= worse.
 """
 
 
+@pytest.mark.executors("stages", spark=["subsumption"])
 @pytest.mark.parametrize("rules", [MINIMUM, SUBSUMPTION], ids=["min in the head", "subsumption"])
 def test_shortest_paths_by_minimum(rules: str) -> None:
     rng = random.Random(5)
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         edge = engine.input("edge", x=tk.Int, y=tk.Int, w=tk.Int, semantics="set")
         path = engine.datalog(rules)["path"]
         facts: set[tuple[int, int, int]] = set()
@@ -146,6 +149,7 @@ def distances(edges: set[tuple[int, int, int]], start: int) -> dict[int, int]:
     return found
 
 
+@pytest.mark.executors("stages", "spark")
 def test_bill_of_materials_counts_parts_of_parts() -> None:
     rules = """
     .decl part(whole: symbol, part: symbol, n: number)
@@ -157,7 +161,7 @@ def test_bill_of_materials_counts_parts_of_parts() -> None:
     direct(w, sum(n * c)) :- part(w, p, n), price(p, c).
     kinds(w, count(p)) :- uses(w, p).
     """
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         program = engine.datalog(rules)
         kinds, missing, direct = program.views("kinds", "missing", "direct")
         part, price = engine.table("part"), engine.table("price")

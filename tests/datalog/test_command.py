@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tektite.cli import app
+from tektite.__main__ import app
 
 PROGRAM = """
 // Who can reach whom, and how far the farthest is.

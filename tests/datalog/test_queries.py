@@ -8,8 +8,9 @@ from decimal import Decimal
 import pytest
 
 import tektite as tk
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 PEOPLE = """
 [1 :name "ann"] [2 :name "bob"] [3 :name "cid"] [4 :name "dee"]
@@ -22,7 +23,7 @@ PEOPLE = """
 
 @pytest.fixture
 def engine() -> tk.Engine:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.attribute("name", tk.String, cardinality="one")
     engine.attribute("knows", tk.Int, cardinality="many")
     engine.attribute("age", tk.Int, cardinality="one")
@@ -57,11 +58,15 @@ QUERIES = {
 }  # fmt: skip
 
 
+@pytest.mark.executors(
+    spark=["[:find ?e :where [?e :bot?]]", "[:find (count ?e) (min ?a) (max ?a) (avg ?a) :where [?e :age ?a]]"]
+)
 @pytest.mark.parametrize(("query", "expected"), QUERIES.items(), ids=QUERIES.keys())
 def test_query_finds(engine: tk.Engine, query: str, expected: list[tuple[object, ...]]) -> None:
     assert sorted(engine.query(query).rows()) == expected
 
 
+@pytest.mark.executors("spark")
 def test_queries_follow_changes(engine: tk.Engine) -> None:
     query = engine.query("[:find ?n :where [?e :name ?n] [?e :knows ?f] (not [?f :bot?])]")
     assert query.multiplicities() == {("ann",): 1, ("bob",): 2}
@@ -90,7 +95,7 @@ def test_rules_in_edn_and_in_textbook_syntax_agree() -> None:
     odd(a) :- person(a), (knows(a, x), x = 1; !knows(a, _)).
     """
     rng = random.Random(1)
-    engines = [tk.Engine(), tk.Engine()]
+    engines = [make_engine(), make_engine()]
     engines[0].attribute("knows", tk.Int)
     engines[0].attribute("person?")
     engines[1].input("knows", e=tk.Int, v=tk.Int, semantics="set")
@@ -135,9 +140,10 @@ SEMANTICS = {
 }
 
 
+@pytest.mark.executors(spark=["raw", "cardinality-many"])
 @pytest.mark.parametrize(("semantics", "expected"), SEMANTICS.items(), ids=SEMANTICS.keys())
 def test_fact_written_twice_means_what_the_attribute_says(semantics: str, expected: dict[object, int]) -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.attribute("a", tk.Int, semantics=semantics)
     engine.transact([(1, "a", 5)])
     engine.transact([(1, "a", 5), (1, "a", 6)])
@@ -150,7 +156,7 @@ def test_fact_written_twice_means_what_the_attribute_says(semantics: str, expect
 
 
 def test_attribute_is_kept_forward_and_in_reverse_for_life() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     knows = engine.attribute("knows", tk.Int)
     bot = engine.attribute("bot?")
     kept = [(a.name, a.columns) for a in engine.arrangements()]
@@ -175,12 +181,12 @@ def test_attribute_is_kept_forward_and_in_reverse_for_life() -> None:
 )
 def test_attribute_is_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(tk.IncorrectError, match=message):
-        tk.Engine().attribute("a", tk.Int, **options)
+        make_engine().attribute("a", tk.Int, **options)
 
 
 def test_property_cannot_have_one_value() -> None:
     with pytest.raises(tk.IncorrectError, match="no value that another could replace"):
-        tk.Engine().attribute("bot?", cardinality="one")
+        make_engine().attribute("bot?", cardinality="one")
 
 
 def test_constants_are_looked_up_in_the_indexes_that_are_there(engine: tk.Engine) -> None:
@@ -195,6 +201,7 @@ def test_constants_are_looked_up_in_the_indexes_that_are_there(engine: tk.Engine
         assert "project(knows)" not in explained
 
 
+@pytest.mark.executors(spark=["[?e :m ?m] [(> ?m 2)]-expected0"])
 @pytest.mark.parametrize(
     ("clause", "expected"),
     [
@@ -209,7 +216,7 @@ def test_constants_are_looked_up_in_the_indexes_that_are_there(engine: tk.Engine
     ],
 )
 def test_numbers_are_written_for_decimals(clause: str, expected: list[int]) -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.attribute("m", tk.Decimal(10, 2))
     engine.transact([(1, "m", Decimal("1.50")), (2, "m", Decimal("2.00")), (3, "m", Decimal("2.25"))])
     engine.advance()
@@ -218,14 +225,14 @@ def test_numbers_are_written_for_decimals(clause: str, expected: list[int]) -> N
 
 @pytest.mark.parametrize("constant", ["1.555", '"1.5"', "123456789", "1e400"])
 def test_constant_that_is_no_value_of_a_decimal_is_refused(constant: str) -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.attribute("m", tk.Decimal(10, 2))
     with pytest.raises(tk.IncorrectError, match=r"but the column is decimal\(10, 2\)"):
         engine.query(f"[:find ?e :where [?e :m {constant}]]")
 
 
 def test_retraction_from_an_attribute_of_one_value_goes_by_the_entity() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.attribute("age", tk.Int, cardinality="one")
     engine.attribute("knows", tk.Int)
     engine.transact([(e, "age", 10 * e) for e in (1, 2, 3, 4)])
@@ -245,7 +252,7 @@ def test_retraction_from_an_attribute_of_one_value_goes_by_the_entity() -> None:
 
 
 def test_or_join_of_one_branch_shares_the_variables_it_lists_alone() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.attribute("knows", tk.Int)
         engine.attribute("age", tk.Int, cardinality="one")
         engine.transact("[1 :knows 2] [1 :knows 3] [2 :knows 3] [1 :age 30] [2 :age 41] [3 :age 5]")
@@ -260,7 +267,7 @@ def test_or_join_of_one_branch_shares_the_variables_it_lists_alone() -> None:
     "clause", ["(or)", "(and)", "(not)", "(or-join [?x])", "(not-join [?x])", "(or (and) [?x :age 1])"]
 )
 def test_combination_of_no_clauses_is_refused(clause: str) -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.attribute("age", tk.Int)
         with pytest.raises(tk.IncorrectError, match="without a clause|there is none in it"):
             engine.query(f"[:find ?x :where [?x :age 30] {clause}]")
@@ -270,7 +277,7 @@ def test_combination_of_no_clauses_is_refused(clause: str) -> None:
 
 @pytest.mark.parametrize("given", ["?x ?x", "[[?x ?x]]", "?x [?x ...]"])
 def test_parameter_that_is_named_twice_is_refused(given: str) -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.attribute("age", tk.Int)
         with pytest.raises(tk.IncorrectError, match=r":in has \?x twice"):
             engine.query(f"[:find ?e :in {given} :where [?e :age ?x]]")

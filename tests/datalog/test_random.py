@@ -14,8 +14,10 @@ from tektite.datalog.syntax.textbook import parse_program
 from tests.support.datalog_edn import program_in_edn, query_in_edn
 from tests.support.datalog_programs import BASE, VALUES, RandomProgram
 from tests.support.datalog_twin import Facts, evaluate, every
+from tests.support.executors import make_engine
+from tests.support.nightly import few_of
 
-pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=20, spark=100)]
+pytestmark = pytest.mark.executors
 
 COLUMNS = {1: {"x": tk.Int}, 2: {"x": tk.Int, "y": tk.Int}}
 
@@ -34,11 +36,12 @@ def changing(engine: tk.Engine, rng: random.Random, epochs: int = 4) -> Iterator
         yield facts
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.executors(stages=range(0, 120, 15), spark=[0])
+@pytest.mark.parametrize("seed", few_of(range(300), *range(120)))
 def test_random_programs_agree_with_naive_evaluation(seed: int) -> None:
     program = RandomProgram(seed)
     text = parse_program(program.text)
-    with tk.Engine(workers=1 + seed % 2) as engine:
+    with make_engine(workers=1 + seed % 2) as engine:
         for name, n in BASE.items():
             engine.input(name, COLUMNS[n], semantics="set")
         views = dict(zip(program.predicates, engine.datalog(program.text).views(*program.predicates), strict=True))
@@ -48,12 +51,13 @@ def test_random_programs_agree_with_naive_evaluation(seed: int) -> None:
                 assert sorted(view.rows()) == sorted(expected[name]), f"{name} in\n{program.text}\nfacts {facts}"
 
 
-@pytest.mark.parametrize("seed", range(1000, 1200))
+@pytest.mark.executors(stages=range(1000, 1080, 20), spark=[1007])
+@pytest.mark.parametrize("seed", few_of(range(1000, 1200), *range(1000, 1080)))
 def test_random_programs_in_edn_agree_with_naive_evaluation_of_the_textbook_text(seed: int) -> None:
     program = RandomProgram(seed, nested=False)
     text = parse_program(program.text)
     written = program_in_edn(text, BASE)
-    with tk.Engine(workers=1 + seed % 2) as engine:
+    with make_engine(workers=1 + seed % 2) as engine:
         for name, n in BASE.items():
             engine.attribute(name, tk.Int if n == 2 else None)
         views = dict(zip(program.predicates, engine.datalog(written).views(*program.predicates), strict=True))
@@ -63,7 +67,8 @@ def test_random_programs_in_edn_agree_with_naive_evaluation_of_the_textbook_text
                 assert sorted(view.rows()) == sorted(expected[name]), f"{name} in\n{written}\nfacts {facts}"
 
 
-@pytest.mark.parametrize("seed", range(2000, 2100))
+@pytest.mark.executors(stages=range(2000, 2060, 15), spark=[2052])
+@pytest.mark.parametrize("seed", few_of(range(2000, 2100), *range(2000, 2060)))
 def test_random_queries_in_edn_find_a_row_as_often_as_their_clauses_hold(seed: int) -> None:
     program = RandomProgram(seed, layers=1, nested=False)
     rng = random.Random(seed)
@@ -72,7 +77,7 @@ def test_random_queries_in_edn_find_a_row_as_often_as_their_clauses_hold(seed: i
     (asked,) = parse_program(f"asked(0) :- {', '.join(body)}.").rules
     shown = ir.named(ir.body_variables(asked.body))
     shown = tuple(rng.sample(shown, rng.randint(1, len(shown))))
-    with tk.Engine(workers=1 + seed % 2) as engine:
+    with make_engine(workers=1 + seed % 2) as engine:
         for name, n in BASE.items():
             engine.attribute(name, tk.Int if n == 2 else None)
         engine.datalog(program_in_edn(text, BASE))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 import tektite as tk
+from tektite.engine.core import core_of
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 RULES = """
 tc(x, y) :- edge(x, y).
@@ -24,7 +26,7 @@ even(y) :- odd(x), edge(x, y).
 
 @pytest.fixture
 def engine() -> tk.Engine:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
     engine.input("start", x=tk.Int, semantics="set")
     engine.datalog(RULES)
@@ -51,6 +53,7 @@ def test_first_interest_builds_what_it_needs_and_the_last_takes_it_away(engine: 
     assert kept(engine) == []
 
 
+@pytest.mark.executors("spark")
 def test_two_readers_share_one_recursion(engine: tk.Engine) -> None:
     engine.datalog("a(x, z) :- edge(x, y), tc(y, z). b(x, z) :- tc(x, y), edge(y, z).")
     views = [engine.view("a"), engine.view("b"), engine.view("loop")]
@@ -69,10 +72,10 @@ def test_mutual_recursion_is_run_once_for_all_its_predicates(engine: tk.Engine) 
     engine.table("start").insert([(1,)])
     engine.advance()
     assert (sorted(even.rows()), odd.rows()) == ([(1,), (3,)], [(2,)])
-    assert even.flow is not odd.flow
+    assert core_of(even).flow is not core_of(odd).flow
     owners = {
         id(e.flow)
-        for e in engine._catalog.entries
+        for e in core_of(engine).catalog.entries
         if e.name in ("even by (x)", "odd by (y)", "even by (y)", "odd by (x)")
     }
     assert len(owners) == 1
@@ -102,7 +105,7 @@ def test_what_needs_no_state_is_derived_anew(engine: tk.Engine) -> None:
 
 
 def test_policy_can_be_overruled() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
     program = engine.datalog(RULES.replace("start(x)", "edge(x, _)"), share={"pair": True, "fan": False})
     engine.datalog("again(x, y, z) :- pair(x, y, z), x != z.")
@@ -118,7 +121,7 @@ def test_policy_can_be_overruled() -> None:
 def test_order_of_building_follows_from_the_rules_alone() -> None:
     orders = []
     for wanted in (["loop", "wide", "even"], ["even", "wide", "loop"]):
-        engine = tk.Engine()
+        engine = make_engine()
         engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
         engine.input("start", x=tk.Int, semantics="set")
         program = engine.datalog(RULES)
@@ -149,6 +152,7 @@ def test_input_that_is_dropped_and_made_anew_is_read_anew(engine: tk.Engine) -> 
     assert engine.view("tc").rows() == [(3, 4)]
 
 
+@pytest.mark.executors("spark")
 def test_views_and_queries_of_other_kinds_are_relations_too(engine: tk.Engine) -> None:
     engine.install("twice", engine.table("edge").concat(engine.table("edge")))
     program = engine.datalog("many(count()) :- twice(_, _). one(x) :- twice(x, _).")
@@ -159,15 +163,16 @@ def test_views_and_queries_of_other_kinds_are_relations_too(engine: tk.Engine) -
     assert engine.query("[:find (count ?x) :where [?x :twice ?y]]").rows() == [(4,)]  # as they are
 
 
+@pytest.mark.executors("spark")
 def test_facts_in_the_text_are_there_at_once() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     program = engine.datalog('likes("ann", 1). likes("ann", 1). likes("bob", 2). fan(x) :- likes(x, n), n > 1.')
     assert program["fan"].rows() == [("bob",)]
     assert sorted(program["likes"].rows()) == [("ann", 1), ("bob", 2)]
 
 
 def test_facts_and_an_input_of_the_same_name_add_up() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     program = engine.datalog(".decl edge(x: number, y: number)\n.input edge\nedge(1, 2). out(x) :- edge(x, _).")
     engine.table("edge").insert([(1, 2), (5, 6)])
     engine.advance()

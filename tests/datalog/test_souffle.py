@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import tektite as tk
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 PROGRAMS = {
     "the tutorial's security analysis": (
@@ -130,14 +131,14 @@ PROGRAMS = {
 
 @pytest.mark.parametrize(("text", "expected"), PROGRAMS.values(), ids=PROGRAMS.keys())
 def test_program_runs_as_it_is(text: str, expected: dict[str, list[tuple[object, ...]]]) -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         program = engine.datalog(text)
         assert set(program.outputs) == set(expected)
         assert {name: sorted(program[name].rows()) for name in program.outputs} == expected
 
 
 def test_relation_that_is_read_and_has_rules_of_its_own_is_seen_as_a_whole() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         program = engine.datalog("""
             .decl e(x: number, y: number)
             .input e
@@ -165,8 +166,9 @@ def test_relation_that_is_read_and_has_rules_of_its_own_is_seen_as_a_whole() -> 
             program.drop()
 
 
+@pytest.mark.executors("spark")
 def test_facts_of_a_program_are_there_before_an_epoch_closes_however_short_a_turn_is() -> None:
-    with tk.Engine(turn=0) as engine:
+    with make_engine(turn=0) as engine:
         program = engine.datalog(
             "w(1). w(2). shared(x + 1) :- w(x), x > 0. shared(x) :- w(x). a(x) :- shared(x), w(x)."
         )

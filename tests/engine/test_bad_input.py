@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import tektite as tk
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 
 @pytest.fixture
 def engine() -> tk.Engine:
-    engine = tk.Engine()
+    engine = make_engine()
     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
     engine.input("prices", key=["item"], semantics="upsert", item=tk.String, price=tk.Decimal(6, 2))
     engine.install("degrees", edges.count(by="src"))
@@ -111,6 +112,7 @@ CASES: dict[str, tuple[Call, type[tk.TektiteError], str]] = {
 }
 
 
+@pytest.mark.executors(spark=["NULL in a key"])
 @pytest.mark.parametrize("case", CASES)
 def test_is_refused_and_changes_nothing(engine: tk.Engine, case: str) -> None:
     call, error, message = CASES[case]
@@ -133,6 +135,7 @@ def test_removing_a_row_that_is_not_there_is_refused_when_the_epoch_closes(engin
     assert sorted(engine.view("degrees").rows()) == [(1, 1), (3, 1)]
 
 
+@pytest.mark.executors("spark")
 def test_one_bad_input_keeps_all_epochs_open(engine: tk.Engine) -> None:
     other = engine.input("other", x=tk.Int)
     view = engine.install("others", other)
@@ -199,6 +202,7 @@ def test_a_loop_variable_is_set_once(engine: tk.Engine) -> None:
             x.set(x)
 
 
+@pytest.mark.executors("spark")
 def test_a_loop_that_does_not_converge_fails_alone(engine: tk.Engine) -> None:
     edges = engine.table("edges")
     growing = edges.iterate(lambda x: x.with_columns(dst=tk.col("dst") + 1).concat(x).distinct(), limit=50)
@@ -210,6 +214,7 @@ def test_a_loop_that_does_not_converge_fails_alone(engine: tk.Engine) -> None:
     assert engine.view("degrees").rows() == [(1, 2)]
 
 
+@pytest.mark.executors("spark")
 def test_a_function_that_raises_fails_its_view_alone(engine: tk.Engine) -> None:
     edges = engine.table("edges")
 
@@ -240,7 +245,7 @@ def test_overflow_of_a_sum_fails_its_view_alone(engine: tk.Engine) -> None:
 
 
 def test_times_that_are_no_epochs_are_refused() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         table = engine.input("t", x=tk.Int)
         view = engine.install("v", table)
         for wrong in (2**63, -1, "a", True):
@@ -261,7 +266,7 @@ def test_times_that_are_no_epochs_are_refused() -> None:
 
 
 def test_closed_engine_takes_nothing_more() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     table = engine.input("t", x=tk.Int)
     engine.close()
     engine.close()
@@ -277,7 +282,7 @@ def test_closed_engine_takes_nothing_more() -> None:
 
 
 def test_zeros_of_both_signs_are_one_key_of_the_multiplicities() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         table = engine.input("t", x=tk.Float)
         view = engine.install("v", table)
         table.insert([(0.0,), (-0.0,), (1.5,)])

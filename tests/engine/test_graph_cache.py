@@ -9,10 +9,9 @@ import pytest
 
 import tektite as tk
 from tektite.dataflow.flow import Dataflow
+from tektite.engine.core import core_of
 from tektite.expr import text
-
-every_executor = pytest.mark.usefixtures("executor")
-"""Where sweeps may run elsewhere, no graph is used again; answers are the same."""
+from tests.support.executors import make_engine
 
 SCHEMA = """
     CREATE TABLE town (id int PRIMARY KEY, name varchar);
@@ -34,7 +33,7 @@ QUERIES = {
 
 
 def engine_with(semantics: str = "bag", workers: int = 1) -> tk.Engine:
-    engine = tk.Engine(workers)
+    engine = make_engine(workers)
     engine.sql(SCHEMA.format(semantics=semantics))
     engine.table("town").insert([(t, f"town {t}") for t in range(12)])
     engine.table("person").insert([(p, p % 12, 20 + p % 50) for p in range(40)])
@@ -47,20 +46,22 @@ def some_visits(pick: random.Random) -> list[tuple[int, int, int]]:
 
 
 def flow_of(engine: tk.Engine, name: str) -> Dataflow:
-    return engine.view(name).flow
+    return core_of(engine.view(name)).flow
 
 
 def counted(rows: list[tuple[Any, ...]]) -> list[str]:
     return sorted(map(repr, rows))
 
 
-@pytest.mark.share(stages=4, spark=4)
+@pytest.mark.executors(stages=["bag-2"])
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("semantics", ["bag", "stream"])
 def test_queries_that_come_and_go_answer_as_in_an_engine_of_their_own(
     semantics: str, workers: int, executor: str
 ) -> None:
-    """A query of the other engine is installed once, before the same rows; it never begins with a graph that was used."""
+    """A query of the other engine is installed once, before the same rows; it never begins with a graph that was used. Where
+    sweeps may run elsewhere, no graph is used again; answers are the same.
+    """
     pick = random.Random(workers)
     engine = engine_with(semantics, workers)
     indexes = ["visit (person)", "visit (town)", "person (town)"] if semantics == "bag" else ["person (town)"]
@@ -70,7 +71,7 @@ def test_queries_that_come_and_go_answer_as_in_an_engine_of_their_own(
     past: list[tuple[list[Any], list[Any]]] = []
     begun = 0
     seen: dict[str, Dataflow] = {}
-    for _ in range(4 if executor == "spark" else 60):
+    for _ in range({"threads": 60, "stages": 20, "spark": 4}[executor]):
         name = pick.choice(list(QUERIES))
         if name in others:
             engine.sql(f"DROP MATERIALIZED VIEW {name}")
@@ -119,7 +120,7 @@ def test_a_graph_is_used_again_only_while_the_same_arrangements_are_there() -> N
     assert readers["town"] == ("v",)
 
 
-@every_executor
+@pytest.mark.executors("stages", "spark")
 def test_two_of_the_same_query_at_once_have_a_graph_each() -> None:
     engine = engine_with()
     for name in ("one", "two"):
@@ -140,7 +141,7 @@ def test_a_dropped_query_keeps_no_rows_and_no_memo() -> None:
     engine.table("visit").insert([(p, p % 12, 1) for p in range(40)])
     engine.advance()
     flow = flow_of(engine, "v")
-    memos = list(text._memos[engine.dictionary].values())
+    memos = list(text._memos[core_of(engine).dictionary].values())
     assert any(len(memo) for memo in memos)
     engine.sql("DROP MATERIALIZED VIEW v")
     assert not any(len(memo) for memo in memos)
@@ -150,7 +151,7 @@ def test_a_dropped_query_keeps_no_rows_and_no_memo() -> None:
     assert engine.bytes <= before
 
 
-@every_executor
+@pytest.mark.executors("stages")
 def test_a_table_whose_reader_was_dropped_can_be_dropped_and_made_again() -> None:
     engine = engine_with()
     statement = f"CREATE MATERIALIZED VIEW v AS {QUERIES['joined']}"
@@ -161,7 +162,7 @@ def test_a_table_whose_reader_was_dropped_can_be_dropped_and_made_again() -> Non
     assert engine.view("v").rows() == [("town 3", 7)]
 
 
-@every_executor
+@pytest.mark.executors("stages")
 def test_a_view_that_was_dropped_stays_dropped_when_its_query_comes_again() -> None:
     engine = engine_with()
     statement = f"CREATE MATERIALIZED VIEW v AS {QUERIES['joined']}"
@@ -185,7 +186,7 @@ def test_what_several_readers_begin_with_is_computed_once() -> None:
         seen.append(table.num_rows)
         return table.append_column("twice", [[2 * value for value in table["n"].to_pylist()]])
 
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         numbers = engine.input("numbers", n=tk.Int)
         twice = numbers.map_batches(doubled, n=tk.Int, twice=tk.Int)
         pairs = twice.join(twice.select(n="twice", half="n"), on="n")

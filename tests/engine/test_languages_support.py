@@ -8,22 +8,24 @@ import numpy as np
 import pytest
 
 import tektite as tk
+from tektite.engine.core import core_of
 from tektite.plan import algebra as plan
 from tektite.query.collection import Collection
 from tektite.values.schema import Schema
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 
 def fixed(engine: tk.Engine, rows: list[tuple[int, int]]) -> Collection:
     schema = Schema(a=tk.Int, b=tk.Int)
-    words = np.ascontiguousarray(schema.encode(rows, engine.dictionary))
+    words = np.ascontiguousarray(schema.encode(rows, core_of(engine).dictionary))
     return Collection(engine, plan.Rows(schema, words))
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_fixed_rows_are_there_at_once_and_stay(workers: int) -> None:
-    with tk.Engine(workers) as engine:
+    with make_engine(workers) as engine:
         rows = [(i, i % 3) for i in range(10)]
         view = engine.install("fixed", fixed(engine, rows))
         assert sorted(view.rows()) == rows
@@ -39,8 +41,9 @@ def test_fixed_rows_are_there_at_once_and_stay(workers: int) -> None:
         assert sorted(late.rows()) == sorted(joined.rows())
 
 
+@pytest.mark.executors("spark")
 def test_fixed_rows_go_with_their_last_reader() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     views = [
         engine.install(name, fixed(engine, [(1, 2)]).join(fixed(engine, [(2, 3)]), on=("b", "a"))) for name in "ab"
     ]
@@ -51,16 +54,16 @@ def test_fixed_rows_go_with_their_last_reader() -> None:
 
 
 def test_no_rows_are_rows_too() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     assert engine.install("none", fixed(engine, [])).rows() == []
 
 
 def test_views_of_one_dataflow_come_and_go_one_by_one() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
     hops = edges.join(edges, on=("dst", "src")).select("src", dst="dst_right")
-    found = engine.install_together({"hops": hops, "degrees": hops.count(by="src")}, {"hops": "dst"})
-    assert found[0].flow is found[1].flow
+    found = core_of(engine).install_together({"hops": hops, "degrees": hops.count(by="src")}, {"hops": "dst"})
+    assert core_of(found[0]).flow is core_of(found[1]).flow
     edges.insert([(1, 2), (2, 3), (2, 4)])
     engine.advance()
     assert sorted(found[0].rows()) == [(1, 3), (1, 4)]
@@ -74,56 +77,57 @@ def test_views_of_one_dataflow_come_and_go_one_by_one() -> None:
 
 
 def test_views_of_one_dataflow_are_installed_together_or_not_at_all() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
     with pytest.raises(tk.ConflictError, match="named 'edges'"):
-        engine.install_together({"all": edges, "edges": edges})
+        core_of(engine).install_together({"all": edges, "edges": edges})
     assert engine.views == ()
 
 
 def test_arrangement_is_kept_until_it_is_released() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
-    assert engine.is_arranged(edges, "src")
-    assert not engine.is_arranged(edges, "dst")
+    assert core_of(engine).is_arranged(edges, "src")
+    assert not core_of(engine).is_arranged(edges, "dst")
     kept = engine.keep(edges, "dst")
-    assert engine.is_arranged(edges, "dst")
+    assert core_of(engine).is_arranged(edges, "dst")
     edges.insert([(1, 2)])
     engine.advance()
     (reverse,) = [a for a in engine.arrangements() if a.columns == ("dst", "src")]
     assert reverse.rows == 1
     kept.release()
-    assert not engine.is_arranged(edges, "dst")
+    assert not core_of(engine).is_arranged(edges, "dst")
 
 
 def test_input_that_begins_with_rows_has_them_before_an_epoch_closes() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     other = engine.input("other", x=tk.Int)
     other.insert([(1,)])
     engine.advance()
     late = engine.input("late", x=tk.Int, semantics="set")
-    late.begin_with([(1,), (2,)])
+    core_of(late).begin_with([(1,), (2,)])
     view = engine.install("both", late.join(other, on="x"))
     assert view.rows() == [(1,)]
     late.remove([(1,)])
     engine.advance()
     assert view.rows() == []
     with pytest.raises(tk.ConflictError, match="has begun already"):
-        late.begin_with([(3,)])
+        core_of(late).begin_with([(3,)])
 
 
 def test_before_the_first_epoch_the_rows_an_input_begins_with_wait_for_it() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     first = engine.input("first", x=tk.Int)
-    first.begin_with([(1,)])
+    core_of(first).begin_with([(1,)])
     view = engine.install("all", first)
     assert view.rows() == []
     engine.advance()
     assert view.rows() == [(1,)]
 
 
+@pytest.mark.executors("spark")
 def test_loops_that_are_shared_run_once_for_all_that_leave_them() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     edges = engine.input("edges", src=tk.Int, dst=tk.Int, semantics="set")
     with tk.Loop("parity", shared=True) as loop:
         even = loop.variable("even", node=tk.Int)
@@ -132,7 +136,9 @@ def test_loops_that_are_shared_run_once_for_all_that_leave_them() -> None:
         odd.set(even.join(edges, on=("node", "src")).select(node="dst").distinct())
         left = [loop.leave(even, "even").arrange(by="node"), loop.leave(odd, "odd").arrange(by="node")]
     views = [engine.install("even", left[0]), engine.install("odd", left[1])]
-    owners = {id(entry.flow) for entry in engine._catalog.entries if entry.name in ("even by (node)", "odd by (node)")}
+    owners = {
+        id(entry.flow) for entry in core_of(engine).catalog.entries if entry.name in ("even by (node)", "odd by (node)")
+    }
     assert len(owners) == 1
     edges.insert([(1, 2), (2, 3)])
     engine.advance()

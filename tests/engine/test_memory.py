@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 import tektite as tk
+from tektite.engine.core import core_of
 from tektite.trace.trace import Trace
 
 ROWS = 40
@@ -42,7 +43,7 @@ class Replacing:
 
 def traces_of(view: tk.View) -> list[Trace]:
     """Every trace that a view reads or keeps inside."""
-    return [view.trace, *(handle.trace for handle in view.flow.handles)]
+    return [core_of(view).trace, *(handle.trace for handle in core_of(view).flow.handles)]
 
 
 def reach(edges: tk.Collection) -> tk.Collection:
@@ -114,8 +115,10 @@ def test_what_a_view_used_is_gone_after_it_was_dropped() -> None:
         other = engine.install("hops", hops.count(by="dst"))
         data.run(20)
         assert {info.name for info in engine.arrangements()} > names
-        alive = [weakref.ref(trace) for v in (view, other) for trace in traces_of(v) if trace is not edges.trace]
-        batches = edges.trace.handles, edges.trace.holds
+        alive = [
+            weakref.ref(trace) for v in (view, other) for trace in traces_of(v) if trace is not core_of(edges).trace
+        ]
+        batches = core_of(edges).trace.handles, core_of(edges).trace.holds
         assert alive and len(batches[0]) and len(batches[1]) > 1
         view.drop()
         other.drop()
@@ -123,7 +126,7 @@ def test_what_a_view_used_is_gone_after_it_was_dropped() -> None:
         gc.collect()
         assert [ref() for ref in alive if ref() is not None] == []
         assert {info.name for info in engine.arrangements()} == names
-        assert not edges.trace.handles and len(edges.trace.holds) == 1
+        assert not core_of(edges).trace.handles and len(core_of(edges).trace.holds) == 1
 
 
 def test_a_subscription_that_is_not_read_keeps_nothing_once_closed() -> None:
@@ -134,9 +137,9 @@ def test_a_subscription_that_is_not_read_keeps_nothing_once_closed() -> None:
         data.run(50)
         assert len(changes.handle.queues[0]) >= 50
         changes.close()
-        assert changes.handle not in view.trace.handles
+        assert changes.handle not in core_of(view).trace.handles
         data.run(1)
-        assert view.trace.rows <= ENOUGH
+        assert core_of(view).trace.rows <= ENOUGH
 
 
 def test_memory_comes_back_when_a_large_view_is_dropped() -> None:
@@ -150,7 +153,7 @@ def test_memory_comes_back_when_a_large_view_is_dropped() -> None:
         gc.collect()
         before = process.memory_info().rss
         view = engine.install("turned", source.select("b", "a").distinct().arrange(by="b"))
-        assert view.trace.rows == rows
+        assert core_of(view).trace.rows == rows
         grown = process.memory_info().rss - before
         assert grown > 16 * rows
         view.drop()
@@ -166,12 +169,12 @@ def test_idle_time_compacts_what_a_hold_has_kept_apart() -> None:
             first = dict.fromkeys(data.rows, 1)
             data.run(600)
             view = engine.install("all", data.source)
-            assert data.source.trace.rows > 1000
+            assert core_of(data.source).trace.rows > 1000
             assert held.at == 0
         assert first != dict.fromkeys(data.rows, 1)
         while engine.idle():
             pass
-        assert data.source.trace.rows <= 4 * ROWS
+        assert core_of(data.source).trace.rows <= 4 * ROWS
         assert view.multiplicities() == dict.fromkeys(data.rows, 1)
 
 

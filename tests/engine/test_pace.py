@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 import tektite as tk
+from tektite.engine.core import core_of
 from tests.support.brute import Bag, Row, bag
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 
 def two_rates(name: str) -> tuple[tk.Engine, tk.Input, tk.Input, tk.View]:
-    engine = tk.Engine()
+    engine = make_engine()
     a = engine.input("a", k=tk.Int, x=tk.Int)
     b = engine.input("b", k=tk.Int, y=tk.Int)
     plans = {
@@ -23,6 +25,7 @@ def two_rates(name: str) -> tuple[tk.Engine, tk.Input, tk.Input, tk.View]:
     return engine, a, b, engine.install("view", plans[name]())
 
 
+@pytest.mark.executors(spark=["anti"])
 @pytest.mark.parametrize("name", ["join", "anti", "count", "self"])
 def test_one_input_far_ahead_of_the_other(name: str) -> None:
     """All epochs of `a` come in one batch, those of `b` one by one: each sweep takes its share of a's."""
@@ -59,7 +62,7 @@ def test_one_input_far_ahead_of_the_other(name: str) -> None:
 
 @pytest.mark.parametrize("merging", ["eager", "default", "lazy"])
 def test_a_view_installed_on_compacted_history_answers_at_once(merging: str) -> None:
-    with tk.Engine(merging=merging) as engine:
+    with make_engine(merging=merging) as engine:
         edges = engine.input("edges", src=tk.Int, dst=tk.Int)
         for epoch in range(60):
             edges.insert([(epoch % 5, epoch)])
@@ -68,7 +71,7 @@ def test_a_view_installed_on_compacted_history_answers_at_once(merging: str) -> 
             engine.advance()
         while engine.idle():
             pass
-        assert edges.trace.rows <= 20
+        assert core_of(edges).trace.rows <= 20
         view = engine.install("degrees", edges.count(by="src"))
         assert view.first == 59 and view.low == 60
         assert [tuple(change) for change in view.changes()] == [((k, 1), 59, 1) for k in range(5)]
@@ -78,7 +81,7 @@ def test_a_view_installed_on_compacted_history_answers_at_once(merging: str) -> 
 
 
 def test_the_first_answer_waits_for_the_slowest_input() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         a = engine.input("a", x=tk.Int)
         b = engine.input("b", x=tk.Int)
         a.insert([(1,), (2,)])
@@ -99,7 +102,7 @@ def test_the_first_answer_waits_for_the_slowest_input() -> None:
 
 
 def test_an_arrangement_is_shared_and_lives_as_long_as_its_readers() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         edges = engine.input("edges", src=tk.Int, dst=tk.Int)
         edges.insert([(1, 2), (2, 3)])
         engine.advance()
@@ -121,7 +124,7 @@ def test_an_arrangement_is_shared_and_lives_as_long_as_its_readers() -> None:
 
 @pytest.mark.parametrize("ended", ["a", "b"])
 def test_a_join_goes_on_answering_after_one_input_has_ended(ended: str) -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         a = engine.input("a", k=tk.Int, x=tk.Int)
         b = engine.input("b", k=tk.Int, y=tk.Int)
         view = engine.install("join", a.join(b, on="k"))
@@ -147,7 +150,7 @@ def test_a_join_goes_on_answering_after_one_input_has_ended(ended: str) -> None:
 
 
 def test_updates_ahead_of_time_count_when_an_input_ends() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         a = engine.input("a", x=tk.Int)
         view = engine.install("view", a.count())
         changes = view.changes()
@@ -174,7 +177,7 @@ def chain(engine: tk.Engine) -> tuple[tk.Input, tk.View, tk.View]:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_slow_view_falls_behind_alone_and_answers_for_where_it_is(workers: int) -> None:
-    with tk.Engine(workers=workers, turn=0.0) as engine:
+    with make_engine(workers=workers, turn=0.0) as engine:
         edges, quick, slow = chain(engine)
         answers: list[set[Row]] = []
         there: set[Row] = set()
@@ -200,7 +203,7 @@ def test_a_slow_view_falls_behind_alone_and_answers_for_where_it_is(workers: int
 
 def test_a_suspended_sweep_is_not_disturbed_by_what_happens_meanwhile() -> None:
     """While a sweep stands still its inputs move on and are compacted, and views come and go."""
-    with tk.Engine(turn=0.0) as engine:
+    with make_engine(turn=0.0) as engine:
         edges, quick, slow = chain(engine)
         changes = slow.changes()
         edges.insert([(i, i + 1) for i in range(6)])
@@ -229,8 +232,9 @@ def test_a_suspended_sweep_is_not_disturbed_by_what_happens_meanwhile() -> None:
             assert got == dict.fromkeys(want, 1), epoch
 
 
+@pytest.mark.executors("spark")
 def test_a_stream_is_seen_from_the_installation_on() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         events = engine.input("events", stream=True, x=tk.Int)
         first = engine.install("first", events.count())
         events.insert([(1,), (2,)])
@@ -240,4 +244,4 @@ def test_a_stream_is_seen_from_the_installation_on() -> None:
         engine.advance()
         assert first.rows() == [(3,)]
         assert second.rows() == [(1,)]
-        assert events.trace.rows == 0
+        assert core_of(events).trace.rows == 0

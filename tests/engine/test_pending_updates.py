@@ -9,8 +9,10 @@ import pytest
 
 import tektite as tk
 from tektite.engine import pending_updates
+from tektite.engine.core import core_of
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +23,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_updates_that_cancel_do_not_pile_up() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     numbers = engine.input("numbers", n=tk.Int)
     for _ in range(100):
         numbers.update(np.arange(200), diffs=np.ones(200, np.int64))
@@ -42,7 +44,7 @@ def test_distinct_updates_are_all_kept_and_sorted_seldom(monkeypatch: pytest.Mon
 
     consolidate = pending_updates.consolidate
     monkeypatch.setattr(pending_updates, "consolidate", counting)
-    engine = tk.Engine()
+    engine = make_engine()
     numbers = engine.input("numbers", n=tk.Int)
     for start in range(0, 40_000, 100):
         numbers.insert(np.arange(start, start + 100))
@@ -53,18 +55,18 @@ def test_distinct_updates_are_all_kept_and_sorted_seldom(monkeypatch: pytest.Mon
 
 
 def test_rows_that_come_one_by_one_become_few_chunks() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     numbers = engine.input("numbers", n=tk.Int)
     for n in range(300):
         numbers.insert([(n % 10,)])
-    assert len(list(numbers._pending)) <= 40
+    assert len(list(core_of(numbers).pending)) <= 40
     engine.advance()
     assert engine.install("all", numbers).multiplicities() == {(n,): 30 for n in range(10)}
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_each_update_keeps_its_time(workers: int) -> None:
-    engine = tk.Engine(workers)
+    engine = make_engine(workers)
     numbers = engine.input("numbers", n=tk.Int)
     view = engine.install("all", numbers)
     random = np.random.default_rng(1)
@@ -81,9 +83,10 @@ def test_each_update_keeps_its_time(workers: int) -> None:
         assert view.multiplicities() == +now
 
 
+@pytest.mark.executors(spark=["upsert"])
 @pytest.mark.parametrize("semantics", ["set", "upsert"])
 def test_order_of_arrival_survives(semantics: str) -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     key = ["k"] if semantics == "upsert" else []
     prices = engine.input("prices", key=key, semantics=semantics, k=tk.Int, price=tk.Int)
     for n in range(200):
@@ -95,7 +98,7 @@ def test_order_of_arrival_survives(semantics: str) -> None:
 
 
 def test_sum_that_does_not_fit_is_reported_when_the_epoch_closes() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     numbers = engine.input("numbers", n=tk.Int)
     for _ in range(40):
         numbers.update(np.zeros(2000, np.int64), diffs=np.full(2000, 2**48))

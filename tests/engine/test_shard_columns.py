@@ -9,17 +9,19 @@ import pytest
 
 import tektite as tk
 from tektite.errors import ConflictError, IncorrectError
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 
 def lines_of(engine: tk.Engine, shard: str | tuple[str, ...] = "order") -> tk.Input:
     return engine.input("lines", key=("order", "number"), shard=shard, order=tk.Int, number=tk.Int, amount=tk.Int)
 
 
+@pytest.mark.executors(spark=[2])
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_a_join_by_the_shard_columns_reads_the_inputs_own_arrangement(workers: int) -> None:
-    engine = tk.Engine(workers)
+    engine = make_engine(workers)
     lines = lines_of(engine)
     wanted = engine.input("wanted", order=tk.Int)
     joined = wanted.join(lines, on="order")
@@ -45,7 +47,7 @@ def test_a_join_by_the_shard_columns_reads_the_inputs_own_arrangement(workers: i
 
 @pytest.mark.parametrize("left", ["lines", "prices"])
 def test_a_join_by_the_whole_key_arranges_the_other_side_to_match(left: str) -> None:
-    engine = tk.Engine(3)
+    engine = make_engine(3)
     lines = lines_of(engine)
     prices = engine.input("prices", price=tk.Int, number=tk.Int, order=tk.Int)
     rows = [(order, number, 10 * order + number) for order in range(30) for number in range(3)]
@@ -65,10 +67,10 @@ def test_a_join_by_the_whole_key_arranges_the_other_side_to_match(left: str) -> 
 
 def test_a_stored_input_is_sharded_as_it_was_declared(tmp_path: Path) -> None:
     rows = [(order, number, order + number) for order in range(40) for number in range(3)]
-    with tk.Engine(3, storage=tmp_path) as engine:
+    with make_engine(3, storage=tmp_path) as engine:
         lines_of(engine).insert(rows)
         engine.advance()
-    with tk.Engine(2, storage=tmp_path) as engine:  # every row moves
+    with make_engine(2, storage=tmp_path) as engine:  # every row moves
         with pytest.raises(ConflictError, match=r"stored .* shard \(order\)"):
             lines_of(engine, ())
         lines = lines_of(engine)
@@ -84,4 +86,4 @@ def test_a_stored_input_is_sharded_as_it_was_declared(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shard", ["number", ("order", "amount"), ("order", "number", "amount")])
 def test_columns_that_do_not_begin_the_key_are_refused(shard: str | tuple[str, ...]) -> None:
     with pytest.raises(IncorrectError, match=r"input 'lines': .* the first ones of its key, \(order, number\), not "):
-        lines_of(tk.Engine(), shard)
+        lines_of(make_engine(), shard)

@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 
 import tektite as tk
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 
+@pytest.mark.executors(spark=["True-0"])
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("held", [False, True])
 def test_an_upsert_input_holds_the_last_value_of_each_key(seed: int, held: bool) -> None:
     """Several operations on a key in one epoch, keys that come and go, and, if an early epoch is held, many versions of each."""
     generator = random.Random(seed)
-    with tk.Engine(1 + seed % 3) as engine:
+    with make_engine(1 + seed % 3) as engine:
         table = engine.input("t", key=("a", "b"), semantics="upsert", a=tk.Int, b=tk.String, v=tk.Int, w=tk.Float)
         view = engine.install("v", table)
         expected: dict[tuple[int, str], tuple[int, float]] = {}
@@ -45,7 +47,7 @@ def test_an_upsert_input_holds_the_last_value_of_each_key(seed: int, held: bool)
 def test_many_keys_are_looked_up_in_many_batches(semantics: str) -> None:
     """More keys than are sought at once, of which some are there, in batches that are large and small."""
     rng = np.random.default_rng(7)
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         key = {"key": "k"} if semantics == "upsert" else {}
         table = engine.input("t", semantics=semantics, **key, k=tk.Int, v=tk.Int)  # type: ignore[arg-type]
         view = engine.install("v", table)
@@ -68,7 +70,7 @@ def test_many_keys_are_looked_up_in_many_batches(semantics: str) -> None:
 
 def test_updates_with_times_of_their_own_count_in_their_epochs() -> None:
     """Operations on one key at several epochs of one batch, out of order: each epoch has its own last value."""
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         table = engine.input("t", key="k", semantics="upsert", k=tk.Int, v=tk.Int)
         view = engine.install("v", table)
         changes = view.changes()

@@ -6,12 +6,14 @@ import pyarrow as pa
 import pytest
 
 import tektite as tk
+from tektite.engine.core import core_of
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 
 def graph(**options: object) -> tuple[tk.Engine, tk.Input]:
-    engine = tk.Engine(**options)  # type: ignore[arg-type]
+    engine = make_engine(**options)  # type: ignore[arg-type]
     return engine, engine.input("edges", src=tk.Int, dst=tk.Int)
 
 
@@ -31,6 +33,7 @@ def test_installed_on_history_is_right_from_its_first_answer_on() -> None:
     assert sorted(hops.rows()) == [(i, i + 2) for i in range(1, 19)]
 
 
+@pytest.mark.executors("spark")
 def test_a_hold_keeps_earlier_times_readable() -> None:
     engine, edges = graph()
     view = engine.install("all", edges)
@@ -99,11 +102,11 @@ def test_a_view_that_is_not_kept_tells_its_changes_from_the_first_answer_on() ->
     assert {(c["count"], c["time"], c["diff"]) for c in seen[1:]} == {(2, 1, -1), (1, 1, 1)}
     with pytest.raises(tk.ConflictError, match="'degrees' was installed with keep=False"):
         view.snapshot()
-    assert view.trace.rows == 0
+    assert core_of(view).trace.rows == 0
 
 
 def test_an_unchecked_input_trusts_its_caller() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     rows = engine.input("rows", checked=False, x=tk.Int)
     view = engine.install("all", rows)
     rows.remove([(1,)])
@@ -111,6 +114,7 @@ def test_an_unchecked_input_trusts_its_caller() -> None:
     assert view.multiplicities() == {(1,): -1}
 
 
+@pytest.mark.executors("spark")
 def test_a_callback_that_raises_fails_its_view_alone() -> None:
     engine, edges = graph()
     bad, good = engine.install("bad", edges), engine.install("good", edges)
@@ -153,6 +157,7 @@ def test_an_explicit_arrangement_of_a_derived_collection_is_shared() -> None:
     assert len(engine.arrangements()) == before + 2
 
 
+@pytest.mark.executors("spark")
 def test_collections_that_differ_in_what_a_name_means_do_not_share() -> None:
     engine, edges = graph()
     edges.insert([(1, 2)])
@@ -174,6 +179,7 @@ def test_dropping_one_reader_of_a_derived_arrangement_leaves_the_other() -> None
     assert two.rows() == [(1, 4)]
 
 
+@pytest.mark.executors("spark")
 def test_an_interrupt_stops_the_view_it_hits_and_no_other() -> None:
     engine, edges = graph()
     other = engine.install("other", edges)
@@ -212,7 +218,7 @@ def test_a_reader_that_is_always_behind_keeps_few_batches() -> None:
         slow.insert([(epoch % 7,)])
         slow.advance(epoch + 1)
     engine.finish(view)
-    assert max(len(pin.batches) for handle in view.flow.handles for pin in handle.pins) <= 25
+    assert max(len(pin.batches) for handle in core_of(view).flow.handles for pin in handle.pins) <= 25
     slow.advance(edges.epoch)
     expected = sum(1 for e in range(100) for s in range(100) if e % 7 == s % 7)
     assert sum(view.multiplicities().values()) == expected
@@ -252,7 +258,7 @@ def two_hops_of(left: tk.Collection, right: tk.Collection) -> tk.Collection:
 
 
 def test_a_stream_input_keeps_no_history() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     events = engine.input("events", stream=True, kind=tk.Int)
     kinds = engine.input("kinds", kind=tk.Int, name=tk.String)
     early = engine.install("early", events.join(kinds, on="kind").count(by="name"))
@@ -327,8 +333,9 @@ def test_inspect_shows_changes_inside_a_loop() -> None:
     assert sorted(set(rounds)) == [0, 1, 2]
 
 
+@pytest.mark.executors("spark")
 def test_a_python_reduce_gets_columns_in_order_however_they_were_rearranged_below() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     people = engine.input("people", id=tk.Int, name=tk.String, age=tk.Int)
     towns = engine.input("towns", id=tk.Int, town=tk.String)
     joined = people.join(towns, on="id").select("name", "age", "town").select("age", "town", "name")
@@ -341,7 +348,7 @@ def test_a_python_reduce_gets_columns_in_order_however_they_were_rearranged_belo
 
 def test_a_plan_that_uses_its_parts_over_and_over_is_rendered_once() -> None:
     """Each of 40 steps uses the one before it twice: everything that follows the plan has to see that they are the same."""
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         table = engine.input("t", a=tk.Int, b=tk.Int)
         table.insert([(1, 1), (2, 3)])
         engine.advance()
@@ -355,7 +362,7 @@ def test_a_plan_that_uses_its_parts_over_and_over_is_rendered_once() -> None:
 
 
 def test_filters_may_follow_each_other_by_the_hundred() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         table = engine.input("t", a=tk.Int)
         found: tk.Collection = table
         for least in range(150):
@@ -369,7 +376,7 @@ def test_filters_may_follow_each_other_by_the_hundred() -> None:
 def test_moments_that_python_lacks_are_named() -> None:
     import pyarrow as pa
 
-    engine = tk.Engine()
+    engine = make_engine()
     table = engine.input("t", t=tk.Timestamp)
     view = engine.install("all", table)
     table.insert(pa.table({"t": pa.array([253402318800000000], pa.timestamp("us"))}))  # the year 10000

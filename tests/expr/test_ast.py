@@ -119,7 +119,7 @@ def test_a_literal_can_be_given_a_type() -> None:
         (lambda: lit(-(2**63)), "outside"),
         (lambda: lit(decimal.Decimal("1234567890.1234567890")), "20 digits; at most 18 fit"),
         (lambda: lit(decimal.Decimal("NaN")), "only finite decimals"),
-        (lambda: lit("yesterday", Date), "literal 'yesterday' does not say a date"),
+        (lambda: lit("yesterday", Date), "literal 'yesterday' is not a valid date"),
         (lambda: lit(1.5, Int), "literal 1.5 is a float, not a int"),
         (lambda: lit(decimal.Decimal("1.234"), Decimal(5, 2)), r"literal 1.234 does not fit decimal\(5, 2\)"),
         (lambda: lit(1000, Decimal(3, 1)), "does not fit"),

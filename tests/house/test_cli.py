@@ -9,7 +9,7 @@ import tektite
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    program = "from tektite.cli import main; main()"
+    program = "from tektite.__main__ import main; main()"
     return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
 
 

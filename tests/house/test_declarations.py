@@ -1,17 +1,27 @@
-"""Tests of behaviour are declared once for all executors: a module that makes engines uses the fixture, or says here why not."""
+"""Tests of behaviour are declared once for all executors: a module that makes engines makes them by the factory and says on
+which executors its tests run, or says here why not.
+"""
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 
+import pytest
+
+from tests.support.executors import chosen
+
+HERE = Path(__file__).parents[1]
 LOCAL = {
     "engine/test_memory.py": "bytes of this process",
     "engine/test_memory_account.py": "bytes of this process",
-    "house/test_mutations.py": "rules of the engine that are broken in this process",
     "plan/test_one_plan.py": "plans, of which nothing runs",
     "plan/test_rules.py": "plans, of which nothing runs",
+    "runtime/test_shard.py": "an executor of its own",
+    "plan/test_one_plan.py": "plans, as they are explained",
+    "plan/test_rules.py": "plans, of which nothing runs",
     "sql/test_errors.py": "statements that are refused before anything runs",
-    "sql/test_bad_sql.py": "statements that are refused before anything runs",
     "sql/test_depth.py": "how far statements are read",
     "sql/test_rules.py": "plans, of which nothing runs",
     "storage/test_storage.py": "what the storage keeps, whoever computes with it",
@@ -23,14 +33,51 @@ LOCAL = {
     "storage/test_owners.py": "what the storage keeps",
     "storage/test_remote.py": "what the storage keeps",
 }
+FOLDERS = {
+    "spark": "what Spark does beside running sweeps; its tests name their session",
+    "house": "rules of the engine that are broken in this process, and programs that are started",
+}
+SELDOM = {
+    ("query/test_scc.py", "spark"): "loops in loops are minutes of small jobs: make nightly runs them",
+}
+MODULES = {
+    path.relative_to(HERE).as_posix(): path.read_text(encoding="utf-8")
+    for path in HERE.rglob("test_*.py")
+    if not {path.relative_to(HERE).parts[0]} & {*FOLDERS}
+}
+BEHAVIOUR = {name: text for name, text in MODULES.items() if "pytest.mark.executors" in text}
 
 
 def test_modules_that_make_engines_run_on_every_executor() -> None:
-    here = Path(__file__).parents[1]
-    texts = {
-        path.relative_to(here).as_posix(): path.read_text(encoding="utf-8")
-        for path in here.rglob("test_*.py")
-        if here / "spark" not in path.parents
-    }
-    alone = {name for name, text in texts.items() if "tk.Engine" in text and "executor" not in text}
-    assert alone == set(LOCAL), "use the fixture `executor`, or say in LOCAL why not"
+    alone = {name for name, text in MODULES.items() if re.search(r"\btk\.Engine\(", text)}
+    assert alone == {*LOCAL}, "make engines by make_engine, with the marker executors, or say in LOCAL why not"
+
+
+def test_modules_with_the_factory_have_the_marker() -> None:
+    without = {name for name, text in MODULES.items() if "make_engine(" in text and name not in BEHAVIOUR}
+    assert without == set(), "say `pytestmark = pytest.mark.executors`"
+
+
+@pytest.mark.parametrize("name", ["stages", "spark"])
+def test_each_module_of_behaviour_has_a_test_on_every_executor(name: str) -> None:
+    without = {(module, name) for module, text in BEHAVIOUR.items() if name not in named_by_markers(text)}
+    assert without == {found for found in SELDOM if found[1] == name}
+
+
+def named_by_markers(text: str) -> set[str]:
+    """The executors that the markers of a module name."""
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    markers = [call for call in calls if ast.unparse(call.func) == "pytest.mark.executors"]
+    arguments = {ast.literal_eval(one) for marker in markers for one in marker.args}
+    return arguments | {one.arg for marker in markers for one in marker.keywords if one.arg}
+
+
+def test_marker_names_executors_for_all_parameters_or_for_those_of_some_ids() -> None:
+    module = pytest.mark.executors("stages").mark
+    some = pytest.mark.executors(spark=["left join", 3]).mark
+    assert chosen([], everything=False) == ["threads"]
+    assert chosen([module, some], "3", everything=False) == ["threads", "stages", "spark"]
+    assert chosen([module, some], "4", everything=False) == ["threads", "stages"]
+    assert chosen([some], "4", everything=True) == ["threads", "stages", "spark"]
+    with pytest.raises(pytest.UsageError, match=r"knows threads, stages, spark, not \['sparks'\]"):
+        chosen([pytest.mark.executors("sparks").mark])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import tektite as tk
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors
 
 EDGES = [(1, 2), (2, 3), (1, 3), (3, 4), (2, 4), (4, 4)]
 TRIANGLES = sorted((a, b, c) for a, b in EDGES for d, c in EDGES if b == d and (a, c) in EDGES)
@@ -15,7 +16,7 @@ each_strategy = pytest.mark.parametrize("strategy", ["binary", "delta", "hector"
 
 
 def world() -> tuple[tk.Engine, tk.Input]:
-    engine = tk.Engine()
+    engine = make_engine()
     edge = engine.input("edge", src=tk.Int, dst=tk.Int)
     edge.insert(EDGES)
     engine.advance()
@@ -27,6 +28,7 @@ def forced(text: str, strategy: str) -> bool:
     return f"match by strategy {strategy} (asked for)" in text and STEPS[strategy] in text
 
 
+@pytest.mark.executors(stages=["delta"])
 @each_strategy
 def test_in_datalog(strategy: str) -> None:
     engine, edge = world()
@@ -38,6 +40,7 @@ def test_in_datalog(strategy: str) -> None:
     assert sorted(program["triangle"].rows()) == sorted(t for t in TRIANGLES if (2, 3) not in (t[:2], t[1:], t[::2]))
 
 
+@pytest.mark.executors(stages=["hector"])
 @each_strategy
 def test_in_recursive_rules(strategy: str) -> None:
     engine, _ = world()
@@ -59,9 +62,10 @@ def test_in_a_goal(strategy: str, goal: str) -> None:
     assert sorted(query.rows()) == sorted(t for t in TRIANGLES if t[0] == 2)
 
 
+@pytest.mark.executors(stages=["binary"])
 @each_strategy
 def test_in_an_edn_query(strategy: str) -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.attribute("to", tk.Int)
     engine.transact([(a, "to", b) for a, b in EDGES])
     engine.advance()
@@ -70,6 +74,7 @@ def test_in_an_edn_query(strategy: str) -> None:
     assert sorted(query.rows()) == TRIANGLES
 
 
+@pytest.mark.executors("stages", spark=["hector"])
 @each_strategy
 def test_in_sql(strategy: str) -> None:
     engine, _ = world()

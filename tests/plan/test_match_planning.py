@@ -11,6 +11,7 @@ from tektite.dataflow import pipeline_actions
 from tektite.plan.conjunctions.order import clause_order
 from tektite.plan.conjunctions.strategy import is_cyclic
 from tektite.plan.unique import unique_columns
+from tests.support.executors import make_engine
 
 col, lit = tk.col, tk.lit
 
@@ -19,7 +20,7 @@ class World:
     """Some inputs to match."""
 
     def __init__(self) -> None:
-        self.engine = tk.Engine()
+        self.engine = make_engine()
         self.e = self.engine.input("e", src=tk.Int, dst=tk.Int)
         self.w = self.engine.input("w", x=tk.Int, y=tk.Int, z=tk.Int)
         self.u = self.engine.input("u", x=tk.Int)
@@ -194,7 +195,7 @@ def test_hector_does_not_go_through_all_pairs_of_a_hub_s_neighbours(
         with monkeypatch.context() as patch:
             for action in (pipeline_actions.Fetch, pipeline_actions.Intersect):
                 patch.setattr(action, "work", counting(action.work, strategy))
-            with tk.Engine(workers=workers) as engine:
+            with make_engine(workers=workers) as engine:
                 edges = engine.input("edges", src=tk.Int, dst=tk.Int)
                 clauses = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "a"))]
                 view = engine.install("triangles", tk.match(*clauses, strategy=strategy))
@@ -205,10 +206,10 @@ def test_hector_does_not_go_through_all_pairs_of_a_hub_s_neighbours(
     assert made["hector"] < 10 * n
 
 
-@pytest.mark.usefixtures("executor")
+@pytest.mark.executors("stages", "spark")
 def test_negated_clause_over_a_set_is_read_where_it_lies() -> None:
     """However many queries negate it; one that leaves columns out needs the set of the others."""
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         table = {name: engine.input(name, x=tk.Int, y=tk.Int, semantics="set") for name in "kb"}
         rows = [(i, i + 1) for i in range(5_000)]
         table["k"].insert(rows)

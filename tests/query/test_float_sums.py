@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tektite as tk
-from tests.support.executors import examples
+from tektite.engine.core import core_of
+from tests.support.executors import examples, make_engine
 from tests.support.float_twin import LEAST, anything, expected, rounded, same, scaled
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors
 
 Row = tuple[int, int, float | None, float | None]
 
@@ -25,7 +26,7 @@ class Twin:
     """An engine with sums of one input, and what the input holds."""
 
     def __init__(self, workers: int, merging: str) -> None:
-        self.engine = tk.Engine(workers, merging=merging)
+        self.engine = make_engine(workers, merging=merging)
         self.source = self.engine.input("s", {"k": tk.Int, "i": tk.Int, "x": tk.Float, "y": tk.Float})
         grouped = self.source.group_by("k").agg(
             n=tk.count(), i=tk.sum("i"), x=tk.sum("x"), x_seen=tk.count("x"), x_mean=tk.avg("x"), y_mean=tk.avg("y"),
@@ -50,6 +51,7 @@ one_row = st.tuples(st.integers(0, 2), st.integers(-9, 9), anything, st.one_of(s
 epochs = st.lists(st.tuples(st.lists(one_row, max_size=6), st.integers(0, 2**16)), min_size=1, max_size=5)
 
 
+@pytest.mark.executors("stages", spark=["3-eager"])
 @pytest.mark.parametrize("workers,merging", [(1, "eager"), (1, "lazy"), (2, "default"), (3, "eager")])
 def test_sums_are_exact_at_every_epoch(workers: int, merging: str) -> None:
     @settings(max_examples=examples(150))
@@ -76,6 +78,7 @@ def test_sums_are_exact_at_every_epoch(workers: int, merging: str) -> None:
     check()
 
 
+@pytest.mark.executors("stages")
 def test_several_epochs_in_one_sweep_give_each_its_sum() -> None:
     @settings(max_examples=examples(150))
     @given(st.lists(st.tuples(one_row, st.integers(0, 5)), max_size=20))
@@ -109,14 +112,16 @@ def test_several_epochs_in_one_sweep_give_each_its_sum() -> None:
 
 def accumulating_rows(engine: tk.Engine) -> int:
     """The rows of the arrangements that floats are exploded into."""
-    traces = {id(h.trace): h.trace for flow in engine._coordinator.flows for h in flow.handles if h.trace.diffs > 1}
+    traces = {
+        id(h.trace): h.trace for flow in core_of(engine).coordinator.flows for h in flow.handles if h.trace.diffs > 1
+    }
     assert traces
     return sum(trace.rows for trace in traces.values())
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_group_of_a_million_rows_costs_a_handful(workers: int) -> None:
-    engine = tk.Engine(workers)
+    engine = make_engine(workers)
     source = engine.input("s", {"id": tk.Int, "k": tk.Int, "x": tk.Float})
     view = engine.install("sums", source.group_by("k").agg(total=tk.sum("x"), mean=tk.avg("x")))
     rng = np.random.default_rng(workers)
@@ -137,15 +142,16 @@ def test_a_group_of_a_million_rows_costs_a_handful(workers: int) -> None:
 
 
 def test_aggregates_without_floats_have_no_slots() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     source = engine.input("s", k=tk.Int, i=tk.Int, x=tk.Float)
     engine.install("sums", source.group_by("k").agg(n=tk.count("x"), total=tk.sum("i")))
-    shapes = {(h.trace.data, h.trace.diffs) for flow in engine._coordinator.flows for h in flow.handles}
+    shapes = {(h.trace.data, h.trace.diffs) for flow in core_of(engine).coordinator.flows for h in flow.handles}
     assert (1, 5) in shapes and all(data != 2 or diffs == 1 for data, diffs in shapes)
 
 
+@pytest.mark.executors("stages")
 def test_too_large_a_multiplicity_is_an_error_and_no_wrong_sum() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     source = engine.input("s", k=tk.Int, x=tk.Float)
     view = engine.install("sums", source.group_by("k").agg(total=tk.sum("x")))
     source.update([(1, 0.5)], diffs=[2**40])
@@ -154,10 +160,11 @@ def test_too_large_a_multiplicity_is_an_error_and_no_wrong_sum() -> None:
         view.rows()
 
 
+@pytest.mark.executors("stages")
 @pytest.mark.parametrize("together", [True, False])
 def test_limbs_that_outgrow_a_word_are_an_error_and_no_wrong_sum(together: bool) -> None:
     full = (2.0**53 - 1) * 2.0**-18  # its mantissa begins at the foot of a bin: the lowest limb is 2**32 - 1
-    engine = tk.Engine()
+    engine = make_engine()
     source = engine.input("s", id=tk.Int, x=tk.Float)
     view = engine.install("sums", source.select("x", k=tk.lit(0)).group_by("k").agg(total=tk.sum("x")))
     source.update([(0, full)], diffs=[2**30])
@@ -172,9 +179,10 @@ def test_limbs_that_outgrow_a_word_are_an_error_and_no_wrong_sum(together: bool)
         view.rows()
 
 
+@pytest.mark.executors("stages")
 def test_sums_inside_a_loop() -> None:
     """Weights flow along edges, and are scaled and summed at each step; all is put right when an edge goes."""
-    engine = tk.Engine()
+    engine = make_engine()
     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
     starts = engine.input("starts", node=tk.Int, weight=tk.Float)
     with tk.Loop("flow") as loop:

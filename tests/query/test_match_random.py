@@ -11,10 +11,12 @@ import tektite as tk
 from tektite.dataflow import pipeline_actions, pipelines
 from tests.support.brute import Bag, Brute, bag
 from tests.support.conjunctions import random_match
+from tests.support.executors import make_engine
 
-pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=6, spark=60)]
+pytestmark = pytest.mark.executors
 
-each_strategy = pytest.mark.parametrize("strategy", ["binary", "delta", "hector"])
+STRATEGIES = ("binary", "delta", "hector")
+each_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
 
 
 class Random:
@@ -22,7 +24,7 @@ class Random:
 
     def __init__(self, seed: int, strategy: str, workers: int, wide: bool = False, turn: float = 0.05) -> None:
         rng = random.Random(seed)
-        self.engine = tk.Engine(workers=workers, turn=turn)
+        self.engine = make_engine(workers=workers, turn=turn)
         self.inputs = [
             self.engine.input("a", x=tk.Int, y=tk.Int),
             self.engine.input("b", x=tk.Int, y=tk.Int, key=["y"]),
@@ -101,18 +103,23 @@ def follow(case: Random, seed: int, epochs: int, read: float = 1.0) -> None:
     case.engine.close()
 
 
+@pytest.mark.executors(stages=[f"{strategy}-{seed}" for strategy in STRATEGIES for seed in (0, 24)], spark=["delta-22"])
 @pytest.mark.parametrize("seed", range(60))
 @each_strategy
 def test_random_conjunction_equals_brute_force_at_every_epoch(strategy: str, seed: int) -> None:
     follow(Random(seed, strategy, 1 + seed % 3), seed, 10)
 
 
+@pytest.mark.executors(
+    stages=[f"{strategy}-{seed}" for strategy in STRATEGIES for seed in (0, 18)], spark=["hector-18"]
+)
 @pytest.mark.parametrize("seed", range(30))
 @each_strategy
 def test_random_conjunction_of_wide_clauses(strategy: str, seed: int) -> None:
     follow(Random(seed, strategy, 1 + seed % 3, wide=True), seed, 6)
 
 
+@pytest.mark.executors(stages=["delta-0", "delta-11", "hector-5"], spark=["hector-5"])
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("strategy", ["delta", "hector"])
 def test_pieces_of_any_size_come_to_the_same(strategy: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +130,7 @@ def test_pieces_of_any_size_come_to_the_same(strategy: str, seed: int, monkeypat
     follow(Random(seed, strategy, 1 + seed % 3, wide=seed % 2 == 0), seed, 6)
 
 
-@pytest.mark.share(stages=1, spark=20)
+@pytest.mark.executors(stages=["delta-0", "delta-7", "hector-5", "hector-14"], spark=["hector-14"])
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("strategy", ["delta", "hector"])
 def test_traces_may_run_ahead_of_a_conjunction_that_is_suspended(

@@ -12,11 +12,13 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import tektite as tk
+from tektite.engine.core import core_of
 from tests.support.brute import Bag, Brute, Row, bag
-from tests.support.executors import examples
+from tests.support.executors import examples, make_engine
+from tests.support.nightly import by_day_or_night
 from tests.support.programs import KEYED, History, Program
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("executor"), pytest.mark.share(spark=100)]
+pytestmark = [pytest.mark.slow, pytest.mark.executors]
 
 SEEDS = st.integers(0, 2**32 - 1)
 MOST = settings.default.max_examples if settings.default is not None else 100
@@ -39,7 +41,7 @@ class World:
     """One engine with a program, its history, and the views that are installed."""
 
     def __init__(self, seed: int, operators: int, epochs: int, **options: object) -> None:
-        self.engine = tk.Engine(**options)  # type: ignore[arg-type]
+        self.engine = make_engine(**options)  # type: ignore[arg-type]
         self.program = Program(self.engine, seed, operators)
         self.program.grow()
         self.history = History(seed, epochs)
@@ -64,7 +66,7 @@ class World:
         if known is None:
             contents = {source: self.history.at(name, epoch) for name, source in self.program.inputs.items()}
             plan = self.program.pool[number][0].operator
-            known = self.answers[number, epoch] = Brute(contents, self.engine.dictionary).value(plan)
+            known = self.answers[number, epoch] = Brute(contents, core_of(self.engine).dictionary).value(plan)
         return known
 
     def deliver(self, name: str, before: int, rng: random.Random) -> None:
@@ -127,28 +129,28 @@ def run_at_random(w: World, rng: random.Random) -> None:
     epochs = w.history.epochs
     pool = len(w.program.pool)
     w.install(pool - 1)
-    while any(source.low < epochs for source in w.program.inputs.values()):
+    while any(source.epoch < epochs for source in w.program.inputs.values()):
         if len(w.watched) < 3 and rng.random() < 0.4:
             w.install(rng.randrange(pool))
         elif w.watched and rng.random() < 0.1:
             gone = rng.choice(w.watched)
-            if not any(gone.view in v.view.flow.sources for v in w.watched):
+            if not any(core_of(gone.view) in core_of(v.view).flow.sources for v in w.watched):
                 w.watched.remove(gone)
                 w.program.pool[gone.number] = (
-                    tk.Collection(w.engine, gone.view.definition), w.program.pool[gone.number][1],
+                    tk.Collection(w.engine, core_of(gone.view).definition), w.program.pool[gone.number][1],
                 )  # fmt: skip
                 gone.view.drop()
         if rng.random() < 0.5:
-            to = min(max(s.low for s in w.program.inputs.values()) + rng.choice([1, 1, 2, 4]), epochs)
+            to = min(max(s.epoch for s in w.program.inputs.values()) + rng.choice([1, 1, 2, 4]), epochs)
             for name in w.program.inputs:
                 w.deliver(name, to, rng)
             w.engine.advance(to)
         else:
             name = rng.choice(list(w.program.inputs))
             source = w.program.inputs[name]
-            to = min(source.low + rng.choice([1, 1, 2, 5]), epochs)
+            to = min(source.epoch + rng.choice([1, 1, 2, 5]), epochs)
             w.deliver(name, to, rng)
-            if to > source.low:
+            if to > source.epoch:
                 source.advance(to)
         if rng.random() < 0.2:
             w.engine.idle()
@@ -157,9 +159,9 @@ def run_at_random(w: World, rng: random.Random) -> None:
     w.check()
 
 
-@pytest.mark.share(spark=1)
+@pytest.mark.executors("stages", "spark")
 def test_every_view_equals_brute_force_at_every_epoch() -> None:
-    @settings(max_examples=examples(15 * MOST))
+    @settings(max_examples=examples(by_day_or_night(5, 15) * MOST))
     @given(seed=SEEDS, operators=st.integers(1, 8), epochs=st.integers(1, 10))
     def check(seed: int, operators: int, epochs: int) -> None:
         rng = random.Random(~seed)
@@ -189,9 +191,8 @@ def changes_of(seed: int, operators: int, epochs: int, stops: list[int], **optio
         return [bag(((row, time), diff) for row, time, diff in v.said) for v in watched]
 
 
-@pytest.mark.share(stages=10, spark=100)
 def test_changes_depend_neither_on_batching_nor_on_merging_nor_on_workers(executor: str) -> None:
-    @settings(max_examples=4 * MOST if executor == "threads" else examples(MOST))
+    @settings(max_examples=by_day_or_night(1, 4) * MOST if executor == "threads" else examples(MOST))
     @given(seed=SEEDS, operators=st.integers(1, 8), epochs=st.integers(2, 10))
     def check(seed: int, operators: int, epochs: int) -> None:
         rng = random.Random(~seed)
@@ -208,7 +209,7 @@ def test_changes_depend_neither_on_batching_nor_on_merging_nor_on_workers(execut
 def test_views_go_on_when_an_input_has_ended(executor: str) -> None:
     """Inputs are closed one after the other; what they hold stays, and nobody waits for them."""
 
-    @settings(max_examples=4 * MOST if executor == "threads" else examples(MOST))
+    @settings(max_examples=by_day_or_night(1, 4) * MOST if executor == "threads" else examples(MOST))
     @given(seed=SEEDS, operators=st.integers(1, 6), epochs=st.integers(3, 10))
     def check(seed: int, operators: int, epochs: int) -> None:
         rng = random.Random(~seed)

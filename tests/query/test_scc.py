@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import tektite as tk
 from tests.support.brute import Bag
-from tests.support.executors import examples
+from tests.support.executors import examples, make_engine
 
-pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=4, spark=12)]
+pytestmark = pytest.mark.executors
 
 MOST = settings.default.max_examples if settings.default is not None else 100
 
@@ -75,6 +75,7 @@ def sparse(rng: random.Random) -> tuple[int, set[Edge]]:
     return nodes, {(rng.randrange(nodes), rng.randrange(nodes)) for _ in range(rng.randint(0, 2 * nodes))}
 
 
+@pytest.mark.executors(stages=["epoch by epoch-rings"])
 @pytest.mark.parametrize("graph", [rings, sparse])
 @pytest.mark.parametrize("together", [False, True], ids=["epoch by epoch", "several epochs at once"])
 def test_components_follow_the_edges(graph: object, together: bool) -> None:
@@ -83,7 +84,7 @@ def test_components_follow_the_edges(graph: object, together: bool) -> None:
     def check(seed: int) -> None:
         rng = random.Random(seed)
         nodes, edges = graph(rng)  # type: ignore[operator]
-        with tk.Engine(workers=rng.choice([1, 2]), merging=rng.choice(["eager", "default", "lazy"])) as engine:
+        with make_engine(workers=rng.choice([1, 2]), merging=rng.choice(["eager", "default", "lazy"])) as engine:
             source = engine.input("edges", src=tk.Int, dst=tk.Int)
             view = engine.install("components", components(source))
             changes = view.changes()

@@ -8,8 +8,9 @@ from collections import Counter
 import pytest
 
 import tektite as tk
+from tests.support.executors import make_engine
 
-pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=6, spark=20)]
+pytestmark = pytest.mark.executors
 
 Row = tuple[int, str | None, int]
 ALIKE = "the same forty-two bytes, and a few more ones "
@@ -29,6 +30,7 @@ def expected(rows: Counter[Row], k: int, order: list[tuple[int, bool]]) -> Count
     return found
 
 
+@pytest.mark.executors(stages=["1-order0-seven", "2-order4-seven", "100-order5-all at once"], spark=["2-order4-seven"])
 @pytest.mark.parametrize("together", [1, 7, 35], ids=["an epoch at a time", "seven", "all at once"])
 @pytest.mark.parametrize(
     ("k", "order"),
@@ -47,7 +49,7 @@ def test_the_first_rows_are_those_of_a_sorted_group_at_every_epoch(
     chance = random.Random(repr((k, order)))
     by = [({"name": 1, "n": 2}[name], down) for name, down in order]
     columns = [0, *(column for column, _ in by)]
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         table = engine.input("t", g=tk.Int, name=tk.String, n=tk.Int)
         names, downs = zip(*order, strict=True)
         view = engine.install("first", table.top(k, list(names), by="g", descending=list(downs)))
@@ -82,8 +84,9 @@ def shown(rows: Counter[Row], columns: list[int]) -> Counter[tuple[object, ...]]
     return +total
 
 
+@pytest.mark.executors("stages")
 def test_the_least_text_of_a_large_group_follows_changes_at_its_end() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         table = engine.input("t", name=tk.String)
         least, greatest = engine.install("least", table.min("name")), engine.install("greatest", table.max("name"))
         table.insert([(f"{ALIKE}{i:04d}",) for i in range(2000)])

@@ -25,6 +25,7 @@ from tests.support.spark_files import NOW, Files
 
 SEED = int(os.environ.get("TEKTITE_KILL_SEED", "7"))
 KILLS = int(os.environ.get("TEKTITE_KILLS", "5"))
+"""How often drivers are killed at random; `make soak` raises it."""
 
 
 def make_files(folder: Path, count: int) -> Counter[tuple[int, str]]:
@@ -76,31 +77,48 @@ def kill_at(process: subprocess.Popen[str], lines: int, delay: float) -> list[st
     return said
 
 
-@pytest.mark.slow
-def test_driver_is_killed_around_commits_and_at_random_and_goes_on(tmp_path: Path) -> None:
-    expected = make_files(tmp_path, max(24, 5 * KILLS))
-    chance = random.Random(SEED)
-    history: list[list[str]] = []
-    for when in ("before", "after"):
-        killed = start(tmp_path, when, "2")
-        out, _ = killed.communicate(timeout=300)
-        assert killed.returncode == -signal.SIGKILL and out.split("\n")[-2] != "done", (tmp_path / "stderr").read_text()
-        history.append(out.split("\n"))
-    for _ in range(KILLS):
-        history.append(kill_at(start(tmp_path), chance.randrange(1, 8), chance.random() * 0.5))
-    last = start(tmp_path)
+def killed_around_a_commit(folder: Path, when: str) -> list[str]:
+    """Let a driver kill itself before or after its second version; what it said."""
+    killed = start(folder, when, "2")
+    out, _ = killed.communicate(timeout=300)
+    assert killed.returncode == -signal.SIGKILL and out.split("\n")[-2] != "done", (folder / "stderr").read_text()
+    return out.split("\n")
+
+
+def goes_on_to_the_end(folder: Path, expected: Counter[tuple[int, str]], history: list[list[str]]) -> None:
+    """A driver that nobody kills does what is left, and the storage holds everything once."""
+    last = start(folder)
     out, _ = last.communicate(timeout=300)
-    assert last.returncode == 0, (tmp_path / "stderr").read_text()[-4000:]
+    assert last.returncode == 0, (folder / "stderr").read_text()[-4000:]
     assert out.split("\n")[-2] == "done", (history, out)
-    with tk.Engine(storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(storage=folder / "store", shards=2) as engine:
         assert engine.install("all", engine.table("t")).multiplicities() == dict(expected)
         counts: dict[str, int] = {}
         for (_, v), n in expected.items():
             counts[v] = counts.get(v, 0) + n
         view = engine.install("n", engine.table("t").count(by="v"))
         assert dict(view.rows()) == counts
-        stored = published(tmp_path / "store", "n")
+        stored = published(folder / "store", "n")
         assert stored == dict.fromkeys(counts.items(), 1)
+
+
+@pytest.mark.slow
+def test_driver_that_is_killed_behind_its_commit_goes_on(tmp_path: Path) -> None:
+    """Spark does not know of the commit, and gives the next driver the same micro-batch again."""
+    expected = make_files(tmp_path, 5)
+    goes_on_to_the_end(tmp_path, expected, [killed_around_a_commit(tmp_path, "after")])
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.soak
+def test_driver_is_killed_around_commits_and_at_random_and_goes_on(tmp_path: Path) -> None:
+    expected = make_files(tmp_path, max(24, 5 * KILLS))
+    chance = random.Random(SEED)
+    history = [killed_around_a_commit(tmp_path, when) for when in ("before", "after")]
+    for _ in range(KILLS):
+        history.append(kill_at(start(tmp_path), chance.randrange(1, 8), chance.random() * 0.5))
+    goes_on_to_the_end(tmp_path, expected, history)
 
 
 def test_second_driver_is_refused_and_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tektite.spark.feed import Feed
 from tektite.storage.batchfile import open_file
 from tektite.storage.store import PosixStore
 from tektite.trace.chunk import Chunk
+from tests.support.nightly import few_of
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -52,8 +53,14 @@ def troubled(kind: str, attempts: int) -> Stage:
     return run
 
 
-@pytest.mark.parametrize("kind", ["raises", "killed"])
-@pytest.mark.parametrize("stored", [True, False], ids=["storage", "memory"])
+@pytest.mark.parametrize(
+    ("stored", "kind"),
+    few_of(
+        [(stored, kind) for stored in (True, False) for kind in ("raises", "killed")],
+        (True, "killed"),
+        (False, "raises"),
+    ),
+)
 def test_task_that_fails_is_run_again(spark: SparkSession, tmp_path: Path, kind: str, stored: bool) -> None:
     frame = frame_of(spark)
     with tk.Engine(spark=spark, storage=tmp_path / "store" if stored else None, shards=2) as engine:

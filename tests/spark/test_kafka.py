@@ -171,6 +171,7 @@ def broker(jars: Path, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_topic_is_backfilled_and_followed_and_changes_are_written_to_another(
     jars: Path, broker: str, tmp_path: Path
 ) -> None:

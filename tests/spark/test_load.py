@@ -196,7 +196,7 @@ def test_bad_frame_is_refused_and_changes_nothing(spark: SparkSession, case: str
     [
         ("SELECT CAST(NULL AS string) AS k, 1 AS v", "key column 'k' holds a NULL"),
         ("SELECT 'a' AS k, CAST(-9223372036854775808 AS bigint) AS v", "reserved for NULL"),
-        ("SELECT CAST(X'FF41' AS string) AS k, 1 AS v", "'k' holds bytes that are no text in UTF-8.*make_valid_utf8"),
+        ("SELECT CAST(X'FF41' AS string) AS k, 1 AS v", "'k' has bytes that are not UTF-8 text.*make_valid_utf8"),
     ],
 )
 def test_bad_value_is_named_and_changes_nothing(spark: SparkSession, query: str, message: str) -> None:

@@ -158,7 +158,7 @@ BAD = {
     "sink of nothing": ("storage: s\nsinks: [{view: v, path: o}]", r"sinks\[0\]: there is no view 'v'"),
     "sink without storage": ("views: {v: {sql: SELECT 1}}\nsinks: [{view: v, path: o}]", "a sink needs a storage"),
     "no shards": ("shards: 0", "shards: expected a positive number, found 0"),
-    "no YAML": ("a: [", "is no YAML"),
+    "no YAML": ("a: [", "is not YAML"),
     "empty": ("", "expected names and values, found None"),
     "unknown semantics": ("inputs: {t: {columns: {k: int}, semantics: upset, key: k}}", "inputs.t: .*not 'upset'"),
     "unknown key": ("inputs: {t: {columns: {k: int}, key: j}}", "inputs.t: .*'j'"),
@@ -254,7 +254,7 @@ def test_missing_pipeline_is_an_error(tmp_path: Path) -> None:
 
 def start(folder: Path) -> subprocess.Popen[str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    program = "from tektite.cli import main; main()"
+    program = "from tektite.__main__ import main; main()"
     arguments = [sys.executable, "-c", program, "run", "pipeline.yaml", "--metrics", "metrics.json"]
     return subprocess.Popen(arguments, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
 
@@ -269,7 +269,7 @@ def test_command_stops_cleanly_when_asked_and_resumes(spark: SparkSession, folde
     try:
         wait_until(lambda: sum(written(spark, folder).values()) >= 3, process)
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == 0, said

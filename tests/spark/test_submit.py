@@ -19,7 +19,7 @@ from tests.support.spark_files import Files
 
 pytestmark = pytest.mark.slow
 
-PROGRAM = "from tektite.cli import main\nmain()\n"
+PROGRAM = "from tektite.__main__ import main\nmain()\n"
 
 PIPELINE = """
 name: orders
@@ -110,6 +110,8 @@ def test_program_is_submitted_on_this_machine(folder: Path) -> None:
         assert engine.install("n", engine.table("numbers").count()).rows() == [(100,)]
 
 
+@pytest.mark.nightly
+@pytest.mark.soak
 def test_pipeline_survives_a_killed_driver_on_a_standalone_cluster(
     spark: SparkSession, cluster: Standalone, folder: Path
 ) -> None:
@@ -132,6 +134,8 @@ def test_pipeline_survives_a_killed_driver_on_a_standalone_cluster(
     assert written(spark, folder) == Counter(expected(24))
 
 
+@pytest.mark.nightly
+@pytest.mark.soak
 def test_pipeline_survives_a_lost_worker(spark: SparkSession, cluster: Standalone, folder: Path) -> None:
     (folder / "pipeline.py").write_text(
         textwrap.dedent(

@@ -50,5 +50,7 @@ print("done")
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.soak
 def test_executors_are_killed_in_the_first_a_middle_and_the_last_stage(tmp_path: Path) -> None:
     run_on_cluster(PROGRAM, tmp_path)

@@ -16,11 +16,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tektite as tk
-from tektite.spark.sweep import machine
-from tektite.spark.sweep.executor import Sweeps
-from tektite.spark.sweep.job import checked, read_parcel
-from tektite.spark.sweep.machine import Report
-from tektite.spark.sweep.parcel import Parcel
+from tektite.engine.core import core_of
+from tektite.runtime import stage_task
+from tektite.runtime.messages import Report
+from tektite.runtime.shipment import Shipment
+from tektite.spark.sweep.executor import SparkExecutor
+from tektite.spark.sweep.job import checked, read_shipment
 from tektite.storage.store import PosixStore
 from tests.support.executors import sent_by_value
 from tests.support.stages import in_stages, run_stages, staged
@@ -108,22 +109,22 @@ def test_queries_that_have_much_to_do_share_one_job(spark: SparkSession, tmp_pat
         assert {row[0]: row[-1] for row in second.rows()} == largest
 
 
-@pytest.mark.parametrize("large", [1, machine.LARGE], ids=["by file", "by shuffle"])
+@pytest.mark.parametrize("large", [1, stage_task.LARGE], ids=["by file", "by shuffle"])
 def test_permuted_inbox_gives_identical_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int) -> None:
     files: list[list[str]] = []
     sent: list[str | None] = []
-    monkeypatch.setattr(machine, "LARGE", large)
+    monkeypatch.setattr(stage_task, "LARGE", large)
 
-    def twice(parcel: Parcel, group: str, description: str) -> list[Report]:
-        first = run_stages(parcel, group, description, random.Random(1))
-        second = run_stages(parcel, group, description, random.Random(2))
+    def twice(shipment: Shipment, group: str, description: str) -> list[Report]:
+        first = run_stages(shipment, group, description, random.Random(1))
+        second = run_stages(shipment, group, description, random.Random(2))
         assert [report.to_json() for report in first] == [report.to_json() for report in second]
         files.append([report.file.name for report in first if report.file is not None])
         sent.extend(report.sent for report in first if report.rows)
         return first
 
     with staged(tmp_path, workers=3) as engine:
-        engine._coordinator.elsewhere.run = twice  # type: ignore[union-attr]
+        core_of(engine).coordinator.executor.run = twice  # type: ignore[union-attr]
         orders, lines = shop(engine)
         view = engine.install("revenue", revenue(orders, lines))
         tk_match = tk.match((orders, ("o", "c")), (lines, ("o", "p", "x")), (orders, ("x", "d")), strategy="delta")
@@ -167,36 +168,36 @@ def test_many_rows_go_from_task_to_task_by_files_which_end_with_their_job(spark:
             assert dict(view.rows()) == totals
         written = (tmp_path / "written").read_text().splitlines()
         assert (tmp_path / "spoilt").exists()
-        assert len([name for name in written if name.endswith(".parcel")]) == 3
+        assert len([name for name in written if name.endswith(".shipment")]) == 3
         assert len(groups) == 2
         assert len([name for name in written if "-sent-" in name]) >= 6
         left = [path.name for path in (tmp_path / "sweeps").iterdir()]
-        assert not [name for name in left if "-sent-" in name or name.endswith(".parcel")]
+        assert not [name for name in left if "-sent-" in name or name.endswith(".shipment")]
 
 
-def test_parcel_that_is_not_what_the_driver_wrote_is_not_unpacked(tmp_path: Path) -> None:
+def test_shipment_that_is_not_what_the_driver_wrote_is_not_unpacked(tmp_path: Path) -> None:
     store = PosixStore(tmp_path)
-    store.write("sweeps/a.parcel", [b"something else"])
-    with pytest.raises(tk.FaultError, match=r"sweeps/a\.parcel is not what the driver of this job has written"):
-        read_parcel(store, "sweeps/a.parcel", "0" * 64)
+    store.write("sweeps/a.shipment", [b"something else"])
+    with pytest.raises(tk.FaultError, match=r"sweeps/a\.shipment is not what the driver of this job has written"):
+        read_shipment(store, "sweeps/a.shipment", "0" * 64)
 
 
 def test_reports_of_another_job_do_not_count(tmp_path: Path) -> None:
     """As they would come if threads that start jobs shared what they tell tasks."""
-    parcels: list[Parcel] = []
+    shipments: list[Shipment] = []
 
-    def confused(parcel: Parcel, group: str, description: str) -> list[Report]:
-        parcels.append(parcel)
-        reports = run_stages(parcel, group, description)
+    def confused(shipment: Shipment, group: str, description: str) -> list[Report]:
+        shipments.append(shipment)
+        reports = run_stages(shipment, group, description)
         return checked(
-            parcel, [replace(report, token="another") if len(parcels) == 1 else report for report in reports]
+            shipment, [replace(report, token="another") if len(shipments) == 1 else report for report in reports]
         )
 
     with staged(tmp_path, workers=2) as engine:
-        engine._coordinator.elsewhere.run = confused  # type: ignore[union-attr]
+        core_of(engine).coordinator.executor.run = confused  # type: ignore[union-attr]
         view = engine.install("revenue", revenue(*shop(engine)))
         assert sorted(view.rows()) == expected()
-    assert len(parcels) == 2
+    assert len(shipments) == 2
 
 
 def fails_at(number: int) -> Any:
@@ -273,23 +274,23 @@ def test_killed_worker_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
 def test_job_that_fails_is_run_again_and_in_the_end_fails_its_view_alone(tmp_path: Path) -> None:
     failing: list[str] = []
 
-    def unlucky(parcel: Parcel, group: str, description: str) -> list[Report]:
+    def unlucky(shipment: Shipment, group: str, description: str) -> list[Report]:
         if "revenue" in description and len(failing) < 2:
             failing.append(description)
             raise RuntimeError("executor lost")
         if "doomed" in description:
             failing.append(description)
             raise RuntimeError("no space left on device")
-        return run_stages(parcel, group, description)
+        return run_stages(shipment, group, description)
 
     with staged(tmp_path, workers=2) as engine:
-        engine._coordinator.elsewhere.run = unlucky  # type: ignore[union-attr]
+        core_of(engine).coordinator.executor.run = unlucky  # type: ignore[union-attr]
         orders, lines = shop(engine)
         view = engine.install("revenue", revenue(orders, lines))
         assert sorted(view.rows()) == expected()
         assert len(failing) == 2
         doomed = engine.install("doomed", lines.count(by="part"))
-        with pytest.raises(tk.FaultError, match=r"view 'doomed': 3 Spark jobs .* failed, .*no space left on device"):
+        with pytest.raises(tk.FaultError, match=r"view 'doomed': 3 jobs .* failed, .*no space left on device"):
             doomed.rows()
         lines.insert([(2, "part 1", 0)])
         engine.advance()
@@ -314,13 +315,13 @@ def test_progress_says_where_each_sweep_ran_and_why(spark: SparkSession, tmp_pat
 def test_jobs_say_what_they_are_for(spark: SparkSession, tmp_path: Path) -> None:
     described: list[tuple[str, str]] = []
     with tk.Engine(spark=spark, storage=tmp_path, shards=2, job_rows=0) as engine:
-        sweeps = engine._coordinator.elsewhere
-        assert isinstance(sweeps, Sweeps)
+        sweeps = core_of(engine).coordinator.executor
+        assert isinstance(sweeps, SparkExecutor)
         run = sweeps.run
 
-        def noted(parcel: Parcel, group: str, description: str) -> list[Report]:
+        def noted(shipment: Shipment, group: str, description: str) -> list[Report]:
             described.append((group, description))
-            return run(parcel, group, description)
+            return run(shipment, group, description)
 
         sweeps.run = noted
         edges = engine.input("edges", src=tk.Int, dst=tk.Int)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import tektite as tk
+from tests.support.nightly import by_day_or_night
 
 
 def refused(engine: tk.Engine, text: str, kind: type[tk.TektiteError] = tk.TektiteError) -> str:
@@ -136,10 +137,10 @@ def test_text_of_a_megabyte_is_a_value_like_any_other(engine: tk.Engine) -> None
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT id FROM people WHERE " + " OR ".join(f"id = {n}" for n in range(60_000)),
+        "SELECT id FROM people WHERE " + " OR ".join(f"id = {n}" for n in range(by_day_or_night(10_000, 60_000))),
         "SELECT " + "(" * 20_000 + "1" + ")" * 20_000,
-        "SELECT " + " + ".join(["id"] * 60_000) + " AS n FROM people",
-        " UNION ALL ".join(["SELECT id FROM people"] * 20_000),
+        "SELECT " + " + ".join(["id"] * by_day_or_night(20_000, 60_000)) + " AS n FROM people",
+        " UNION ALL ".join(["SELECT id FROM people"] * by_day_or_night(5_000, 20_000)),
     ],
     ids=["or", "parentheses", "sum", "union"],
 )

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 import tektite as tk
+from tests.support.executors import make_engine
 from tests.support.sql.oracle import Oracle, difference
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors
 
 TABLES = ("CREATE TABLE t (k INTEGER PRIMARY KEY, v INTEGER, s VARCHAR)", "CREATE TABLE u (a INTEGER, b INTEGER)")
 VIEWS = {
@@ -51,11 +52,12 @@ def statement(draw: random.Random) -> str:
     )  # fmt: skip
 
 
+@pytest.mark.executors(stages=[0, 3])
 @pytest.mark.parametrize("seed", range(8))
 def test_random_changes_agree_with_duckdb(seed: int) -> None:
     draw = random.Random(seed)
     oracle = Oracle()
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         for table in TABLES:
             engine.sql(table)
             oracle.execute(table)
@@ -81,11 +83,12 @@ def test_random_changes_agree_with_duckdb(seed: int) -> None:
 
 @pytest.fixture
 def shop() -> Iterator[tk.Engine]:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.sql("CREATE TABLE t (k int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 10), (2, 20)")
         yield engine
 
 
+@pytest.mark.executors("stages")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -101,8 +104,9 @@ def test_rows_of_one_key_follow_each_other_as_they_are_written(
     assert shop.sql("SELECT * FROM t WHERE k = 3").rows() == [expected]
 
 
+@pytest.mark.executors("stages", "spark")
 def test_the_last_of_several_rows_of_an_upsert_stays() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.sql("CREATE TABLE t (k int PRIMARY KEY, v varchar) WITH (semantics = upsert)")
         engine.sql("INSERT INTO t VALUES (1, 'z'), (1, 'a'), (1, 'm')")
         assert engine.sql("SELECT v FROM t").rows() == [("m",)]
@@ -110,6 +114,7 @@ def test_the_last_of_several_rows_of_an_upsert_stays() -> None:
         assert sorted(engine.sql("SELECT v FROM t").rows()) == [("m",), ("o",)]
 
 
+@pytest.mark.executors(stages=["INSERT INTO t VALUES (NULL, 1) ON CONFLICT DO NOTHING-cannot be NULL"])
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -130,6 +135,7 @@ def test_a_change_that_fails_leaves_nothing(shop: tk.Engine, text: str, message:
     assert sorted(shop.sql("SELECT * FROM t").rows()) == [(1, 10), (2, 20)]
 
 
+@pytest.mark.executors("stages")
 def test_cascade_drops_the_views_of_programs_and_prepared_statements_too(shop: tk.Engine) -> None:
     shop.install("kept", shop.table("t").filter(tk.col("v") > 10))
     shop.sql("CREATE MATERIALIZED VIEW more AS SELECT * FROM kept; PREPARE more AS SELECT * FROM more WHERE k = $1")

@@ -6,7 +6,7 @@ import pytest
 
 import tektite as tk
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 
 def test_subquery_with_two_rows_where_one_is_needed_fails_the_query(engine: tk.Engine) -> None:
@@ -22,6 +22,7 @@ def test_overflow_is_an_error_and_division_by_zero_is_null(engine: tk.Engine) ->
     assert engine.sql(asked).rows() == [(None, None, None, None)]
 
 
+@pytest.mark.executors("spark")
 def test_failing_view_leaves_the_others_alone(engine: tk.Engine) -> None:
     engine.sql("CREATE MATERIALIZED VIEW ids AS SELECT id FROM people")
     failing = engine.sql("CREATE MATERIALIZED VIEW bad AS SELECT CAST(name AS int) AS n FROM people WHERE id = 2").view
@@ -41,6 +42,7 @@ def test_overflow_fails_the_view_that_computes_it_alone(engine: tk.Engine) -> No
         engine.view("doubled").rows()
 
 
+@pytest.mark.executors("spark")
 def test_sum_beyond_64_bits_is_an_error_not_a_wrong_answer(engine: tk.Engine) -> None:
     engine.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(pay) AS pay FROM people")
     engine.sql(f"INSERT INTO people VALUES (3, 'x', {2**62}), (4, 'y', {2**62})")

@@ -8,11 +8,18 @@ import pytest
 
 from tests.support.sql.logic import FOLDER, run
 
-pytestmark = [pytest.mark.usefixtures("executor"), pytest.mark.share(stages=2, spark=12)]
+pytestmark = pytest.mark.executors
 
 FILES = sorted(FOLDER.glob("*.slt"))
 
 
+@pytest.mark.executors(
+    stages=[
+        "aggregates", "changing", "decimals", "exists", "half_joins", "joins", "order_and_limit", "outer_joins", "quantified",
+        "recursion", "scalar_subqueries", "set_operations", "transactions", "windows",
+    ],
+    spark=["half_joins", "recursion"],
+)  # fmt: skip
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_file_gives_the_answers_it_states(path: Path) -> None:
     found = run(path)

@@ -18,20 +18,22 @@ from tests.support.sql.worlds import World
 
 QUERIES = int(os.environ.get("TEKTITE_SQL_QUERIES", "300"))
 SEED = int(os.environ.get("TEKTITE_SQL_SEED", "0"))
-TOGETHER = 20
+TOGETHER = {"threads": 20, "stages": 10, "spark": 2}
+"""Queries that are maintained beside each other."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("executor"), pytest.mark.share(stages=8, spark=15)]
+pytestmark = [pytest.mark.slow, pytest.mark.executors]
 
 
-@pytest.mark.parametrize("seed", range(SEED, SEED + -(-QUERIES // TOGETHER)))
-def test_random_queries_equal_duckdb_after_every_epoch(seed: int) -> None:
+@pytest.mark.executors(stages=[7], spark=[7])
+@pytest.mark.parametrize("seed", range(SEED, SEED + -(-QUERIES // TOGETHER["threads"])))
+def test_random_queries_equal_duckdb_after_every_epoch(seed: int, executor: str) -> None:
     chance = random.Random(seed)
     world = World(chance)
     case = world.case()
     generator = Generator(chance, world.tables)
-    answered = 0
-    while answered < TOGETHER:
-        case.queries = [generator.query() for _ in range(TOGETHER - answered)]
+    answered, wanted = 0, TOGETHER[executor]
+    while answered < wanted:
+        case.queries = [generator.query() for _ in range(wanted - answered)]
         # Most queries see all changes come; some arrive when there is a past.
         case.installs = [chance.choice((0, 0, 0, chance.randrange(len(case.epochs)))) for _ in case.queries]
         faults, count = try_case(case, workers=1 + seed % 2)

@@ -7,15 +7,16 @@ import pytest
 import tektite as tk
 from tektite import sql
 from tektite.sql.statements.session import Session
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 TOTALS = "CREATE MATERIALIZED VIEW totals AS SELECT town, sum(total) AS total FROM sales GROUP BY town"
 
 
 @pytest.fixture
 def engine() -> tk.Engine:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql("CREATE TABLE sales (town varchar, total int); INSERT INTO sales VALUES ('York', 1), ('Bath', 2)")
     return engine
 
@@ -85,6 +86,7 @@ def test_names_given_to_columns_are_those_of_each_statement(engine: tk.Engine) -
     assert engine.sql("SELECT town, total FROM sales").table.column_names == ["town", "total"]
 
 
+@pytest.mark.executors("spark")
 def test_values_given_with_a_statement_are_not_remembered(engine: tk.Engine) -> None:
     query = "SELECT town FROM sales WHERE total = $wanted"
     assert engine.sql(query, wanted=1).rows() == [("York",)]

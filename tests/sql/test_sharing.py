@@ -8,8 +8,9 @@ import random
 import pytest
 
 import tektite as tk
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 SCHEMA = """
     CREATE TABLE nation (n_nationkey int PRIMARY KEY, n_name varchar);
@@ -34,7 +35,7 @@ LOCAL = """
 
 @pytest.fixture
 def engine() -> tk.Engine:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql(SCHEMA)
     pick = random.Random(1)
     engine.table("nation").insert([(n, f"nation {n}") for n in range(5)])
@@ -69,6 +70,7 @@ def test_two_queries_read_orders_and_customers_by_the_same_primary_keys(engine: 
     assert arrangements(engine) == base
 
 
+@pytest.mark.executors("spark")
 def test_second_query_of_a_shape_makes_no_arrangement(engine: tk.Engine) -> None:
     engine.sql(f"CREATE MATERIALIZED VIEW local AS {LOCAL}")
     before = arrangements(engine)

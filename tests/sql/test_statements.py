@@ -13,8 +13,10 @@ from pyarrow import parquet
 
 import tektite as tk
 from tektite import sql
+from tektite.engine.core import core_of
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors("stages")
 
 
 def rows(engine: tk.Engine, query: str) -> list[tuple[object, ...]]:
@@ -23,7 +25,7 @@ def rows(engine: tk.Engine, query: str) -> list[tuple[object, ...]]:
 
 @pytest.fixture
 def shop() -> tk.Engine:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql("CREATE TABLE items (id int PRIMARY KEY, name varchar NOT NULL, price decimal(8, 2))")
     engine.sql("INSERT INTO items VALUES (1, 'tea', 3.5), (2, 'salt', 1), (3, 'oil', NULL)")
     return engine
@@ -42,6 +44,7 @@ def test_insert_names_columns_and_casts_values(shop: tk.Engine) -> None:
     assert [row[0] for row in rows(shop, "SELECT name FROM items WHERE id > 10")] == ["TEA"]
 
 
+@pytest.mark.executors("spark")
 def test_update_and_delete_change_the_rows_that_match(shop: tk.Engine) -> None:
     view = shop.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(price) AS total, count(*) AS n FROM items").view
     assert view is not None
@@ -62,7 +65,7 @@ def test_update_and_delete_change_the_rows_that_match(shop: tk.Engine) -> None:
     ],
 )
 def test_semantics_of_a_table(semantics: str, expected: list[tuple[int, str]]) -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql(f"CREATE TABLE t (k int, v varchar) WITH (semantics = '{semantics}')")
     for row in ("(1, 'a')", "(1, 'a')", "(1, 'b')"):
         engine.sql(f"INSERT INTO t VALUES {row}")
@@ -70,14 +73,14 @@ def test_semantics_of_a_table(semantics: str, expected: list[tuple[int, str]]) -
 
 
 def test_upsert_replaces_the_row_with_the_key() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql("CREATE TABLE t (k int PRIMARY KEY, v varchar) WITH (semantics = 'upsert')")
     engine.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'); INSERT INTO t VALUES (1, 'c')")
     assert rows(engine, "SELECT * FROM t ORDER BY k") == [(1, "c"), (2, "b")]
 
 
 def test_stream_is_seen_from_the_installation_on() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql("CREATE TABLE s (v int) WITH (semantics = 'stream')")
     engine.sql("INSERT INTO s VALUES (1)")
     view = engine.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(v) AS t FROM s").view
@@ -87,7 +90,7 @@ def test_stream_is_seen_from_the_installation_on() -> None:
 
 
 def test_append_only_table_refuses_changes() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql("CREATE TABLE t (k int) WITH (semantics = 'append'); INSERT INTO t VALUES (1)")
     with pytest.raises(tk.ConflictError, match="'t' is append-only"):
         engine.sql("DELETE FROM t WHERE k = 1")
@@ -153,6 +156,7 @@ def test_view_is_a_definition_and_is_expanded_where_it_is_read(shop: tk.Engine) 
     assert rows(shop, "SELECT * FROM cheaper") == [("salt",)]
 
 
+@pytest.mark.executors("spark")
 def test_snapshot_of_a_view_is_in_its_order(shop: tk.Engine) -> None:
     view = shop.sql("CREATE MATERIALIZED VIEW v AS SELECT name, price FROM items ORDER BY price DESC NULLS FIRST").view
     assert view is not None
@@ -264,6 +268,7 @@ def test_prepared_query_is_computed_for_each_binding(
         assert len(found) == wanted if isinstance(wanted, int) else found == wanted
 
 
+@pytest.mark.executors("spark")
 def test_limit_of_a_binding_is_maintained(shop: tk.Engine) -> None:
     shop.sql("PREPARE page AS SELECT name FROM items WHERE id > $1 ORDER BY price DESC NULLS LAST LIMIT $2 OFFSET $3")
     assert rows(shop, "EXECUTE page(0, 1, 1)") == [("salt",)]
@@ -278,7 +283,7 @@ def test_limit_of_a_binding_is_maintained(shop: tk.Engine) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_execute_reads_the_rows_of_its_binding_alone(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = tk.Engine(workers=workers)
+    engine = make_engine(workers=workers)
     engine.sql("CREATE TABLE t (k int, v varchar)")
     engine.sql("PREPARE q AS SELECT v, count(*) AS n FROM t WHERE k <= $1 GROUP BY v ORDER BY v")
     for k in range(40):
@@ -286,9 +291,9 @@ def test_execute_reads_the_rows_of_its_binding_alone(workers: int, monkeypatch: 
         engine.sql(f"EXECUTE q({k})")
     engine.sql("DELETE FROM t WHERE k = 1")
     decoded: list[int] = []
-    view = engine.view("__prepared_q")
-    decode = view._decoded
-    monkeypatch.setattr(view, "_decoded", lambda words: decoded.append(words.shape[1]) or decode(words))
+    view = core_of(engine.view("__prepared_q"))
+    decode = view.decode
+    monkeypatch.setattr(view, "decode", lambda words: decoded.append(words.shape[1]) or decode(words))
     for k in range(40):
         kept = [n for n in range(k + 1) if n != 1]
         wanted = sorted({(f"v{n % 3}", sum(m % 3 == n % 3 for m in kept)) for n in kept})
@@ -321,7 +326,7 @@ def test_copy_reads_and_writes_files(shop: tk.Engine, tmp_path: Path) -> None:
 
 
 def test_temporal_filter_is_maintained_as_time_passes() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     start = datetime.datetime(2024, 1, 1)
     moments = [start]
     sql.session(engine).clock = lambda: moments[0]
@@ -338,9 +343,10 @@ def test_temporal_filter_is_maintained_as_time_passes() -> None:
         assert sorted(row[0] for row in view.rows()) == expected, minutes
 
 
+@pytest.mark.executors("spark")
 def test_stored_tables_are_declared_again_and_found(tmp_path: Path) -> None:
     for turn in range(3):
-        with tk.Engine(storage=str(tmp_path / "data")) as engine:
+        with make_engine(storage=str(tmp_path / "data")) as engine:
             engine.sql("CREATE TABLE t (a int PRIMARY KEY, b varchar)")
             engine.sql(f"INSERT INTO t VALUES ({turn}, 'x')")
             view = engine.sql("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, sum(a) AS s FROM t").view
@@ -353,14 +359,14 @@ def test_stored_tables_are_declared_again_and_found(tmp_path: Path) -> None:
 
 
 def test_query_on_empty_tables_has_an_answer() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql("CREATE TABLE t (a int)")
     assert rows(engine, "SELECT count(*), sum(a) FROM t") == [(0, None)]
     assert rows(engine, "SELECT 1 + 1") == [(2,)]
 
 
 def test_mutual_recursion_is_the_least_solution() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql(
         "CREATE TABLE next (a int, b int); INSERT INTO next VALUES (0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (9, 9)"
     )
@@ -376,7 +382,7 @@ def test_mutual_recursion_is_the_least_solution() -> None:
 
 
 def test_a_recursive_name_may_begin_with_what_others_say() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql("CREATE TABLE step (a int, b int); INSERT INTO step VALUES (0, 1), (1, 2), (2, 3), (3, 4), (4, 0)")
     view = engine.sql(
         """CREATE MATERIALIZED VIEW ways AS WITH RECURSIVE
@@ -431,7 +437,7 @@ def installed(engine: tk.Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_rows_of_constants_are_inserted_without_a_dataflow(
     statement: str, rows: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.sql("CREATE TABLE gauges (id int PRIMARY KEY, label varchar, level decimal(10, 2))")
         names = installed(engine, monkeypatch)
         engine.sql(statement)

@@ -8,9 +8,9 @@ from collections import Counter
 import duckdb
 import pytest
 
-import tektite as tk
+from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors
 
 QUERIES = {
     "all": "SELECT count(*) AS n, sum(price) AS total FROM sales",
@@ -23,9 +23,10 @@ QUERIES = {
 }
 
 
+@pytest.mark.executors(stages=[2], spark=[1])
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_answers_over_a_stream_are_those_of_duckdb_at_every_epoch(workers: int) -> None:
-    engine, oracle, pick = tk.Engine(workers), duckdb.connect(), random.Random(workers)
+    engine, oracle, pick = make_engine(workers), duckdb.connect(), random.Random(workers)
     engine.sql("CREATE TABLE shops (id int PRIMARY KEY, town varchar)")
     engine.sql("CREATE TABLE sales (shop int, id int, price int, PRIMARY KEY (shop, id)) WITH (semantics = 'stream')")
     oracle.execute("CREATE TABLE shops (id int, town varchar); CREATE TABLE sales (shop int, id int, price int)")

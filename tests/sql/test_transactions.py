@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 import tektite as tk
+from tests.support.executors import make_engine
 from tests.support.sql.oracle import Oracle, difference
 
-pytestmark = pytest.mark.usefixtures("executor")
+pytestmark = pytest.mark.executors
 
 QUERIES = (
     "SELECT * FROM t",
@@ -47,11 +48,12 @@ def statement(draw: random.Random) -> str:
     )  # fmt: skip
 
 
+@pytest.mark.executors(stages=[0, 5])
 @pytest.mark.parametrize("seed", range(6))
 def test_random_transactions_agree_with_duckdb(seed: int) -> None:
     draw = random.Random(seed)
     oracle = Oracle()
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         for made in ("CREATE TABLE t (a INTEGER, b INTEGER)", "CREATE TABLE s (a INTEGER, b INTEGER)"):
             engine.sql(made)
             oracle.execute(made)
@@ -96,12 +98,13 @@ class Twin:
         return [row for row in self.rows.values() if row[0] == key]
 
 
+@pytest.mark.executors(stages=["1-upsert", "3-set"], spark=["3-set"])
 @pytest.mark.parametrize("semantics", ["upsert", "set"])
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_that_replace_each_other_do_so_within_a_transaction(semantics: str, seed: int) -> None:
     draw = random.Random(seed)
     twin = Twin(semantics == "upsert")
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.sql(
             f"CREATE TABLE t (k int, v int, PRIMARY KEY (k{', v' * (semantics == 'set')})) WITH (semantics = {semantics})"
         )
@@ -140,7 +143,7 @@ def test_rows_that_replace_each_other_do_so_within_a_transaction(semantics: str,
 
 @pytest.fixture
 def shop() -> Iterator[tk.Engine]:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.sql("CREATE TABLE t (k int PRIMARY KEY, v int NOT NULL); INSERT INTO t VALUES (1, 10), (2, 20)")
         yield engine
 
@@ -149,6 +152,7 @@ def contents(engine: tk.Engine) -> list[Any]:
     return sorted(engine.sql("SELECT * FROM t").rows())
 
 
+@pytest.mark.executors("stages")
 @pytest.mark.parametrize(
     "statement", ["UPDATE t SET v = NULL", "INSERT INTO t VALUES (3, 0)", "UPDATE t SET k = 7", "SELECT v + $x FROM t"]
 )
@@ -169,6 +173,7 @@ def test_a_text_that_fails_leaves_no_transaction_open_that_it_began(shop: tk.Eng
         shop.sql("COMMIT")
 
 
+@pytest.mark.executors("stages")
 def test_others_close_epochs_without_a_transaction_s_changes_and_it_sees_theirs(shop: tk.Engine) -> None:
     table = shop.table("t")
     shop.sql("BEGIN; UPDATE t SET v = v + 1")
@@ -189,6 +194,7 @@ def test_rollback_and_failure_leave_what_a_program_writes_alone(shop: tk.Engine)
     assert contents(shop) == [(1, 10), (2, 20), (5, 50)]
 
 
+@pytest.mark.executors("stages")
 def test_a_commit_that_no_longer_fits_changes_nothing(shop: tk.Engine) -> None:
     shop.sql("CREATE TABLE log (x int); BEGIN; INSERT INTO log VALUES (1); DELETE FROM t WHERE k = 1")
     shop.table("t").remove([(1, 10)])
@@ -200,6 +206,7 @@ def test_a_commit_that_no_longer_fits_changes_nothing(shop: tk.Engine) -> None:
     assert contents(shop) == [(2, 20)]
 
 
+@pytest.mark.executors("stages")
 def test_prepared_statements_see_the_transaction_and_take_new_values_in_it(shop: tk.Engine) -> None:
     shop.sql("PREPARE above AS SELECT k FROM t WHERE v > $1 ORDER BY k")
     assert shop.sql("EXECUTE above(15)").rows() == [(2,)]
@@ -211,7 +218,7 @@ def test_prepared_statements_see_the_transaction_and_take_new_values_in_it(shop:
 
 
 def test_only_appended_rows_are_not_changed_in_a_transaction_either() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.sql("CREATE TABLE t (k int) WITH (semantics = append); BEGIN; INSERT INTO t VALUES (1)")
         with pytest.raises(tk.ConflictError, match="append-only"):
             engine.sql("DELETE FROM t")
@@ -226,6 +233,7 @@ def test_a_table_that_a_transaction_has_changed_is_not_dropped_in_it(shop: tk.En
     shop.sql("COMMIT; DROP TABLE t")
 
 
+@pytest.mark.executors("stages")
 def test_watchers_of_a_view_hear_nothing_of_what_a_transaction_looks_at(shop: tk.Engine) -> None:
     heard: list[Any] = []
     shop.install("seen", shop.table("t").inspect(lambda changes: heard.extend(changes.to_pylist())))
@@ -237,8 +245,9 @@ def test_watchers_of_a_view_hear_nothing_of_what_a_transaction_looks_at(shop: tk
     assert [(change["k"], change["diff"]) for change in heard] == [(1, -1)]
 
 
+@pytest.mark.executors("stages")
 def test_the_first_epoch_may_be_a_transaction_s() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.sql("CREATE TABLE t (k int); BEGIN; INSERT INTO t VALUES (1); UPDATE t SET k = 2")
         assert contents(engine) == [(2,)]
         engine.sql("COMMIT")

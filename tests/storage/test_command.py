@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import tektite as tk
-from tektite.cli import app
+from tektite.__main__ import app
 from tektite.storage.leases import Lease
 from tektite.storage.manifest import Manifest, State, version_name
 from tektite.storage.store import PosixStore
@@ -100,7 +100,7 @@ def test_what_is_no_storage_is_said(command: str, tmp_path: Path) -> None:
     (tmp_path / "else").mkdir()
     shown = run(command, tmp_path)
     assert shown.exit_code == 1
-    assert "no Tektite storage" in shown.output
+    assert "not a Tektite storage" in shown.output
     assert os.listdir(tmp_path) in (["else"], ["else", "lock"], ["lock", "else"])
 
 
@@ -220,7 +220,7 @@ def test_damaged_manifest_can_be_rolled_back(path: Path, twin: Twin) -> None:
 def test_repair_writes_nothing_into_a_folder_that_is_no_storage(tmp_path: Path) -> None:
     (tmp_path / "readme.txt").write_text("other")
     found = run("repair", tmp_path)
-    assert found.exit_code == 1 and "is no Tektite storage" in found.output
+    assert found.exit_code == 1 and "is not a Tektite storage" in found.output
     assert [entry.name for entry in tmp_path.iterdir()] == ["readme.txt"]
 
 

@@ -90,7 +90,7 @@ def test_manifest_cut_short_is_healed(tmp_path: Path) -> None:
 
 def test_folder_of_something_else_is_refused_untouched(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(tk.IncorrectError, match=r"no Tektite storage: it holds thesis\.tex"):
+    with pytest.raises(tk.IncorrectError, match=r"not a Tektite storage: it holds thesis\.tex"):
         tk.Engine(storage=tmp_path)
     assert os.listdir(tmp_path) == ["thesis.tex"]
 

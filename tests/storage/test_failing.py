@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import tektite as tk
-from tektite.storage import keeper
+from tektite.storage import epoch_writer
 from tests.support.stored import PROGRAM, Full, PowerCut, Twin, check, declare, play, run, state_of
 
 
@@ -94,7 +94,7 @@ def test_closing_on_a_full_disk_says_so_and_lets_go(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_durable_survives_a_power_cut(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "_CLEAN_EVERY", 5)
+    monkeypatch.setattr(epoch_writer, "_CLEAN_EVERY", 5)
     twin = Twin(seed, 30)
     store = PowerCut(tmp_path / "disk", tmp_path / "left")
     with tk.Engine(storage=tk.Storage(store, retention=0.0)) as engine:

@@ -23,23 +23,23 @@ from pathlib import Path
 import pytest
 
 import tektite as tk
-from tektite.storage import keeper, manifest
+from tektite.storage import epoch_writer, manifest
 from tektite.storage.store import PosixStore
 from tests.support.stored import Killing, Twin, Unlocked, check, declare, play
 
 EPOCHS = 24
 KILLS = 3
-CASES = int(os.environ.get("TEKTITE_KILL_CASES", "40"))
+CASES = int(os.environ.get("TEKTITE_KILL_CASES", "12"))
 """Storages to try; each sees as many kills as KILLS says. `make soak` raises it."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
+pytestmark = [pytest.mark.slow, pytest.mark.soak, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
 
 
 @contextmanager
 def small_constants() -> Iterator[None]:
     """Merges, checkpoints and clean-ups happen within a few epochs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keeper, "_CLEAN_EVERY", 3)
+        patch.setattr(epoch_writer, "_CLEAN_EVERY", 3)
         patch.setattr(manifest, "CHECKPOINT_EVERY", 4)
         yield
 

@@ -10,7 +10,7 @@ import pytest
 
 from tektite.errors import ConflictError, FaultError, IncorrectError, NotFoundError, UnsupportedError
 from tektite.storage.batchfile import FileInfo, Section
-from tektite.storage.manifest import CHECKPOINT_EVERY, Change, Manifest, Reference, State, encode, version_name
+from tektite.storage.manifest import CHECKPOINT_EVERY, Manifest, ManifestChange, Reference, State, encode, version_name
 from tektite.storage.store import PosixStore
 
 
@@ -25,10 +25,10 @@ def file_of(name: str, *places: tuple[str, int, int, int]) -> FileInfo:
 
 def fill(manifest: Manifest, versions: int) -> None:
     """Versions that add a file each; every fifth merges the five before."""
-    manifest.commit(Change(arrangements={"edges": {"kind": "input"}}, shards=1))
+    manifest.commit(ManifestChange(arrangements={"edges": {"kind": "input"}}, shards=1))
     for n in range(1, versions):
         live = manifest.state.live("edges", 0)
-        change = Change(epoch=n, positions={"edges": {"batch": n}})
+        change = ManifestChange(epoch=n, positions={"edges": {"batch": n}})
         if n % 5:
             change.add.append(file_of(f"f{n}", ("edges", 0, n, n + 1)))
         else:
@@ -43,7 +43,7 @@ def test_every_version_can_be_read_again(tmp_path: Path) -> None:
     fill(manifest, 1)
     for _ in range(2 * CHECKPOINT_EVERY + 3):
         states.append(manifest.state)
-        manifest.commit(Change(epoch=len(states), add=[file_of(f"f{len(states)}", ("edges", 0, 1, 2))]))
+        manifest.commit(ManifestChange(epoch=len(states), add=[file_of(f"f{len(states)}", ("edges", 0, 1, 2))]))
     reader = Manifest.open(PosixStore(tmp_path))
     assert reader.state == manifest.state
     for state in states:
@@ -69,12 +69,12 @@ def test_changes_say_what_each_version_did(tmp_path: Path) -> None:
 def test_replaced_sections_leave_and_the_last_one_frees_their_file(tmp_path: Path) -> None:
     manifest = Manifest.open(PosixStore(tmp_path))
     both = file_of("both", ("a", 0, 0, 1), ("b", 0, 0, 1))
-    manifest.commit(Change(add=[both], arrangements={"a": {}, "b": {}}))
-    manifest.commit(Change(add=[file_of("a2", ("a", 0, 0, 2))], remove=[Reference("both", 0)]))
+    manifest.commit(ManifestChange(add=[both], arrangements={"a": {}, "b": {}}))
+    manifest.commit(ManifestChange(add=[file_of("a2", ("a", 0, 0, 2))], remove=[Reference("both", 0)]))
     assert [live.file for live in manifest.state.live("a", 0)] == ["a2"]
     assert [live.file for live in manifest.state.live("b", 0)] == ["both"]
     assert manifest.read(2)["freed"] == []
-    manifest.commit(Change(arrangements={"b": None}))
+    manifest.commit(ManifestChange(arrangements={"b": None}))
     assert manifest.state.live("b", 0) == []
     assert list(manifest.state.files) == ["a2"]
     assert manifest.read(3)["freed"] == ["both"]
@@ -84,14 +84,16 @@ def test_replaced_sections_leave_and_the_last_one_frees_their_file(tmp_path: Pat
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (Change(add=[file_of("f1", ("edges", 0, 1, 2))]), "count twice"),
-        (Change(add=[file_of("g", ("nodes", 0, 1, 2))]), "'nodes', which was not declared"),
-        (Change(remove=[Reference("f1", 1)]), "not live"),
-        (Change(remove=[Reference("f1", 0), Reference("f1", 0)]), "not live"),
-        (Change(remove=[Reference("absent", 0)]), "not live"),
+        (ManifestChange(add=[file_of("f1", ("edges", 0, 1, 2))]), "count twice"),
+        (ManifestChange(add=[file_of("g", ("nodes", 0, 1, 2))]), "'nodes', which was not declared"),
+        (ManifestChange(remove=[Reference("f1", 1)]), "not live"),
+        (ManifestChange(remove=[Reference("f1", 0), Reference("f1", 0)]), "not live"),
+        (ManifestChange(remove=[Reference("absent", 0)]), "not live"),
     ],
 )
-def test_change_that_does_not_fit_is_refused_and_writes_nothing(tmp_path: Path, change: Change, message: str) -> None:
+def test_change_that_does_not_fit_is_refused_and_writes_nothing(
+    tmp_path: Path, change: ManifestChange, message: str
+) -> None:
     manifest = Manifest.open(PosixStore(tmp_path))
     fill(manifest, 3)
     before = sorted(os.listdir(tmp_path / "manifest"))
@@ -103,14 +105,14 @@ def test_change_that_does_not_fit_is_refused_and_writes_nothing(tmp_path: Path, 
 def test_of_two_writers_the_second_is_fenced_and_changes_nothing(tmp_path: Path) -> None:
     first, second = (Manifest.open(PosixStore(tmp_path)) for _ in range(2))
     owner = {"process": 17, "host": "here"}
-    first.commit(Change(owner=owner, arrangements={"edges": {}}))
+    first.commit(ManifestChange(owner=owner, arrangements={"edges": {}}))
     for _ in range(2):
         with pytest.raises(ConflictError, match="process 17 on here.*version 1"):
-            second.commit(Change(epoch=9))
+            second.commit(ManifestChange(epoch=9))
     second.refresh()
-    first.commit(Change(epoch=1))
+    first.commit(ManifestChange(epoch=1))
     with pytest.raises(ConflictError, match="process 17 on here"):
-        second.commit(Change(epoch=9))
+        second.commit(ManifestChange(epoch=9))
     assert Manifest.open(PosixStore(tmp_path)).state == first.state
 
 
@@ -125,7 +127,7 @@ def test_many_writers_race_and_one_wins_each_version(tmp_path: Path) -> None:
         for _ in range(20):
             try:
                 manifest.refresh()
-                manifest.commit(Change(epoch=1))
+                manifest.commit(ManifestChange(epoch=1))
                 won.append(manifest.state.version)
             except ConflictError:
                 continue
@@ -157,7 +159,7 @@ def test_version_that_landed_though_it_failed_is_made_once(tmp_path: Path) -> No
     store = Unsure(tmp_path)
     manifest = Manifest.open(store)
     fill(manifest, 2)
-    change = Change(epoch=5)
+    change = ManifestChange(epoch=5)
     store.lost = True
     with pytest.raises(OSError, match="Input/output"):
         manifest.commit(change)
@@ -227,7 +229,7 @@ def test_newer_format_asks_for_an_upgrade(tmp_path: Path) -> None:
 
 def test_state_survives_json() -> None:
     state = State(engine="e").after(
-        Change(add=[], arrangements={"a": {"kind": "input"}}, positions={"a": {"b": 1}}), 2.5
+        ManifestChange(add=[], arrangements={"a": {"kind": "input"}}, positions={"a": {"b": 1}}), 2.5
     )
     assert State.from_json(state.to_json()) == state
     assert encode({"state": state.to_json()}) == encode({"state": State.from_json(state.to_json()).to_json()})

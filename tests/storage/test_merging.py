@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import tektite as tk
-from tektite.storage import compaction, keeper
+from tektite.engine.core import core_of
+from tektite.storage import compaction, epoch_writer
 from tektite.storage.files import Files
 from tektite.storage.leases import Lease
 from tektite.storage.manifest import Manifest
@@ -22,7 +23,7 @@ from tests.support.stored import WORDS, Twin, declare, play, state_of
 
 
 def test_files_stay_few_while_epochs_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "_CLEAN_EVERY", 16)
+    monkeypatch.setattr(epoch_writer, "_CLEAN_EVERY", 16)
     counts: Counter[Any] = Counter()
     with tk.Engine(storage=tk.Storage(tmp_path, retention=0.0)) as engine:
         numbers = engine.input("numbers", n=tk.Int, label=tk.String)
@@ -83,7 +84,7 @@ def test_epochs_go_on_while_merges_fail(tmp_path: Path, monkeypatch: pytest.Monk
         assert len(state_of(tmp_path).live("numbers", 0)) == 40
         assert state_of(tmp_path).version < 60  # nothing is committed for a merge that failed
         store.full = False
-        monkeypatch.setattr(engine._session.keeper, "_no_merge_before", 0.0)  # type: ignore[union-attr]
+        monkeypatch.setattr(core_of(engine).storage.writer, "_no_merge_before", 0.0)  # type: ignore[union-attr]
         for n in range(40, 50):
             numbers.insert([(n,)])
             engine.advance()
@@ -122,7 +123,7 @@ def test_versions_say_exactly_what_epochs_changed(tmp_path: Path) -> None:
 
 
 def test_leased_version_keeps_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "_CLEAN_EVERY", 4)
+    monkeypatch.setattr(epoch_writer, "_CLEAN_EVERY", 4)
     store = PosixStore(tmp_path)
     with tk.Engine(storage=tk.Storage(tmp_path, retention=0.0)) as engine:
         numbers = engine.input("numbers", n=tk.Int)

@@ -84,7 +84,7 @@ class Brute:
         match operator:
             case plan.Read():
                 definition = getattr(operator.readable, "definition", None)
-                return self.contents[operator.readable] if definition is None else self.value(definition)
+                return self.contents[operator.readable.facade] if definition is None else self.value(definition)
             case plan.Project():
                 return self._project(operator)
             case plan.MapBatches():

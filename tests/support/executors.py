@@ -1,62 +1,89 @@
-"""The executors that behavioural tests run on: a module that uses the fixture `executor` runs on each of them.
+"""The executors that tests of behaviour run on, and the factory of their engines.
 
-`threads` is the in-process executor. With the others every sweep goes through the machines of single shards: `stages` runs them
-in this process, `spark` as jobs of a Spark session.
+`threads` is the engine's own executor. With the others every sweep goes through stages of single shards: `stages` runs them in
+this process, `spark` as jobs of a Spark session. The marker `executors` says which of them a test runs on:
+
+    pytestmark = pytest.mark.executors                        a module of behaviour: all its tests run on threads
+    @pytest.mark.executors("stages", "spark")                 this test runs on these two as well
+    @pytest.mark.executors("stages", spark=["joins", 3])      in stages with all parameters, on Spark with those of these ids
+
+Markers of a module and of a test add up. `TEKTITE_ALL_EXECUTORS=1` runs every marked test on every executor. A test makes its
+engines by `make_engine`, so that they run on the executor whose turn it is.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
+import pytest
 from pyspark import cloudpickle
 
 import tektite as tk
 from tests.support.stages import in_stages
 
-current = "threads"
-"""The executor that engines run on."""
+EXECUTORS = ("threads", "stages", "spark")
+ALL = bool(os.environ.get("TEKTITE_ALL_EXECUTORS"))
 
 SCARCE = {"threads": 1, "stages": 20, "spark": 400}
 """Of how many random examples one is tried: about how many times as long as on threads a small sweep takes."""
+
+
+@dataclass
+class Executor:
+    """What the engines of a test run on."""
+
+    name: str = "threads"
+    folder: Path = Path()
+    """Where engines that need a storage have it."""
+    session: Any = None
+    """The Spark session."""
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def make(self, workers: int | None, options: dict[str, Any]) -> tk.Engine:
+        if self.name == "threads":
+            return tk.Engine(workers, **options)
+        options.setdefault("storage", self.folder / f"engine {next(self.numbers)}")
+        options.setdefault("turn", 60.0)  # a job takes longer than a turn, and tests look for what an epoch brought
+        if self.name == "spark":
+            return tk.Engine(workers, spark=self.session, job_rows=0, **options)
+        return in_stages(tk.Engine(workers, **options))
+
+
+_current = Executor()
+
+
+def make_engine(workers: int | None = None, **options: Any) -> tk.Engine:
+    """An engine on the executor that the test runs on; the options are those of `tk.Engine`."""
+    return _current.make(workers, options)
 
 
 def examples(most: int) -> int:
     """How many of so many random examples there is time for on the executor that a test runs on: two at least, since the first
     one that Hypothesis draws is as small as can be.
     """
-    return max(most // SCARCE[current], 2)
+    return max(most // SCARCE[_current.name], 2)
 
 
 @contextmanager
-def running_on(executor: str, folder: Path, spark: Any = None) -> Iterator[None]:
-    """Have every engine that a test makes run on an executor."""
-    with patch.object(sys.modules[__name__], "current", executor), _made_for(executor, folder, spark):
-        yield
-
-
-@contextmanager
-def _made_for(executor: str, folder: Path, spark: Any) -> Iterator[None]:
-    if executor == "threads":
-        yield
-        return
-    made = tk.Engine
-    number = itertools.count()
-
-    def make(workers: int | None = None, **options: Any) -> tk.Engine:
-        options.setdefault("storage", folder / f"engine {next(number)}")
-        options.setdefault("turn", 60.0)  # a job takes longer than a turn, and tests look for what an epoch brought
-        if executor == "spark":
-            return made(workers, spark=spark, job_rows=0, **options)
-        return in_stages(made(workers, **options))
-
-    with patch.object(tk, "Engine", make), sent_by_value():
-        yield
+def running_on(executor: Executor) -> Iterator[None]:
+    """Let `make_engine` make engines that run on an executor."""
+    global _current
+    before, _current = _current, executor
+    try:
+        if executor.name == "threads":
+            yield
+        else:
+            with sent_by_value():
+                yield
+    finally:
+        _current = before
 
 
 @contextmanager
@@ -75,3 +102,59 @@ def sent_by_value() -> Iterator[None]:
     finally:
         for module in ours:
             cloudpickle.unregister_pickle_by_value(module)
+
+
+# ------------------------------------------------------------------------------------------------- the marker
+
+
+def chosen(markers: Iterable[pytest.Mark], parameters: str | None = None, everything: bool = ALL) -> list[str]:
+    """The executors that markers name, for any parameters or for those with this id."""
+    found = {"threads"}
+    for marker in markers:
+        unknown = {*marker.args, *marker.kwargs} - {*EXECUTORS}
+        if unknown:
+            raise pytest.UsageError(f"the marker executors knows {', '.join(EXECUTORS)}, not {sorted(unknown)}")
+        found.update(marker.args)
+        for name, ids in marker.kwargs.items():
+            if parameters is None or parameters in map(str, ids):
+                found.add(name)
+    return [name for name in EXECUTORS if everything or name in found]
+
+
+def id_of_parameters(item: pytest.Item) -> str:
+    """The id of a test's parameters without that of its executor."""
+    call = item.callspec  # type: ignore[attr-defined]
+    return "-".join(part for part in call._idlist if part != call.params["executor"])
+
+
+def executor_of(item: pytest.Item) -> str | None:
+    """The executor of a test that the marker is on."""
+    return item.callspec.params["executor"] if item.get_closest_marker("executors") else None  # type: ignore[attr-defined]
+
+
+def left_out(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """The tests that no marker chooses for the executor and the parameters that they have."""
+    return [
+        item
+        for item in items
+        if (executor := executor_of(item)) is not None
+        and executor not in chosen(item.iter_markers("executors"), id_of_parameters(item))
+    ]
+
+
+def check_ids(items: Iterable[pytest.Item]) -> None:
+    """Refuse ids in markers that no test has: the parameters were renamed, and nothing would run."""
+    wanted: dict[str, set[str]] = {}
+    known: dict[str, set[str]] = {}
+    for item in items:
+        if executor_of(item) is None:
+            continue
+        name = f"{item.path.name}: {getattr(item, 'originalname', item.name)}"
+        named = (ids for marker in item.own_markers if marker.name == "executors" for ids in marker.kwargs.values())
+        wanted.setdefault(name, set()).update(map(str, itertools.chain.from_iterable(named)))
+        known.setdefault(name, set()).add(id_of_parameters(item))
+    for name, ids in wanted.items():
+        if missing := ids - known[name]:
+            raise pytest.UsageError(
+                f"{name}: the marker executors names {sorted(missing)}, but the ids of its parameters are {sorted(known[name])}"
+            )

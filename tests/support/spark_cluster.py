@@ -74,16 +74,16 @@ def kill_executor():
 """What programs begin with: a session on a cluster of two executors, and how to kill the one that a task runs on."""
 
 
-def run_on_cluster(program: str, folder: Path) -> None:
-    """Run a program behind PRELUDE, which gets the folder as its argument and says "done" in the end."""
+def run_on_cluster(program: str, folder: Path, *more: str) -> None:
+    """Run a program behind PRELUDE, which gets the folder as its first argument and says "done" in the end."""
     (folder / "program.py").write_text(PRELUDE + program)
-    arguments = [sys.executable, str(folder / "program.py"), str(folder)]
+    arguments = [sys.executable, str(folder / "program.py"), str(folder), *more]
     surroundings = environment(spark_home(folder))
     answer = subprocess.run(arguments, capture_output=True, text=True, env=surroundings, cwd=folder, timeout=900)
     assert answer.stdout.split()[-1:] == ["done"], answer.stdout + answer.stderr[-4000:]
 
 
-def wait_until(condition: Callable[[], object], process: subprocess.Popen[str], seconds: float = 300) -> None:
+def wait_until(condition: Callable[[], object], process: subprocess.Popen[str], seconds: float = 900) -> None:
     """Wait for something that a process does. If it ends or takes too long before, it is killed, and what it said is an error."""
     deadline = time.monotonic() + seconds
     while not condition():

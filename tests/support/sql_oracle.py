@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 
-import tektite as tk
+from tests.support.executors import make_engine
 
 Row = tuple[Any, ...]
 
@@ -37,7 +37,7 @@ class Twins:
     """An engine and a DuckDB that hold the same tables."""
 
     def __init__(self, schema: str, **options: Any) -> None:
-        self.engine = tk.Engine(**options)
+        self.engine = make_engine(**options)
         self.duckdb = duckdb.connect()
         for statement in schema.split(";"):
             if statement.strip():

@@ -1,5 +1,5 @@
-"""The stages of sweeps without Spark: the machines of all shards run one after the other in this process, their parcels
-packed and unpacked as Spark would, and every inbox arrives in another order.
+"""The stages of sweeps without Spark: all shards run one after the other in this process, their shipments packed and unpacked as
+Spark would, and every inbox arrives in another order.
 """
 
 from __future__ import annotations
@@ -10,34 +10,44 @@ from pathlib import Path
 from pyspark import cloudpickle
 
 import tektite as tk
-from tektite.spark.sweep.executor import Sweeps
+from tektite.engine.core import core_of
+from tektite.runtime.messages import REPORT, Message, Report
+from tektite.runtime.shipment import Shipment
+from tektite.runtime.stage_task import StageTask
+from tektite.runtime.staged import Staged
 from tektite.spark.sweep.job import checked
-from tektite.spark.sweep.machine import REPORT, Machine, Report
-from tektite.spark.sweep.parcel import Parcel
-from tektite.spark.sweep.rows import Row, from_arrow, to_arrow
+from tektite.spark.sweep.rows import from_arrow, to_arrow
 
 
-def run_stages(parcel: Parcel, group: str, description: str, rng: random.Random | None = None) -> list[Report]:
+class InStages(Staged):
+    """Sends functions as Spark does."""
+
+    pickler = cloudpickle.CloudPickler
+
+
+def run_stages(shipment: Shipment, group: str, description: str, rng: random.Random | None = None) -> list[Report]:
     """What a job would report."""
     rng = rng or random.Random(group)
-    inboxes: list[list[Row]] = [[] for _ in range(parcel.shards)]
-    sent = cloudpickle.dumps(parcel)
-    for stage in range(parcel.stages.count):
-        outboxes: list[list[Row]] = [[] for _ in range(parcel.shards)]
-        for shard in rng.sample(range(parcel.shards), parcel.shards):
+    inboxes: list[list[Message]] = [[] for _ in range(shipment.shards)]
+    sent = cloudpickle.dumps(shipment)
+    for stage in range(shipment.stages.count):
+        outboxes: list[list[Message]] = [[] for _ in range(shipment.shards)]
+        for shard in rng.sample(range(shipment.shards), shipment.shards):
             rng.shuffle(inboxes[shard])
-            machine = Machine(cloudpickle.loads(sent), shard, stage)
-            for row in from_arrow(map(to_arrow, machine.run(inboxes[shard]))):
-                outboxes[row.dest].append(row)
+            task = StageTask(cloudpickle.loads(sent), shard, stage)
+            for message in from_arrow(map(to_arrow, task.run(inboxes[shard]))):
+                outboxes[message.dest].append(message)
         inboxes = outboxes
-    rows = [row for inbox in inboxes for row in inbox if row.node == REPORT]
-    return checked(parcel, [Report.from_json(row.control) for row in rows if row.control is not None])
+    told = [message.control for inbox in inboxes for message in inbox if message.node == REPORT]
+    return checked(shipment, [Report.from_json(control) for control in told if control is not None])
 
 
 def in_stages(engine: tk.Engine, rows: int = 0) -> tk.Engine:
     """Have an engine that has a storage run its sweeps in stages."""
-    assert engine.session is not None
-    engine.run_elsewhere(Sweeps(run_stages, engine.session, engine.dictionary, engine.workers, rows))
+    core = core_of(engine)
+    assert core.storage is not None
+    given = run_stages, core.storage, core.dictionary, core.workers, rows
+    core.run_on(lambda here: InStages(here, *given))
     return engine
 
 

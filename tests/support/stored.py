@@ -97,7 +97,7 @@ def check(engine: tk.Engine, twin: Twin) -> None:
     assert engine.positions == ({"twin": {"epoch": epoch}} if epoch else {})
     for name in wanted:
         table = engine.table(name)
-        assert table.low == epoch
+        assert table.epoch == epoch
         view = engine.install(f"all {name}", table)
         assert view.multiplicities() == dict(wanted[name]), (name, epoch)
     edges = engine.table("edges")

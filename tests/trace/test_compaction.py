@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tektite.dataflow.arrange import consolidate
-from tektite.storage.compaction import FAN, due, level, merged
+from tektite.storage.compaction import FAN, due_run, level, merged_batch
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 
@@ -21,7 +21,7 @@ SHAPE = (2, 1, 1)
 def settle(sizes: list[int], shrink: float = 1.0) -> int:
     """Merge while something is due; rows written."""
     written = 0
-    while (run := due(sizes)) is not None:
+    while (run := due_run(sizes)) is not None:
         total = sum(sizes[run[0] : run[1]])
         written += total
         sizes[run[0] : run[1]] = [max(int(total * shrink), 1)]
@@ -34,7 +34,7 @@ def test_batches_stay_fewer_than_the_fan_a_level(arrivals: list[int], shrink: fl
     for rows in arrivals:
         sizes.append(rows)
         settle(sizes, shrink)
-        assert due(sizes) is None
+        assert due_run(sizes) is None
         levels = level(max(sizes)) + 1
         assert len(sizes) < FAN * levels
 
@@ -69,7 +69,7 @@ def test_merged_batch_holds_the_same_rows_at_their_representatives(seed: int) ->
         batch_of(rng, int(rng.choice([0, 1, 30])), low, high) for low, high in zip(bounds, bounds[1:], strict=False)
     ]
     since = int(rng.integers(0, bounds[-1]))
-    whole = merged(batches, SHAPE, ((since,),))
+    whole = merged_batch(batches, SHAPE, ((since,),))
     expected: dict[tuple[int, ...], int] = {}
     for batch in batches:
         for *data, time, diff in Chunk(batch.head, batch.keep).to_array().T.tolist():
@@ -83,4 +83,4 @@ def test_merged_batch_holds_the_same_rows_at_their_representatives(seed: int) ->
 
 def test_single_batch_is_merged_with_nothing() -> None:
     batch = batch_of(np.random.default_rng(0), 30, 0, 4)
-    assert merged([batch], SHAPE, ((0,),)).n == batch.n
+    assert merged_batch([batch], SHAPE, ((0,),)).n == batch.n

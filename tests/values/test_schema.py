@@ -297,7 +297,7 @@ BAD: list[tuple[Schema, Any, str]] = [
     (
         Schema(t=Timestamp),
         [(pd.Timestamp(0),), (pd.Timestamp(1),)],
-        "in row 1, which is no whole number of microseconds",
+        "in row 1, which is not a whole number of microseconds",
     ),
     (Schema(t=Timestamp), [(5,)], r"column 't': expected timestamp, found 5 \(int\)"),
     (Schema(m=Decimal(5, 2)), [(1.5,)], "a float has no exact decimal"),
@@ -311,7 +311,7 @@ BAD: list[tuple[Schema, Any, str]] = [
         [(decimal.Decimal("1000"),)],
         "found 1000 in row 0, which needs more than 3 digits before",
     ),
-    (Schema(m=Decimal(5, 2)), [(decimal.Decimal("NaN"),)], "no finite number"),
+    (Schema(m=Decimal(5, 2)), [(decimal.Decimal("NaN"),)], "not a finite number"),
     (Schema(s=String), [(5,)], r"column 's': expected string, found 5 \(int\) in row 0: give str values"),
     (Schema(s=String), [("a",), (b"a",)], r"column 's': expected string, found b'a' \(bytes\) in row 1"),
     (Schema(s=String), [("\ud800",)], "column 's': .* has no UTF-8 form"),

@@ -168,11 +168,11 @@ def test_other_arrow_types_are_taken_where_nothing_is_lost(array: Any, type: Typ
         (pa.array([2**63 - 1]), Decimal(18, 0), "needs more than 18 digits"),
         (pa.array([0, 3600], pa.timestamp("s")), Date, "found 1970-01-01 01:00:00 in row 1, which has a time of day"),
         (pa.array([0], pa.timestamp("s", "UTC")), Date, r"expected date, found timestamp\[s, tz=UTC\]"),
-        (pa.array([1], pa.timestamp("ns")), Timestamp, "which is no whole number of microseconds"),
+        (pa.array([1], pa.timestamp("ns")), Timestamp, "which is not a whole number of microseconds"),
         (
             pa.array([2**62], pa.timestamp("s")),
             Timestamp,
-            "in row 0, which is no whole number of microseconds that fits",
+            "in row 0, which is not a whole number of microseconds that fits",
         ),
         (pa.array([datetime.timedelta(1)]), Timestamp, r"expected timestamp, found duration\[us\]"),
         (

@@ -20,13 +20,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tektite.datalog.syntax import edn
+from tektite.engine.core import core_of
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.values.schema import Schema
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
-    from tektite.engine.holds import Kept
+    from tektite.engine.holds import PinnedArrangement
     from tektite.engine.input import Input
 
 SEMANTICS = {
@@ -54,7 +55,7 @@ class Attribute:
     [(7, 200)]
     """
 
-    def __init__(self, name: str, semantics: str, table: Input, reverse: Kept | None) -> None:
+    def __init__(self, name: str, semantics: str, table: Input, reverse: PinnedArrangement | None) -> None:
         self.name = name
         self.semantics = semantics
         self.table = table
@@ -133,7 +134,7 @@ def transact(attributes: dict[str, Attribute], facts: Any) -> None:
     for attribute, _, rows in batches:
         schema = attribute.table.schema
         try:
-            schema.select(*schema.names[: len(rows[0])]).encode(rows, attribute.table.engine.dictionary)
+            schema.select(*schema.names[: len(rows[0])]).encode(rows, core_of(attribute.table.engine).dictionary)
         except IncorrectError as error:
             raise IncorrectError(f"transact: attribute :{attribute.name}: {error}") from None
     for attribute, adding, rows in batches:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from tektite.datalog.rules import expressions
 from tektite.datalog.syntax import ir
+from tektite.engine.core import core_of
 from tektite.expr import Expr, col
 from tektite.plan import algebra as plan
 from tektite.plan.conjunctions.strategy import is_cyclic
@@ -27,6 +28,8 @@ from tektite.values.types import Type
 Clause = tuple[Collection, Sequence[str | Expr | None]]
 Relation = Callable[[str], Collection]
 Constants = Callable[[Mapping[str, Expr]], Collection]
+UNIT = "the unit"
+"""A column that is the same in all rows. No text can name a variable with a space in it."""
 
 
 @dataclass(eq=False)
@@ -89,7 +92,7 @@ class Body:
             parts[:2] = [self._multiplied(parts[0], parts[1])]
             self._connect(parts)
         if not parts:
-            parts = [Part([(self.unit(), ("unit",))], {"unit"})]
+            parts = [Part([(self.unit(), (UNIT,))], {UNIT})]
             self._connect(parts)
         (part,) = parts
         for lookup in self.lookups:
@@ -132,7 +135,9 @@ class Body:
         if self.constants is None or not isinstance(operator, plan.Read) or operator.readable.is_stream:
             return clause
         for at, term in enumerate(given):
-            if isinstance(term, Expr) and collection.engine.is_arranged(collection, collection.schema.names[at]):
+            if isinstance(term, Expr) and core_of(collection.engine).is_arranged(
+                collection, collection.schema.names[at]
+            ):
                 same = (name for name, other in constants.items() if other.fingerprint == term.fingerprint)
                 variable = next(same, f"constant {len(constants)}")
                 constants[variable] = term
@@ -242,9 +247,9 @@ class Body:
         sides = []
         for part in (one, other):
             kept = sorted(self._needed(part, ()) & part.variables)
-            sides.append(self._complete(part, kept or sorted(part.variables)[:1]).with_columns(__one=1))
-        both = sides[0].join(sides[1], on="__one")
-        both = both.select(*(name for name in both.schema.names if name != "__one"))
+            sides.append(self._complete(part, kept or sorted(part.variables)[:1]).with_columns(**{UNIT: 1}))
+        both = sides[0].join(sides[1], on=UNIT)
+        both = both.select(*(name for name in both.schema.names if name != UNIT))
         return Part([(both, both.schema.names)], set(both.schema.names))
 
     def _looked_up(self, part: Part, lookup: ir.Lookup) -> Part:
@@ -257,7 +262,7 @@ class Body:
         rows = self._complete(part, sorted(part.variables))
         table = self.relation(lookup.atom.predicate)
         columns = table.schema.names
-        on = {f"__key_{at}": expressions.expression(key, self.types) for at, key in enumerate(keys)}
+        on = {f"key {at}": expressions.expression(key, self.types) for at, key in enumerate(keys)}
         mine = rows.with_columns(**on)
         theirs = table.select(**{key: col(columns[at]) for at, key in enumerate(on)}, **{name: col(columns[-1])})
         there = mine.join(theirs, on=list(on)).select(*rows.schema.names, name)

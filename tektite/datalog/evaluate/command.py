@@ -65,7 +65,8 @@ def run(report: Report, file: Path, facts: Path, output: Path | None, workers: i
     """Read, derive, write."""
     from tektite.datalog.evaluate.fact_files import form, input_path, lines, output_path, read_facts, write_facts
     from tektite.datalog.evaluate.program import register
-    from tektite.datalog.evaluate.rule_store import Store
+    from tektite.datalog.evaluate.rule_store import rule_store
+    from tektite.engine.core import core_of
     from tektite.engine.engine import Engine
 
     try:
@@ -76,7 +77,7 @@ def run(report: Report, file: Path, facts: Path, output: Path | None, workers: i
         engine = Engine(workers)
     with engine:
         with report.step(f"read {file}") as notes:
-            program = register(Store(engine), text, str(file), rounds)
+            program = register(rule_store(engine), text, str(file), rounds)
             notes.append(f"{len(program.text.rules)} rules")
         directives = program.text.directives
         declared = {d.predicate: d for d in program.text.declarations}
@@ -97,7 +98,9 @@ def run(report: Report, file: Path, facts: Path, output: Path | None, workers: i
             for view in views.values():
                 if view.failure is not None:
                     raise view.failure
-            notes.append(f"{sum(view.trace.rows for view in views.values()):,} facts in {len(views)} predicates")
+            notes.append(
+                f"{sum(core_of(view).trace.rows for view in views.values()):,} facts in {len(views)} predicates"
+            )
         if explain:
             for name in wanted:
                 typer.echo(program.explain(name))

@@ -17,12 +17,12 @@ from tektite.datalog.rules.types import Inference, column_names
 from tektite.datalog.rules.unfold import unfold, unfoldable
 from tektite.datalog.rules.unify import unify
 from tektite.datalog.syntax import ir
+from tektite.engine.constants import constants
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
 from tektite.plan.unique import unique_columns
 from tektite.query import aggregates
 from tektite.query.collection import ROUND_LIMIT, Collection, Loop
-from tektite.query.constants import constants
 from tektite.values.schema import Schema
 from tektite.values.types import Int, Type
 
@@ -213,7 +213,7 @@ class Evaluation:
         ]
         bindings = each[0].concat(*each[1:]) if len(each) > 1 else each[0]
         outputs: dict[str, Expr] = {}
-        taken: dict[str, aggregates.Aggregate] = {}
+        taken: dict[str, aggregates.ColumnAggregate] = {}
         keys: list[str] = []
         for name, term, type in zip(schema.names, head.terms, schema.types, strict=True):
             if not isinstance(term, ir.Aggregate):
@@ -224,7 +224,7 @@ class Evaluation:
             else:
                 outputs[f"of {name}"] = expressions.expression(term.of, types)
                 kind = term.kind.replace("-", "_")
-                taken[name] = aggregates.Aggregate(kind, f"of {name}")
+                taken[name] = aggregates.ColumnAggregate(kind, f"of {name}")
         if not outputs:
             outputs["all"] = col(bindings.schema.names[0])
         grouped = project(bindings, outputs)
@@ -241,7 +241,9 @@ class Evaluation:
         first, further = self._divided(component)
         recursive = [rule for found in further.values() for rule in found]
         limit = max(map(self.rounds, component)) if any(map(grows, recursive)) else ENDLESS
-        begun = {predicate: self._begun(predicate, first[predicate], predicate in improved) for predicate in component}
+        begun = {
+            predicate: self._begun(predicate, first[predicate], improved.get(predicate)) for predicate in component
+        }
         kept: dict[str, Collection] = {}
         with Loop(", ".join(component), limit, shared=True, advice=ADVICE) as loop:
             variables = {}
@@ -277,13 +279,18 @@ class Evaluation:
                 (further if within else first)[predicate].append(rule)
         return first, further
 
-    def _begun(self, predicate: str, rules: Sequence[ir.Rule], plainly: bool) -> list[Collection]:
-        """What a predicate of a loop begins with: facts, rules from outside, and what is stored under its name."""
+    def _begun(self, predicate: str, rules: Sequence[ir.Rule], improvement: tuple[int, str] | None) -> list[Collection]:
+        """What a predicate of a loop begins with: facts, rules from outside, and what is stored under its name. A rule whose
+        aggregate is the one that the loop takes anyway need not take it.
+        """
         schema = self.schema(predicate)
         facts = [rule for rule in rules if is_fact(rule)]
         stored = self.base(predicate)
         parts = self._parts(predicate, facts, schema)
-        parts += [self.rule(rule, schema, plainly) for rule in rules if not is_fact(rule)]
+        for rule in rules:
+            taken = [(at, term.kind) for at, term in enumerate(rule.terms) if isinstance(term, ir.Aggregate)]
+            if not is_fact(rule):
+                parts.append(self.rule(rule, schema, plainly=taken == [improvement]))
         if stored is not None:
             columns = zip(schema.names, stored.schema.names, strict=True)
             parts.append(stored.select(**{name: col(column) for name, column in columns}))
@@ -348,14 +355,17 @@ def improve(every: Collection, columns: Sequence[str], kind: str) -> Collection:
 
 
 def improvements(definitions: Definitions, component: tuple[str, ...]) -> dict[str, tuple[int, str]]:
-    """The predicates of a component of which only the least or greatest values stay: those declared so, and in a
-    recursive component those with min or max in a head.
+    """The predicates of a component of which only the least or greatest values stay: those declared so, and those that a
+    rule with min or max in its head defines through the component. A min or max of what lies below is an aggregate like
+    any other, whatever the other rules of its predicate say.
     """
     found = {p: definitions.improvements[p] for p in component if p in definitions.improvements}
     rules = definitions.rules
     if strata.is_recursive(rules, component):
         for predicate in component:
             for rule in rules.get(predicate, ()):
+                if not any(other in component for other, _ in strata.dependencies(rule)):
+                    continue
                 for at in rule.aggregates:
                     term = rule.terms[at]
                     assert isinstance(term, ir.Aggregate)

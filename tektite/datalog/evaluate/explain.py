@@ -9,10 +9,10 @@ from tektite.datalog.rules import strata
 from tektite.plan import algebra as plan
 
 if TYPE_CHECKING:
-    from tektite.datalog.evaluate.rule_store import Store
+    from tektite.datalog.evaluate.rule_store import RuleStore
 
 
-def explain_predicate(store: Store, predicate: str, joins: bool = False) -> str:
+def explain_predicate(store: RuleStore, predicate: str, joins: bool = False) -> str:
     """The strata of a predicate, each with its rules and what the policy says of it; with `joins`, how its own rules are
     joined: strategies, orders of variables, and the arrangements they read.
 
@@ -44,7 +44,7 @@ def explain_predicate(store: Store, predicate: str, joins: bool = False) -> str:
 
 
 def describe(
-    store: Store, name: str, component: tuple[str, ...], recursive: bool, improved: dict[str, tuple[int, str]]
+    store: RuleStore, name: str, component: tuple[str, ...], recursive: bool, improved: dict[str, tuple[int, str]]
 ) -> list[str]:
     """What there is to say of one predicate."""
     if name not in store.state.definitions.rules:

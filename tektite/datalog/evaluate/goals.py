@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tektite.datalog.evaluate.evaluation import Definitions, Evaluation, improvements
-from tektite.datalog.evaluate.rule_store import Store, close_names
+from tektite.datalog.evaluate.rule_store import RuleStore, close_names
 from tektite.datalog.rules import expressions, magic, safety, strata
 from tektite.datalog.rules.normal_form import normalise
 from tektite.datalog.rules.types import Inference
@@ -40,7 +40,9 @@ def argument_rows(parameter: Parameter, given: Any) -> list[tuple[Any, ...]]:
 class Plan:
     """How a query is answered: its rules, rewritten for their arguments or not, and the evaluation of them."""
 
-    def __init__(self, store: Store, title: str, find: Find, as_set: bool, strategy: str, joins: str = "auto") -> None:
+    def __init__(
+        self, store: RuleStore, title: str, find: Find, as_set: bool, strategy: str, joins: str = "auto"
+    ) -> None:
         self.joins = joins
         self.store = store
         self.title = title
@@ -75,7 +77,10 @@ class Plan:
         kept = {name for name in rules if self.store.is_kept(name)} if strategy == "auto" else set()
         shared = {name for name, wanted in self.store.state.share.items() if wanted}
         given = frozenset(parameter_predicate(self.title, p.name) for p in self.find.parameters)
-        found = magic.rewrite(self.root, rules, lambda name: name in kept | shared, self._fixed(rules), given)
+        # An aggregate that is all there is of a predicate is one that a loop may keep, too.
+        alone = {name for name, said in rules.items() if len(said) == 1 and len(said[0].aggregates) == 1}
+        improved = {*self._improved(), *alone}
+        found = magic.rewrite(self.root, rules, lambda name: name in kept | shared, self._fixed(rules), improved, given)
         if not found.goals:
             named = [name for name in found.full if name in kept]
             self.why = f"{named[0]!r} is kept in full already" if named else "nothing that it gives reaches a rule"
@@ -146,6 +151,8 @@ class Plan:
                 known[name] = (stored.schema.types, f"what is stored as {name!r}")
             else:
                 known[name] = (inference.types(name), f"the rules of {name!r}")
+        if self.find.types is not None:
+            known[self.title] = (self.find.types, f"the columns of {self.find.body[-1]}")
         for goal in self.rewriting.goals if self.rewriting is not None else []:
             if goal[0] not in self.helpers:
                 types, where = inference.types(goal[0]), f"the rules of {goal[0]!r}"
@@ -255,6 +262,12 @@ class Plan:
                         ]
                         found[name] += places if len(rule.terms) == 1 else []
         return found
+
+    def is_constant(self) -> bool:
+        """Whether the query reads nothing but its parameters that may change: it then has an answer before any epoch closes."""
+        rules = {**self.store.state.definitions.rules, **self._definitions.rules}
+        names = [name for component in strata.components(rules, [self.title]) for name in component]
+        return all(self.store.stored(name) is None for name in names)
 
     def root_rules(self) -> Sequence[ir.Rule]:
         """The query's own rules, as they are evaluated."""

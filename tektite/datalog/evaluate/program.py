@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tektite.datalog.evaluate.explain import explain_predicate
-from tektite.datalog.evaluate.rule_store import Store
+from tektite.datalog.evaluate.rule_store import RuleStore
 from tektite.datalog.syntax import ir
 from tektite.datalog.syntax.edn_rules import is_edn, parse_rules
 from tektite.datalog.syntax.textbook import parse_program
@@ -31,7 +31,7 @@ class Program:
     [('ann', 'bea'), ('ann', 'cid'), ('bea', 'cid')]
     """
 
-    def __init__(self, store: Store, text: ir.Text, predicates: list[str]) -> None:
+    def __init__(self, store: RuleStore, text: ir.Text, predicates: list[str]) -> None:
         self.store = store
         self.text = text
         self.predicates = tuple(predicates)
@@ -81,7 +81,7 @@ class Program:
 
 
 def register(
-    store: Store,
+    store: RuleStore,
     text: str,
     source: str,
     rounds: int = ROUND_LIMIT,

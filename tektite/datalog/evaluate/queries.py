@@ -15,17 +15,18 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.datalog.evaluate.goals import Plan, argument_rows, parameter_predicate
-from tektite.datalog.evaluate.rule_store import Store, close_names
+from tektite.datalog.evaluate.rule_store import RuleStore, close_names
 from tektite.datalog.syntax import ir
 from tektite.datalog.syntax.edn_rules import Find, Parameter, is_edn, parse_query
 from tektite.datalog.syntax.textbook import parse_goal
-from tektite.engine.view import View, read_version
+from tektite.engine.core import core_of
+from tektite.engine.view_core import read_version
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.query.match import check_strategy
 
 if TYPE_CHECKING:
     from tektite.engine.input import Input
-    from tektite.engine.view import Changes
+    from tektite.engine.view import Changes, View
 
 STRATEGIES = ("auto", "goal", "full")
 FEW = 64
@@ -69,7 +70,7 @@ class Query:
         try:
             if kept:
                 titles = {f"{plan.title} {name}": collection for name, collection in kept.items()}
-                self._asks = engine.install_together(titles)
+                self._asks = core_of(engine).install_together(titles)
                 for view in self._asks:
                     engine.finish(view)
                 if self._asks_for_much():
@@ -82,14 +83,15 @@ class Query:
             self._forget_asks()
             raise
         if self._asks:
-            self._asks[0].flow.on_swept.append(self._watch)
+            core_of(self._asks[0]).flow.on_swept.append(self._watch)
 
     # ------------------------------------------------------------------ how much is asked
 
     def _watch(self) -> None:
         """After what is asked has changed, before it is answered: if it is too much, answer everything instead."""
         # Who follows the changes of the view would lose them with it.
-        if self._over or self.view.dropped or self.view._subscriptions or not self._asks_for_much():
+        view = core_of(self.view)
+        if self._over or view.dropped or view.subscriptions or not self._asks_for_much():
             return
         self._over = True
         engine = self.view.engine
@@ -105,18 +107,19 @@ class Query:
     def _asks_for_much(self) -> bool:
         """Whether one of the predicates that are asked for is asked for more than its share of values."""
         for view, places in zip(self._asks, self.plan.domains().values(), strict=True):
-            if view.trace.rows <= FEW or not places:
+            if core_of(view).trace.rows <= FEW or not places:
                 continue
-            asked = read_version(view.trace, view.low - 1).shape[1]
+            asked = read_version(core_of(view).trace, view.low - 1).shape[1]
             if asked > FEW and asked * SHARE > min(self._values(name, column) for name, column in places):
                 return True
         return False
 
     def _values(self, name: str, column: int) -> int:
         """How many different values a stored column has."""
-        stored: Any = self.plan.store.stored(name)
-        if stored is None:
+        found_there: Any = self.plan.store.stored(name)
+        if found_there is None:
             return 1 << 62
+        stored = core_of(found_there)
         rows, found = self._sizes.get((name, column), (-1, 0))
         if rows != stored.trace.rows:
             words = read_version(stored.trace, stored.low - 1)[stored.columns.index(column)]
@@ -163,7 +166,7 @@ class Query:
         view = self._current()
         lines = [self.plan.explain()]
         if joins:
-            found = view.engine.explain(view._new(view.definition))
+            found = view.engine.explain(view._new(core_of(view).definition))
             lines += ["joins", *(f"  {line}" for line in found.splitlines())]
         return "\n".join(lines)
 
@@ -194,12 +197,12 @@ class Query:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.view.dropped:
+        if not core_of(self.view).dropped:
             self.drop()
 
 
 def ask(
-    store: Store,
+    store: RuleStore,
     text: str,
     given: Mapping[str, Any],
     strategy: str = "auto",
@@ -224,7 +227,7 @@ def ask(
             made = store.engine.input(f"{title} ?{parameter.name}", schema, semantics="set")
             inputs[parameter.name] = made
             if parameter.name in given:
-                made.begin_with(argument_rows(parameter, given[parameter.name]))
+                core_of(made).begin_with(argument_rows(parameter, given[parameter.name]), at_once=plan.is_constant())
         return Query(plan, inputs, strategy == "auto")
     except BaseException:
         for made in inputs.values():
@@ -232,13 +235,13 @@ def ask(
         raise
 
 
-def free_name(store: Store, stem: str) -> str:
+def free_name(store: RuleStore, stem: str) -> str:
     """A name that no view has, nor the parameters of an earlier query that a storage has kept."""
     taken = {*store.engine.views, *(name.split(" ?")[0] for name in store.engine.tables)}
     return next(name for number in count(1) if (name := f"{stem} {number}") not in taken)
 
 
-def goal_query(store: Store, goal: ir.Atom, title: str) -> Find:
+def goal_query(store: RuleStore, goal: ir.Atom, title: str) -> Find:
     """A goal as a query for all columns of its predicate."""
     name = goal.predicate
     if not store.known(name) and store.stored(name) is None:
@@ -265,4 +268,5 @@ def goal_query(store: Store, goal: ir.Atom, title: str) -> Find:
         else:
             wanted.append(variable if isinstance(term, ir.Variable) else term)
     body.append(ir.Atom(name, tuple(wanted), goal.position))
-    return Find(tuple(wanted), tuple(columns), (), tuple(parameters), tuple(body), goal.position)
+    types = collection.schema.types
+    return Find(tuple(wanted), tuple(columns), (), tuple(parameters), tuple(body), goal.position, types)

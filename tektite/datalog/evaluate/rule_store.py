@@ -33,6 +33,7 @@ from tektite.datalog.rules.normal_form import normalise
 from tektite.datalog.rules.types import Inference
 from tektite.datalog.rules.unify import unify
 from tektite.datalog.syntax import ir
+from tektite.engine.core import core_of
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.plan import algebra as plan
 from tektite.query.collection import ROUND_LIMIT, Collection
@@ -89,7 +90,12 @@ class State:
         return State(definitions, registered, dict(self.rounds), dict(self.share), dict(self.joins))
 
 
-class Store:
+def rule_store(engine: Engine) -> RuleStore:
+    """The rules registered with an engine; there is one store, made when it is first asked for."""
+    return core_of(engine).extension(RuleStore, lambda: RuleStore(engine))
+
+
+class RuleStore:
     """The rules registered with an engine."""
 
     def __init__(self, engine: Engine) -> None:
@@ -99,7 +105,9 @@ class Store:
         self._stored: dict[str, Collection | None] = {}
         self.policy: dict[str, Kept] = {}
         self._own = False
-        engine.claimed = lambda name: "a Datalog rule" if self.known(name) and not self._own else None
+        hooks = core_of(engine).hooks
+        hooks.name_claims.append(lambda name: "a Datalog rule" if self.known(name) and not self._own else None)
+        hooks.view_builders.append(lambda name: self.view(name) if self.known(name) else None)
 
     # ------------------------------------------------------------------ registering
 
@@ -359,7 +367,7 @@ class Store:
         operator = found.operator
         while isinstance(operator, plan.Project):
             operator = operator.input
-        return isinstance(operator, plan.Arrange) and self.engine.is_arranged(found._new(operator))
+        return isinstance(operator, plan.Arrange) and core_of(self.engine).is_arranged(found._new(operator))
 
     def describe(self, name: str) -> str:
         """What the policy says of a relation, for people."""
@@ -384,7 +392,7 @@ class Store:
                 raise IncorrectError(f"{name!r} has no rules: it is stored; read it as engine.table({name!r})")
         if missing:
             with self._owning():
-                self.engine.install_together(dict(zip(map(self.title, missing), found, strict=True)))
+                core_of(self.engine).install_together(dict(zip(map(self.title, missing), found, strict=True)))
         return [self.engine.view(self.title(name)) for name in names]
 
     def title(self, predicate: str) -> str:

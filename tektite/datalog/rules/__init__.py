@@ -5,6 +5,7 @@ magic        goal-directed evaluation: rules rewritten so that they derive only 
 monotone     least and greatest values in recursion: allowed where a better value can only lead to better ones
 normal_form  rules whose bodies are plain conjunctions
 safety       every variable of a rule gets its values from a positive atom, or is computed from such variables
+scopes       which variables of an aggregate are outer, witnesses, or its own
 strata       which predicates must be known before which, and which are defined through each other
 types        from what is known of some columns, through the rules, to all others
 unfold       a rule's atom replaced by the body of the one rule that defines it

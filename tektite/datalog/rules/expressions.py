@@ -1,7 +1,7 @@
 """Terms as expressions over columns that are named like the variables.
 
-Arithmetic is the textbook's: whole numbers divide towards zero, as in Soufflé. A quotient by zero has no value, so that
-a rule that needs one says nothing for these rows.
+Arithmetic is the textbook's: whole numbers divide towards zero, and floats become whole numbers towards zero, as in
+Soufflé. A quotient by zero has no value, so that a rule that needs one says nothing for these rows.
 """
 
 from __future__ import annotations
@@ -131,6 +131,8 @@ def _expression(term: ir.Term, types: Types) -> Expr:
         return _divided(term.op, args[0], args[1], both == [Int, Int])
     if term.op == "^":
         return _power(term, args[0])
+    if term.op in ("to_number", "ftoi") and len(args) == 1:
+        return _whole(args[0], term_type(term.args[0], types))
     known = FUNCTIONS.get((term.op, len(args))) or FUNCTIONS.get((term.op, -1))
     if known is None:
         names = sorted({name for name, _ in FUNCTIONS})
@@ -143,6 +145,13 @@ def _divided(op: str, a: Expr, b: Expr, whole: bool) -> Expr:
         return a / b if op == "/" else a % b
     quotient = (a.abs() // b.abs()) * a.sign() * b.sign()
     return quotient if op == "/" else a - b * quotient
+
+
+def _whole(a: Expr, type: Type | None) -> Expr:
+    """A value as a whole number: of a float what stands before its point, as in Soufflé, where a cast would round it."""
+    if type is None or (type != Float and type.kind != "decimal"):
+        return a.cast(Int)
+    return ((a.abs() // 1) * a.sign()).cast(Int)
 
 
 def _power(term: ir.Compute, base: Expr) -> Expr:
@@ -176,11 +185,11 @@ FUNCTIONS: dict[tuple[str, int], Callable[..., Expr]] = {
     ("strlen", 1): lambda a: a.length(),
     ("substr", 3): lambda a, start, length: a.substring(start + 1, length),
     ("subs", 3): lambda a, start, stop: a.substring(start + 1, stop - start),
-    ("to_number", 1): lambda a: a.cast(Int),
+    ("to_number", 1): lambda a: _whole(a, None),
     ("to_float", 1): lambda a: a.cast(Float),
     ("to_string", 1): lambda a: a.cast(String),
     ("itof", 1): lambda a: a.cast(Float),
-    ("ftoi", 1): lambda a: a.cast(Int),
+    ("ftoi", 1): lambda a: _whole(a, None),
     ("contains", 2): lambda part, text: text.contains(part),
     ("not", 1): lambda a: ~coalesce(a, lit(False)),
 }

@@ -15,7 +15,7 @@ itself; then it is evaluated in full.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tektite.datalog.rules import strata
@@ -69,12 +69,14 @@ def rewrite(
     rules: Rules,
     in_full: Callable[[str], bool],
     fixed: Mapping[str, set[int]],
+    improved: Container[str],
     given: frozenset[str] = frozenset(),
 ) -> Rewriting:
     """The root rules and all that their constants, and the predicates `given` as arguments, ask for.
 
     `in_full` says of a predicate that it is to be read as a whole; `fixed` are columns that cannot be asked for, because the
-    rules choose their values among others (a least value, for example).
+    rules choose their values among others (a least value, for example); `improved` are the predicates of which nothing but
+    least or greatest values stays, so that they may come to be defined through what they are asked for.
     """
     whole: set[str] = set()
     while True:
@@ -82,7 +84,8 @@ def rewrite(
         work.root(root)
         try:
             for component in strata.components(work.result.rules, list(work.result.rules)):
-                strata.check(work.result.rules, component, improved_like(fixed, component))
+                kept = {name: (0, "") for name in component if origin(name) in improved}
+                strata.check(work.result.rules, component, kept)
         except Unstratified as error:
             name = error.predicate.split("^")[0].removeprefix("ask ")
             if name in whole:
@@ -90,16 +93,6 @@ def rewrite(
             whole.add(name)
             continue
         return work.result
-
-
-def improved_like(fixed: Mapping[str, set[int]], component: tuple[str, ...]) -> dict[str, tuple[int, str]]:
-    """The predicates of a component that keep least or greatest values, whichever."""
-    found = {}
-    for name in component:
-        columns = fixed.get(name.split("^")[0])
-        if columns:
-            found[name] = (min(columns), "min")
-    return found
 
 
 class Rewriter:

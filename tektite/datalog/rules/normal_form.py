@@ -1,7 +1,8 @@
 """Normal form: rules whose bodies are plain conjunctions.
 
 In a normal rule the terms of body atoms are variables and constants, alternatives have become rules of their own,
-and negated groups and aggregates over a body of their own have become predicates of their own, which no text can name.
+and negated groups and aggregates over a body of their own have become predicates of their own, which no text can name. A body
+that uses what the rule around it binds reads that from a predicate, too: a set, so that it counts no binding twice.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 
-from tektite.datalog.rules.safety import bound_by, is_safe
+from tektite.datalog.rules.safety import bound_by
+from tektite.datalog.rules.scopes import scoped
 from tektite.datalog.syntax import ir
 
 ALTERNATIVES = 4096
@@ -50,9 +52,10 @@ class Normaliser:
     def add(self, rule: ir.Rule, counted: bool = False) -> None:
         """Take a rule in."""
         if counted or rule.aggregates:
+            rule = scoped(replace(rule, body=self._flat(rule.body, rule)))
             rule = replace(rule, body=self._once(rule.body, rule))
         for body in self.alternatives(rule.body, rule):
-            self.rules.append(self._conjunctive(replace(rule, body=body)))
+            self.rules.append(self._conjunctive(scoped(replace(rule, body=self._flat(body, rule)))))
 
     def alternatives(self, body: Sequence[ir.Literal], rule: ir.Rule) -> list[tuple[ir.Literal, ...]]:
         """The conjunctions that a body with disjunctions comes to."""
@@ -77,27 +80,31 @@ class Normaliser:
 
     def _once(self, body: tuple[ir.Literal, ...], rule: ir.Rule) -> tuple[ir.Literal, ...]:
         """A body whose bindings count, in which alternatives are a predicate: what holds for two reasons counts once."""
-        found: list[ir.Literal] = []
-        for literal in body:
-            if isinstance(literal, ir.Disjunction) and (len(literal.branches) > 1 or literal.outer is not None):
-                outer = tuple(other for other in body if other is not literal)
-                outside = {*ir.body_variables(outer), *(v for term in rule.terms for v in ir.variables(term))}
-                seen = [set(ir.named(ir.body_variables(branch))) for branch in literal.branches]
-                shown = [
-                    v for v in ir.named(ir.literal_variables(literal)) if v in outside or all(v in s for s in seen)
-                ]
-                if literal.outer is not None:
-                    shown = [v for v in shown if v in literal.outer]
+        found = list(body)
+        places = [at for at, literal in enumerate(found) if isinstance(literal, ir.Disjunction)]
+        # Alternatives that bind what they show by themselves come first: others may need what they bind.
+        for alone in (True, False):
+            for at in places:
+                literal = found[at]
+                if not isinstance(literal, ir.Disjunction):
+                    continue
+                outer = tuple(other for other in found if other is not literal)
+                shown = self._shown(literal, outer, rule)
+                if alone and not all(bound_by(x, results=False).issuperset(shown) for x in literal.branches):
+                    continue
                 terms: tuple[ir.Term, ...] = tuple(shown) or (ir.Constant(1),)
-                name = f"{rule.predicate} or {self._number(f'{rule.predicate} or')}"
+                name = self._name(rule, "or")
                 for branch in literal.branches:
-                    self.add(ir.Rule(name, terms, self._guarded(branch, shown, outer), literal.position))
-                literal = ir.Atom(name, terms, literal.position)
-            elif isinstance(literal, ir.Disjunction):
-                found += self._once(literal.branches[0], rule)
-                continue
-            found.append(literal)
+                    self._define(name, terms, self._guarded(branch, shown, outer, rule), rule, literal.position)
+                found[at] = ir.Atom(name, terms, literal.position)
         return tuple(found)
+
+    def _shown(self, literal: ir.Disjunction, outer: tuple[ir.Literal, ...], rule: ir.Rule) -> list[ir.Variable]:
+        """The variables of alternatives that the rest of a rule, or all of them, look at."""
+        outside = {*seen_in(outer), *(v for term in rule.terms for v in ir.variables(term))}
+        seen = [set(seen_in(branch)) for branch in literal.branches]
+        shown = [v for v in ir.named(ir.literal_variables(literal)) if v in outside or all(v in s for s in seen)]
+        return shown if literal.outer is None else [v for v in shown if v in literal.outer]
 
     def _renamed(
         self, body: tuple[ir.Literal, ...], outer: tuple[ir.Variable, ...], rule: ir.Rule
@@ -108,30 +115,45 @@ class Normaliser:
         return tuple(substitute(literal, names) for literal in body)
 
     def _conjunctive(self, rule: ir.Rule) -> ir.Rule:
-        body: list[ir.Literal] = []
-        groups: list[ir.Conjunction | ir.Aggregation] = []
-        for literal in rule.body:
-            match literal:
-                case ir.Atom():
-                    body += self._flat(literal, rule)
-                case ir.Negation():
-                    *extra, atom = self._flat(literal.atom, rule)[::-1]
-                    assert isinstance(atom, ir.Atom)
-                    body += [*extra, ir.Negation(atom)]
-                case ir.Conjunction() | ir.Aggregation():
-                    groups.append(literal)
-                case _:
-                    body.append(literal)
-        for group in groups:
-            rest = [other for other in rule.body if other is not group]
-            outside = {*ir.body_variables(rest), *(v for term in rule.terms for v in ir.variables(term))}
-            if isinstance(group, ir.Conjunction):
-                body.append(self._negated(rule, group, outside, tuple(body)))
-            else:
-                body += self._aggregated(rule, group, outside, tuple(body))
+        negated = [literal for literal in rule.body if isinstance(literal, ir.Conjunction)]
+        aggregates = [literal for literal in rule.body if isinstance(literal, ir.Aggregation)]
+        groups = (*negated, *aggregates)
+        body = [literal for literal in rule.body if literal not in groups]
+        while aggregates:
+            bound = bound_by(body)
+            ready = next((group for group in aggregates if bound.issuperset(group.outer or ())), None)
+            if ready is None:
+                shown = " and ".join(f"{group.kind} ({group.position})" for group in aggregates)
+                raise ir_error(
+                    rule, f"the aggregates {shown} are computed from each other: none of them can be the first"
+                )
+            aggregates.remove(ready)
+            body += self._aggregated(rule, ready, tuple(body))
+        outside = {*seen_in(rule.body), *(v for term in rule.terms for v in ir.variables(term))}
+        for group in negated:
+            body.append(self._negated(rule, group, outside, tuple(body)))
         return replace(rule, body=tuple(body))
 
-    def _flat(self, atom: ir.Atom, rule: ir.Rule) -> list[ir.Literal]:
+    def _flat(self, body: Iterable[ir.Literal], rule: ir.Rule) -> tuple[ir.Literal, ...]:
+        """A body in which a choice of one is no choice, and the computed terms of atoms are variables, with what these are equal
+        to beside them.
+        """
+        found: list[ir.Literal] = []
+        for literal in body:
+            match literal:
+                case ir.Disjunction() if len(literal.branches) == 1 and literal.outer is None:
+                    found += self._flat(literal.branches[0], rule)
+                case ir.Atom():
+                    atom, equations = self._plain(literal, rule)
+                    found += [atom, *equations]
+                case ir.Negation():
+                    atom, equations = self._plain(literal.atom, rule)
+                    found += [*equations, ir.Negation(atom)]
+                case _:
+                    found.append(literal)
+        return tuple(found)
+
+    def _plain(self, atom: ir.Atom, rule: ir.Rule) -> tuple[ir.Atom, list[ir.Literal]]:
         """An atom whose computed terms are variables, and what these are equal to."""
         terms: list[ir.Term] = []
         equations: list[ir.Literal] = []
@@ -141,20 +163,48 @@ class Normaliser:
                 equations.append(ir.Comparison("=", fresh, term, atom.position))
                 term = fresh
             terms.append(term)
-        return [replace(atom, terms=tuple(terms)), *equations]
+        return replace(atom, terms=tuple(terms)), equations
 
-    def _guarded(self, inner: tuple[ir.Literal, ...], needed: Iterable[ir.Variable], outer: tuple[ir.Literal, ...]
-                 ) -> tuple[ir.Literal, ...]:  # fmt: skip
-        """An inner body, with the outer one's positive part before it if it cannot bind what it uses by itself."""
-        if is_safe(inner, needed):
+    def _name(self, rule: ir.Rule, kind: str) -> str:
+        """A name for a predicate that stands for something in a rule."""
+        return f"{rule.predicate} {kind} {self._number(f'{rule.predicate} {kind}')}"
+
+    def _define(
+        self,
+        name: str,
+        terms: tuple[ir.HeadTerm, ...],
+        body: tuple[ir.Literal, ...],
+        rule: ir.Rule,
+        position: ir.Position,
+        counted: bool = False,
+    ) -> None:
+        """Take in a rule for a predicate that stands for something in another rule."""
+        self.add(ir.Rule(name, terms, body, position, rule.written), counted)
+
+    def _guarded(
+        self,
+        inner: tuple[ir.Literal, ...],
+        needed: Sequence[ir.Variable],
+        outer: tuple[ir.Literal, ...],
+        rule: ir.Rule,
+    ) -> tuple[ir.Literal, ...]:
+        """An inner body, with a predicate before it that holds the values the outer one gives to what is needed, if the inner one
+        does not bind that by itself.
+        """
+        # The result of an aggregate inside does not count: the aggregate may use the outer variable of that name.
+        if bound_by(inner, results=False).issuperset(needed):
             return inner
-        positive = [
-            literal for literal in outer if not isinstance(literal, ir.Negation | ir.Conjunction | ir.Disjunction)
-        ]
-        bound = bound_by(positive)
-        kept = [literal for literal in positive
-                if isinstance(literal, ir.Aggregation) or bound.issuperset(ir.literal_variables(literal))]  # fmt: skip
-        return (*kept, *inner)
+        given = binding(outer, needed)
+        # What the rule says itself is left out, if the rest binds as much, so that the inner body does not depend on it. More
+        # values than there are do no harm: what is derived for them is not looked up.
+        others = binding([x for x in given if not isinstance(x, ir.Atom) or x.predicate != rule.predicate], needed)
+        given = others if bound_by(others).issuperset(bound_by(given).intersection(needed)) else given
+        shown = tuple(v for v in needed if v in bound_by(given))
+        if not shown:
+            return inner
+        name = self._name(rule, "given")
+        self._define(name, shown, given, rule, rule.position)
+        return (ir.Atom(name, shown, rule.position), *inner)
 
     def _negated(
         self, rule: ir.Rule, group: ir.Conjunction, outside: set[ir.Variable], outer: tuple[ir.Literal, ...]
@@ -172,27 +222,59 @@ class Normaliser:
                     found = substitute(atom, anonymous)
                     assert isinstance(found, ir.Atom)
                     return ir.Negation(found)
-        name = f"{rule.predicate} not {self._number(f'{rule.predicate} not')}"
-        body = self._guarded(group.body, shared, outer)
+        name = self._name(rule, "not")
         terms: tuple[ir.Term, ...] = tuple(shared) or (ir.Constant(1),)
-        self.add(ir.Rule(name, terms, body, group.position))
+        self._define(name, terms, self._guarded(group.body, shared, outer, rule), rule, group.position)
         return ir.Negation(ir.Atom(name, terms, group.position))
 
-    def _aggregated(
-        self, rule: ir.Rule, group: ir.Aggregation, outside: set[ir.Variable], outer: tuple[ir.Literal, ...]
-    ) -> list[ir.Literal]:
-        """A look-up in a predicate that holds the aggregate for each binding of the shared variables."""
-        inner_variables = ir.named([*ir.body_variables(group.body), *ir.variables(group.of)])
-        shared = tuple(v for v in inner_variables if v in outside)
-        name = f"{rule.predicate} {group.kind} {self._number(f'{rule.predicate} {group.kind}')}"
-        body = self._guarded(group.body, shared, outer)
-        keys: tuple[ir.HeadTerm, ...] = shared or (ir.Constant(1),)
-        self.add(ir.Rule(name, (*keys, ir.Aggregate(group.kind, group.of)), body, group.position))
+    def _aggregated(self, rule: ir.Rule, group: ir.Aggregation, outer: tuple[ir.Literal, ...]) -> list[ir.Literal]:
+        """A look-up in a predicate that holds the aggregate for each binding of the outer variables. Its witnesses come from one
+        that holds what is aggregated beside them.
+        """
+        assert group.outer is not None
+        body = self._guarded(group.body, group.outer, outer, rule)
+        keys: tuple[ir.Term, ...] = group.outer or (ir.Constant(1),)
         value = self.fresh(rule)
-        terms: tuple[ir.Term, ...] = (*(shared or (ir.Constant(1),)), value)
-        atom = ir.Atom(name, terms, group.position)
-        found: ir.Literal = ir.Lookup(atom, ir.Constant(0)) if group.kind in ("count", "sum") else atom
-        return [found, ir.Comparison("=", group.result, value, group.position)]
+        of, found = group.of, []
+        if group.witnesses:
+            assert of is not None
+            each = self._name(rule, "at")
+            # Alternatives in the body bind what each of them does, with witnesses as without.
+            self._define(each, (*keys, *group.witnesses, of), body, rule, group.position, counted=True)
+            hidden = [ir.Variable(f"_ {v.name}") for v in group.witnesses]
+            of, body = value, (ir.Atom(each, (*keys, *hidden, value), group.position),)
+            found.append(ir.Atom(each, (*keys, *group.witnesses, value), group.position))
+        name = self._name(rule, group.kind)
+        self._define(name, (*keys, ir.Aggregate(group.kind, of)), body, rule, group.position)
+        atom = ir.Atom(name, (*keys, value), group.position)
+        looked_up: ir.Literal = ir.Lookup(atom, ir.Constant(0)) if group.kind in ("count", "sum") else atom
+        return [looked_up, *found, ir.Comparison("=", group.result, value, group.position)]
+
+
+def seen_in(body: Iterable[ir.Literal]) -> Iterable[ir.Variable]:
+    """The variables of a body that its groups may share: not those that stand in negated groups alone, which are theirs."""
+    return ir.plain_variables(literal for literal in body if not isinstance(literal, ir.Conjunction))
+
+
+def binding(body: Iterable[ir.Literal], wanted: Iterable[ir.Variable]) -> tuple[ir.Literal, ...]:
+    """The positive literals of a body that can stand by themselves and that variables connect with those wanted."""
+    left = [x for x in body if not isinstance(x, ir.Negation | ir.Conjunction)]
+    while not all(is_bound(x, bound_by(left)) for x in left):
+        bound = bound_by(left)
+        left = [literal for literal in left if is_bound(literal, bound)]
+    reached = set(wanted)
+    kept: list[ir.Literal] = []
+    while near := [x for x in left if x not in kept and reached.intersection(ir.literal_variables(x))]:
+        kept += near
+        reached.update(ir.body_variables(near))
+    return tuple(literal for literal in left if literal in kept)
+
+
+def is_bound(literal: ir.Literal, bound: set[ir.Variable]) -> bool:
+    """Whether all variables of a literal are bound, in each of its alternatives."""
+    if isinstance(literal, ir.Disjunction):
+        return all(bound_by(branch, bound).issuperset(ir.body_variables(branch)) for branch in literal.branches)
+    return bound.issuperset(ir.literal_variables(literal))
 
 
 def ir_error(rule: ir.Rule, problem: str) -> Exception:

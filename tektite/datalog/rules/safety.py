@@ -8,18 +8,17 @@ from tektite.datalog.syntax import ir
 from tektite.errors import IncorrectError
 
 
-def bound_by(body: Sequence[ir.Literal], given: Iterable[ir.Variable] = ()) -> set[ir.Variable]:
-    """The variables that a body gives values to, beside those given from outside."""
+def bound_by(body: Sequence[ir.Literal], given: Iterable[ir.Variable] = (), results: bool = True) -> set[ir.Variable]:
+    """The variables that a body gives values to, beside those given from outside; with `results`, by its aggregates, too."""
     bound = set(given)
     for literal in body:
         if isinstance(literal, ir.Atom):
-            bound |= set(ir.literal_variables(literal))
-        elif isinstance(literal, ir.Disjunction):
-            bound |= set.intersection(*(bound_by(branch) for branch in literal.branches))
-        elif isinstance(literal, ir.Aggregation):
-            bound.add(literal.result)
+            bound |= {term for term in literal.terms if isinstance(term, ir.Variable)}
+        elif isinstance(literal, ir.Aggregation) and results:
+            bound |= {literal.result, *literal.witnesses}
     lookups = [literal for literal in body if isinstance(literal, ir.Lookup)]
     equations = [literal for literal in body if isinstance(literal, ir.Comparison) and literal.op == "="]
+    alternatives = [literal for literal in body if isinstance(literal, ir.Disjunction)]
     size = -1
     while size < len(bound):
         size = len(bound)
@@ -31,15 +30,10 @@ def bound_by(body: Sequence[ir.Literal], given: Iterable[ir.Variable] = ()) -> s
             *keys, value = lookup.atom.terms
             if isinstance(value, ir.Variable) and all(v in bound for key in keys for v in ir.variables(key)):
                 bound.add(value)
+        for choice in alternatives:
+            found = set.intersection(*(bound_by(branch, bound, results) for branch in choice.branches))
+            bound |= found if choice.outer is None else found.intersection(choice.outer)
     return bound
-
-
-def is_safe(body: Sequence[ir.Literal], needed: Iterable[ir.Variable]) -> bool:
-    """Whether a body binds all that is needed and all that its comparisons and negations use."""
-    bound = bound_by(body)
-    used = [v for literal in body if not isinstance(literal, ir.Aggregation | ir.Disjunction | ir.Conjunction)
-            for v in ir.literal_variables(literal)]  # fmt: skip
-    return all(v in bound or v.anonymous for v in (*used, *needed))
 
 
 def check(rule: ir.Rule) -> None:
@@ -66,9 +60,7 @@ def check(rule: ir.Rule) -> None:
 
 
 def cause(rule: ir.Rule, variable: ir.Variable, where: str, bound: set[ir.Variable]) -> tuple[ir.Variable, str]:
-    """The variable because of which another has no value, and where it stands: the rule computes the one from the other, or
-    looks the one up by the other, as the result of an aggregate by what its body shares with the rule.
-    """
+    """The variable because of which another has no value, and where it stands: the rule computes the one from the other."""
     seen = {variable}
     given = (variable, where)
     while True:
@@ -79,14 +71,11 @@ def cause(rule: ir.Rule, variable: ir.Variable, where: str, bound: set[ir.Variab
             return given if around else (variable, where)
         variable = needed[0]
         seen.add(variable)
-        standing = [x for x in rule.body if not isinstance(x, ir.Lookup) and variable in ir.literal_variables(x)]
-        where = str(standing[0]) if standing else "the aggregate"
+        where = next(str(literal) for literal in rule.body if variable in ir.literal_variables(literal))
 
 
 def needs(literal: ir.Literal, variable: ir.Variable) -> Iterable[ir.Variable]:
     """What a variable gets its value from by a literal."""
-    if isinstance(literal, ir.Lookup) and literal.atom.terms[-1] == variable:
-        return [v for term in literal.atom.terms[:-1] for v in ir.variables(term)]
     if isinstance(literal, ir.Comparison) and literal.op == "=":
         for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
             if one == variable:

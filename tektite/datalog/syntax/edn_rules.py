@@ -11,6 +11,7 @@ from itertools import pairwise
 from tektite.datalog.syntax import ir
 from tektite.datalog.syntax.edn import Form, Group, Keyword, Scalar, Symbol, read, show
 from tektite.errors import IncorrectError, UnsupportedError
+from tektite.values.types import Type
 
 COMPARISONS = {"=": "=", "==": "=", "not=": "!=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 FUNCTIONS = {
@@ -41,6 +42,8 @@ class Find:
     parameters: tuple[Parameter, ...]
     body: tuple[ir.Literal, ...]
     position: ir.Position
+    types: tuple[Type, ...] | None = None
+    """The types of what is found, where they do not follow from the query alone: a goal's are those of its relation."""
 
 
 def is_edn(text: str) -> bool:

@@ -55,9 +55,13 @@ aggregate: NAME ":" block -> aggregate_all
          | NAME target ":" block -> aggregate_of
          | call ":" block -> aggregate_call
 ?target: target_product
-       | target PLUS product -> binary
+       | target PLUS target_further -> binary
 ?target_product: target_primary
-               | target_product TIMES unary -> binary
+               | target_product TIMES target_operand -> binary
+?target_further: target_operand
+               | target_further TIMES target_operand -> binary
+?target_operand: target_primary
+               | "(" expr ")" -> parenthesis
 ?target_primary: call
                | NAME -> variable
                | NUMBER -> number

@@ -151,13 +151,19 @@ class Condition:
 
 @dataclass(frozen=True)
 class Aggregation:
-    """`result = kind of : { body }`: an aggregate over the bindings of a body of its own."""
+    """`result = kind of : { body }`: an aggregate over the bindings of a body of its own.
+
+    `outer` are the variables of the body whose values the rule around it gives, None before `rules.scopes` has decided;
+    `witnesses` are those whose values the body gives to the rule. All other variables of the body are its own.
+    """
 
     result: Variable
     kind: str
     of: Term | None
     body: tuple[Literal, ...]
     position: Position = field(default=NOWHERE, compare=False)
+    outer: tuple[Variable, ...] | None = None
+    witnesses: tuple[Variable, ...] = ()
 
     def __str__(self) -> str:
         of = "" if self.of is None else f" {self.of}"
@@ -287,7 +293,9 @@ def variables(of: HeadTerm | None) -> Iterator[Variable]:
 
 
 def literal_variables(literal: Literal) -> Iterator[Variable]:
-    """The variables of a literal, in order, with repetitions; of nested bodies all."""
+    """The variables of a literal, in order, with repetitions; of nested bodies all, except for what an aggregate whose scope is
+    decided keeps to itself.
+    """
     match literal:
         case Atom():
             for term in literal.terms:
@@ -301,8 +309,11 @@ def literal_variables(literal: Literal) -> Iterator[Variable]:
             yield from variables(literal.test)
         case Aggregation():
             yield literal.result
-            yield from variables(literal.of)
-            yield from body_variables(literal.body)
+            if literal.outer is not None:
+                yield from (*literal.outer, *literal.witnesses)
+            else:
+                yield from variables(literal.of)
+                yield from body_variables(literal.body)
         case Conjunction():
             yield from body_variables(literal.body)
         case Disjunction():
@@ -314,6 +325,21 @@ def body_variables(body: Iterable[Literal]) -> Iterator[Variable]:
     """The variables of some literals, in order, with repetitions."""
     for literal in body:
         yield from literal_variables(literal)
+
+
+def plain_variables(body: Iterable[Literal]) -> Iterator[Variable]:
+    """The variables of some literals, without those that stand only in the body of an aggregate whose scope is not decided."""
+    for literal in body:
+        match literal:
+            case Aggregation() if literal.outer is None:
+                yield literal.result
+            case Conjunction():
+                yield from plain_variables(literal.body)
+            case Disjunction():
+                for branch in literal.branches:
+                    yield from plain_variables(branch)
+            case _:
+                yield from literal_variables(literal)
 
 
 def named(found: Iterable[Variable]) -> tuple[Variable, ...]:

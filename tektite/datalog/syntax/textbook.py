@@ -241,9 +241,7 @@ class Reader:
             return ir.Comparison(OPPOSITE[inner.op], inner.left, inner.right, inner.position)
         if isinstance(inner, ir.Condition):
             return ir.Condition(ir.Compute("not", (inner.test,)), inner.position)
-        if isinstance(inner, ir.Disjunction):
-            return ir.Conjunction((inner,), None, self.position(tree))
-        raise self.wrong(tree, f"cannot negate {inner}")
+        return ir.Conjunction((inner,), None, self.position(tree))
 
     def _comparison(self, tree: Tree[Any]) -> ir.Literal:
         left, sign, right = tree.children
@@ -257,6 +255,8 @@ class Reader:
         if sign == "=" and isinstance(term, ir.Variable) and not term.anonymous:
             return self.aggregate(of, term)
         fresh = self.fresh("value")
+        if sign == "=" and isinstance(term, ir.Variable):  # `_ = max x : { ... }`, for the sake of its witnesses
+            return self.aggregate(of, fresh)
         both = (self.aggregate(of, fresh), ir.Comparison(sign, term, fresh, self.position(tree)))
         if result is not tree.children[0]:
             both = (both[0], ir.Comparison(MIRRORED[sign], term, fresh, self.position(tree)))

@@ -11,13 +11,13 @@ A program is one int64 array:
     kept             registers that the predicate's steps write and the outputs' steps read
     steps            (op, result, a, b, c, extra): the predicate's, then the outputs'
 
-A register is a block of words at an address: a constant is filled in once, a stored input column lies where it is,
-a computed output is written where it goes. The rows that come out are those where the predicate is 1. Outputs' steps
-run on these alone, so a row that is filtered out cannot fail. What fails under a guard (operand c of a step that can
-fail) counts only where the guard is 1.
+A register is a block of words at an address. A constant is filled in once, a stored input column is used in place, and a
+computed output is written to its final place. The result has the rows where the predicate is 1. Outputs' steps run on these
+rows only, so a row that is filtered out cannot fail. A failure under a guard (operand c of a step that can fail) counts only
+where the guard is 1.
 
-First the predicate runs over all rows and leaves a bit each; then the output is allocated at its exact size.
-When all rows pass, plain columns, times and diffs are the input's memory.
+First the predicate runs over all rows and leaves a bit for each. Then the output is allocated at its exact size. If all rows
+pass, plain columns, times and diffs share the input's memory.
 """
 
 from __future__ import annotations

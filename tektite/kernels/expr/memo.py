@@ -1,4 +1,4 @@
-"""Memo tables: a function of one to three words, remembered for the arguments it has met.
+"""Memo tables: results of functions of one to three words.
 
 A table is a one-dimensional int64 array used as an open-addressing hash table:
 
@@ -7,9 +7,9 @@ A table is a one-dimensional int64 array used as an open-addressing hash table:
     table[2]         number of entries
     table[3 + (k + 1) * s]   slot s: the k argument words, then the result; a first word of NULL marks it empty
 
-Many threads read a table while one thread (under its owner's lock) adds to it. An entry's first word is written last
-and with release order, and read with acquire order, so a reader sees an entry whole or not at all. A full table is
-replaced by a larger one, never moved.
+Many threads read a table while one thread, under its owner's lock, adds to it. An entry's first word is written last, with
+release order, and read with acquire order, so a reader sees a complete entry or none. A full table is replaced by a larger
+one, never moved.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Columns as short codes: a word less the least of its column, in as many bits as the column's range needs.
+"""Columns as short codes: a word minus the least word of its column, in as many bits as the column's range needs.
 
-Promise: codes of one column compare, as unsigned integers, as its words do, and decode to them.
+Promise: codes of one column compare, as unsigned integers, like its words, and decode to them.
 """
 
 from __future__ import annotations

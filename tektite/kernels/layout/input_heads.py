@@ -1,4 +1,4 @@
-"""Heads over updates as they arrive at an input: the columns stay where they are."""
+"""Heads over updates as they arrive at an input. The columns are not copied."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Raw loads and stores, and the bit casts between words and floats, for use inside kernels.
 
-`load(p, i)` is C's `((int64_t *)p)[i]`. Addresses travel as integers, so that one array of them describes any
-number of buffers; whoever passes an address keeps the buffer alive for the length of the call.
+`load(p, i)` is C's `((int64_t *)p)[i]`. Addresses are integers, so one array of them describes any number of buffers. The
+caller keeps the buffers alive during the call.
 
-A column is an address and a *step*: 8, 4, 2 or 1 bytes from one signed integer to the next, or 0 if all rows share one
-word. `read(p, step, i)` reads it without a branch: eight bytes from wherever row i begins, of which the upper ones are
-shifted out. So up to seven bytes behind a column of step 4, 2 or 1 are read as well, and must be there.
+A column is an address and a *step*: 8, 4, 2 or 1 bytes from one signed integer to the next, or 0 if all rows share one word.
+`read(p, step, i)` reads it without a branch: it loads eight bytes where row i begins and shifts the upper ones out. So up to
+seven bytes after a column of step 4, 2 or 1 are read, too, and must be readable.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Memory that outgrows the caches: huge pages, and fetching ahead.
+"""Memory larger than the caches: huge pages and prefetching.
 
-A radix sort scatters into hundreds of places at once and a fresh buffer faults once a page, so 4 KiB pages cost large
-builds up to a third of their time. NumPy asks the kernel for huge pages; arrays made inside kernels have to ask
-themselves. The advice is only that: where it does not exist nothing is asked. Likewise `prefetch` never changes a
-result: it has the line of a word that will be wanted soon brought into the cache.
+A radix sort scatters to hundreds of places at once, and a fresh buffer faults once a page, so 4 KiB pages cost large builds
+up to a third of their time. NumPy requests huge pages from the operating system; arrays made inside kernels must do so
+themselves. The request is only advice; where it does not exist, nothing is requested. `prefetch` never changes a result
+either: it brings the cache line of a word that is needed soon into the cache.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Small row-major lists of records that a kernel collects for one key, sorts and writes out.
 
-A list is a flat array and a count of records of `stride` words each. Only kernels use them, as scratch: what leaves a
-kernel is always columns.
+A list is a flat array and a count of records of `stride` words each. Kernels use them only as scratch memory: their results
+are always columns.
 """
 
 from __future__ import annotations

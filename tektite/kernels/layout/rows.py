@@ -1,4 +1,4 @@
-"""The one physical layout of updates: a *head* that describes columns of words, and whatever memory they lie in.
+"""The physical layout of updates: a *head* that describes columns of words, and the memory of these columns.
 
 Columns come in the order data (key columns first), times (epoch, round, ...), diffs (multiplicity first).
 A head is a one-dimensional int64 array:
@@ -10,12 +10,12 @@ A head is a one-dimensional int64 array:
     head[4 + 3j]     step of column j: the bytes that each row takes, 8, 4, 2 or 1 if it is stored, 0 if it is constant
     head[5 + 3j]     the value of a constant column (its address then points here)
 
-so that row i of column j is `read(address, step, i)`, however the column is stored. Kernels take heads by address: a
-whole trace is one small array of addresses. Selecting, permuting and dropping columns, entering and leaving a scope
-and negating constant diffs write a new head and copy no row.
+Row i of column j is `read(address, step, i)`, however the column is stored. Kernels take heads by address, so a whole trace
+is one small array of addresses. Selecting, permuting and dropping columns, entering and leaving a scope, and negating
+constant diffs write a new head and copy no row.
 
-Narrow columns (a step below 8) are for batches that stay: what a kernel makes on the way from one operator to the next
-is stored in whole words. Behind a narrow column lie at least seven more bytes that may be read.
+Narrow columns (a step below 8) are for batches that are kept. Rows in transit between operators are stored in whole words. At
+least seven more bytes after a narrow column must be readable.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Merging two sorted, consolidated rows objects, a little at a time.
+"""Incremental merges of two sorted, consolidated rows objects.
 
-merge  merge two sorted, consolidated rows objects into one, a little at a time, compacting times on the way
-order  in which order a merge takes the rows of its inputs: the next ones by data and time, whole groups where times are
-       sorted again
-state  an int64 array that kernels read and write by address
+merge  merges two rows objects step by step, and compacts times
+order  the order in which a merge takes rows from its inputs
+state  the state of an open merge, an int64 array
 """

@@ -1,22 +1,23 @@
-"""Merge two sorted, consolidated rows objects into one, a little at a time, compacting times on the way.
+"""Merges two sorted, consolidated rows objects step by step, and compacts times.
 
-Promise: however the work is cut into pieces, the result is the sorted, consolidated union of both inputs with each
-time t replaced by rep_F(t), F the frontier given at the start: diffs of rows that agree in data and time are summed
-exactly (or the merge ends with OVERFLOWN), rows without a diff are gone, and columns that turn out constant are known
-as such.
+Promise: however the work is divided, the result is the sorted, consolidated union of both inputs, with each time t replaced
+by rep_F(t), where F is the frontier given at the start. Diffs of rows with equal data and time are summed exactly (or the
+merge ends with OVERFLOWN), rows whose diffs are zero are dropped, and columns that turn out constant are marked as such.
 
-rep_F(t) is the meet over f in F of join(t, f). Times are tuples of integers, a distributive lattice, so that this
-equals join(t, meet of F): one *floor* per time column, and each coordinate is clamped by itself.
+rep_F(t) is the meet over f in F of join(t, f). Times are tuples of integers, a distributive lattice, so this equals join(t,
+meet of F): one *floor* per time column, and each coordinate is clamped by itself.
 
-Where the next block of rows comes from one input alone, as where keys grow with time, it is copied. Any other is merged in
+If the next block of rows comes from one input, as when keys grow with time, it is copied. Any other block is merged in
 phases: *plan* which side each row comes from, *copy* column by column, *fold* rows that became equal. Inputs may hold equal
-data at many times. Clamping keeps the order of times unless it collapses a column that varies and another one behind it
-varies too; then (`GROUPED`) the rows of equal data are sorted again, whole groups at a time. Otherwise (`STREAMED`, or
-`DISTINCT` if no time column varies at all and equal rows can only come from different sides) rows are merged by data and
-time.
+data at many times:
 
-Columns of large results are as narrow as the words written so far allow. A block with a word that does not fit has the
-column widened in place, from its last row to its first, and is written again.
+* `DISTINCT`: no time column varies, so equal rows can only come from different sides. Rows are merged by data and time.
+* `STREAMED`: clamping keeps the order of times. Rows are merged by data and time.
+* `GROUPED`: clamping collapses a column that varies, and a later one varies, too. Rows of equal data are sorted again, whole
+  groups at a time.
+
+Columns of large results are as narrow as the words written so far allow. If a block has a word that does not fit, the column
+is widened in place, from its last row to its first, and the block is written again.
 """
 
 from __future__ import annotations

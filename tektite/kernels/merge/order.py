@@ -1,6 +1,4 @@
-"""In which order a merge takes the rows of its inputs: the next ones by data and time, whole groups where times are
-sorted again.
-"""
+"""The order in which a merge takes rows from its inputs: by data and time, or whole groups where times are sorted again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The state of an open merge: an int64 array that kernels read and write by address.
 
-Python owns it, the inputs and the room for the result's columns. Room is for whole words, of which a column uses as
-many bytes a row as its words so far need; memory that is never written costs nothing.
+Python owns it, the inputs, and the memory for the result's columns. There is room for whole words; a column uses as many
+bytes a row as its words so far need. Memory that is never written costs nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Accumulators: rows become keys whose diff columns hold what linear aggregates sum up.
+"""Accumulators: turns rows into keys whose diff columns are summed by linear aggregates.
 
 Each aggregated column contributes diff columns beside the multiplicity m: COUNT_PRESENT m where the value is not NULL;
 SUM_INT two limbs, (value mod 2**32)·m and (value div 2**32)·m, that are summed independently: the sum is lo + hi·2**32.

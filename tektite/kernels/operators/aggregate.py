@@ -1,4 +1,4 @@
-"""Aggregates that are linear in the rows of a group: sums that come and go with rows, and what is read off them.
+"""Linear aggregates: sums over the rows of a group, and the values computed from them.
 
 Each output column is described by five words (kind, a, b, c, digits):
 

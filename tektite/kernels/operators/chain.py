@@ -1,8 +1,8 @@
-"""What a key shows at each of many epochs, where every row of the key is looked at once and not once an epoch.
+"""The output of a key at many epochs, in one pass over its rows.
 
-The values of a key are numbered in the order in which they come first. `counts` has their multiplicities at the first epoch; what
-happens later is a sorted list of events (epoch, value, diff). A bit for each value says whether it is there, so that the first
-ones are found without looking at those that have gone or are yet to come.
+The values of a key are numbered by their first occurrence. `counts` has their multiplicities at the first epoch. Later
+changes are a sorted list of events (epoch, value, diff). A bit for each value says whether it is present, so the first values
+are found without looking at absent ones.
 """
 
 from __future__ import annotations

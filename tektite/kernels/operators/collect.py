@@ -1,8 +1,8 @@
-"""A reduce whose operator is a Python function, in two kernels around it.
+"""A reduce by a Python function, as two kernels around it.
 
 `collect` finds the groups to evaluate: one *request* for each key and epoch, and the accumulated rows of each request.
-`settle` takes the evaluated results and emits what they differ by from what the operator shows already. Which epochs
-are evaluated, what is shown, and which later times are left to do is decided exactly as in reduce.py.
+`settle` takes the results and emits their differences from the operator's previous output. Which epochs are evaluated, what
+is visible, and which later times remain is decided exactly as in reduce.py.
 """
 
 from __future__ import annotations

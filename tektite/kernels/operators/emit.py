@@ -1,4 +1,4 @@
-"""What a grouping kernel writes: the differences between a key's former values and its new ones."""
+"""Writes the differences between a key's old and new values, for grouping kernels."""
 
 from __future__ import annotations
 

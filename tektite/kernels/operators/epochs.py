@@ -1,4 +1,4 @@
-"""When a grouping kernel evaluates a key: its epochs at this moment, and the later times that are left to do."""
+"""The epochs at which a grouping kernel evaluates a key at this moment, and the later times that remain."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Accumulators of few groups: rows of one key and time are added up as they are read, before anything is sorted.
+"""Accumulators of few groups: sums up rows of one key and time by hashing, before sorting.
 
-Where rows repeat their keys often, adding them up costs a look into a small hash table, and what is left to sort is
-one row a group. Where they do not, the attempt is given up after a few rows.
+If keys repeat often, summing costs a look-up in a small hash table, and one row a group is left to sort. If they do not, the
+attempt is abandoned after a few rows.
 """
 
 from __future__ import annotations

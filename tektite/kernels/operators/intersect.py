@@ -1,14 +1,14 @@
-"""Extending rows by one variable that several arrangements talk about, all in one go: worst-case optimal intersection.
+"""Worst-case optimal intersection: extends rows by one variable that several arrangements contain.
 
-For each row of `prefix`, each arrangement (an *extender*) has candidates: the rows with the row's key, behind which lies the word
-to extend by. The extender with the fewest lists its words, and they are looked up among those of the others. So a row costs the
-least number of candidates that any extender has, times logarithms and batches.
+For each row of `prefix`, each arrangement (an *extender*) has candidates: its rows with the row's key, followed by the word
+to extend by. The extender with the fewest candidates lists its words, and they are looked up in the others. So a row costs
+the least number of candidates of any extender, times logarithms and batches.
 
-Rows with the same key in their largest extender come one after the other: its words are put into a filter of bits once for all of
-them where that pays, and most words that it does not have go no further than one bit. The others are sought by galloping.
+Rows with the same key in their largest extender are adjacent. Where it pays, the words of that extender are put into a bit
+filter once for all of them, and most absent words cost one bit test. The others are found by galloping search.
 
-An extender that is *complete* gives the times and diffs of its rows: times meet at their least upper bound, diffs multiply,
-once for every combination of rows that have the word. One that is not only has to hold the word somewhere. NULL is no word.
+A *complete* extender contributes the times and diffs of its rows: times meet at their least upper bound and diffs multiply,
+once for every combination of rows that have the word. Other extenders only need to contain the word. NULL is not a word.
 """
 
 from __future__ import annotations

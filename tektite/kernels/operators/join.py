@@ -1,9 +1,8 @@
-"""All pairs of rows that agree on a key, with times at their least upper bound and diffs multiplied, in bounded chunks.
+"""All pairs of rows with equal keys, with times at their least upper bound and diffs multiplied, in bounded chunks.
 
-Work is proportional to the smaller side of each pair of rows objects and to the output: the distinct keys of the
-smaller side are sought in the larger one, a block at a time. A call first lists *rectangles* (a run of rows of one side
-by a run of the other) until it has `limit` rows, cutting the last one if need be, and then writes the output column by
-column.
+Work is proportional to the smaller side of each pair of rows objects, and to the output: the distinct keys of the smaller
+side are sought in the larger one, a block at a time. A call first lists *rectangles* (a run of rows of one side by a run of
+the other) until it has `limit` rows, and cuts the last one if necessary. Then it writes the output column by column.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Floats as integers that are cut into limbs: sums of them are exact whatever the order, and rounded once, when read.
+"""Exact sums of floats, as integers in limbs. Sums do not depend on the order, and are rounded once, when they are read.
 
 A finite double is an integer times 2**-1074. BINS bins hold 32 binary places each, the lowest at 2**-1074; a double
 fills three bins in a row at most, and gives each a *limb* of less than 2**32 in size that carries its sign. Limbs of a

@@ -1,11 +1,10 @@
-"""Rows whose value lies on one side of a bound of their key: the differences that bounds make, as runs of rows.
+"""Rows on one side of a bound of their key: the differences when bounds move, as runs of rows.
 
-At each key and time the bounds that are added and removed give a row's multiplicity a factor, the *coefficient*: the
-sum of the diffs of the bounds that the row passes. It is a step function of the value, and 0 outside what lies between
-a bound that is removed and one that is added. Rows are sorted by (key, value), so each step is one run of rows in each
-batch, found by searching for its ends. `segments` lists the runs whose coefficient is not 0; `emit_segments` writes
-them out in bounded chunks. Work follows the bounds, the batches and the rows emitted; of a group's size only the
-logarithm.
+At each key and time, added and removed bounds give a row's multiplicity a factor, the *coefficient*: the sum of the diffs of
+the bounds that the row passes. It is a step function of the value, and 0 outside the range between a removed and an added
+bound. Rows are sorted by (key, value), so each step is one run of rows in each batch, found by searching for its ends.
+`segments` lists the runs whose coefficient is not 0; `emit_segments` writes them in bounded chunks. Work is proportional to
+the bounds, the batches and the emitted rows, and logarithmic in the size of a group.
 
 A segment is the words (head, first row, end, coefficient, time...).
 """

@@ -1,14 +1,14 @@
-"""One moment of a reduce on one shard: what a group should show now, less what it shows already.
+"""One moment of a reduce on one shard: the new output of each group minus its previous output.
 
-For each key that the work names, and for each epoch e of the key in ascending order, the kernel evaluates the operator
-on the input that is shown at the moment with epoch <= e, and emits the difference to the output accumulated so far at
-(e, moment). The epochs of a key are the fresh ones of its work and all shown epochs of its history after the first of
-them: at one moment times are a chain, so this is all that a change can affect here. History that is not shown yet gives
-todo rows: the later times at which the key has to be looked at again.
+For each key that the work names, and for each epoch e of the key in ascending order, the kernel evaluates the operator on the
+input that is visible at the moment with epoch <= e, and emits the difference from the output accumulated so far at (e,
+moment). The epochs of a key are the new ones of its work, and all visible epochs of its history after the first of them: at
+one moment times are a chain, so a change can affect nothing else here. History that is not visible yet gives todo rows: the
+later times at which the key must be evaluated again.
 
-What is emitted is a batch: sorted by key, value and epoch, consolidated, with constant columns folded. Since the
-differences of consecutive results telescope, it is enough to write down every result with +, its predecessor with -,
-and what the output history shows with -, and to consolidate them per key.
+The output is a batch: sorted by key, value and epoch, consolidated, with constant columns folded. Differences of consecutive
+results telescope. So it is enough to write every result with +, its predecessor with -, and the visible output history with
+-, and to consolidate them per key.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The sources of a grouping kernel, and where a key's rows lie in each.
+"""The sources of a grouping kernel, and a key's rows in each.
 
 *Sources* are rows objects sorted by the same key: the history of the input, the history of the operator's own output,
-and the work that names the keys to look at, in that order. The rows of key j of a block in source s are begin[s * BLOCK
+and the work that names the keys to evaluate, in that order. The rows of key j of a block in source s are begin[s * BLOCK
 + j] .. end[s * BLOCK + j]. A table at address `table` has six words for each source: the address of its head, its first
 time column, its number of time columns, its test, the row to seek the next keys from, and whether no key has more than
 one row there. A source with test 0 is known to have only rows that count, by its constant time columns; the rows of the

@@ -1,4 +1,4 @@
-"""Exact sums of 64-bit diffs: wrapped sums beside what they owe to the word above, so that no order of adding matters."""
+"""Exact sums of 64-bit diffs in any order: wrapped sums, and their carries to the next word."""
 
 from __future__ import annotations
 

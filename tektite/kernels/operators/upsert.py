@@ -1,4 +1,4 @@
-"""Inputs with set and upsert semantics: operations in order of arrival become updates; and checks of what inputs gain."""
+"""Set and upsert semantics of inputs: turns operations into updates, and checks constraints of inserted rows."""
 
 from __future__ import annotations
 

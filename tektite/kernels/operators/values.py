@@ -1,4 +1,4 @@
-"""What a key shows: its first or last values among all sources, and what the operator itself has shown so far."""
+"""The first or last values of a key among all sources, and the operator's previous output."""
 
 from __future__ import annotations
 

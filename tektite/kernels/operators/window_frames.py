@@ -1,7 +1,8 @@
-"""Totals over frames that move along rows: what window functions compute.
+"""Totals over moving frames, for window functions.
 
-Row i's frame is rows low[i]..high[i]-1, and both bounds never go back from one row to the next: every row enters the totals
-once and leaves them once, whatever the frames' sizes. Sums are exact, those of floats too, so that what leaves leaves nothing.
+Row i's frame is rows low[i]..high[i]-1. Neither bound decreases from one row to the next, so every row enters the totals once
+and leaves them once, whatever the sizes of frames. Sums are exact, also those of floats, so a row that leaves has no effect
+afterwards.
 """
 
 from __future__ import annotations

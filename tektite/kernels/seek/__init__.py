@@ -1,6 +1,6 @@
-"""Finding keys in sorted rows, and taking rows apart by shard and time.
+"""Finds keys in sorted rows; splits rows by shard and time.
 
-candidates  where the words that may extend a row lie: for each key, its rows in each batch of an arrangement
-keys        finding keys in sorted rows
-route       by shard, by moment, by epoch; and changing one column by a constant
+candidates  the rows of each key in each batch of an arrangement, for intersections
+keys        finds blocks of keys in sorted rows
+route       splits rows by shard, moment or epoch; changes a column by a constant
 """

@@ -1,8 +1,8 @@
-"""Where the words that may extend a row lie: for each key, its rows in each batch of an arrangement.
+"""The rows of each key in each batch of an arrangement, for intersections.
 
-An arrangement is in as many shards as there are workers, and all of them are in this process's memory: the batches of all
-shards are given, and each key is sought in those of the shard that owns it. What a batch holds may cancel against another, so
-candidates are a superset of what is there at any time.
+An arrangement has as many shards as there are workers, and all of them are in this process's memory. The batches of all
+shards are given, and each key is sought in those of the shard that owns it. Rows of one batch may cancel against another, so
+candidates are a superset of the rows at any time.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
 """Finding keys in sorted rows.
 
 A *block* holds up to BLOCK keys in ascending order, column by column: key j's column c is word c * BLOCK + j.
-`seek_block` finds, for each of them, the first row whose leading columns are not smaller. Where keys lie far apart in
-the rows, all of a block's searches advance together, so that their cache misses overlap: by interpolation if the first
-column grows evenly between the first and the last of them, else binary searches; where they lie close, each search scans
-from where the one before it ended. Either way the work follows the keys, never the rows.
+`seek_block` finds, for each of them, the first row whose leading columns are not smaller:
+
+* If keys are far apart in the rows, all searches of a block advance together, so that their cache misses overlap: by
+  interpolation if the first column grows evenly, otherwise by binary search.
+* If they are close, each search scans from the end of the previous one.
+
+Either way the work depends on the number of keys, not of rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Taking rows apart: by shard, by moment, by epoch; and changing one column by a constant.
+"""Splits rows by shard, moment or epoch; changes a column by a constant.
 
-Every kernel here keeps the order of rows within a part, so that parts of sorted rows are sorted; keeps constant columns
-constant; and copies nothing when one part gets all rows: the head returned then lies over the memory of the source, and
-the buffer is empty.
+Every kernel here keeps the order of rows within a part, so parts of sorted rows are sorted, and keeps constant columns
+constant. If one part gets all rows, nothing is copied: the returned head uses the memory of the source, and the buffer is
+empty.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Sorting and consolidating rows.
+"""Sorts and consolidates rows.
 
-build     any number of chunks of updates in any order become one sorted, consolidated rows object
-gathered  build where a row's key and diffs take more than a word: sort row numbers, then gather
-packed    build where a row's key and diffs fit one word together: sort those words and unpack everything from them
-radix     sorting 64-bit words: LSD radix passes over the leading bits, insertion for the short runs that these leave
+build     makes one sorted, consolidated rows object of any chunks of updates
+gathered  build for rows of more than a word: sorts row numbers, then gathers
+packed    build for rows that fit one word: sorts these words and unpacks them
+radix     sorts 64-bit words by radix and insertion
 """

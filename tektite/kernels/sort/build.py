@@ -1,12 +1,14 @@
-"""Build: any number of chunks of updates in any order become one sorted, consolidated rows object.
+"""Build: makes one sorted, consolidated rows object of any number of chunks of updates, in any order.
 
-Promise: the result is sorted by data columns, then time columns (signed); no two rows agree in both; no row's diffs
-are all zero; each diff is the exact sum of its inputs, or the row count is -1 because a sum does not fit 64 bits;
-columns that are constant are not stored, and the columns of many rows are as narrow as their ranges allow.
+Promises:
 
-How: what varies in a row is packed into as few bits as its ranges allow. If key and diffs fit one word together,
-those words are sorted and everything is unpacked from them. Otherwise words of (leading key bits, row number) are
-sorted, ties are settled by the next bits, and rows are gathered.
+* The result is sorted by data columns, then time columns (signed). No two rows agree in both.
+* No row's diffs are all zero. Each diff is the exact sum of its inputs; if a sum does not fit 64 bits, the row count is -1.
+* Constant columns are not stored. Columns of many rows are as narrow as their ranges allow.
+
+How: the varying parts of a row are packed into as few bits as their ranges allow. If key and diffs fit one word together,
+these words are sorted and unpacked. Otherwise words of (leading key bits, row number) are sorted, ties are broken by the next
+bits, and rows are gathered.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Build where a row's key and diffs take more than a word: sort row numbers, then gather.
+"""Build for rows whose key and diffs take more than a word: sorts row numbers, then gathers.
 
-Each row is laid out as one bit string of its key columns, cut into words and followed by the diffs that vary, so that a
-gather meets one place in memory per row. Words of (leading key bits, row number) are sorted; rows that agree in those bits
-are told apart by the next ones.
+Each row is one bit string of its key columns, cut into words and followed by the varying diffs, so that a gather touches one
+place in memory per row. Words of (leading key bits, row number) are sorted. The next bits order rows that agree in these.
 """
 
 from __future__ import annotations

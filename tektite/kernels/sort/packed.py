@@ -1,7 +1,7 @@
-"""Build where a row's key and diffs fit one word together: sort those words and unpack everything from them.
+"""Build for rows whose key and diffs fit one word together: sorts these words and unpacks them.
 
-Where there are about as many rows as keys that would be possible, as in a round that reaches the nodes of a graph over and over,
-the rows are not sorted: their diffs are added up in a table with a place for each key.
+If there are about as many rows as possible keys, as in a round that reaches the nodes of a graph over and over, rows are not
+sorted: their diffs are added up in a table with an entry for each key.
 """
 
 from __future__ import annotations

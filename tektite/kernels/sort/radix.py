@@ -1,9 +1,11 @@
-"""Sorting 64-bit words: LSD radix passes over the leading bits, insertion for the short runs that these leave.
+"""Sorts 64-bit words: LSD radix passes over the leading bits, then insertion sort for the short runs that remain.
 
-Promise: `sort_words` orders words as unsigned integers, except that words which differ only in bits below `low` may
-end in any order. Bits in which all words of a range agree cost nothing, and no more of the others are sorted by radix
-than are likely to tell the rows of a range apart: a 64-bit hash takes no more passes than a dense key. Long runs that
-agree in these bits are ranges to be sorted in turn, so that skew costs passes over the rows concerned only.
+Promise: `sort_words` orders words as unsigned integers, except that words that differ only in bits below `low` may end in any
+order.
+
+Bits in which all words of a range agree cost nothing. Of the others, no more are sorted by radix than are likely to
+distinguish the rows of a range: a 64-bit hash takes no more passes than a dense key. Long runs that agree in these bits are
+sorted again as ranges of their own, so skew costs passes over the affected rows only.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""LIKE over the texts themselves, and how they begin: no result is remembered, so texts that never come again cost no
+"""Matches LIKE patterns, and prefixes, against the texts themselves. Nothing is cached, so texts that never repeat cost no
 memory.
 
-A pattern is an array of words: how many tokens it has, then the tokens. A token is a byte that the text must have there,
-ANY_CHARACTER (one character, whatever it is) or ANY_TEXT. Texts are UTF-8, patterns too: a byte that continues a character
-begins no match.
+A pattern is an array of words: the number of tokens, then the tokens. A token is a byte that the text must have there,
+ANY_CHARACTER (any one character) or ANY_TEXT. Texts and patterns are UTF-8: a byte that continues a character begins no
+match.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ The table lives in memory that `state` describes (see the constants below):
 
 so finding a text costs two cache misses, and the heap alone determines the table.
 
-Who reads texts without the dictionary's lock has three words of the state as they were at one moment (READING): the table and the
-heap of that moment stay as they are but for slots and bytes that are added. A slot's position is written last.
+A reader without the dictionary's lock has three words of the state as of one moment (READING). The table and the heap of that
+moment do not change, except for added slots and bytes. A slot's position is written last.
 """
 
 from __future__ import annotations

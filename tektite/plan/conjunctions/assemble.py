@@ -19,6 +19,7 @@ from tektite.dataflow.pipelines import Pipelines, Source
 from tektite.expr import Expr, col
 from tektite.expr.predicates import conjunction
 from tektite.plan.algebra import Clause, Match
+from tektite.plan.conjunctions.clauses import free_name
 from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline, Step, Subtract
 from tektite.plan.stream import Columns, Stream
 from tektite.values.schema import Schema
@@ -209,7 +210,8 @@ class Assembly:
         places = {v: columns[0] for v, columns in new.items()}
         tested = {c: col(v) for v, columns in new.items() for c in columns[1:]}
         tested |= {c: literal for c, literal in clause.constants.items() if c not in access.columns[: access.key]}
-        columns = {f"column {c}": c for c in tested}
+        named = {c: free_name(f"column {c}", self.match.types) for c in tested}
+        columns = {name: c for c, name in named.items()}
         compared = [name for expression in tested.values() for name in expression.columns()]
         produced = list(dict.fromkeys([*wanted, *compared, *columns]))
         places |= columns
@@ -219,7 +221,7 @@ class Assembly:
         ]
         action = pipeline_actions.Fetch(lookup, spec)
         entry = self._entry(action, layout)
-        equal = [col(f"column {c}") == expression for c, expression in tested.items()]
+        equal = [col(named[c]) == expression for c, expression in tested.items()]
         types = {name: clause.operator.schema.types[c] for name, c in columns.items()}
         self._connect(action, produced, [*equal, *where], after, types)
         return entry
@@ -268,8 +270,9 @@ class Assembly:
         names = list(produced)
         if where:
             kept = [term for term in dict.fromkeys(wanted) if isinstance(term, str)]
-            unnamed = {f" {at}": (at, Int) for at in range(len(names))}
-            outputs = [col(f" {names.index(name)}") for name in kept]
+            places = [free_name(f"place {at}", types) for at in range(len(names))]
+            unnamed = {place: (at, Int) for at, place in enumerate(places)}
+            outputs = [col(places[names.index(name)]) for name in kept]
             columns = {name: (at, types[name]) for at, name in enumerate(names) if isinstance(name, str)}
             program = self.renderer.program(outputs, conjunction(where), columns | unnamed)
             steps.append(ProgramStep(program, len(names)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import replace
 
 from tektite.expr import Expr, col
@@ -62,7 +62,8 @@ def seen_through(match: Match) -> Match:
         if predicate is not None:
             for name in predicate.columns():
                 column = names.index(name)
-                terms[column] = terms[column] if terms[column] is not None else f"{name} of clause {number}"
+                if terms[column] is None:
+                    terms[column] = free_name(f"{name} of clause {number}", match.types)
             known = {names[c]: col(t) if isinstance(t, str) else t for c, t in enumerate(terms) if t is not None}
             where.append(predicate.substitute(known))
         clauses.append(Clause(source, tuple(terms)))
@@ -103,6 +104,17 @@ def _equation(predicate: Expr) -> tuple[str | None, Expr | None]:
             if one.op == "col" and other.op == "lit" and other.params[1] is not None:
                 return str(one.params[0]), other
     return None, None
+
+
+def free_name(stem: str, taken: Container[str]) -> str:
+    """A name for a column that has none among `taken`, which are variables that a user may have called anything.
+
+    >>> free_name("column 0", ["column 0", "a"])
+    "column 0'"
+    """
+    while stem in taken:
+        stem += "'"
+    return stem
 
 
 def take_due(waiting: list[Expr], bound: Collection[str]) -> list[Expr]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -21,18 +20,19 @@ from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from tektite.errors import FaultError
+from tektite.runtime.messages import REPORT, Message, Report
+from tektite.runtime.shipment import Shipment
+from tektite.runtime.stage_task import StageTask
 from tektite.spark.session import described
-from tektite.spark.sweep.machine import REPORT, Machine, Report
-from tektite.spark.sweep.parcel import Parcel
-from tektite.spark.sweep.rows import SCHEMA, Row, from_arrow, to_arrow
+from tektite.spark.sweep.rows import SCHEMA, from_arrow, to_arrow
 from tektite.storage.options import SWEEPS
 from tektite.storage.store import Store
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-PARCEL: Final = "tektite.parcel"
-"""The property of a job that says where its parcel lies, and its hash."""
+SHIPMENT: Final = "tektite.shipment"
+"""The property of a job that says where its shipment lies, and its hash."""
 
 
 class Jobs:
@@ -42,59 +42,49 @@ class Jobs:
         self.spark = spark
         self._chains: dict[tuple[str, int, int], DataFrame] = {}
 
-    def __call__(self, parcel: Parcel, group: str, description: str) -> list[Report]:
+    def __call__(self, shipment: Shipment, group: str, description: str) -> list[Report]:
         """Run a job; what its tasks report, by stage and shard."""
-        content: bytes = cloudpickle.dumps(parcel)  # type: ignore[no-untyped-call]
-        name = f"{SWEEPS}/{parcel.token}.parcel"
-        parcel.store.write(name, [content], durable=False)
+        content: bytes = cloudpickle.dumps(shipment)  # type: ignore[no-untyped-call]
+        name = f"{SWEEPS}/{shipment.token}.shipment"
+        shipment.store.write(name, [content], durable=False)
         told = f"{hashlib.sha256(content).hexdigest()} {name}"
         try:
-            with described(self.spark, group, description, "tektite sweeps", {PARCEL: told}):
-                rows = self._chain(parcel).select("control").collect()
+            with described(self.spark, group, description, "tektite sweeps", {SHIPMENT: told}):
+                rows = self._chain(shipment).select("control").collect()
         finally:
-            parcel.store.delete([name])
-        return checked(parcel, [Report.from_json(row.control) for row in rows])
+            shipment.store.delete([name])
+        return checked(shipment, [Report.from_json(row.control) for row in rows])
 
     def cancel(self, group: str) -> None:
         """End the job of a group."""
         self.spark.sparkContext.cancelJobGroup(group)
 
-    def _chain(self, parcel: Parcel) -> DataFrame:
+    def _chain(self, shipment: Shipment) -> DataFrame:
         """The stages of a job, and behind them the reports. Whoever asks it for something has Spark plan it anew, with shuffles
         of its own.
         """
-        key = parcel.store.url, parcel.shards, parcel.stages.count
+        key = shipment.store.url, shipment.shards, shipment.stages.count
         if key not in self._chains:
-            last = parcel.stages.count - 1
-            frame = self.spark.range(0, parcel.shards, 1, parcel.shards)
-            frame = frame.mapInArrow(first(parcel.store, last == 0), SCHEMA)
+            last = shipment.stages.count - 1
+            frame = self.spark.range(0, shipment.shards, 1, shipment.shards)
+            frame = frame.mapInArrow(first(shipment.store, last == 0), SCHEMA)
             for stage in range(1, last + 1):
-                task = following(parcel.store, stage, stage == last)
-                frame = frame.repartitionById(parcel.shards, "dest").mapInArrow(task, SCHEMA)
+                task = following(shipment.store, stage, stage == last)
+                frame = frame.repartitionById(shipment.shards, "dest").mapInArrow(task, SCHEMA)
             self._chains[key] = frame
         return self._chains[key]
 
 
-def worth_a_job(master: str | None) -> int:
-    """Rows from which on a sweep is worth a job, where the user does not say. With a local master none are: its tasks
-    run on the processors that the driver's own threads use without a shuffle.
-
-    >>> worth_a_job("spark://host:7077"), worth_a_job("local-cluster[2,1,1024]"), worth_a_job("local[2,4]") > 10**18
-    (100000, 100000, True)
-    """
-    return 1 << 62 if re.fullmatch(r"local(\[.*\])?", master or "") else 100_000
-
-
-def checked(parcel: Parcel, reports: list[Report]) -> list[Report]:
+def checked(shipment: Shipment, reports: list[Report]) -> list[Report]:
     """The reports in order, if they are complete."""
     reports.sort(key=lambda report: (report.stage, report.shard))
-    wanted = [(stage, shard) for stage in range(parcel.stages.count) for shard in range(parcel.shards)]
+    wanted = [(stage, shard) for stage in range(shipment.stages.count) for shard in range(shipment.shards)]
     found = [(report.stage, report.shard) for report in reports]
     if found != wanted:
         raise FaultError(f"stages and shards {found} reported, instead of each of {wanted} once")
-    if any(report.token != parcel.token for report in reports):
+    if any(report.token != shipment.token for report in reports):
         raise FaultError(
-            "tasks ran another job's parcel: Spark's threads share their properties here; unset PYSPARK_PIN_THREAD=false"
+            "tasks ran another job's shipment: Spark's threads share their properties here; unset PYSPARK_PIN_THREAD=false"
         )
     return reports
 
@@ -104,7 +94,7 @@ def first(store: Store, last: bool) -> Task:
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for shard in [int(shard) for batch in batches for shard in batch.column(0).to_numpy()]:
-            yield from map(to_arrow, handed_on(Machine(delivered(store), shard, 0).run([]), last))
+            yield from map(to_arrow, handed_on(StageTask(delivered(store), shard, 0).run([]), last))
 
     return task
 
@@ -113,17 +103,17 @@ def following(store: Store, stage: int, last: bool) -> Task:
     """The task of a later stage: the partition is the shard."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = from_arrow(batches)
-        if rows:
-            sent = Machine(delivered(store), context().partitionId(), stage).run(rows)
+        inbox = from_arrow(batches)
+        if inbox:
+            sent = StageTask(delivered(store), context().partitionId(), stage).run(inbox)
             yield from map(to_arrow, handed_on(sent, last))
 
     return task
 
 
-def handed_on(rows: Iterator[Row], last: bool) -> Iterator[Row]:
+def handed_on(messages: Iterator[Message], last: bool) -> Iterator[Message]:
     """What a stage gives to the next one; the last one gives reports alone, to the driver."""
-    return (row for row in rows if row.node == REPORT) if last else rows
+    return (message for message in messages if message.node == REPORT) if last else messages
 
 
 def context() -> TaskContext:
@@ -133,26 +123,26 @@ def context() -> TaskContext:
     return found
 
 
-def delivered(store: Store) -> Parcel:
-    """The parcel of the job that the task of this process belongs to."""
-    told = context().getLocalProperty(PARCEL)
-    assert told is not None, "a job of sweeps names its parcel"
+def delivered(store: Store) -> Shipment:
+    """The shipment of the job that the task of this process belongs to."""
+    told = context().getLocalProperty(SHIPMENT)
+    assert told is not None, "a job of sweeps names its shipment"
     digest, name = told.split(" ", 1)
-    found = _PARCELS.get(digest)
+    found = _SHIPMENTS.get(digest)
     if found is None:
-        _PARCELS.clear()
-        found = _PARCELS[digest] = read_parcel(store, name, digest)
+        _SHIPMENTS.clear()
+        found = _SHIPMENTS[digest] = read_shipment(store, name, digest)
     return found
 
 
-_PARCELS: dict[str, Parcel] = {}
-"""The last parcel that this worker has read: it runs several tasks of a job."""
+_SHIPMENTS: dict[str, Shipment] = {}
+"""The last shipment that this worker has read: it runs several tasks of a job."""
 
 
-def read_parcel(store: Store, name: str, digest: str) -> Parcel:
-    """A parcel, if it is what the driver wrote."""
+def read_shipment(store: Store, name: str, digest: str) -> Shipment:
+    """A shipment, if it is what the driver wrote."""
     content = store.read(name)
     if hashlib.sha256(content).hexdigest() != digest:
         raise FaultError(f"{store.url}/{name} is not what the driver of this job has written")
-    found: Parcel = pickle.loads(content)
+    found: Shipment = pickle.loads(content)
     return found

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, coalesce, concat, greatest, hash64, least, lit, when
 from tektite.sql.bind import dates
+from tektite.sql.bind.patterns import of_pattern
 from tektite.sql.parse.places import Source
 from tektite.values import types
 from tektite.values.types import Type
@@ -155,62 +154,6 @@ def trailing(value: Expr, count: Expr) -> Expr:
     return value.substring(value.length() - kept + 1)
 
 
-# ---------------------------------------------------------------------- regular expressions
-
-
-def of_pattern(scalars: Scalars, node: exp.Expr) -> Expr:
-    """Functions of a text and a regular expression."""
-    value = scalars.bind(node.this)
-    flags = constant_text(scalars, node, "flag", "modifiers", "options", "parameters")
-    flags += "i" * isinstance(node, exp.RegexpILike)
-    pattern = regular_expression(
-        scalars, node, flags.replace("g", "", 1) if isinstance(node, exp.RegexpReplace) else flags
-    )
-    if isinstance(node, exp.RegexpReplace):
-        replacement = constant_text(scalars, node, "replacement")
-        readable(scalars, node, lambda: pc.replace_substring_regex(pa.array([""]), pattern, replacement))
-        return value.regexp_replace(pattern, replacement, "g" in flags)
-    if isinstance(node, exp.RegexpExtract):
-        group = scalars.bind(node.args["group"])
-        if group.op != "lit" or type(group.params[1]) is not int or group.params[1] < 0:
-            raise scalars.unsupported("a group of a regular expression that is not a constant number", node)
-        return value.regexp_extract(pattern, group.params[1])
-    return value.matches(pattern if isinstance(node, exp.RegexpLike | exp.RegexpILike) else rf"\A(?:{pattern})\z")
-
-
-def regular_expression(scalars: Scalars, node: exp.Expr, flags: str = "") -> str:
-    """The pattern of a function, with flags in front; one that cannot be read is told now, not row by row."""
-    if set(flags) - set("cis"):
-        raise scalars.unsupported(f"regular expression option {''.join(sorted(set(flags) - set('cis')))!r}", node)
-    pattern = constant_text(scalars, node, "expression")
-    chosen = "".join(sorted(set(flags) - {"c"}))
-    found = f"(?{chosen}){pattern}" if chosen else pattern
-    readable(scalars, node, lambda: pc.match_substring_regex(pa.array([""]), found))
-    return found
-
-
-def readable(scalars: Scalars, node: exp.Expr, trial: Callable[[], object]) -> None:
-    """Refuse a pattern or a replacement that a trial finds wrong."""
-    try:
-        trial()
-    except pa.ArrowInvalid as error:
-        raise scalars.error(
-            str(error).replace("Invalid regular expression", "invalid regular expression"), node
-        ) from None
-
-
-def constant_text(scalars: Scalars, node: exp.Expr, *names: str) -> str:
-    """The constant text that one of some arguments must be; empty if there is none."""
-    tree = next((node.args[name] for name in names if node.args.get(name) is not None), None)
-    if tree is None:
-        return ""
-    value = scalars.bind(tree)
-    if value.op != "lit" or not isinstance(value.params[1], str):
-        name = node.sql_name().lower() if isinstance(node, exp.Func) else "similar to"
-        raise scalars.unsupported(f"{name} of anything but constants beside its text", tree)
-    return str(value.params[1])
-
-
 # ---------------------------------------------------------------------- the table
 
 Builder = Callable[..., Expr]
@@ -274,60 +217,99 @@ BY_NAME: dict[str, tuple[int, Builder]] = {
     "hash64": (-1, hash64),
     "prefix": (2, Expr.startswith),
     "suffix": (2, Expr.endswith),
-    "instr": (2, Expr.position),
 }
+
+
+def extracted(scalars: Scalars, node: exp.Extract) -> Expr:
+    """EXTRACT(field FROM moment)."""
+    return dates.extract(scalars, node, node.this.name, node.expression)
+
+
+def date_truncated(scalars: Scalars, node: exp.DateTrunc | exp.TimestampTrunc) -> Expr:
+    """DATE_TRUNC."""
+    return dates.truncated(scalars, node, node.args["unit"].name, scalars.bind(node.this))
+
+
+def date_moved(scalars: Scalars, node: exp.DateAdd) -> Expr | None:
+    """DATE_ADD of an interval."""
+    if not isinstance(node.expression, exp.Interval):
+        return None
+    return scalars.bind(exp.Add(this=node.this, expression=node.expression))
+
+
+def padded(scalars: Scalars, node: exp.Pad) -> Expr:
+    """LPAD and RPAD."""
+    parts = [node.this, node.expression, node.args.get("fill_pattern")]
+    pad = Expr.lpad if node.args.get("is_left") else Expr.rpad
+    return pad(*(scalars.bind(part) for part in parts if part is not None))
+
+
+def logarithm(scalars: Scalars, node: exp.Log) -> Expr:
+    """LOG: to base 10, or to the base that comes first."""
+    base, value = (lit(10), node.this) if node.expression is None else (scalars.bind(node.this), node.expression)
+    return scalars.bind(value).ln() / base.ln()
+
+
+def joined(scalars: Scalars, node: exp.Concat) -> Expr:
+    """CONCAT: NULL counts as an empty text, unlike with ||."""
+    parts = [scalars.bind(part) for part in node.expressions]
+    return concat(*(coalesce(part.cast(types.String), "") for part in parts))
+
+
+def joined_with_separator(scalars: Scalars, node: exp.ConcatWs) -> Expr:
+    """CONCAT_WS."""
+    separator, *parts = map(scalars.bind, node.expressions)
+    return joined_by(separator, parts)
+
+
+def named(scalars: Scalars, node: exp.Anonymous) -> Expr | None:
+    """A function that the parser knows by its name alone."""
+    name = node.name.lower()
+    if name == "now":
+        return scalars.context.now(node)
+    if name == "date_part" and len(node.expressions) == 2 and node.expressions[0].is_string:
+        return dates.extract(scalars, node, node.expressions[0].name, node.expressions[1])
+    if name in ANONYMOUS_PARTS and len(node.expressions) == 1:
+        return dates.extract(scalars, node, name, node.expressions[0])
+    if name not in BY_NAME:
+        return None
+    arity, builder = BY_NAME[name]
+    if arity >= 0 and len(node.expressions) != arity:
+        raise scalars.error(f"{name} takes {arity} values, not {len(node.expressions)}", node)
+    return builder(*map(scalars.bind, node.expressions))
+
+
+SPECIAL: dict[type[exp.Expr], Callable[[Scalars, Any], Expr | None]] = {
+    exp.Extract: extracted,
+    **dict.fromkeys((exp.DateTrunc, exp.TimestampTrunc), date_truncated),
+    exp.DateAdd: date_moved,
+    exp.DateDiff: dates.difference,
+    exp.TimeToStr: dates.formatted,
+    exp.Trim: trimmed,
+    exp.Pad: padded,
+    exp.Log: logarithm,
+    exp.Concat: joined,
+    exp.ConcatWs: joined_with_separator,
+    **dict.fromkeys(
+        (exp.RegexpLike, exp.RegexpILike, exp.RegexpFullMatch, exp.RegexpReplace, exp.RegexpExtract), of_pattern
+    ),
+    exp.Anonymous: named,
+}
+"""Functions that read the parser's tree themselves."""
 
 
 def build(scalars: Scalars, node: exp.Func) -> Expr | None:
     """A function's expression; None if there is no such function."""
     kind = type(node)
-    if kind in SIMPLE or kind in TYPED:
-        arguments, builder = SIMPLE[kind] if kind in SIMPLE else TYPED[kind]
-        found = [node.args.get(name) for name in arguments]
-        bound = [scalars.bind(argument) for argument in found if argument is not None]
-        return builder(scalars, node, *bound) if kind in TYPED else builder(*bound)
+    if kind in SPECIAL:
+        return SPECIAL[kind](scalars, node)
     if kind in VARIADIC:
         return VARIADIC[kind](*map(scalars.bind, [node.this, *node.expressions]))
-    if isinstance(node, exp.Extract):
-        return dates.extract(scalars, node, node.this.name, node.expression)
-    if type(node) in PARTS:
-        return dates.extract(scalars, node, PARTS[type(node)], node.this)
-    if isinstance(node, exp.TimeToStr):
-        return dates.formatted(scalars, node)
-    if isinstance(node, exp.DateTrunc | exp.TimestampTrunc):
-        return dates.truncated(scalars, node, node.args["unit"].name, scalars.bind(node.this))
-    if isinstance(node, exp.Trim):
-        return trimmed(scalars, node)
-    if isinstance(node, exp.Pad):
-        parts = [node.this, node.expression, node.args.get("fill_pattern")]
-        pad = Expr.lpad if node.args.get("is_left") else Expr.rpad
-        return pad(*(scalars.bind(part) for part in parts if part is not None))
-    if isinstance(node, exp.RegexpLike | exp.RegexpILike | exp.RegexpFullMatch | exp.RegexpReplace | exp.RegexpExtract):
-        return of_pattern(scalars, node)
-    if isinstance(node, exp.Log):
-        base, value = (lit(10), node.this) if node.expression is None else (scalars.bind(node.this), node.expression)
-        return scalars.bind(value).ln() / base.ln()
-    if isinstance(node, exp.DateDiff):
-        return dates.difference(scalars, node)
-    if isinstance(node, exp.ConcatWs):
-        separator, *parts = map(scalars.bind, node.expressions)
-        return joined_by(separator, parts)
-    if isinstance(node, exp.Concat):  # NULL counts as nothing here, unlike with ||
-        parts = [scalars.bind(part) for part in node.expressions]
-        return concat(*(coalesce(part.cast(types.String), "") for part in parts))
-    if isinstance(node, exp.DateAdd) and isinstance(node.expression, exp.Interval):
-        return scalars.bind(exp.Add(this=node.this, expression=node.expression))
-    if isinstance(node, exp.Anonymous):
-        name = node.name.lower()
-        if name == "now":
-            return scalars.context.now(node)
-        if name == "date_part" and len(node.expressions) == 2 and node.expressions[0].is_string:
-            return dates.extract(scalars, node, node.expressions[0].name, node.expressions[1])
-        if name in ANONYMOUS_PARTS and len(node.expressions) == 1:
-            return dates.extract(scalars, node, name, node.expressions[0])
-        if name in BY_NAME:
-            arity, builder = BY_NAME[name]
-            if arity >= 0 and len(node.expressions) != arity:
-                raise scalars.error(f"{name} takes {arity} values, not {len(node.expressions)}", node)
-            return builder(*map(scalars.bind, node.expressions))
-    return None
+    if kind in PARTS:
+        return dates.extract(scalars, node, PARTS[kind], node.this)
+    if kind not in SIMPLE and kind not in TYPED:
+        return None
+    arguments, builder = SIMPLE[kind] if kind in SIMPLE else TYPED[kind]
+    found = [node.args.get(name) for name in arguments]
+    bound = [scalars.bind(argument) for argument in found if argument is not None]
+    return builder(scalars, node, *bound) if kind in TYPED else builder(*bound)

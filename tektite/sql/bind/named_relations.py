@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
+from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.errors import ConflictError, NotFoundError, TektiteError
 from tektite.expr import col
@@ -68,7 +69,7 @@ class Reads:
     def _rows(self, name: str, table: pa.Table, binder: Binder) -> tuple[Node, list[str]]:
         """Rows that are there for the statement alone."""
         engine, schema = self.session.engine, Schema(table.schema)
-        rows = Collection(engine, Rows(schema, schema.encode(table, engine.dictionary)))
+        rows = Collection(engine, Rows(schema, schema.encode(table, core_of(engine).dictionary)))
         names = tuple(binder.name(title, type) for title, type in zip(schema.names, schema.types, strict=True))
         return Scan(name, rows, names), list(schema.names)
 

@@ -14,7 +14,7 @@ from tektite.expr import type_of as expression_type
 from tektite.expr.comparisons import MIRRORED, OPPOSITE
 from tektite.expr.fold import folded as folded_constant
 from tektite.expr.predicates import FALSE, TRUE, conjunction
-from tektite.sql.bind import functions
+from tektite.sql.bind import functions, patterns
 from tektite.sql.bind.intervals import DAY, Interval, of_unit, parse_interval, unit_name
 from tektite.sql.bind.long_sums import long_sum, sum_in_groups
 from tektite.sql.parse.known_arguments import check_arguments
@@ -284,7 +284,7 @@ class Scalars:
             kind = types.Decimal(18, min(18, max(kind.scale, places)))
         found = folded_constant(one.cast(kind))
         if found.op != "lit":
-            raise self.error(f"{one.params[1]!r} does not say a value of type {kind}", node)
+            raise self.error(f"{one.params[1]!r} is not a valid value of type {kind}", node)
         return found
 
     def as_dates(self, one: Expr, other: Expr) -> tuple[Expr, Expr]:
@@ -388,7 +388,7 @@ class Scalars:
 
     def similar(self, node: exp.SimilarTo) -> Expr:
         """SIMILAR TO: that a regular expression describes the whole text, as in DuckDB."""
-        return self.checked(functions.of_pattern(self, node), node)
+        return self.checked(patterns.of_pattern(self, node), node)
 
     # ------------------------------------------------------------------ the rest
 

@@ -1,12 +1,10 @@
 """Lowering: from logical plans to collections.
 
-aggregates        parts that each have exactly one row for each group, joined by the groups' keys
-blocks            an inner join of any number of relations as one match of clauses
-joins             which columns two relations are joined by, and what is left to be tested on the pairs
-lower             from a logical plan, after its rewrites, to a collection of the engine
-ordered_groups    aggregates of the values of a group in an order: string_agg, quantile_cont, quantile_disc, mode, first and
-                  earliest
-row_order         the order of a table's rows, as ORDER BY asks for it: text by its bytes, NaN above every number, NULL where
-                  it says
-window_functions  for all partitions that changed at once, over arrays of words
+aggregates        aggregates of several kinds, computed in parts and joined by their group
+blocks            an inner join of any number of relations as one `match`
+joins             splits join conditions into equal columns and remaining predicates
+lower             turns a rewritten logical plan into a collection
+ordered_groups    ordered aggregates of a group: string_agg, quantiles, mode, first, earliest
+row_order         the order of result rows, for ORDER BY
+window_functions  window functions, for all changed partitions at once
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tektite.expr import Expr, col, lit, rank
 from tektite.plan import algebra as plan
-from tektite.query.aggregates import Aggregate as Taken
+from tektite.query.aggregates import ColumnAggregate
 from tektite.query.collection import Collection
 from tektite.sql.logical import GATHERED, Aggregate, Call
 from tektite.sql.lower.ordered_groups import Gathered
@@ -21,9 +21,9 @@ def aggregate(source: Collection, node: Aggregate, unit: Collection) -> Collecti
     linear = {name: call for name, call in calls.items() if call[0] in ("count", "sum", "avg") and not call[2]}
     parts: list[Collection] = []
     if linear or not calls:
-        taken = {name: Taken(kind, column) for name, (kind, column, _) in linear.items()}
+        taken = {name: ColumnAggregate(kind, column) for name, (kind, column, _) in linear.items()}
         columns = [*keys, *dict.fromkeys(column for _, column, _ in linear.values() if column is not None)]
-        parts.append(given.select(*columns).group_by(keys).agg(**(taken or {"#present": Taken("count")})))
+        parts.append(given.select(*columns).group_by(keys).agg(**(taken or {"#present": ColumnAggregate("count")})))
     for name, (kind, column, _) in calls.items():
         if name in orders:
             parts.append(gathered(given, keys, name, orders[name], dict(node.calls)[name], node.columns[name]))
@@ -97,7 +97,7 @@ def extreme(values: Collection, keys: list[str], name: str, last: bool) -> Colle
 
 def of_different(values: Collection, keys: list[str], name: str, kind: str) -> Collection:
     """An aggregate of the different values of each group."""
-    return values.distinct().group_by(keys).agg(**{name: Taken(kind, name)})
+    return values.distinct().group_by(keys).agg(**{name: ColumnAggregate(kind, name)})
 
 
 def always(result: Collection, node: Aggregate, unit: Collection) -> Collection:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tektite.engine.constants import constants
 from tektite.expr import Expr, col, greatest, least, lit
 from tektite.query.collection import Collection, Loop, LoopVariable
-from tektite.query.constants import constants
 from tektite.query.group_functions import AtMostOne
 from tektite.sql.logical import (
     Aggregate,

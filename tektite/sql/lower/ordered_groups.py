@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tektite.dataflow.reduce import Groups, Made
-from tektite.query.group_functions import Order, sorted_rows, sorting
+from tektite.query.group_functions import Order, sort_words, sorted_rows
 from tektite.sql.logical import Call
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -42,7 +42,7 @@ class Gathered:
         return Gathered(call.kind, tuple(schema.types), schema.index(value), places, call.distinct, call.constant)
 
     def __call__(self, groups: Groups) -> Made:
-        rows = sorted_rows(groups, sorting(groups, self.order, self.types))
+        rows = sorted_rows(groups, sort_words(groups, self.order, self.types))
         numbers, values = groups.numbers[rows], groups.columns[self.value, rows]
         counts = np.ones_like(rows) if self.distinct else groups.counts[rows]
         every, first = np.unique(numbers, return_index=True)

@@ -14,7 +14,7 @@ from tektite.errors import IncorrectError
 from tektite.expr.literals import MAX_INT, literal_value, literal_word
 from tektite.expr.steps import limit_of
 from tektite.kernels.operators import window_frames as kernel
-from tektite.query.group_functions import Order, ranks, sorted_rows, sorting, starts_of
+from tektite.query.group_functions import Order, ranks, sort_words, sorted_rows, starts_of
 from tektite.sql.bind.window_calls import Edge, Frame, Reach, WindowCall, of_frame
 from tektite.values import types
 from tektite.values.types import DecimalType, Type
@@ -62,7 +62,7 @@ class Windows:
 
     def result(self, call: Call, rows: Groups) -> Words:
         """A call's result for every row."""
-        by = sorting(rows, call.order, self.types)
+        by = sort_words(rows, call.order, self.types)
         order = sorted_rows(rows, by)
         partitions = Partitions(rows.numbers[order], [words[order] for words in by])
         given = rows.columns[call.arguments[0]][order] if call.arguments else np.zeros(len(order), np.int64)

@@ -1,16 +1,13 @@
 """The rewrites of a logical plan, in the order in which they are made. Each keeps the plan's meaning.
 
-decorrelate          subqueries become joins, whatever columns they take from the queries around them
-domains              how a correlated subquery is freed of its outer columns: by pulling equalities up, or by pushing a domain
-                     down
-factor_disjunctions  what every branch of an OR demands is demanded by itself: (a AND b) OR (a AND c) is a AND (b OR c)
-flatten_joins        inner joins that follow each other, with the filters and projections between them, become blocks
-fold_constants       scalars without columns become constants, and what constants decide is decided: TRUE AND x is x, a filter
-                     by FALSE is empty
-join_unique          a semi join with a relation in which each key is there at most once is an inner join, which can be
-                     ordered with the others
-prune_columns        columns that nothing reads are not carried along: not computed, not joined, not kept in state
-push_predicates      predicates move towards the relations that they read, so that rows which will not pass are dropped early
+decorrelate          turns subqueries into joins, however they are correlated
+domains              removes outer columns from subqueries: pulls equalities up, or pushes a domain down
+factor_disjunctions  (a AND b) OR (a AND c) becomes a AND (b OR c)
+flatten_joins        makes blocks of adjacent inner joins, with the filters and projections between them
+fold_constants       computes scalars without columns, and what constants decide
+join_unique          a semi join with a unique relation becomes an inner join
+prune_columns        drops columns that nothing reads
+push_predicates      moves predicates towards the relations that they read
 """
 
 from __future__ import annotations

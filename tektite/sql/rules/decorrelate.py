@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.expr import Expr, coalesce, col, lit
@@ -292,6 +293,6 @@ def unique(node: Node, by: set[str]) -> bool:
         return set(node.columns) <= by
     if isinstance(node, Scan) and isinstance(node.collection, Input | View):
         # what the engine itself sees to: a declared key is only looked at by statements
-        certain = node.collection.unique
+        certain = core_of(node.collection).unique
         return certain is not None and {node.names[column] for column in certain} <= by
     return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import reduce
 
+from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.expr import Expr, col
 from tektite.expr.predicates import TRUE, conjunction, conjuncts, reads_only
@@ -41,7 +42,7 @@ def flatten_joins(root: Node, names: Names) -> Node:
 
 def keeps_history(node: Node) -> bool:
     """Whether a node is a table or view whose indexes are shared."""
-    return isinstance(node, Scan) and not (isinstance(node.collection, Input) and node.collection.is_stream)
+    return isinstance(node, Scan) and not (isinstance(node.collection, Input) and core_of(node.collection).is_stream)
 
 
 def relations_below(node: Node) -> int:

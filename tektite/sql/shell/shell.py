@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from tektite.engine.core import core_of
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
 from tektite.sql.parse.splitter import Statement, is_blank, split
 from tektite.sql.shell.display import show
@@ -259,7 +260,7 @@ def switched(on: bool, wanted: str, command: str) -> bool:
 def ordered(view: Any) -> Any:
     """A view's rows in its own order, or in one that does not jump from one moment to the next."""
     table = view.snapshot()
-    if view.present is not None:
+    if core_of(view).row_order is not None:
         return table
     return table.sort_by([(name, "ascending") for name in table.schema.names]) if table.num_columns else table
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
@@ -74,7 +75,7 @@ def new_name(session: Session, source: Source, tree: exp.Create, node: exp.Expr)
         raise source.error(f"names that begin with __ are reserved: {name!r}", node)
     if session.readable(name) is None and name not in session.indexes:
         return name
-    stored = session.engine._session
+    stored = core_of(session.engine).storage
     if stored is not None and name in stored.unclaimed and (tree.args.get("kind") or "").upper() == "TABLE":
         return name  # a table that was stored is declared again: the engine compares both
     if tree.args.get("exists"):
@@ -325,7 +326,7 @@ def create_index(session: Session, source: Source, tree: exp.Create) -> Result:
         raise source.error(
             f"there is no table or materialized view {table_name!r}: {hint}", index.args["table"], NotFoundError
         )
-    if found.is_stream:
+    if core_of(found).is_stream:
         raise source.error(
             f"{found.name!r} is a stream: it keeps no history that could be indexed", tree, ConflictError
         )

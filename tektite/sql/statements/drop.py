@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.engine.view import View
+from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.plan.algebra import Read, count_uses
 from tektite.sql.bind.named_relations import Definition
@@ -83,7 +85,9 @@ def all_readers(session: Session, name: str) -> list[tuple[str, str]]:
         source = session.readable(known)
         views = [view for view, reads in session.reads.items() if known in reads]
         views += [d.name for d in session.definitions.values() if known in d.reads]
-        views += [v.name for v in session.engine._views.values() if not v.name.startswith("__") and reads(v, source)]
+        if isinstance(source, Input | View):
+            all_views = [v for v in core_of(session.engine).views.values() if not v.name.startswith("__")]
+            views += [v.name for v in all_views if reads(v, source)]
         for view in dict.fromkeys(views):
             if ("VIEW", view) not in found:
                 visit(view)
@@ -95,9 +99,10 @@ def all_readers(session: Session, name: str) -> list[tuple[str, str]]:
     return list(dict.fromkeys(found))
 
 
-def reads(view: View, source: Any) -> bool:
+def reads(view: ViewCore, source: Input | View) -> bool:
     """Whether a view's plan reads a table or another view itself."""
-    return any(isinstance(found, Read) and found.readable is source for found in count_uses(view.definition))
+    read = core_of(source)
+    return any(isinstance(found, Read) and found.readable is read for found in count_uses(view.definition))
 
 
 def remove(session: Session, kind: str, name: str) -> None:

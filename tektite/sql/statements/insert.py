@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from tektite.engine.core import core_of
 from tektite.errors import NotFoundError, UnsupportedError
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import Source, nearest
@@ -40,7 +41,7 @@ def insert(session: Session, source: Source, tree: exp.Insert, parameters: Mappi
     conflict, alternative = tree.args.get("conflict"), tree.args.get("alternative")
     if conflict is None and alternative is None:
         return writing.write("INSERT 0", rows.num_rows, rows, None)
-    if writing.table.unique is None:
+    if core_of(writing.table).unique is None:
         message = f"ON CONFLICT needs a PRIMARY KEY, and table {writing.table.name!r} has none"
         raise source.error(message, source.where("CONFLICT" if conflict is not None else "OR"))
     return put(writing, rows, conflict, alternative)
@@ -84,7 +85,7 @@ def sql_name(type: Type) -> str:
 def put(writing: Writing, rows: pa.Table, conflict: exp.Expr | None, alternative: str | None) -> Result:
     """Insert the rows whose keys are free, and let the others be or change the rows that have theirs."""
     source, table = writing.source, writing.table
-    key = [table.schema.names[column] for column in table.unique or ()]
+    key = [table.schema.names[column] for column in core_of(table).unique or ()]
     changes: dict[str, exp.Expr] | None = None
     where = None
     if conflict is not None:
@@ -146,7 +147,7 @@ def of_new_row(writing: Writing, tree: exp.Expr) -> exp.Expr:
 
 def first_of_each_key(writing: Writing, rows: pa.Table, updating: str) -> pa.Table:
     """The rows without those whose key an earlier one has; where that would update a row twice, it is refused."""
-    keys = writing.words(rows, writing.table.unique)
+    keys = writing.words(rows, core_of(writing.table).unique)
     _, first = np.unique(keys, axis=1, return_index=True)
     if len(first) == rows.num_rows:
         return rows

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
@@ -167,7 +168,7 @@ def execute(session: Session, statement: Execute, parameters: Mapping[str, Any])
         session.engine.advance()
     number = found.bindings[row]
     if session.transaction is None:
-        mine = found.view.lookup(number)
+        mine = core_of(found.view).lookup(number)
     else:
         mine = session.once(found.view.filter(col(BINDING) == number))
     return Result("EXECUTE", ordered(mine, found.order).select(found.titles), view=found.view)
@@ -193,7 +194,9 @@ def install(session: Session, found: Prepared, wanted: tuple[Type, ...]) -> None
     remove(session, found)
     columns: dict[str, Type] = {"binding": types.Int}
     columns |= {f"p{label}": type for label, type in zip(found.labels, wanted, strict=True)}
-    parameters = session.engine.transient_input(f"__parameters_{found.name}", Schema(columns), ["binding"], "upsert")
+    parameters = core_of(session.engine).transient_input(
+        f"__parameters_{found.name}", Schema(columns), ["binding"], "upsert"
+    )
     try:
         reads = session.reader()
         binder = Binder(found.source, reads)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
+from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.errors import ConflictError, FaultError, TektiteError, UnsupportedError
@@ -190,7 +191,7 @@ class Session:
         """The rows of a query as of the last closed epoch, in the order asked for; cast to types, if any are wanted. It may
         read what is given by name.
         """
-        if not self.engine.epoch and not any(table.pending for table in self.engine._inputs.values()):
+        if not self.engine.epoch and not any(self.engine.table(name).pending for name in self.engine.tables):
             self.engine.advance()  # there is an answer as of the first epoch: that of empty tables
         planned = self.bind(source, tree, parameters) if given is None else self._bind(source, tree, parameters, given)
         found = self.collection(planned, hidden=True)
@@ -232,9 +233,9 @@ class Session:
         """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open. What reads
         no table is computed here, and keeps its order.
         """
-        words = constant_rows(collection.operator, self.engine.dictionary)
+        words = constant_rows(collection.operator, core_of(self.engine).dictionary)
         if words is not None:
-            return collection.schema.decode(words, self.engine.dictionary)
+            return collection.schema.decode(words, core_of(self.engine).dictionary)
         self._numbers += 1
         if self.transaction is not None:
             collection = self.transaction.seen(collection)
@@ -266,7 +267,7 @@ class Session:
         order = [(shown.get(o.column), o) for o in planned.bound.order]
         known = list(itertools.takewhile(lambda pair: pair[0] is not None, order))
         if known:
-            view.present = lambda table: ordered(table, [(str(column), o) for column, o in known])
+            core_of(view).row_order = lambda table: ordered(table, [(str(column), o) for column, o in known])
         return view
 
     # ------------------------------------------------------------------ what queries stand on
@@ -275,12 +276,7 @@ class Session:
     def unit(self) -> Collection:
         """A collection of exactly one row."""
         if self._unit is None:
-            # It was always there: a row of the first epoch, in an input that has ended and holds nobody up.
-            unit = self._unit = self.engine.transient_input(f"{HIDDEN}unit", Schema(unit=types.Int))
-            unit.low = 0
-            unit.insert([(0,)])
-            unit.commit(1, *unit.prepare(1))
-            unit.closed = True
+            self._unit = core_of(self.engine).constant_input(f"{HIDDEN}unit", Schema(unit=types.Int), [(0,)])
         return self._unit
 
     @property
@@ -288,12 +284,12 @@ class Session:
         """An input that holds the time, as of each epoch."""
         if self._now is None:
             columns = Schema(clock=types.Int, now=types.Timestamp)
-            now = self._now = self.engine.transient_input(f"{HIDDEN}now", columns, ["clock"], "upsert")
-            now.is_single = True
+            core = core_of(self.engine)
             # there is a time as of the last closed epoch, for queries to be answered at
-            now.low = max(self.engine.epoch - 1, 0)
-            self.tick()
-            now.commit(self.engine.epoch, *now.prepare(self.engine.epoch))
+            moment = self._told = self.clock()
+            self._now = core.transient_input(f"{HIDDEN}now", columns, ["clock"], "upsert", [(0, moment)])
+            core_of(self._now).is_single = True
+            core.hooks.before_advance.append(self.tick)
         return self._now
 
     def tick(self) -> None:
@@ -308,27 +304,26 @@ class Session:
 
     def write(self, table: Input, new: pa.Table | None, old: pa.Table | None) -> None:
         """Take rows from a table and add others, and close an epoch unless a transaction is open."""
-        if table.is_stream and old is not None and old.num_rows:
+        if core_of(table).is_stream and old is not None and old.num_rows:
             raise ConflictError(f"table {table.name!r} is a stream: rows cannot be changed or deleted")
         writes = transactions.writes_of(new, old)
         if self.transaction is not None:
             self.transaction.write(table, writes)
             return
-        with self.engine.lock:
-            waiting = table.waiting()
+        with core_of(self.engine).lock:
+            before = core_of(table).savepoint()
             try:
                 transactions.apply(table, writes)
                 self.engine.advance()
             except TektiteError:
-                table.rollback(waiting)
+                core_of(table).rollback(before)
                 raise
 
     # ------------------------------------------------------------------ names
 
     def known(self) -> list[str]:
         """The names of everything that can be read."""
-        engine = self.engine
-        found = [*engine._inputs, *engine._views, *self.definitions]
+        found = [*self.engine.tables, *self.engine.views, *self.definitions]
         return [name for name in found if not name.startswith(HIDDEN)]
 
     def readers(self, name: str) -> list[str]:
@@ -341,14 +336,15 @@ class Session:
 
     def key_of(self, found: Input | View) -> tuple[str, ...]:
         """The columns that tell the rows of a table or view apart, as it was declared or as its definition says."""
-        return tuple(found.schema.names[column] for column in found.unique or ())
+        return tuple(found.schema.names[column] for column in core_of(found).unique or ())
 
     def readable(self, name: str) -> Input | View | Definition | None:
         """What has a name, whatever its case."""
-        engine = self.engine
-        for where in (engine._inputs, engine._views, self.definitions):
-            if name in where:
-                return where[name]
+        core = core_of(self.engine)
+        if name in core.inputs or name in core.views:
+            return (core.inputs if name in core.inputs else core.views)[name].facade
+        if name in self.definitions:
+            return self.definitions[name]
         lowered = [known for known in self.known() if known.lower() == name.lower()]
         return self.readable(lowered[0]) if len(lowered) == 1 and lowered[0] != name else None
 

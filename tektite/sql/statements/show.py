@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.errors import NotFoundError
@@ -27,7 +28,7 @@ def show(session: Session, statement: Show) -> Result:
 
 def tables(session: Session) -> pa.Table:
     """Tables with their sizes, semantics and keys."""
-    found = [i for i in session.engine._inputs.values() if not i.name.startswith("__")]
+    found = [i for i in core_of(session.engine).inputs.values() if not i.name.startswith("__")]
     return pa.table(
         {
             "name": pa.array([i.name for i in found], pa.string()),
@@ -40,7 +41,7 @@ def tables(session: Session) -> pa.Table:
 
 def views(session: Session) -> pa.Table:
     """Views: those that are kept, with their sizes, and those that are definitions."""
-    kept = [v for v in session.engine._views.values() if not v.name.startswith("__")]
+    kept = [v for v in core_of(session.engine).views.values() if not v.name.startswith("__")]
     names = [*(v.name for v in kept), *session.definitions]
     kinds = ["materialized"] * len(kept) + ["definition"] * len(session.definitions)
     rows = [v.trace.rows for v in kept] + [None] * len(session.definitions)

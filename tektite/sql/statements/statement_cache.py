@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sqlglot import exp
 
+from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.query.collection import Collection
@@ -154,7 +155,9 @@ class Remembered:
 
     def _ground(self, asked: Iterable[str]) -> Ground:
         meanings = tuple([(name, self._session.readable(name)) for name in sorted(asked)])
-        return Ground(meanings, self._sizes(meanings), self._indexes(meanings), self._session.engine.generation)
+        return Ground(
+            meanings, self._sizes(meanings), self._indexes(meanings), core_of(self._session.engine).catalog.generation
+        )
 
     def _stands(self, ground: Ground) -> bool:
         """Whether a plan would be made as it was. A table or view that was made anew is another one."""
@@ -163,16 +166,20 @@ class Remembered:
             return False
         if self._sizes(meanings) != ground.sizes:
             return False
-        return ground.generation == session.engine.generation or self._indexes(meanings) == ground.indexes
+        return (
+            ground.generation == core_of(session.engine).catalog.generation or self._indexes(meanings) == ground.indexes
+        )
 
     def _sizes(self, meanings: Meanings) -> tuple[int, ...]:
         """By how many orders of magnitude each table is smaller than the largest."""
-        sizes = [found.trace.rows.bit_length() if isinstance(found, Input | View) else 0 for _, found in meanings]
+        sizes = [
+            core_of(found).trace.rows.bit_length() if isinstance(found, Input | View) else 0 for _, found in meanings
+        ]
         largest = max(sizes, default=0)
         return tuple([min((largest - size) // MAGNITUDE, SMALL) for size in sizes])
 
     def _indexes(self, meanings: Meanings) -> tuple[frozenset[tuple[int, ...]], ...]:
         """The first columns of the orders in which each table is arranged."""
-        orders = self._session.engine.orders_of
+        orders = core_of(self._session.engine).catalog.orders_of
         tables = [found for _, found in meanings if isinstance(found, Input | View)]
-        return tuple([frozenset([columns[:1] for columns in orders(found)]) for found in tables])
+        return tuple([frozenset([columns[:1] for columns in orders(found.operator)]) for found in tables])

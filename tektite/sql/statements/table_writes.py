@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.errors import ConflictError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.sql.bind.scope import folded
@@ -125,7 +126,7 @@ class Writing:
 
     def words(self, rows: pa.Table, columns: Sequence[int] | None = None) -> Any:
         """The rows as words (columns x rows), by which they are told apart."""
-        words = self.table.schema.encode(rows, self.session.engine.dictionary)
+        words = self.table.schema.encode(rows, core_of(self.session.engine).dictionary)
         return words if columns is None else np.ascontiguousarray(words[list(columns)])
 
 

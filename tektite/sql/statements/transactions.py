@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from tektite.engine.input import Input
-from tektite.engine.view import View
+from tektite.engine.core import core_of
+from tektite.engine.input_core import InputCore
+from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, TektiteError
 from tektite.plan import algebra as plan
 from tektite.plan.substitute import substitute
@@ -26,6 +27,7 @@ from tektite.sql.statements.result import Result
 
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
+    from tektite.engine.input import Input
     from tektite.sql.statements.session import Session
 
 Write = tuple[str, pa.Table]
@@ -49,7 +51,7 @@ class Transaction:
         """Change a table; what breaks its declaration is refused here, not at COMMIT."""
         if writes:
             wanted = [*self._writes.get(table, ()), *writes]
-            table.trial(wanted)
+            core_of(table).dry_run(wanted)
             self._writes[table] = wanted
 
     def changes(self, table: Input) -> bool:
@@ -74,12 +76,12 @@ class Transaction:
         source = read.readable
         if source.is_stream:
             return read
-        if isinstance(source, View):
+        if isinstance(source, ViewCore):
             definition = substitute(source.definition, other)
             return read if definition is source.definition else definition
-        if not isinstance(source, Input) or source not in self._writes:
+        if not isinstance(source, InputCore) or source.facade not in self._writes:
             return read
-        words, diffs = source.trial(self._writes[source])
+        words, diffs = source.dry_run(self._writes[source.facade])
         gained, lost = (np.repeat(words, np.maximum(by, 0), axis=1) for by in (diffs, -diffs))
         parts: list[plan.Operator] = [read]
         if gained.shape[1]:
@@ -90,15 +92,15 @@ class Transaction:
 
     def commit(self) -> None:
         """Write everything, and close an epoch."""
-        with self._engine.lock:
-            before = {table: table.waiting() for table in self._writes}
+        with core_of(self._engine).lock:
+            before = {table: core_of(table).savepoint() for table in self._writes}
             try:
                 for table, writes in self._writes.items():
                     apply(table, writes)
                 self._engine.advance()
             except TektiteError:
-                for table, waiting in before.items():
-                    table.rollback(waiting)
+                for table, savepoint in before.items():
+                    core_of(table).rollback(savepoint)
                 raise
 
 

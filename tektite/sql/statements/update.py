@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from tektite.engine.core import core_of
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import Source, nearest
@@ -99,9 +100,9 @@ def changed_by_match(
     """What UPDATE ... FROM changes. A row that is there several times is matched once, and changed as often as it is there."""
     names = writing.names
     keys = [writing.column(name) for name in names]
-    times: exp.Expr = exp.Literal.number(1) if writing.table.unique is not None else exp.Count(this=exp.Star())
+    times: exp.Expr = exp.Literal.number(1) if core_of(writing.table).unique is not None else exp.Count(this=exp.Star())
     counted = exp.Select(expressions=[*keys, exp.alias_(times, TIMES, quoted=True)], from_=exp.From(this=writing.own()))
-    if writing.table.unique is None:
+    if core_of(writing.table).unique is None:
         counted.set("group", exp.Group(expressions=[key.copy() for key in keys]))
     alias = exp.TableAlias(this=exp.to_identifier(writing.alias, quoted=True))
     source = exp.From(this=exp.Subquery(this=counted, alias=alias))

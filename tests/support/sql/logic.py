@@ -28,6 +28,7 @@ import sqlglot
 import tektite as tk
 from tektite.sql import session
 from tektite.sql.shell.display import text as shown
+from tests.support.executors import make_engine
 from tests.support.sql.oracle import Oracle, difference, top_difference
 
 FOLDER = Path(__file__).parents[2] / "sql" / "logic"
@@ -104,7 +105,7 @@ def run(path: Path) -> list[str]:
     faults = Faults(path)
     oracle = Oracle()
     views: dict[str, str] = {}
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         for record in records(path.read_text(encoding="utf-8")):
             if record.kind == "statement":
                 if re.match(r"\s*(DROP|CREATE OR REPLACE)", record.sql, re.IGNORECASE):

@@ -16,6 +16,7 @@ import sqlglot
 from sqlglot import exp
 
 import tektite as tk
+from tests.support.executors import make_engine
 from tests.support.sql.oracle import Oracle, difference
 from tests.support.sql.worlds import Case, Table
 
@@ -44,7 +45,7 @@ def try_case(case: Case, workers: int = 1) -> tuple[list[Fault], int]:
     oracle = Oracle()
     faults: dict[int, Fault] = {}
     refused: set[int] = set()
-    with tk.Engine(workers=workers) as engine:
+    with make_engine(workers=workers) as engine:
         try:
             for table in case.tables:
                 oracle.execute(replace(table, keyed=False).create)

@@ -1,13 +1,17 @@
-"""Keeper: makes closed epochs durable, beside the engine that closes them.
+"""EpochWriter: makes closed epochs durable, in a thread of its own.
 
-`append` hands over what an epoch changed and returns at once; a thread of the keeper's own writes, syncs and commits it.
-What has piled up meanwhile goes into one version. Promises: epochs become durable in the order in which they were
-appended, each whole or not at all; `durable` never names an epoch that a power cut could still take; files are merged and
-deleted beside the epochs, which never wait for that. The batches that a version adds without removing others hold exactly
-what its epochs changed, at the times of the changes.
+`append` passes on what an epoch changed and returns at once. The thread writes, syncs and commits it. Epochs that have piled
+up meanwhile go into one version.
 
-A write that fails (a full disk) is tried again until it succeeds; what waits is kept in memory, up to a bound at which
-`admit` refuses more. Losing the storage to another engine is final.
+Promises:
+
+* Epochs become durable in the order in which they were appended, each as a whole or not at all.
+* `durable` never names an epoch that a power cut could still lose.
+* Epochs never wait for merging or deleting files.
+* The batches that a version adds without removing others hold exactly what its epochs changed, at the times of the changes.
+
+A write that fails (a full disk) is retried until it succeeds. Waiting epochs stay in memory, up to a bound at which `admit`
+refuses more. Losing the storage to another engine is final.
 """
 
 from __future__ import annotations
@@ -25,57 +29,57 @@ import pyarrow as pa
 
 from tektite.errors import ConflictError, FaultError, TektiteError
 from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Shape, Texts, write_file
-from tektite.storage.clean_up import outdated
-from tektite.storage.compaction import due, merged
+from tektite.storage.clean_up import outdated_files
+from tektite.storage.compaction import due_run, merged_batch
 from tektite.storage.files import Files
-from tektite.storage.manifest import Change, Live, Manifest, State
+from tektite.storage.manifest import Live, Manifest, ManifestChange, State
 from tektite.trace.batch import Batch
 from tektite.trace.times import Frontier
 from tektite.values.dictionary import START, Dictionary, Mark
 
 _ALONE = 1 << 20
-"""Bytes from which on a batch gets a file of its own, so that the file can go when the batch does."""
+"""A batch of this many bytes gets its own file, so that the file can be deleted with the batch."""
 _CLEAN_EVERY = 64
 _THREAD = "tektite-storage"
 _AFTER_FAILURE = 5.0
-"""Seconds until a merge that failed is tried again."""
+"""Seconds until a failed merge is retried."""
 _RETRY = (0.05, 5.0)
-"""Seconds to wait after the first failure, and at most: the waiting time doubles."""
+"""Seconds to wait after the first failure, and at most. The waiting time doubles."""
 
 
 Rewrite = Callable[[State], tuple[list[Live], list[FileInfo]]]
 
 
 @dataclass
-class Closed:
-    """What one closing of epochs changed: everything in it becomes durable together."""
+class DurableChange:
+    """The changes of one closing of epochs. They become durable together."""
 
     epoch: int
     rows: list[Rows] = field(default_factory=list)
     files: list[FileInfo] = field(default_factory=list)
-    """Files that others have written already, durably."""
+    """Files that others have already written durably."""
     rewrite: Rewrite | None = None
-    """Writes stored sections anew: given the newest version, the sections to replace and the files that replace them."""
+    """Rewrites stored sections: from the newest version to the sections to replace and the new files."""
     known: tuple[Mark, Mark] | None = None
-    """The texts that were added to the dictionary between these marks are in `files`."""
+    """`files` contain the texts that were added to the dictionary between these marks."""
     arrangements: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     lows: dict[str, int] = field(default_factory=dict)
     positions: dict[str, dict[str, Any] | None] = field(default_factory=dict)
 
     @property
     def alone(self) -> bool:
-        """Whether it has to be a version of its own."""
+        """Whether it needs a version of its own."""
         return bool(self.files) or self.rewrite is not None or None in self.arrangements.values()
 
     @property
     def bytes(self) -> int:
-        """Memory that waits for being written."""
+        """Memory that waits to be written."""
         return sum(rows.batch.bytes for rows in self.rows)
 
 
 @dataclass
 class _Merging:
-    """A merge under way beside the epochs: its inputs, and the file that will replace them."""
+    """A merge in the background: its inputs, and the file that will replace them."""
 
     inputs: list[Live]
     result: Future[FileInfo]
@@ -83,16 +87,16 @@ class _Merging:
 
 @dataclass
 class _Attempt:
-    """Some epochs on their way to becoming a version. Once there is a change, it is what is tried again."""
+    """Epochs that are becoming a version. Once it has a change, retries use the same change."""
 
-    taken: list[Closed]
-    change: Change | None = None
+    taken: list[DurableChange]
+    change: ManifestChange | None = None
     mark: Mark = START
     merging: _Merging | None = None
 
 
-class Keeper:
-    """Writes what it is given to a store, in the background."""
+class EpochWriter:
+    """Writes epochs to a store in the background."""
 
     def __init__(
         self,
@@ -111,7 +115,7 @@ class Keeper:
         self._dictionary = dictionary
         self._mark = dictionary.mark()
         self._changed = threading.Condition()
-        self._queue: list[Closed] = []
+        self._queue: list[DurableChange] = []
         self._waiting_bytes = 0
         self._appended = 0
         self._written = 0
@@ -132,13 +136,13 @@ class Keeper:
 
     @property
     def written_texts(self) -> Mark:
-        """The dictionary as far as the newest version has its texts."""
+        """The mark up to which the newest version has the dictionary's texts."""
         return self._mark
 
     # ------------------------------------------------------------------ the engine's side
 
     def admit(self) -> None:
-        """Wait until there is room for one more epoch. If there will be none, or the storage is lost, an error."""
+        """Wait until there is room for one more epoch. Raises if there will be none, or if the storage is lost."""
         with self._changed:
             if self._lost is not None:
                 raise self._lost
@@ -149,16 +153,16 @@ class Keeper:
                 if self._lost is not None:
                     raise self._lost
 
-    def append(self, closed: Closed) -> None:
-        """Have an epoch written when its turn comes."""
+    def append(self, appended: DurableChange) -> None:
+        """Queue an epoch for writing."""
         with self._changed:
-            self._queue.append(closed)
-            self._waiting_bytes += closed.bytes
+            self._queue.append(appended)
+            self._waiting_bytes += appended.bytes
             self._appended += 1
             self._changed.notify_all()
 
     def sync(self, timeout: float | None = None) -> None:
-        """Wait until everything appended so far is durable. If writing fails meanwhile, an error; it goes on being tried."""
+        """Wait until everything appended so far is durable. Raises if a write fails meanwhile; retries continue."""
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._changed:
             wanted, attempts = self._appended, self._attempts
@@ -177,7 +181,7 @@ class Keeper:
     def close(self) -> None:
         """Write what waits, then stop. Closing twice is harmless.
 
-        A thread of the keeper's own cannot wait for itself: where garbage collection makes it close, it stops by and by.
+        The writer's own thread cannot wait for itself: if garbage collection makes it close, it stops later.
         """
         ours = threading.current_thread().name.startswith(_THREAD)
         try:
@@ -200,11 +204,11 @@ class Keeper:
 
     def _run(self) -> None:
         try:
-            self._keep()
+            self._write_epochs()
         finally:
             self._on_stop()
 
-    def _keep(self) -> None:
+    def _write_epochs(self) -> None:
         pause = _RETRY[0]
         attempt: _Attempt | None = None
         while True:
@@ -237,12 +241,14 @@ class Keeper:
     def _work_waits(self) -> bool:
         return bool(self._queue) or (self._merging is not None and (self._closing or self._merging.result.done()))
 
-    def _take(self) -> list[Closed]:
-        """The epochs for the next version: all that wait. One that drops an arrangement goes alone, since the name may be
-        taken again behind it; one that adds whole files too, since what follows it may be merged with them;
-        and one that writes sections anew, since they must not change meanwhile.
+    def _take(self) -> list[DurableChange]:
+        """The epochs for the next version: all that wait. Some go alone:
+
+        * one that drops an arrangement, because a later one may use the name again;
+        * one that adds whole files, because later ones may be merged with them;
+        * one that rewrites sections, because these must not change meanwhile.
         """
-        alone = next((n for n, closed in enumerate(self._queue) if closed.alone), None)
+        alone = next((n for n, appended in enumerate(self._queue) if appended.alone), None)
         count = len(self._queue) if alone is None else max(alone, 1)
         taken, self._queue = self._queue[:count], self._queue[count:]
         return taken
@@ -253,7 +259,7 @@ class Keeper:
             self._merging = None
         with self._changed:
             self._written += len(attempt.taken)
-            self._waiting_bytes -= sum(closed.bytes for closed in attempt.taken)
+            self._waiting_bytes -= sum(appended.bytes for appended in attempt.taken)
             self._attempts += 1
             self._error = None
             self.durable = self.manifest.state.epoch
@@ -270,34 +276,34 @@ class Keeper:
             self._lost = error
             self._changed.notify_all()
 
-    def _write(self, attempt: _Attempt) -> Change:
-        """Write the files of an attempt; the change that makes them count."""
-        change = Change()
+    def _write(self, attempt: _Attempt) -> ManifestChange:
+        """Write the files of an attempt; returns the change that commits them."""
+        change = ManifestChange()
         fresh: dict[tuple[str, int, Shape], list[Batch]] = {}
-        for closed in attempt.taken:
-            change.epoch = closed.epoch
-            change.arrangements |= closed.arrangements
-            change.lows |= closed.lows
-            change.positions |= closed.positions
-            change.add += closed.files
-            for rows in closed.rows:
+        for appended in attempt.taken:
+            change.epoch = appended.epoch
+            change.arrangements |= appended.arrangements
+            change.lows |= appended.lows
+            change.positions |= appended.positions
+            change.add += appended.files
+            for rows in appended.rows:
                 fresh.setdefault((rows.arrangement, rows.shard, rows.shape), []).append(rows.batch)
-            if closed.rewrite is not None:
-                removed, written = closed.rewrite(self.manifest.state)
+            if appended.rewrite is not None:
+                removed, written = appended.rewrite(self.manifest.state)
                 change.remove += removed
                 change.add += written
         merging = self._merging
-        rewritten = any(closed.rewrite is not None for closed in attempt.taken)
+        rewritten = any(appended.rewrite is not None for appended in attempt.taken)
         if merging is not None and not rewritten and (self._closing or merging.result.done()):
             attempt.merging = merging
             self._replace(merging, change)
         sections: list[Rows | Texts] = []
         for (arrangement, shard, shape), batches in fresh.items():
-            batch = merged(batches, shape, ()) if len(batches) > 1 else batches[0]
+            batch = merged_batch(batches, shape, ()) if len(batches) > 1 else batches[0]
             if batch.n:
                 sections.append(Rows(arrangement, shard, shape, batch))
         texts, attempt.mark = self._dictionary.since(self._mark)
-        for known in [closed.known for closed in attempt.taken if closed.known is not None]:
+        for known in [appended.known for appended in attempt.taken if appended.known is not None]:
             first, second = (max(mark.texts - self._mark.texts, 0) for mark in known)
             texts = pa.chunked_array([*texts.slice(0, first).chunks, *texts.slice(second).chunks], texts.type)
         if len(texts):
@@ -307,7 +313,7 @@ class Keeper:
         return change
 
     def _write_sections(self, sections: list[Rows | Texts], epoch: int) -> list[FileInfo]:
-        """Small sections share a file, which costs one sync; large ones get their own."""
+        """Small sections share a file, which costs one sync. Large ones get their own."""
         large = [s for s in sections if (s.batch.bytes if isinstance(s, Rows) else s.texts.nbytes) >= _ALONE]
         small = [s for s in sections if s not in large]
         groups = [[section] for section in large] + ([small] if small else [])
@@ -315,11 +321,11 @@ class Keeper:
 
     # ------------------------------------------------------------------ beside the epochs
 
-    def _replace(self, merging: _Merging, change: Change) -> None:
-        """Let the result of a merge take the place of its inputs, if they are all there still."""
+    def _replace(self, merging: _Merging, change: ManifestChange) -> None:
+        """Put the result of a merge in place of its inputs, if all of them still exist."""
         try:
             info = merging.result.result()
-        except OSError:  # the disk is full, say
+        except OSError:  # for example, the disk is full
             self._no_merge_before = time.monotonic() + _AFTER_FAILURE
             return
         dropped = {name for name, described in change.arrangements.items() if described is None}
@@ -332,9 +338,9 @@ class Keeper:
                 self.store.delete([f"{FOLDER}/{info.name}"])
 
     def _work_beside(self) -> None:
-        """Start a merge that is due, if none is under way, and now and then a clean-up."""
+        """Start a merge that is due if none runs, and a clean-up from time to time."""
         if self._closing or sys.is_finalizing() or not threading.main_thread().is_alive():
-            return  # no thread can be started any longer
+            return  # the process can start no more threads
         if self._merging is None and time.monotonic() >= self._no_merge_before:
             inputs = self._smallest_due()
             if inputs:
@@ -346,11 +352,11 @@ class Keeper:
             self._cleaning = self._beside.submit(self._clean)
 
     def _smallest_due(self) -> list[Live]:
-        """The live sections that are to be merged next; of several choices the smallest."""
+        """The live sections to merge next; of several choices the smallest."""
         state = self.manifest.state
         choices = []
         for lives in [*state.batches().values(), state.texts()]:
-            run = due([live.section.rows for live in lives])
+            run = due_run([live.section.rows for live in lives])
             if run is not None:
                 chosen = lives[run[0] : run[1]]
                 choices.append((sum(live.section.rows for live in chosen), chosen))
@@ -363,17 +369,17 @@ class Keeper:
         if first.kind == "texts":
             section = Texts.joined(self.files.open(state.files[live.file]).texts(live.index) for live in inputs)
         else:
-            # The last durable epoch: nobody who starts from the files asks for earlier ones.
+            # The last durable epoch: no reader of the files asks for earlier ones.
             low = max(state.lows.get(first.arrangement, 0) - 1, 0)
             since: Frontier = ((low,),) if first.shape[1] == 1 else ()
-            batch = merged([self.files.batch(state, live) for live in inputs], first.shape, since)
+            batch = merged_batch([self.files.batch(state, live) for live in inputs], first.shape, since)
             section = Rows(first.arrangement, first.shard, first.shape, batch)
         return write_file(self.store, state.epoch, "merge", first.shard, [section])
 
     def _clean(self) -> None:
-        # What cannot be deleted now is found again the next time.
+        # What cannot be deleted is found again at the next clean-up.
         with suppress(OSError, TektiteError):
-            self.store.delete(outdated(self.store, self.manifest.state, self.retention).names)
+            self.store.delete(outdated_files(self.store, self.manifest.state, self.retention).names)
 
     def _notify(self) -> None:
         with self._changed:

@@ -1,4 +1,4 @@
-"""Rows as bytes between tasks: they arrive as they left, narrow or not, whatever they were cut from."""
+"""Rows as bytes between processes: they arrive as they left, narrow or not, whatever they were cut from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tektite.dataflow.arrange import consolidate
-from tektite.spark.freight import pack_rows, unpack_rows
+from tektite.runtime.wire import pack_rows, unpack_rows
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.values.words import NULL
 

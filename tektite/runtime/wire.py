@@ -1,11 +1,13 @@
-"""Freight: rows as bytes that travel between tasks, as narrow as their words allow, and used where they lie on arrival.
+"""Wire: rows as bytes that travel between processes, as narrow as their words allow, and used where they lie on arrival.
 
 Words, little-endian: how many rows and columns there are; for each column its width in bytes (0: all its words are one) and where
 it begins (or that word); then the columns, each at a multiple of eight bytes, with eight bytes behind the last one, because
-kernels read eight at a time.
+kernels read eight at a time. The bytes follow from the rows and their order alone.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,6 +15,9 @@ from tektite.storage.rows import WIDTHS, Column, columns_of, head_over
 from tektite.trace.chunk import Chunk
 
 ALIGNMENT = 8
+
+LARGEST = 1 << 26
+"""Bytes of one piece, about: well below the 2 GiB that a column of binary values can hold in a batch of Arrow's."""
 
 
 def pack_rows(chunk: Chunk) -> bytes:
@@ -36,6 +41,17 @@ def pack_rows(chunk: Chunk) -> bytes:
         parts += [column.data, bytes(gap)]
         length += column.nbytes + gap
     return b"".join([*parts, bytes(ALIGNMENT)])
+
+
+def pack_pieces(chunk: Chunk) -> Iterator[bytes]:
+    """Rows as bytes, in as many pieces as their length needs."""
+    width = sum(int(step) or 1 for step in chunk.head[4::3])
+    most = max(LARGEST // width, 1)
+    if chunk.n <= most:
+        yield pack_rows(chunk)
+        return
+    for start in range(0, chunk.n, most):
+        yield pack_rows(chunk.slice(start, min(start + most, chunk.n)))
 
 
 def unpack_rows(data: bytes) -> Chunk:

@@ -1,22 +1,19 @@
-"""Graph: dataflows that run together, their nodes and traces by number, and the stage that each node runs in.
+"""Stages: dataflows that run together, their nodes and traces by number, and the stage that each node runs in.
 
 The level of a node is the number of exchanges on the longest way to it, over all dataflows together, at one moment: in a stage a
 shard needs nothing from other shards but what the stages before have sent. Promise: numbers depend on the dataflows alone, and
-whoever rebuilds the graph from a parcel has the same.
+whoever rebuilds the graph from a shipment has the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tektite.dataflow.flow import Dataflow
-from tektite.dataflow.graph import Moment, Node, Scope
-from tektite.dataflow.loop import Variable
-from tektite.dataflow.output import Inspect
-from tektite.dataflow.pipeline_actions import Action
-from tektite.dataflow.pipelines import Pipelines, actions_from
-from tektite.trace.trace import Trace
+from tektite.dataflow.graph import Moment, Scope
+from tektite.dataflow.node import Node
+from tektite.trace.trace import Handle, Trace
 
 
 class Graph:
@@ -38,20 +35,18 @@ class Graph:
     @staticmethod
     def of(flows: Sequence[Dataflow]) -> Graph:
         """The graph of some dataflows."""
-        scopes = [scope for flow in flows for scope in _scopes(flow.root)]
-        nodes = [member for scope in scopes for member in scope.body if isinstance(member, Node)]
+        scopes = [scope for flow in flows for scope in flow.root.scopes()]
+        nodes = [node for scope in scopes for node in scope.nodes]
         traces: dict[int, Trace] = {}
         for node in nodes:
-            found = [reader.trace for reader in node.reads] + ([] if node.mints is None else [node.mints])
+            own = () if node.mints is None else (node.mints,)
+            found = (*(reader.trace for reader in node.reads), *own, *node.consults())
             traces |= {id(trace): trace for trace in found}
         return Graph(flows, scopes, nodes, list(traces.values()))
 
-
-def _scopes(scope: Scope) -> Iterator[Scope]:
-    yield scope
-    for member in scope.body:
-        if isinstance(member, Scope):
-            yield from _scopes(member)
+    def handles(self) -> list[Handle]:
+        """The handles of all nodes, in the order of these."""
+        return [reader.handle for node in self.nodes for reader in node.reads]
 
 
 @dataclass(frozen=True)
@@ -85,7 +80,7 @@ class Stages:
         return node in self.first and self.first[node] <= stage % self.levels <= self.last[node]
 
     def due(self, node: int, moment: Moment, stage: int) -> int | None:
-        """The stage behind `stage` in which a node runs what waits for it at a moment; None if the job has none."""
+        """The stage behind `stage` in which a node runs what waits for it at a moment; None if there is none."""
         if node not in self.first or moment not in self.moments:
             return None
         begin = self.levels * self.moments.index(moment)
@@ -95,23 +90,19 @@ class Stages:
 
 def stages_of(graph: Graph, scopes: Sequence[Scope], moments: Sequence[Moment], position: int = 0) -> Stages:
     """The stages of one scope of each dataflow, from its node at `position` on, without what a scope nested in it has to run
-    before. What shows changes to a function of the driver's runs in the driver, and so does a conjunction that reads several
-    shards at once, with what comes behind it.
+    before. A node that runs only in the engine runs in no stage, and neither does what comes behind it.
     """
     after = followers(graph)
     found = [
         number
         for number, node in enumerate(graph.nodes)
-        if any(scope in scopes and (scope is not node.scope or reads_all_shards(node)) for scope in enclosing(node))
+        if any(scope in scopes and (scope is not node.scope or node.engine_only) for scope in node.scope.enclosing())
         and position_within(node, scopes) >= position
     ]
     within = {
         number
         for number, node in enumerate(graph.nodes)
-        if node.scope in scopes
-        and node.position >= position
-        and not isinstance(node, Inspect)
-        and not reads_all_shards(node)
+        if node.scope in scopes and node.position >= position and not node.engine_only
     }
     late = set(found)
     while found:
@@ -124,38 +115,25 @@ def stages_of(graph: Graph, scopes: Sequence[Scope], moments: Sequence[Moment], 
     for number, node in enumerate(graph.nodes):  # in a scope, nodes come behind those they get something from
         if number in within - late:
             first[number] = ready[number]
-            last[number] = ready[number] + hops(node)
+            last[number] = ready[number] + node.hops
             for target, step in after[number]:
                 ready[target] = max(ready[target], last[number] + step)
     return Stages(tuple(graph.number[id(scope)] for scope in scopes), tuple(moments), first, last)
 
 
-def enclosing(node: Node) -> Iterator[Scope]:
-    """The scopes that a node is in, from the innermost outwards."""
-    scope: Scope | None = node.scope
-    while scope is not None:
-        yield scope
-        scope = scope.parent
-
-
 def position_within(node: Node, scopes: Sequence[Scope]) -> int:
     """The place, in one of some scopes, of what a node is or is in."""
     member: Node | Scope = node
-    for scope in enclosing(node):
+    for scope in node.scope.enclosing():
         if scope in scopes:
             break
         member = scope
     return member.position
 
 
-def reads_all_shards(node: Node) -> bool:
-    """Whether a node can run only where all shards are."""
-    return isinstance(node, Pipelines) and node.reads_all_shards
-
-
 def followers(graph: Graph) -> list[list[tuple[int, int]]]:
     """For each node those that get something from it at the same moment, and by how many exchanges: along an edge, or out of its
-    trace. What feeds back is for the next round.
+    trace. What is for the next round is not among it.
     """
     readers: dict[int, list[int]] = {}
     for number, node in enumerate(graph.nodes):
@@ -165,21 +143,34 @@ def followers(graph: Graph) -> list[list[tuple[int, int]]]:
         [
             (graph.number[id(edge.target)], int(edge.target.routes))
             for edge in node.port.edges
-            if not isinstance(edge.target, Variable)
+            if not edge.target.for_next_round
         ]
         + [(reader, 0) for reader in readers.get(id(node.mints), ())]
         for node in graph.nodes
     ]
 
 
-def actions_of(node: Pipelines) -> list[Action]:
-    """The actions of a conjunction in an order that follows from how it is made."""
-    return [action for source in node.sources for action in actions_from(source)]
+def waiting_rows(graph: Graph, stages: Stages) -> int:
+    """How many rows wait for the nodes of some stages at the first moment. What other dataflows have made of later epochs is for
+    later sweeps.
+    """
+    rows = 0
+    moment = stages.moments[0] if stages.moments else ()
+    for number in stages.first:
+        node = graph.nodes[number]
+        high = node.flow.high
+        rows += sum(
+            batch.n
+            for reader in node.reads
+            for queue in reader.handle.queues
+            for batch in queue
+            if not reader.imported or batch.lower[0][0] < high
+        )
+        rows += sum(chunk.n for buffer in node.buffers for chunks in buffer.waiting(moment) for chunk in chunks)
+    return rows
 
 
-def hops(node: Node) -> int:
-    """The exchanges that rows make inside a node."""
-    if not isinstance(node, Pipelines):
-        return 0
-    ways = [list(actions_from(source))[1:] for source in node.sources]
-    return max((sum(not action.lookup.settled for action in way) for way in ways), default=0)
+def decisions(graph: Graph, stages: Stages) -> dict[int, object]:
+    """What the nodes of some stages have to decide alike in all shards, by number."""
+    made = {id(node.mints) for node in graph.nodes if node.mints is not None}
+    return {number: graph.nodes[number].decide(lambda trace: id(trace) not in made) for number in stages.first}

@@ -1,37 +1,26 @@
-"""Texts in tasks: what a task looks up of the engine's dictionary, and what it has to add to it.
+"""Texts of a shard: what it looks up of the engine's dictionary, and what it has to add to it.
 
-Ids follow from texts alone, so a task may give a text its id without asking anyone; what it has met is reported with its results,
-and the driver, which knows all texts, refuses two with one id before the results count. Stored texts are read when the first one
-is asked for, once in the life of a Python worker.
+Ids follow from texts alone, so a shard may give a text its id without asking anyone; what it has met is reported with its
+results, and the engine, which knows all texts, refuses two with one id before the results count. Stored texts are read when the
+first one is asked for, once in the life of a worker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import pyarrow as pa
 
 from tektite.errors import NotFoundError
-from tektite.spark.sweep.files import opened
+from tektite.runtime.open_files import Place, opened
 from tektite.storage.store import Store
 from tektite.values.dictionary import Dictionary, Reading
 from tektite.values.words import Words
 
-Place = tuple[str, str, int, int]
-"""A section by the folder, name and length of its file, and its number there."""
-
 MANY = 1 << 20
-"""Texts that a task has added, counted with repetitions, before it looks which of them are the same."""
-
-
-@dataclass(frozen=True)
-class Library:
-    """Where the texts are that the driver knows."""
-
-    sections: tuple[Place, ...] = ()
+"""Texts that a shard has added, counted with repetitions, before it looks which of them are the same."""
 
 
 @cache
@@ -40,23 +29,23 @@ def _known(url: str) -> tuple[Dictionary, set[Place]]:
     return Dictionary(), set()
 
 
-class Shelf:
-    """The dictionary of a task."""
+class ShardTexts:
+    """The dictionary of a shard. `sections` say where the texts are that the engine knows."""
 
-    def __init__(self, store: Store, library: Library) -> None:
+    def __init__(self, store: Store, sections: Sequence[Place]) -> None:
         self._store = store
         self._texts, self._read = _known(store.url)
-        self._sections = list(library.sections)
+        self._sections = list(sections)
         self._added: list[pa.Array[Any]] = []
         self._count = 0
 
     @property
     def lasting(self) -> Dictionary:
-        """See `Dictionary.lasting`: programs are compiled once in the life of a worker, not for every task."""
+        """See `Dictionary.lasting`: programs are compiled once in the life of a worker, not for every stage."""
         return self._texts
 
     def note(self, section: Place) -> None:
-        """Another task has added texts."""
+        """Another shard has added texts."""
         self._sections.append(section)
 
     def added(self) -> pa.Array[Any]:
@@ -67,7 +56,7 @@ class Shelf:
         return self._added[0]
 
     def forget(self) -> None:
-        """What was added so far is known to the driver."""
+        """What was added so far is known to the engine."""
         self._added = []
 
     def add(self, texts: Any) -> Words:

@@ -1,7 +1,6 @@
-"""Files in tasks: batch files that a Python worker has open.
+"""Open files: the batch files that a worker, a process that runs shards, has open.
 
-A worker runs tasks of any shard and keeps nothing between them but open files, by name: a file that was checked once need not be
-checked again.
+A worker keeps nothing between two shards but open files, by name: a file that was checked once need not be checked again.
 """
 
 from __future__ import annotations
@@ -12,6 +11,9 @@ from functools import cache
 from tektite.storage.batchfile import FileInfo, Opened
 from tektite.storage.files import Files
 from tektite.storage.store import Store
+
+Place = tuple[str, str, int, int]
+"""Where a section lies: the folder, the name and the length of its file, and its number there."""
 
 MOST = 256
 """Files that a worker keeps open: each that is mapped takes a file descriptor."""

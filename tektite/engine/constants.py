@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tektite.engine.core import core_of
 from tektite.plan import algebra as plan
 from tektite.query.collection import Collection
 from tektite.values.schema import Schema
@@ -25,7 +26,7 @@ def constants(engine: Any, schema: Schema, rows: Sequence[tuple[Any, ...]], as_s
     >>> sorted(view.rows())
     [(2,), (3,)]
     """
-    words = schema.encode(list(rows), engine.dictionary)
+    words = schema.encode(list(rows), core_of(engine).dictionary)
     if as_set:
         for column, type in enumerate(schema.types):
             if type == Float:

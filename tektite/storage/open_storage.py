@@ -1,4 +1,4 @@
-"""Session: one engine's use of a storage. What was found there is checked and mapped before anything is written."""
+"""OpenStorage: one engine's use of a storage. What the storage holds is checked and mapped before anything is written."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 
 from tektite.errors import ConflictError, FaultError, IncorrectError
 from tektite.storage.added_columns import gains_columns
-from tektite.storage.clean_up import left_over
+from tektite.storage.clean_up import left_over_files
 from tektite.storage.description import InputDescription
+from tektite.storage.epoch_writer import DurableChange, EpochWriter
 from tektite.storage.files import Files
-from tektite.storage.keeper import Closed, Keeper
-from tektite.storage.manifest import Change, Manifest, State
+from tektite.storage.manifest import Manifest, ManifestChange, State
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here, repartition
 from tektite.storage.store import Lock
@@ -29,7 +29,7 @@ Position = Mapping[str, Any]
 
 @dataclass
 class StoredInput:
-    """An input as it was found: its declaration, the first epoch it has not closed, and its batches, shard by shard."""
+    """A stored input: its declaration, the first epoch that it has not closed, and its batches by shard."""
 
     name: str
     description: InputDescription
@@ -37,8 +37,8 @@ class StoredInput:
     shards: list[list[Batch]]
 
 
-class Session:
-    """Opens a storage, takes it over from whoever wrote to it before, and adds to it until it is closed."""
+class OpenStorage:
+    """Opens a storage, takes it over from the previous writer, and adds to it until it is closed."""
 
     def __init__(self, options: Storage, shards: int | None, dictionary: Dictionary, move: Move = move_here) -> None:
         self._lock: Lock | None = None
@@ -55,8 +55,10 @@ class Session:
                 repartition(manifest, files, shards, move)
                 self.inputs = read_inputs(manifest.state, files)
             with suppress(OSError):  # none of it is in the way
-                manifest.store.delete(left_over(manifest.store, options.retention))
-            self.keeper = Keeper(manifest, files, dictionary, options.retention, options.waiting_bytes, self._unlock)
+                manifest.store.delete(left_over_files(manifest.store, options.retention))
+            self.writer = EpochWriter(
+                manifest, files, dictionary, options.retention, options.waiting_bytes, self._unlock
+            )
         except BaseException as error:
             self._unlock()
             if isinstance(error, OSError):
@@ -68,13 +70,13 @@ class Session:
         self.unclaimed = {stored.name: stored.description for stored in self.inputs}
 
     def _take_over(self, manifest: Manifest, shards: int) -> None:
-        """Make the first version of this owner: whoever wrote before loses the race for the next one."""
+        """Create the first version of this owner. A previous writer loses the race for the next one."""
         manifest.heal()
         owner = {"process": os.getpid(), "host": socket.gethostname(), "since": time.time()}
-        manifest.commit(Change(owner=owner, shards=shards))
+        manifest.commit(ManifestChange(owner=owner, shards=shards))
 
     def claim(self, name: str, declared: InputDescription) -> bool:
-        """A program declares an input that was found: it has to be the same, or to gain columns. Whether it does."""
+        """Check the declaration of a stored input: it must be the same, or gain columns. Returns whether it gains some."""
         stored = self.unclaimed[name]
         gains = gains_columns(stored, declared)
         if not gains and not stored.same_as(declared):
@@ -85,17 +87,17 @@ class Session:
         del self.unclaimed[name]
         return gains
 
-    def append(self, closed: Closed) -> None:
+    def append(self, change: DurableChange) -> None:
         """Have a change become durable."""
-        for source, position in closed.positions.items():
+        for source, position in change.positions.items():
             self.positions.pop(source, None)
             if position is not None:
                 self.positions[source] = position
-        self.keeper.append(closed)
+        self.writer.append(change)
 
     def close(self) -> None:
         """Make everything durable and let go of the storage, even if that fails. Closing twice is harmless."""
-        self.keeper.close()  # which unlocks as it stops
+        self.writer.close()  # which unlocks as it stops
 
     def _unlock(self) -> None:
         if self._lock is not None:
@@ -116,7 +118,7 @@ def read_inputs(state: State, files: Files) -> list[StoredInput]:
 
 
 def checked_positions(positions: Mapping[str, Position | None]) -> dict[str, dict[str, Any] | None]:
-    """Positions as a manifest can hold them.
+    """Positions in a form that a manifest can hold.
 
     >>> checked_positions({"orders": {"batch": 7}})
     {'orders': {'batch': 7}}

@@ -1,0 +1,409 @@
+"""EngineCore: what an engine is made of, and what languages, loads and executors do with it.
+
+It holds the inputs, the views, the catalog of what they share, the storage, and the clock; it closes epochs (`epochs`), and
+installs and drops dataflows. Every method may be called from any thread: those that change something take the lock.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from tektite.dataflow.graph import Outbox
+from tektite.engine.catalog import Catalog, Entry, fingerprint
+from tektite.engine.epochs import PreparedEpoch
+from tektite.engine.hooks import Hooks
+from tektite.engine.input import Input
+from tektite.engine.input_core import InputCore
+from tektite.engine.lock import guarded
+from tektite.engine.publication import Publication
+from tektite.engine.view import Changes, View
+from tektite.engine.view_core import ViewCore
+from tektite.errors import ConflictError, IncorrectError, NotFoundError
+from tektite.query.collection import Collection
+from tektite.runtime import allocator
+from tektite.runtime.coordinator import Coordinator
+from tektite.runtime.executor import Executor
+from tektite.runtime.threads import Threads
+from tektite.storage.description import InputDescription
+from tektite.storage.epoch_writer import DurableChange
+from tektite.storage.open_storage import OpenStorage, Position, checked_positions
+from tektite.storage.options import Storage
+from tektite.storage.partition import Move
+from tektite.storage.store import Store
+from tektite.trace.trace import Trace
+from tektite.values.dictionary import Dictionary, Mark
+from tektite.values.schema import Schema
+
+if TYPE_CHECKING:
+    from tektite.engine.engine import Engine
+
+T = TypeVar("T")
+
+
+class EngineCore:
+    """One engine's inputs, views and shared arrangements, and the clock that moves them."""
+
+    def __init__(
+        self, engine: Engine, workers: int | None, storage: Storage | None, merging: str, turn: float, move: Move
+    ) -> None:
+        """`move` brings stored rows to their shards when the number of these has changed."""
+        self.engine = engine
+        """The engine as users hold it."""
+        self.merging = merging
+        self.dictionary = Dictionary()
+        self.lock = threading.RLock()
+        self.hooks = Hooks()
+        self.storage: OpenStorage | None = None
+        if storage is not None:
+            self.storage = OpenStorage(storage, workers, self.dictionary, move)
+            weakref.finalize(self, self.storage.close)  # for where nobody closes the engine
+            workers = self.storage.shards
+        self.workers = workers or 1
+        self.coordinator = Coordinator(turn, Threads(self.workers))
+        self.catalog = Catalog(self.coordinator, self.dictionary, self.workers, merging)
+        self.inputs: dict[str, InputCore] = {}
+        self.views: dict[str, ViewCore] = {}
+        self.epoch = 0
+        """The epoch that `Engine.advance` closes next."""
+        self.is_closed = False
+        self._extensions: dict[type, Any] = {}
+        self._tidying = allocator.Tidying()
+        if self.storage is not None:
+            try:
+                self._recover(self.storage)
+            except BaseException:
+                self.storage.close()
+                raise
+
+    def _recover(self, storage: OpenStorage) -> None:
+        """Begin with what was found in the storage."""
+        self.epoch = storage.epoch
+        for stored in storage.inputs:
+            made = InputCore(self, stored.name, stored.description, stored.low)
+            for shard, batches in enumerate(stored.shards):
+                made.trace.restore(shard, batches, ((stored.low,),))
+            self.add_input(made)
+        storage.inputs.clear()
+
+    @guarded
+    def extension(self, kind: type[T], make: Callable[[], T]) -> T:
+        """The one object of a class that a language keeps with this engine, such as its session; made at its first use."""
+        found = self._extensions.get(kind)
+        if found is None:
+            found = self._extensions[kind] = make()
+        assert isinstance(found, kind)
+        return found
+
+    # ------------------------------------------------------------------ inputs
+
+    def add_input(self, made: InputCore) -> Input:
+        """Let users and queries find an input."""
+        made.facade = Input(self.engine, made)
+        self.inputs[made.name] = made
+        self._add_entry(made)
+        return made.facade
+
+    def transient_input(
+        self, name: str, schema: Schema, key: Sequence[str] = (), semantics: str = "bag", rows: Sequence[Any] = ()
+    ) -> Input:
+        """An input that a language needs for itself: no storage keeps it. It holds `rows` as of the last closed epoch; before
+        any has closed they wait for the first one to close.
+        """
+        described = InputDescription(schema, tuple(key), semantics)
+        made = InputCore(self, name, described, max(self.epoch - 1, 0), is_stored=False)
+        made.write(rows, None, 1, "insert")
+        made.commit(made.prepare(self.epoch))
+        return self.add_input(made)
+
+    def constant_input(self, name: str, schema: Schema, rows: Sequence[Any]) -> Input:
+        """An input that a language needs for itself, with rows that were always there. It has ended, and holds nobody up."""
+        made = InputCore(self, name, InputDescription(schema), 0, is_stored=False)
+        made.write(rows, None, 1, "insert")
+        made.commit(made.prepare(1))
+        made.closed = True
+        return self.add_input(made)
+
+    def open_inputs(self) -> list[InputCore]:
+        """The inputs that have not ended."""
+        return [source for source in self.inputs.values() if not source.closed]
+
+    # ------------------------------------------------------------------ time
+
+    @guarded
+    def close_epochs(
+        self,
+        targets: Mapping[InputCore, int],
+        ending: InputCore | None = None,
+        positions: Mapping[str, Position | None] | None = None,
+        known: tuple[Mark, Mark] | None = None,
+    ) -> None:
+        """Close each input's epochs before its target, together: all of them, or, if one has bad updates pending, none.
+
+        `ending` is an input that ends with it. `positions` become durable with the epochs. The texts between the marks
+        `known` are in adopted files.
+        """
+        self.prepare_epoch(targets, ending, positions, known).commit(self)
+        self.run()
+
+    def prepare_epoch(
+        self,
+        targets: Mapping[InputCore, int],
+        ending: InputCore | None = None,
+        positions: Mapping[str, Position | None] | None = None,
+        known: tuple[Mark, Mark] | None = None,
+    ) -> PreparedEpoch:
+        """Everything about closing epochs that can fail. Nothing changes; the caller holds the lock until it commits."""
+        self.check_running()
+        if positions and self.storage is None:
+            raise IncorrectError("positions are kept in a storage, and this engine has none: Engine(storage=path)")
+        durable = None
+        if self.storage is not None:
+            durable = DurableChange(self.epoch, positions=checked_positions(positions or {}), known=known)
+            self.storage.writer.admit()
+        if sum([source.pending.rows for source in targets]) >= allocator.BULK:
+            self._tidying.soon()
+        inputs = [source.prepare(high) for source, high in targets.items()]
+        epoch = max([self.epoch, *targets.values()])
+        if durable is not None:
+            durable.epoch = epoch
+            for prepared in inputs:
+                if prepared.source.is_stored:
+                    durable.rows += prepared.rows_to_store()
+                    durable.files += prepared.files
+                    durable.lows[prepared.source.name] = prepared.high
+            if ending is not None:
+                durable.arrangements[ending.name] = replace(ending.describe(), closed=True).to_json()
+        return PreparedEpoch(inputs, epoch, ending, durable)
+
+    def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
+        """Run an input's work on every shard, side by side if there are enough rows."""
+        self.coordinator.executor.map(work, self.workers, rows)
+
+    @guarded
+    def run(self) -> bool:
+        """Give every view one more turn; whether all of them are up to date."""
+        current = self.coordinator.run()
+        if current:
+            self._tidying.chance()
+        return current
+
+    @guarded
+    def finish(self, view: ViewCore) -> None:
+        """Bring one view up to date with the epochs that are closed."""
+        # Before the first epoch closes, what is constant is there already.
+        if 0 < self.epoch <= view.flow.low or self.coordinator.current(view.flow):
+            return
+        self.coordinator.finish(view.flow)
+        self._tidying.chance()
+
+    def is_current(self, view: ViewCore) -> bool:
+        """Whether a view reflects every epoch that its inputs have closed."""
+        return self.coordinator.current(view.flow)
+
+    def run_on(self, made_from: Callable[[Executor], Executor]) -> None:
+        """Run sweeps from here on by another executor, made from the present one, which it may use for what runs here."""
+        executor = self.coordinator.executor = made_from(self.coordinator.executor)
+        self.coordinator.watch().why = executor.why
+
+    # ------------------------------------------------------------------ storage
+
+    @property
+    def store(self) -> Store | None:
+        """Where the engine's files are, if it has a storage."""
+        return None if self.storage is None else self.storage.writer.store
+
+    @property
+    def durable(self) -> int:
+        """The first epoch that a crash would lose; 0 without a storage."""
+        return 0 if self.storage is None else self.storage.writer.durable
+
+    def sync(self, timeout: float | None = None) -> int:
+        """Wait until every closed epoch is durable; see `Engine.sync`."""
+        if self.storage is None:
+            raise IncorrectError(
+                "there is nothing to wait for: this engine has no storage. Give one: Engine(storage=path)"
+            )
+        for view in list(self.views.values()):
+            if view.publication is not None and view.failure is None:
+                self.finish(view)
+        self.storage.writer.sync(timeout)
+        return self.durable
+
+    def publish(self, view: ViewCore) -> Publication:
+        """Store a view's contents and changes from here on; see `View.publish`."""
+        if self.storage is None:
+            raise IncorrectError(
+                f"view {view.name!r} cannot be published: this engine has no storage. Give one: Engine(storage=path)"
+            )
+        self.sync()
+        return Publication(view, self.storage)
+
+    # ------------------------------------------------------------------ views
+
+    @guarded
+    def install_together(
+        self,
+        collections: Mapping[str, Collection],
+        keys: Mapping[str, str | Sequence[str]] | None = None,
+        keep: bool = True,
+        on_change: Callable[[pa.Table], None] | None = None,
+    ) -> list[View]:
+        """Views of several collections by one dataflow, in which what they have in common is computed once."""
+        for name, collection in collections.items():
+            self._check_installable(name, collection)
+        leads = [collection._columns((keys or {}).get(name, ())) for name, collection in collections.items()]
+        flow, arranged = self.catalog.render(", ".join(collections), [c.operator for c in collections.values()], leads)
+        views: list[ViewCore] = []
+        try:
+            flow.settle_start()
+            for (name, collection), found in zip(collections.items(), arranged, strict=True):
+                view = ViewCore(self, name, collection.operator, flow, found, keep)
+                view.facade = View(self.engine, view)
+                views.append(view)
+                if on_change is not None:
+                    view.call_on_change(on_change, Changes(view, history=True))
+        except BaseException:
+            self.catalog.abandon(flow)
+            raise
+        for view in views:
+            self.views[view.name] = view
+            self._add_entry(view)
+        self.coordinator.add(flow)
+        self.coordinator.start(flow)
+        return [view.facade for view in views]
+
+    def _check_installable(self, name: str, collection: Collection) -> None:
+        self.check_name(name)
+        if not isinstance(collection, Collection):
+            raise IncorrectError(f"install {name!r} needs a collection, not {type(collection).__name__}")
+        if getattr(collection, "engine", self.engine) is not self.engine:
+            raise IncorrectError(f"install {name!r}: the collection belongs to another engine")
+        loop = collection.operator.loop
+        if loop is not None:
+            raise IncorrectError(f"install {name!r}: the collection belongs to loop {loop.name!r}; leave it first")
+
+    @guarded
+    def drop(self, name: str) -> None:
+        """Remove an input or a view; see `Engine.drop`."""
+        if name in self.inputs:
+            self._drop_input(self.inputs[name])
+        else:
+            self._drop_view(by_name(self.views, name, "view"))
+
+    def _drop_input(self, source: InputCore) -> None:
+        self.remove_entry(source, "input")
+        source.release()
+        del self.inputs[source.name]
+        if self.storage is not None and source.is_stored:
+            self.storage.unclaimed.pop(source.name, None)
+            # Whoever declares an input of this name again begins anew, its sources included.
+            gone = {source.name: None}
+            self.storage.append(DurableChange(self.epoch, arrangements={**gone}, positions={**gone}))
+
+    def _drop_view(self, view: ViewCore) -> None:
+        self.remove_entry(view, "view")
+        held = self.bytes
+        view.release()
+        del self.views[view.name]
+        if all(other.flow is not view.flow for other in self.views.values()):
+            self.coordinator.remove(view.flow)
+            self.catalog.release(view.flow)
+            self.catalog.graphs.release(view.definition, view.flow)
+        if view.publication is not None:
+            view.publication.withdraw()
+        if held - self.bytes >= 8 * allocator.BULK:
+            gc.collect()  # a dataflow's nodes refer to each other
+            allocator.give_back()
+
+    # ------------------------------------------------------------------ shared arrangements
+
+    def _add_entry(self, source: InputCore | ViewCore) -> None:
+        """Let queries find the arrangement of an input or a view."""
+        names = tuple(source.schema.names[c] for c in source.columns)
+        self.catalog.add(
+            Entry(
+                source.name, source.operator.fingerprint, source, source.trace, source.columns, names, source.sharded_by,
+                None,
+            )
+        )  # fmt: skip
+
+    def remove_entry(self, source: InputCore | ViewCore, kind: str) -> None:
+        """Take an input or a view out of the catalog, if nobody reads it."""
+        entry = next(e for e in self.catalog.entries if e.source is source)
+        if entry.readers:
+            raise ConflictError(
+                f"cannot drop {kind} {source.name!r}: {', '.join(repr(r.name) for r in entry.readers)} read it"
+            )
+        self.catalog.remove(entry)
+
+    @guarded
+    def is_arranged(self, collection: Collection, by: str | Sequence[str] = ()) -> bool:
+        """Whether there is an arrangement of the collection, by some columns, that can be read as it is."""
+        lead = collection._columns(by)
+        found = self.catalog.find(fingerprint(collection.operator), lead, None, len(lead) if lead else 1 << 30)
+        return found is not None
+
+    def traces(self) -> list[Trace]:
+        """Everything that is kept indexed."""
+        traces = {id(e.trace): e.trace for e in self.catalog.entries}
+        for flow in self.coordinator.flows:
+            traces |= {id(trace): trace for trace in flow.traces}
+        return list(traces.values())
+
+    @property
+    def bytes(self) -> int:
+        """Memory of everything that is kept indexed."""
+        return sum(trace.bytes for trace in self.traces())
+
+    # ------------------------------------------------------------------ names, and the end
+
+    def check_name(self, name: str) -> None:
+        """Refuse a name that is taken, or is none."""
+        self.check_running()
+        if not isinstance(name, str) or not name:
+            raise IncorrectError(f"a name is a non-empty string, not {name!r}")
+        if name in self.views or name in self.inputs:
+            kind = "a view" if name in self.views else "an input"
+            raise ConflictError(f"there is {kind} named {name!r} already")
+        if (claim := self.hooks.claim(name)) is not None:
+            raise ConflictError(f"there is {claim} named {name!r} already")
+
+    def check_running(self) -> None:
+        """Refuse to go on with an engine that is closed."""
+        if self.is_closed:
+            raise ConflictError("the engine is closed: make another one")
+
+    def close(self) -> None:
+        """Stop what feeds the engine, drop every view, and make every closed epoch durable; see `Engine.close`."""
+        try:
+            while self.hooks.on_close:
+                self.hooks.on_close.pop(0)()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        """Let go of everything, and make every closed epoch durable."""
+        with self.lock:
+            for view in reversed(list(self.views.values())):
+                view.release()
+            for flow in reversed(list(self.coordinator.flows)):
+                self.coordinator.remove(flow)
+            self.views.clear()
+            self.is_closed = True
+            self.coordinator.executor.close()
+        if self.storage is not None:
+            self.storage.close()
+
+
+def by_name(where: Mapping[str, T], name: str, kind: str) -> T:
+    """What has a name, or an error that lists the names there are."""
+    if name not in where:
+        raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(map(repr, where)) or 'none'}")
+    return where[name]

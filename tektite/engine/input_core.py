@@ -1,0 +1,423 @@
+"""InputCore: what an engine keeps of an input, and the input's part in closing epochs.
+
+Updates are buffered until their epoch is closed. Closing checks them, sorts them, and mints them as one batch into the input's
+base arrangement, however many epochs the batch covers. A call that fails changes nothing. `tektite.engine.epochs` says who
+calls `prepare`, `commit`, `adopt`, `dry_run`, `current_rows`, `savepoint` and `rollback`, and when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tektite.dataflow.flow import last_closed
+from tektite.dataflow.graph import Outbox
+from tektite.engine.constraints import Rules, check_time
+from tektite.engine.epoch_batches import batches_of, split_at_epoch
+from tektite.engine.epochs import AdoptedRows, Batches, PreparedInput
+from tektite.engine.lock import guarded
+from tektite.engine.pending_updates import PendingUpdates, net_changes
+from tektite.errors import ConflictError, IncorrectError, TektiteError
+from tektite.kernels.layout.input_heads import arriving_operations, arriving_rows
+from tektite.plan import algebra as plan
+from tektite.storage.batchfile import FileInfo
+from tektite.storage.description import InputDescription
+from tektite.trace.chunk import Chunk, column_spec
+from tektite.trace.spine import Version
+from tektite.trace.trace import Hold, Trace
+from tektite.values import types
+from tektite.values.schema import Schema
+from tektite.values.words import Words, float_keys
+
+if TYPE_CHECKING:
+    from tektite.engine.engine_core import EngineCore
+    from tektite.engine.input import Input
+
+LARGEST_DIFF = 2**48
+
+_NONE: Words = np.empty(0, np.int64)
+_FEW = 16
+"""Numbers up to which Python finds the largest before NumPy has begun."""
+
+
+def _beyond(numbers: Words, most: int) -> bool:
+    """Whether one of the numbers is more than `most` away from 0."""
+    if len(numbers) <= _FEW:
+        return any([abs(number) > most for number in numbers.tolist()])
+    return max(int(numbers.max()), -int(numbers.min())) > most
+
+
+class InputCore:
+    """An input: its declaration, its trace, its pending updates. A source of dataflows and what plans read."""
+
+    facade: Input
+    """The input as users hold it. Set by `EngineCore.add_input`."""
+    first = 0
+    failure: TektiteError | None = None
+    flow = None
+
+    is_single = False
+    """Whether it always holds exactly one row, which moves: the time of an SQL session does."""
+
+    def __init__(
+        self, engine: EngineCore, name: str, declared: InputDescription, epoch: int, *, is_stored: bool = True
+    ) -> None:
+        self.engine = engine
+        self.name = name
+        self.declared = declared
+        self.schema: Schema = declared.schema
+        self.operator = plan.Read(declared.schema, self)
+        """The plan that reads it."""
+        self.semantics = declared.semantics
+        self.is_stream = declared.stream
+        self.is_stored = is_stored
+        """Whether a storage keeps it; what a language needs for itself is made anew each time."""
+        self.low = epoch
+        """The open epoch."""
+        self.closed = declared.closed
+        schema = declared.schema
+        width = len(schema.names)
+        self.lead = lead = tuple(schema.index(column) for column in declared.key)
+        self.key_columns = tuple(range(width)) if self.semantics == "set" else lead
+        keyed = lead if declared.unique or self.semantics == "upsert" else ()
+        told_apart = self.key_columns if self.semantics == "set" else keyed
+        self.float_keys = tuple(column for column in told_apart if schema.types[column] == types.Float)
+        self.columns = declared.column_order
+        self.operation_keys = self.key_columns if self.semantics == "upsert" else self.columns
+        """The columns by which operations on a set or an upsert input find the row that they replace or remove."""
+        required = (*keyed, *(schema.index(column) for column in declared.required))
+        self.rules = Rules(
+            name, schema, self.semantics, self.columns, required, declared.append, len(lead) if declared.unique else 0,
+            declared.checked and not declared.stream,
+        )  # fmt: skip
+        # Queries need few columns of a stream and exchange those; its rows stay where they come in.
+        self.sharded_by = 0 if self.is_stream else declared.sharded_by
+        self.trace = Trace(width, 1, 1, engine.workers, engine.merging)
+        self.hold = None if self.is_stream else Hold(self.trace, last_closed(self))
+        self.pending = PendingUpdates((width + (0 if self.semantics == "bag" else 3), 1, 1))
+        self.writes = 0
+        """How often its contents have changed since the engine began."""
+        self._column_order = np.array(self.columns, np.int64)
+        self._values = np.array([c for c in self.columns if c not in self.operation_keys], np.int64)
+        self._adopted: AdoptedRows | None = None
+        self._arrivals = 0
+
+    @property
+    def lock(self) -> Any:
+        """The engine's, which guards everything that changes it."""
+        return self.engine.lock
+
+    @property
+    def unique(self) -> tuple[int, ...] | None:
+        """The columns that tell its rows apart, if its declaration says that some do."""
+        if self.declared.unique:
+            return self.lead
+        return None if self.semantics == "bag" else self.key_columns
+
+    @property
+    def orders(self) -> list[tuple[int, ...]]:
+        """The orders of columns in which it is arranged for everybody."""
+        return self.engine.catalog.orders_of(self.operator)
+
+    @property
+    def size(self) -> int:
+        """About how many rows it holds: updates that cancel each other count until they are merged."""
+        return self.trace.rows
+
+    @property
+    def is_due(self) -> bool:
+        """Whether an update waits for the open epoch, rather than a later one."""
+        return any(chunk.n for chunk in self._split(self.low + 1)[0])
+
+    def describe(self) -> InputDescription:
+        """How it was declared, for a manifest."""
+        return replace(self.declared, checked=self.rules.checked, closed=self.closed)
+
+    def check_open(self, verb: str) -> None:
+        """Refuse to do something to an input that has ended."""
+        if self.closed or self.engine.is_closed:
+            what = f"input {self.name!r}" if self.closed else "its engine"
+            raise ConflictError(f"cannot {verb}: {what} is closed")
+
+    def release(self) -> None:
+        """Let go of everything it holds, for good."""
+        self.closed = True
+        self.rollback()
+        if self.hold is not None:
+            self.hold.drop()
+
+    # ------------------------------------------------------------------ writing
+
+    @guarded
+    def write(self, data: Any, time: int | None, diff: int, verb: str) -> None:
+        """Buffer rows to insert (`diff` 1) or to remove (-1), at `time` or in the open epoch."""
+        self.check_open(verb)
+        epoch = self.low if time is None else self._time(time)
+        if diff < 0 and self.semantics == "upsert":
+            words = self._encode_keys(data)
+        else:
+            words = self._encode(data)
+        rows = words.shape[1]
+        if not rows:
+            return
+        words = self._with_equal_keys(words)
+        self.rules.check_rows(words, diff)
+        if self.semantics == "bag":
+            self._bag(words, epoch, diff)
+        else:
+            self._keyed(words, epoch, 1 if diff > 0 else 0)
+
+    @guarded
+    def begin_with(self, data: Any, at_once: bool = False) -> None:
+        """Rows that a new input holds from the start, as if the last closed epoch had brought them: a query that is
+        installed next answers with them at once. Before any epoch has closed they wait for the first one to close; with
+        `at_once` they are that epoch, and it closes for this input.
+        """
+        if self.trace.rows or self.pending.rows:
+            raise ConflictError(f"input {self.name!r} has begun already")
+        self.low = max(self.low - 1, 0)
+        self.write(data, None, 1, "insert")
+        target = max(self.engine.epoch, int(at_once))
+        if target > self.low:
+            self.engine.close_epochs({self: target})
+
+    @guarded
+    def update(self, data: Any, times: Any = None, diffs: Any = None) -> None:
+        """Buffer rows with times and multiplicities of their own."""
+        self.check_open("update")
+        if self.semantics != "bag" and diffs is not None:
+            raise IncorrectError(
+                f"input {self.name!r} has {self.semantics} semantics: diffs are for bag inputs; use insert and remove"
+            )
+        words = self._encode(data)
+        rows = words.shape[1]
+        by = None if diffs is None else self._integers(diffs, rows, "diffs")
+        if by is not None and _beyond(by, LARGEST_DIFF):
+            raise IncorrectError(f"input {self.name!r}: a diff is at most {LARGEST_DIFF}, so that sums of them fit")
+        at = None if times is None else self._integers(times, rows, "times")
+        if rows and at is not None and at.min() < self.low:
+            late = int(at[at < self.low][0])
+            raise IncorrectError(f"input {self.name!r}: time {late} is before the open epoch {self.low}")
+        if rows and at is not None:
+            check_time(int(at.max()), f"input {self.name!r}: ")
+        self._take(words, by, at)
+
+    @guarded
+    def update_words(self, words: Words, diffs: Words | None = None, *, times: Words | None = None) -> None:
+        """`update` with rows that are encoded already (columns x rows); the dictionary has their texts.
+
+        The words are not copied and must stay as they are. In a set or upsert input a positive diff puts its row and
+        another one removes it, in the order given.
+        """
+        self.check_open("update")
+        self._take(words, diffs, times)
+
+    def _take(self, words: Words, diffs: Words | None, times: Words | None) -> None:
+        """Buffer encoded updates."""
+        rows = words.shape[1]
+        if not rows:
+            return
+        words = self._with_equal_keys(words)
+        self.rules.check_rows(words, 1 if diffs is None else diffs)
+        if self.semantics != "bag":
+            self._keyed(words, self.low, 1, times, None if diffs is None else (diffs > 0).astype(np.int64))
+        else:
+            self._bag(words, self.low, 1, times, diffs)
+
+    def _bag(self, words: Words, epoch: int, diff: int, times: Words | None = None, diffs: Words | None = None) -> None:
+        """Buffer updates, each with its own time and diff or all with the same. The words stay where they are."""
+        words = np.ascontiguousarray(words)
+        at = _NONE if times is None else np.array(times)
+        by = _NONE if diffs is None else np.array(diffs)
+        head = arriving_rows(words, self._column_order, at, by, epoch, diff)
+        self.pending.add(Chunk(head, (words, at, by)), epoch if times is None else int(at.max()))
+
+    def _encode(self, data: Any) -> Words:
+        """The words of rows; those of a NumPy array of integers, which are as they are, are copied by all workers."""
+        schema, shards = self.schema, self.trace.shards
+        ints = schema.int_columns(data) if shards > 1 else None
+        if ints is None:
+            return schema.encode(data, self.engine.dictionary)
+        rows = ints.shape[1]
+        words = np.empty(ints.shape, np.int64)
+
+        def work(worker: int, _: Outbox) -> None:
+            schema.encode_ints(ints, words, rows * worker // shards, rows * (worker + 1) // shards)
+
+        self.engine.each_shard(work, rows)
+        return words
+
+    def _with_equal_keys(self, words: Words) -> Words:
+        """Rows with -0.0 as 0.0 in the columns that tell rows apart, since the two are equal."""
+        for column in self.float_keys:
+            keys = float_keys(words[column])
+            if not np.array_equal(keys, words[column]):
+                words = words.copy()
+                words[column] = keys
+        return words
+
+    def _encode_keys(self, data: Any) -> Words:
+        """Rows to remove from an upsert input: whole rows, or keys alone. Other columns become NULL."""
+        keys = self.schema.select(*(self.schema.names[c] for c in self.key_columns))
+        if not hasattr(data, "__len__"):
+            data = list(data)
+        try:
+            words = self.schema.encode(data, self.engine.dictionary)
+        except TektiteError as error:
+            try:
+                found = keys.encode(data, self.engine.dictionary)
+            except TektiteError:
+                raise error from None
+            words = np.full((len(self.schema.names), found.shape[1]), -(2**63), np.int64)
+            words[list(self.key_columns)] = found
+        return words
+
+    def _keyed(self, words: Words, epoch: int, put: int, times: Words | None = None, puts: Words | None = None) -> None:
+        """Buffer operations with their order of arrival, each with its own time and kind or all with the same. The words stay
+        where they are.
+        """
+        words = np.ascontiguousarray(words)
+        rows = words.shape[1]
+        arrivals = np.arange(self._arrivals, self._arrivals + rows)
+        self._arrivals += rows
+        at = _NONE if times is None else np.array(times)
+        kinds = _NONE if puts is None else puts
+        keys = np.array(self.operation_keys, np.int64)
+        head = arriving_operations(words, keys, self._values, at, arrivals, kinds, epoch, put)
+        self.pending.add(Chunk(head, (words, at, arrivals, kinds)), epoch if times is None else int(at.max()))
+
+    def _time(self, time: int) -> int:
+        check_time(time, f"input {self.name!r}: ")
+        if time < self.low:
+            raise IncorrectError(f"input {self.name!r}: time {time} is before the open epoch {self.low}")
+        return int(time)
+
+    def _integers(self, values: Any, rows: int, what: str) -> Words:
+        found = np.asarray(values)
+        if found.ndim == 0:
+            found = np.full(rows, found)
+        if found.shape != (rows,):
+            raise IncorrectError(f"input {self.name!r}: {rows} rows, but {what} has shape {found.shape}")
+        if rows and found.dtype.kind not in "iu":
+            raise IncorrectError(f"input {self.name!r}: {what} must be integers, not {found.dtype}")
+        if found.dtype == np.uint64 and rows and found.max() > np.iinfo(np.int64).max:
+            raise IncorrectError(f"input {self.name!r}: {what} must fit into 64 bits; found {found.max()}")
+        return found.astype(np.int64, copy=False)
+
+    # ------------------------------------------------------------------ closing epochs
+
+    @guarded
+    def advance(self, to: int | None = None) -> int:
+        """Close its epochs before `to` (the open one, where left out); its new open epoch."""
+        self.check_open("advance")
+        to = self.low + 1 if to is None else self._time(to)
+        self.engine.close_epochs({self: to})
+        return self.low
+
+    @guarded
+    def close(self) -> None:
+        """End it, behind the last epoch that it has updates of."""
+        self.check_open("close again")
+        to = max([self.low, *(last + 1 for _, last in self.pending)])
+        self.engine.close_epochs({self: to}, ending=self)
+
+    def prepare(self, high: int) -> PreparedInput:
+        """What closing the epochs before `high` would make of the input. Nothing changes."""
+        now, later = self._split(high)
+        remaining = PendingUpdates(self.pending.shape, later)
+        adopted = self._adopted
+        if adopted is None:
+            return PreparedInput(self, high, batches_of(self, now), remaining, [], [])
+        if now:
+            raise ConflictError(f"input {self.name!r} was written to meanwhile: load it again")
+        batches, more, files = self._as_of(adopted, high)
+        return PreparedInput(self, high, batches, remaining, more, files, adopted=True)
+
+    def commit(self, prepared: PreparedInput) -> None:
+        """Mint what `prepare` made, and open the epoch behind it."""
+        batches, upper = prepared.batches, ((prepared.high,),)
+
+        def mint(shard: int, _: Outbox) -> None:
+            batch = batches[shard]
+            if batch is not None and batch.n:
+                self.trace.mint(shard, batch.head, batch.keep, upper)
+
+        if prepared.changes_contents:
+            self.writes += 1
+        if len(batches) == 1:
+            mint(0, [])
+        else:
+            rows = sum([batch.n for batch in batches if batch is not None])
+            self.engine.each_shard(mint, 0 if self.is_stream else rows)
+        for shard, batch in prepared.more:
+            self.trace.mint(shard, batch.head, batch.keep, upper)
+        self.pending = prepared.later
+        self._adopted = None
+        self.low = prepared.high
+
+    @guarded
+    def adopt(self, adopted: AdoptedRows) -> None:
+        """Take rows that others have sorted, sharded and stored as the updates of the open epoch."""
+        self.check_open("adopt files")
+        if self.is_due or adopted.writes not in (None, self.writes):
+            raise ConflictError(f"input {self.name!r} was written to meanwhile: load it again")
+        self._adopted = adopted
+
+    @guarded
+    def dry_run(self, writes: Sequence[tuple[str, Any]]) -> tuple[Words, Words]:
+        """What some writes, each "insert" or "remove" and its data, would change in what the input holds: rows (columns x
+        rows), and by how much each. What breaks the declaration is refused. Nothing changes.
+        """
+        before = self.pending, self._adopted
+        self.pending, self._adopted = PendingUpdates(self.pending.shape), None
+        try:
+            for verb, data in writes:
+                self.write(data, None, 1 if verb == "insert" else -1, verb)
+            batches = self.prepare(self.low + 1).batches
+        finally:
+            self.pending, self._adopted = before
+        width = len(self.columns)
+        found = [batch.to_array() for batch in batches if batch is not None and batch.n]
+        words = np.concatenate(found, axis=1) if found else np.empty((width + 2, 0), np.int64)
+        rows = np.empty((width, words.shape[1]), np.int64)
+        rows[list(self.columns)] = words[:width]
+        return rows, words[width + 1]
+
+    def current_rows(self, rows: Words) -> Words:
+        """The rows that a set or an upsert input holds under the keys of some rows (columns x rows), in closed epochs."""
+        keys = np.array(self.operation_keys, np.int64)
+        rows, nothing = np.ascontiguousarray(rows), np.zeros(rows.shape[1], np.int64)
+        head = arriving_operations(rows, keys, self._values, _NONE, nothing, nothing, self.low, 1)
+        everywhere = Version(tuple(b for shard in range(self.trace.shards) for b in self.trace.version(shard).batches))
+        gone = net_changes([Chunk(head, (rows, nothing))], len(keys), len(self._values), everywhere).to_array()
+        found = np.empty((len(self.columns), gone.shape[1]), np.int64)
+        found[[*keys, *self._values]] = gone[: len(self.columns)]
+        return found
+
+    def savepoint(self) -> list[tuple[Chunk, int]]:
+        """The updates that wait for their epoch to close, for `rollback` to go back to."""
+        return list(self.pending)
+
+    @guarded
+    def rollback(self, to: Sequence[tuple[Chunk, int]] = ()) -> None:
+        """Forget adopted rows and every update whose epoch has not been closed, but for those of a savepoint."""
+        self.pending = PendingUpdates(self.pending.shape, to)
+        self._adopted = None
+
+    def _split(self, high: int) -> tuple[list[Chunk], list[tuple[Chunk, int]]]:
+        """The pending updates of epochs before `high`, and the others."""
+        return split_at_epoch(self.pending, high, len(self.columns if self.semantics == "bag" else self.operation_keys))
+
+    def _as_of(self, adopted: AdoptedRows, high: int) -> tuple[Batches, list[tuple[int, Chunk]], list[FileInfo]]:
+        """Adopted rows, and their files; as of the epoch that is open, if others have closed the one they were made for. Files
+        that say another epoch are of no use then.
+        """
+        if (adopted.low, adopted.epoch) == (self.low, high - 1):
+            return list(adopted.batches), list(adopted.more), adopted.files
+        width = len(self.columns)
+        spec = column_spec([*range(width), -1, width + 1], (high - 1,))
+        batches = [None if batch is None else batch.select(spec) for batch in adopted.batches]
+        return batches, [(shard, batch.select(spec)) for shard, batch in adopted.more], []

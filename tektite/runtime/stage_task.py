@@ -1,0 +1,151 @@
+"""Stage task: a shard that lives for one stage. (A shipment, a stage, an inbox) -> (new batches, an outbox).
+
+Promise: it depends on nothing else. What it writes has names that follow from its content, and what it sends has an order and
+bytes that do not depend on the order in which its inbox came, so that a task that runs twice, or in another process, does no
+harm. It reports what it did; whoever applies the reports of all stages to the same shard has the same traces and handles as it
+had at its end, the engine included.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tektite.runtime.messages import REPORT, TEXTS, Message, Report, replay
+from tektite.runtime.open_files import opened, opened_once
+from tektite.runtime.shard import OneShard, Shard, deliver
+from tektite.runtime.shipment import Address, Shipment, Unpacked, rows_at
+from tektite.runtime.sweep_files import as_batch
+from tektite.runtime.wire import pack_pieces, unpack_rows
+from tektite.storage.batchfile import Rows, Shape, Texts, write_file
+from tektite.storage.options import SWEEPS
+from tektite.trace.chunk import Chunk
+
+LARGE = 1 << 13
+"""Words that are sent by way of a file: writing and mapping one costs about what as many take through a shuffle."""
+
+
+class StageTask:
+    """A shard in a stage."""
+
+    def __init__(self, shipment: Shipment, shard: int, stage: int) -> None:
+        self.shipment = shipment
+        self.stage = stage
+        self.stages = shipment.stages
+        unpacked = Unpacked(shipment, shard, OneShard(shard))
+        self.texts = unpacked.texts
+        self.shard = Shard(unpacked.graph, shard)
+        self._large: list[Rows] = []
+        self._waiting: list[tuple[Address, Rows]] = []
+
+    def run(self, inbox: Sequence[Message]) -> Iterator[Message]:
+        """Run the stage; what is sent, to other shards and to this one's next stage, and at last the report."""
+        shard, shipment, number = self.shard, self.shipment, self.shard.shard
+        ordered = sorted(inbox, key=lambda message: message.order)
+        later = [message for message in ordered if message.control is not None or message.due > self.stage]
+        shard.begin(self.stages, shipment.decisions)
+        self._catch_up([message for message in ordered if message.control is not None])
+        for address, place in shipment.waiting:
+            if address.shard == number and self.stages.due(address.node, address.moment, -1) == self.stage:
+                deliver(shard.graph, address, rows_at(shipment.store, place))
+        for message in ordered:
+            if message.control is None and message.due <= self.stage:
+                deliver(shard.graph, message.address, self._arrived(message))
+        shard.record()
+        shard.run(self.stage)
+        sent, large = self._placed([found for outgoing in shard.collect() for found in self._addressed(*outgoing)])
+        texts = self.texts.added()
+        rows = sum(n for n, _ in sent)
+        report = write_report(shipment, self.stage, shard, self._waiting, texts, rows, large)
+        for message in later:
+            yield message._replace(dest=number)
+        for _, message in sent:
+            yield message
+        others = [dest for dest in range(shipment.shards) if dest != number] if len(texts) else []
+        for dest in others:
+            assert report.file is not None
+            yield self._control(dest, TEXTS, json.dumps((SWEEPS, report.file.name, report.file.length, report.texts)))
+        yield self._control(number, REPORT, report.to_json())
+
+    def _catch_up(self, messages: Sequence[Message]) -> None:
+        """Apply what this shard did in earlier stages, and note which texts others have made."""
+        for message in messages:
+            assert message.control is not None
+            if message.node == TEXTS:
+                self.texts.note(tuple(json.loads(message.control)))
+                continue
+            report = Report.from_json(message.control)
+            file = None
+            if report.file is not None:
+                file = opened(self.shipment.store, SWEEPS, report.file.name, report.file.length)
+                if report.texts is not None:
+                    self.texts.note((SWEEPS, report.file.name, report.file.length, report.texts))
+            self.shard.failed |= {flow for flow, _, _ in report.failures}
+            replay(self.shard.graph, self.stages, report, file)
+
+    def _arrived(self, message: Message) -> Chunk:
+        """The rows that were sent."""
+        if message.place is None:
+            assert message.payload is not None
+            return unpack_rows(message.payload)
+        name, length, section = json.loads(message.place)
+        batch = opened_once(self.shipment.store, SWEEPS, name, length).batch(section)
+        return Chunk(batch.head, batch.keep)
+
+    def _addressed(self, address: Address, part: int, chunk: Chunk, shape: Shape) -> Iterator[tuple[int, Message]]:
+        """Rows for a later stage as messages, with how many there are. What no stage runs is kept for the engine."""
+        due = self.stages.due(address.node, address.moment, self.stage)
+        rows = Rows(f"node {address.node}", address.shard, shape, as_batch(chunk))
+        if due is None:
+            self._waiting.append((address, rows))
+            return
+        number, buffer, moment, dest = address
+        message = Message(
+            dest, due, number, buffer, moment, self.stage, self.shard.shard, part << 16, None, None
+        )  # fmt: skip
+        if chunk.n * (len(chunk.head) // 3) >= LARGE:
+            self._large.append(rows)
+            yield chunk.n, message
+            return
+        for piece, payload in enumerate(pack_pieces(chunk)):
+            yield 0 if piece else chunk.n, message._replace(number=(part << 16) + piece, payload=payload)
+
+    def _placed(self, sent: list[tuple[int, Message]]) -> tuple[list[tuple[int, Message]], str | None]:
+        """What is sent, with what is too large for messages in a file, and the file's name."""
+        if not self._large:
+            return sent, None
+        shipment, stage = self.shipment, f"{self.shipment.token}-{self.stage}-sent"
+        file = write_file(shipment.store, shipment.epoch, stage, self.shard.shard, self._large, SWEEPS)
+        places = (json.dumps((file.name, file.length, section)) for section in range(len(self._large)))
+        found = [(n, m if m.payload is not None else m._replace(place=next(places))) for n, m in sent]
+        return found, file.name
+
+    def _control(self, dest: int, what: int, text: str) -> Message:
+        return Message(dest, self.stage + 1, what, -1, (), self.stage, self.shard.shard, 0, None, text)
+
+
+def write_report(
+    shipment: Shipment,
+    stage: int,
+    shard: Shard,
+    waiting: Sequence[tuple[Address, Rows]],
+    texts: pa.Array[Any],
+    sent: int = 0,
+    large: str | None = None,
+) -> Report:
+    """Write what a shard has minted in a stage, what waits for no stage of the part, and new texts, into one file; its report."""
+    sections: list[Rows | Texts] = [
+        Rows(f"trace {trace}", shard.shard, shard.graph.traces[trace].shape, batch) for trace, batch in shard.minted
+    ]
+    places = [(address, len(sections) + place) for place, (address, _) in enumerate(waiting)]
+    sections += [rows for _, rows in waiting]
+    if len(texts):
+        sections.append(Texts(pa.chunked_array([texts])))
+    file = None
+    if sections:
+        name = f"{shipment.token}-{stage}"
+        file = write_file(shipment.store, shipment.epoch, name, shard.shard, sections, SWEEPS)
+    return Report(stage, shard.shard, file, shard.log, places, shard.failures, sent, large, shipment.token)

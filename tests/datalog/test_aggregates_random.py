@@ -1,0 +1,87 @@
+"""Random rules with aggregates agree with naive evaluation at every epoch, while facts come and go; as views and as goals.
+
+TEKTITE_DATALOG_RULES sets how many rules there are (150), TEKTITE_DATALOG_SEED where the seeds start.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+import tektite as tk
+from tektite.datalog.syntax import ir
+from tektite.datalog.syntax.textbook import parse_program
+from tests.support.datalog_aggregates import BASE, VALUES, RandomRule
+from tests.support.datalog_twin import Facts, Unsafe, check, evaluate
+from tests.support.executors import make_engine
+
+RULES = int(os.environ.get("TEKTITE_DATALOG_RULES", "150"))
+SEED = int(os.environ.get("TEKTITE_DATALOG_SEED", "0"))
+TOGETHER = 10
+"""Rules of one engine: making an engine costs more than a rule does."""
+REFUSED = "is not bound|computed from each other|has no value to compare|is no value"
+
+pytestmark = pytest.mark.executors
+
+
+def with_inputs(workers: int) -> tk.Engine:
+    engine = make_engine(workers=workers)
+    for name, width in BASE.items():
+        engine.input(name, {f"c{at}": tk.Int for at in range(width)}, semantics="set")
+    return engine
+
+
+def is_safe(rule: ir.Rule) -> bool:
+    try:
+        check(rule)
+    except Unsafe:
+        return False
+    return True
+
+
+def change(engine: tk.Engine, rng: random.Random, facts: Facts) -> None:
+    """Insert and remove facts, and close the epoch."""
+    for name, width in BASE.items():
+        for _ in range(rng.randint(0, 4)):
+            row = tuple(rng.choice(VALUES) for _ in range(width))
+            (engine.table(name).remove if row in facts[name] else engine.table(name).insert)([row])
+            facts[name] ^= {row}
+    engine.advance()
+
+
+@pytest.mark.executors(stages=[SEED], spark=[SEED + 1])
+@pytest.mark.parametrize("seed", range(SEED, SEED + -(-RULES // TOGETHER)))
+def test_random_aggregates_agree_with_naive_evaluation(seed: int) -> None:
+    rng = random.Random(seed)
+    with with_inputs(1 + seed % 2) as engine:
+        rules: list[ir.Rule] = []
+        while len(rules) < TOGETHER:
+            text = RandomRule(rng, f"p{len(rules)}").text
+            (rule,) = parse_program(text).rules
+            if is_safe(rule):
+                program = engine.datalog(text)
+                rules.append(rule)
+            else:
+                with pytest.raises(tk.IncorrectError, match=REFUSED):
+                    engine.datalog(text)
+        views = program.views(*(rule.predicate for rule in rules))
+        goals = {}
+        for rule in rng.sample(rules, 3):
+            given = [str(rng.choice(VALUES)) if rng.random() < 0.6 else "?" for _ in rule.terms]
+            asked = f"{rule.predicate}({', '.join(given)})"
+            goals[asked] = (rule.predicate, given, engine.query(asked, strategy="goal"))
+        facts: Facts = {name: set() for name in BASE}
+        for _ in range(4):
+            change(engine, rng, facts)
+            for rule, view in zip(rules, views, strict=True):
+                expected = evaluate(ir.Text("", (rule,)), facts)[rule.predicate]
+                assert sorted(view.rows()) == sorted(expected), f"{rule.written}\nfacts {facts}"
+            for asked, (name, given, query) in goals.items():
+                found = [
+                    row
+                    for row in engine.view(name).rows()
+                    if all(mark in ("?", str(x)) for mark, x in zip(given, row, strict=True))
+                ]
+                assert sorted(query.rows()) == sorted(found), f"{asked}\n{query.explain()}\nfacts {facts}"

@@ -1,0 +1,131 @@
+"""The protocol by which epochs close: preparing changes nothing, committing takes what was prepared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tektite as tk
+from tektite.engine.core import core_of
+from tektite.engine.epochs import AdoptedRows, PreparedInput
+from tests.support.executors import make_engine
+
+pytestmark = pytest.mark.executors
+
+
+def rows_of(prepared: PreparedInput) -> list[list[list[int]]]:
+    """The batches of a prepared input, shard by shard."""
+    return [[] if batch is None else batch.to_array().tolist() for batch in prepared.batches]
+
+
+def state_of(table: tk.Input) -> tuple[Any, ...]:
+    core = core_of(table)
+    return core.low, core.writes, core.trace.rows, core.pending.rows, core.savepoint()
+
+
+@pytest.fixture(params=["bag", "set", "upsert"])
+def table(request: pytest.FixtureRequest) -> tk.Input:
+    """An input that holds two rows, with updates of the open epoch and of a later one."""
+    engine = make_engine(2)
+    made = engine.input("t", key="k", semantics=request.param, k=tk.Int, v=tk.Int)
+    made.insert([(1, 1), (2, 2)])
+    engine.advance()
+    made.remove([(1, 1)])
+    made.insert([(2, 3), (4, 4)])
+    made.insert([(5, 5)], time=7)
+    return made
+
+
+def test_preparing_changes_nothing_and_gives_the_same_again(table: tk.Input) -> None:
+    before = state_of(table)
+    first, second = (core_of(table).prepare(2) for _ in range(2))
+    assert rows_of(first) == rows_of(second) != [[], []]
+    assert [chunk.n for chunk, _ in first.later] == [1]
+    assert state_of(table) == before
+
+
+def test_committing_takes_what_was_prepared(table: tk.Input) -> None:
+    view = table.engine.install("all", table)
+    core = core_of(table.engine)
+    with core.lock:
+        prepared = core.prepare_epoch({core_of(table): 2})
+        assert core.epoch == table.epoch == 1
+        prepared.commit(core)
+    assert core.epoch == table.epoch == 2
+    assert table.pending == 1
+    wanted = {(2, 2), (2, 3), (4, 4)} if core_of(table).semantics != "upsert" else {(2, 3), (4, 4)}
+    assert {*view.rows()} == wanted
+
+
+def test_a_dry_run_changes_nothing(table: tk.Input) -> None:
+    before = state_of(table)
+    words, diffs = core_of(table).dry_run([("remove", [(2, 2)]), ("insert", [(9, 9)])])
+    assert {*zip(*words.tolist(), diffs.tolist(), strict=True)} == {(2, 2, -1), (9, 9, 1)}
+    assert state_of(table) == before
+
+
+def test_a_savepoint_is_what_rollback_returns_to(table: tk.Input) -> None:
+    before = state_of(table)
+    savepoint = core_of(table).savepoint()
+    table.insert([(8, 8)])
+    core_of(table).rollback(savepoint)
+    assert state_of(table) == before
+    table.rollback()
+    assert table.pending == 0
+
+
+@pytest.mark.executors("stages", "spark")
+def test_an_epoch_that_one_input_refuses_closes_for_none(tmp_path: Path) -> None:
+    with make_engine(storage=tmp_path) as engine:
+        good, bad = (engine.input(name, x=tk.Int) for name in ("good", "bad"))
+        good.insert([(1,)])
+        bad.remove([(1,)])
+        with pytest.raises(tk.IncorrectError, match="negative number of times"):
+            engine.advance(positions={"source": {"at": 1}})
+        assert engine.epoch == good.epoch == bad.epoch == 0
+        assert good.pending == bad.pending == 1
+        assert engine.positions == {}
+        bad.rollback()
+        engine.advance(positions={"source": {"at": 2}})
+    with make_engine(storage=tmp_path) as engine:
+        assert engine.install("good rows", engine.table("good")).rows() == [(1,)]
+        assert engine.positions == {"source": {"at": 2}}
+
+
+def test_adopted_rows_are_prepared_for_the_epoch_that_is_open(table: tk.Input) -> None:
+    engine = table.engine
+    other = engine.input("other", x=tk.Int, y=tk.Int)
+    core = core_of(other)
+    core.write([(1, 1), (2, 2)], None, 1, "insert")
+    made = core.prepare(2)
+    core.rollback()
+    core.adopt(AdoptedRows(list(made.batches), [], [], low=0, epoch=0))
+    first, second = (core.prepare(5) for _ in range(2))
+    assert rows_of(first) == rows_of(second)
+    assert {row[2] for batch in rows_of(first) if batch for row in zip(*batch, strict=True)} == {4}
+    core.rollback()
+    assert not core.prepare(5).changes_contents
+
+
+def test_adopted_rows_that_follow_from_older_contents_are_refused(table: tk.Input) -> None:
+    core = core_of(table)
+    with pytest.raises(tk.ConflictError, match="written to meanwhile"):
+        core.adopt(AdoptedRows([None, None], [], [], low=1, epoch=1, writes=core.writes))  # updates wait
+    table.rollback()
+    with pytest.raises(tk.ConflictError, match="written to meanwhile"):
+        core.adopt(AdoptedRows([None, None], [], [], low=1, epoch=1, writes=core.writes - 1))
+
+
+def test_rows_that_a_language_needs_are_there_as_of_the_last_closed_epoch() -> None:
+    engine = make_engine()
+    core = core_of(engine)
+    schema = tk.Schema(x=tk.Int)
+    engine.input("other", schema)
+    engine.advance()
+    engine.advance()
+    always = core.constant_input("always", schema, [(1,)])
+    since = core.transient_input("since", schema, rows=[(2,)])
+    assert (always.closed, always.epoch, since.closed, since.epoch) == (True, 1, False, 2)
+    assert engine.install("both", always.concat(since)).rows() == [(1,), (2,)]

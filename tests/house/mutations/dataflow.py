@@ -1,0 +1,333 @@
+"""Faults of dataflows: operators, loops, and the kernels that they call."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import tektite as tk
+from tektite.dataflow import reduce as reducing
+from tests.dataflow.test_three_coordinates import OPERATIONS, Grid, at_random
+from tests.house.mutations.fault import Fault, altered, being, misled, nothing
+from tests.query.test_random_programs import run_at_random, world
+
+
+def both_sides_change_at_once() -> None:
+    with tk.Engine() as engine:
+        a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        view = engine.install("view", a.join(b, on="x"))
+        a.insert([(1,)])
+        b.insert([(1,)])
+        engine.advance()
+        assert view.multiplicities() == {(1,): 1}
+
+
+def three_clauses_change_at_once() -> None:
+    with tk.Engine() as engine:
+        edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        hops = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "d"))]
+        view = engine.install("view", tk.match(*hops, strategy="delta"))
+        edges.insert([(1, 2), (2, 3)])
+        engine.advance()
+        edges.insert([(3, 4), (4, 5)])
+        engine.advance()
+        assert view.multiplicities() == {(1, 2, 3, 4): 1, (2, 3, 4, 5): 1}
+
+
+def one_side_is_ahead() -> None:
+    with tk.Engine() as engine:
+        a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        view = engine.install("view", a.concat(b))
+        a.insert([(1,)], time=0)
+        a.insert([(2,)], time=1)
+        a.advance(2)
+        b.advance(1)
+        assert view.multiplicities() == {(1,): 1}
+
+
+def history_comes_up_again() -> None:
+    grid = Grid(OPERATIONS["count"])
+    grid.update(0, (7, 0), (0, 2, 0), 1)
+    grid.update(0, (7, 1), (1, 0, 0), 1)
+    for epoch in (1, 2):
+        grid.engine.advance(epoch)
+        grid.engine.settle()
+    assert grid.got((1, 2, 0)) == {(7, 2): 1}
+
+
+def times_meet_where_nothing_happens() -> None:
+    grid = Grid(OPERATIONS["count"])
+    grid.update(0, (7, 0), (0, 0, 1), 1)
+    grid.update(0, (7, 1), (0, 1, 0), 1)
+    grid.engine.advance()
+    grid.engine.settle()
+    assert grid.got((0, 1, 1)) == {(7, 2): 1}
+
+
+def joins_leave_at_later_rounds() -> None:
+    for seed in range(8):
+        at_random(seed, OPERATIONS["join"], leave=True)
+
+
+def joins_meet_at_the_right_epoch() -> None:
+    """Two epochs in one sweep, on an arrangement of the view's own that is merged while the sweep runs."""
+    with tk.Engine(merging="eager") as engine:
+        a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        view = engine.install("view", a.select(x=tk.col("x") + 1).join(b.select(x=tk.col("x") + 1), on="x"))
+        changes = view.changes()
+        a.insert([(1,)])
+        engine.advance()
+        a.insert([(2,)], time=1)
+        b.insert([(1,)], time=1)
+        engine.advance(3)
+        assert [tuple(change) for change in changes] == [((2,), 1, 1)]
+
+
+def an_entered_arrangement_grows() -> None:
+    with tk.Engine() as engine:
+        edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        roots = engine.input("roots", node=tk.Int)
+
+        def step(found: tk.Collection) -> tk.Collection:
+            return found.join(edges, on=("node", "src")).select(node="dst").concat(roots).distinct()
+
+        view = engine.install("reach", roots.distinct().iterate(step))
+        roots.insert([(1,)])
+        engine.advance()
+        edges.insert([(1, 2)])
+        engine.advance()
+        assert view.multiplicities() == {(1,): 1, (2,): 1}
+
+
+def an_install_answers_at_once() -> None:
+    with tk.Engine() as engine:
+        a = engine.input("a", x=tk.Int)
+        a.insert([(1,)])
+        engine.advance(5)
+        assert engine.install("view", a.count()).rows() == [(1,)]
+
+
+def an_install_finds_its_time() -> None:
+    """A view of two inputs, one of which is behind, speaks from the last epoch that the other one has closed."""
+    with tk.Engine(merging="eager") as engine:
+        a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        for epoch in range(3):
+            a.insert([(epoch,)])
+            a.advance()
+        changes = engine.install("view", a.join(b, on=[]).count()).changes()
+        b.insert([(1,)], time=0)
+        b.advance(3)
+        assert [tuple(change) for change in changes] == [((3,), 2, 1)]
+
+
+def a_loop_comes_to_rest_on_two_workers() -> None:
+    """Its body adds each row where one column sends it and takes it away where the other does."""
+    with tk.Engine(workers=2) as engine:
+        rows = [(i, 7 * i) for i in range(20)]
+        a = engine.input("a", x=tk.Int, y=tk.Int)
+
+        def step(found: tk.Collection) -> tk.Collection:
+            return found.concat(found.arrange(by="y"), found.arrange(by="x").negate())
+
+        view = engine.install("view", a.iterate(step, limit=50))
+        a.insert(rows)
+        engine.advance()
+        assert sorted(view.rows()) == rows
+
+
+def random_programs() -> None:
+    for seed in range(60):
+        with world(seed, 8, 8) as w:
+            run_at_random(w, random.Random(seed))
+
+
+def workers_exchange_by_key() -> None:
+    with tk.Engine(workers=3) as engine:
+        a = engine.input("a", x=tk.Int, y=tk.Int)
+        view = engine.install("n", a.select(y=tk.col("y") % 5).count(by="y"))
+        for n in range(4):
+            a.insert([(10 * n + i, i) for i in range(10)])
+            engine.advance()
+        assert sorted(view.rows()) == [(y, 8) for y in range(5)]
+
+
+def what_is_taken_away_is_gone() -> None:
+    with tk.Engine() as engine:
+        a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        view = engine.install("view", a.concat(b.negate()))
+        a.insert([(1,), (2,)])
+        b.insert([(2,)])
+        engine.advance()
+        assert view.multiplicities() == {(1,): 1}
+
+
+def null_joins_nothing() -> None:
+    with tk.Engine() as engine:
+        a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        view = engine.install("view", a.join(b, on="x"))
+        a.insert([(None,), (1,)])
+        b.insert([(None,), (1,)])
+        engine.advance()
+        assert view.multiplicities() == {(1,): 1}
+
+
+def null_is_null_to_set_operations() -> None:
+    with tk.Engine() as engine:
+        engine.sql("CREATE TABLE a (x int); CREATE TABLE b (x int)")
+        engine.sql("INSERT INTO a VALUES (NULL), (1); INSERT INTO b VALUES (NULL), (2)")
+        assert engine.sql("SELECT x FROM a INTERSECT SELECT x FROM b").rows() == [(None,)]
+
+
+def each_epoch_of_a_sweep_has_its_groups() -> None:
+    with tk.Engine() as engine:
+        a = engine.input("a", x=tk.Int)
+        changes = engine.install("n", a.count(by="x")).changes()
+        for epoch in range(3):
+            a.insert([(1,)], time=epoch)
+        engine.advance(3)
+        net: dict[tuple[Any, int], int] = {}
+        for row, time, diff in map(tuple, changes):
+            net[row, time] = net.get((row, time), 0) + diff
+        assert net == {((1, 1), 0): 1, ((1, 1), 1): -1, ((1, 2), 1): 1, ((1, 2), 2): -1, ((1, 3), 2): 1}
+
+
+def a_threshold_counts_as_often_as_said() -> None:
+    with tk.Engine() as engine:
+        a = engine.input("a", x=tk.Int)
+        view = engine.install("view", a.threshold(2))
+        a.insert([(1,), (2,), (2,)])
+        engine.advance()
+        assert view.rows() == [(2,)]
+
+
+def least_and_greatest_are_told_apart() -> None:
+    with tk.Engine() as engine:
+        a = engine.input("a", x=tk.Int)
+        least, most = engine.install("least", a.min("x")), engine.install("most", a.max("x"))
+        a.insert([(1,), (3,), (2,)])
+        engine.advance()
+        assert (least.rows(), most.rows()) == ([(1,)], [(3,)])
+
+
+def a_group_is_given_whole() -> None:
+    with pytest.MonkeyPatch.context() as patch, tk.Engine() as engine:
+        patch.setattr(reducing, "TOGETHER", 4)
+        engine.sql("CREATE TABLE t (g int, s varchar)")
+        rows = ", ".join(f"({n % 2}, 'text {n:02}')" for n in range(20))
+        engine.sql(f"INSERT INTO t VALUES {rows}")
+        found = engine.sql("SELECT g, string_agg(s, ' ' ORDER BY s) AS m FROM t GROUP BY g").rows()
+        assert dict(found) == {g: " ".join(f"text {n:02}" for n in range(g, 20, 2)) for g in (0, 1)}
+
+
+def bounds_are_themselves_within() -> None:
+    with tk.Engine() as engine:
+        rows, bounds = engine.input("rows", v=tk.Int), engine.input("bounds", b=tk.Int)
+        view = engine.install("view", rows.filter_by_bound("v", "<=", bounds, "b", by=[]))
+        rows.insert([(1,), (2,), (3,)])
+        bounds.insert([(2,)])
+        engine.advance()
+        assert sorted(view.rows()) == [(1,), (2,)]
+
+
+def an_arrangement_serves_those_it_is_sharded_for() -> None:
+    with tk.Engine(workers=3) as engine:
+        a, b = engine.input("a", x=tk.Int, y=tk.Int, key=["x", "y"]), engine.input("b", x=tk.Int)
+        view = engine.install("view", a.join(b, on="x"))
+        a.insert([(x, y) for x in range(8) for y in range(4)])
+        b.insert([(x,) for x in range(8)])
+        engine.advance()
+        assert len(view.rows()) == 32
+
+
+def sums_of_floats_are_exact() -> None:
+    with tk.Engine() as engine:
+        a = engine.input("a", x=tk.Float)
+        view = engine.install("sum", a.group_by().agg(s=tk.sum("x")))
+        a.insert([(1e16,), (1.0,), (0.5,)])
+        engine.advance()
+        a.remove([(1e16,)])
+        engine.advance()
+        assert view.rows() == [(1.5,)]
+
+
+def exchanged_anyhow(there: Any) -> Any:
+    def broken(node: Any, key: Any, chunk: Any, moment: Any, outbox: Any) -> None:
+        outbox.append((node, random.Random(chunk.n * 7 + len(outbox)).randrange(node.shards), chunk, moment))
+
+    return broken
+
+
+def cut_anywhere(there: Any) -> Any:
+    def broken(numbers: Any) -> Iterator[tuple[int, int]]:
+        for start in range(0, len(numbers), 4):
+            yield start, min(start + 4, len(numbers))
+
+    return broken
+
+
+def at_the_present_round(there: Any) -> Any:
+    def receive(self: Any, shard: int, chunk: Any, moment: Any) -> None:
+        now = self.scope.moment
+        self.buffer.add(shard, chunk.select(self.without_round), now)
+        self.scope.schedule(self.position, now)
+
+    return receive
+
+
+def started_at(epoch: Any) -> Any:
+    def settle_start(self: Any) -> None:
+        self.first = self.low = self.high = epoch([source.low for source in self.sources])
+
+    return being(settle_start)
+
+
+FLOW = "tektite.dataflow"
+FAULTS = [
+    Fault("pipelines see everything as it is", f"{FLOW}.pipeline_actions Versions.table",
+          being(lambda self, lookup, shard: self.taken[lookup.reader][shard][2]), three_clauses_change_at_once),
+    Fault("relations count as changed in no order", f"{FLOW}.pipelines Pipelines._ranks",
+          altered(lambda ranks: [0] * len(ranks)), three_clauses_change_at_once),
+    Fault("nothing is put off", f"{FLOW}.reduce ReduceNode.put_off", nothing, history_comes_up_again),
+    Fault("nothing is put off", f"{FLOW}.reduce ReduceNode.put_off", nothing, times_meet_where_nothing_happens),
+    Fault("nothing is put off", f"{FLOW}.reduce ReduceNode.put_off", nothing, random_programs),
+    Fault("what leaves a loop does so at the present round", f"{FLOW}.loop Leave.receive", at_the_present_round,
+          joins_leave_at_later_rounds),
+    Fault("readers hold one epoch too late", f"{FLOW}.graph Scope.frontier",
+          altered(lambda times: tuple((t[0] + 1, *t[1:]) for t in times)), joins_meet_at_the_right_epoch),
+    Fault("readers hold one epoch too late", f"{FLOW}.graph Scope.frontier",
+          altered(lambda times: tuple((t[0] + 1, *t[1:]) for t in times)), random_programs),
+    Fault("entered arrangements wake nobody", f"{FLOW}.arrange Reader.wake",
+          lambda there: lambda self, moment=(): None if self.lift else there(self, moment), an_entered_arrangement_grows),
+    Fault("installs start at the open epoch", f"{FLOW}.flow Dataflow.settle_start", started_at(max), an_install_answers_at_once),
+    Fault("installs start at the slowest input", f"{FLOW}.flow Dataflow.settle_start",
+          started_at(lambda lows: max(min(lows) - 1, 0)), an_install_finds_its_time),
+    Fault("feedback is not exchanged", f"{FLOW}.loop Variable.exchange",
+          being(lambda self, shard, chunk, moment, outbox: outbox.append((self, shard, chunk, moment))),
+          a_loop_comes_to_rest_on_two_workers),
+    Fault("rows go to any worker", f"{FLOW}.arrange exchange_by", exchanged_anyhow, workers_exchange_by_key),
+    Fault("arrangements serve whatever they are sharded by", f"{FLOW}.arrange serves",
+          being(lambda arranged, lead, sharded_by, key: arranged.columns[: len(lead)] == lead),
+          an_arrangement_serves_those_it_is_sharded_for),
+    Fault("negation changes nothing", f"{FLOW}.linear NegateStep.__call__", being(lambda self, chunk, times: chunk),
+          what_is_taken_away_is_gone),
+    Fault("NULL joins NULL", f"{FLOW}.join Join.__init__",
+          lambda there: lambda self, *args, **kwargs: there(self, *args[:7], nulls_match=True), null_joins_nothing),
+    Fault("NULL joins NULL nowhere", f"{FLOW}.join NULLS_MATCH", being(0), null_is_null_to_set_operations),
+    Fault("a reduction sees one epoch of a sweep", "tektite.kernels.operators.reduce reduce",
+          misled(lambda *args: (*args[:-1], args[-2] + 1)), each_epoch_of_a_sweep_has_its_groups),
+    Fault("a threshold is one too high", f"{FLOW}.reduce at_least", misled(lambda times: (times + 1,)),
+          a_threshold_counts_as_often_as_said),
+    Fault("the greatest is the least", f"{FLOW}.reduce first", misled(lambda count, last, *rest: (count, not last, *rest)),
+          least_and_greatest_are_told_apart),
+    Fault("groups are cut anywhere", f"{FLOW}.reduce whole_groups", cut_anywhere, a_group_is_given_whole),
+    Fault("a bound is not within itself", f"{FLOW}.range_filter COMPARISONS",
+          lambda there: there | {"<=": there["<"], ">=": there[">"]}, bounds_are_themselves_within),
+    Fault("a sum of floats is their average", f"{FLOW}.reduce linear",
+          misled(lambda kinds: ([("avg of floats", *kind[1:]) if kind[0] == "sum of floats" else kind for kind in kinds],)),
+          sums_of_floats_are_exact),
+    Fault("multiplicities do not count in sums", f"{FLOW}.linear Accumulate.__call__",
+          lambda there: lambda self, chunk: there(self, chunk.slice(0, min(chunk.n, 1))), sums_of_floats_are_exact),
+]  # fmt: skip

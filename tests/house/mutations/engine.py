@@ -1,0 +1,165 @@
+"""Faults of the engine: constraints, inputs, the catalog, views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tektite as tk
+from tektite.engine.core import core_of
+from tektite.trace.spine import Version
+from tests.house.mutations.fault import Fault, being, misled, nothing, returning
+
+
+def a_required_column_holds_no_null() -> None:
+    with tk.Engine() as engine, pytest.raises(tk.IncorrectError):
+        engine.sql("CREATE TABLE t (x int NOT NULL); INSERT INTO t VALUES (NULL)")
+
+
+def a_key_is_there_once() -> None:
+    with tk.Engine() as engine:
+        engine.sql("CREATE TABLE t (x int PRIMARY KEY, y int); INSERT INTO t VALUES (1, 1)")
+        with pytest.raises(tk.ConflictError):
+            engine.sql("INSERT INTO t VALUES (1, 2)")
+
+
+def what_is_not_there_cannot_be_removed() -> None:
+    with tk.Engine() as engine:
+        a = engine.input("a", x=tk.Int)
+        a.insert([(1,)])
+        engine.advance()
+        a.remove([(2,)])
+        with pytest.raises(tk.IncorrectError):
+            engine.advance()
+
+
+def an_upsert_replaces() -> None:
+    with tk.Engine() as engine:
+        a = engine.input("a", x=tk.Int, y=tk.Int, key=["x"], semantics="upsert")
+        view = engine.install("all", a)
+        for y in (1, 2):
+            a.insert([(1, y)])
+            engine.advance()
+        assert view.multiplicities() == {(1, 2): 1}
+
+
+def the_future_counts_when_it_comes() -> None:
+    with tk.Engine() as engine:
+        a = engine.input("a", x=tk.Int)
+        view = engine.install("all", a)
+        a.insert([(1,)], time=0)
+        a.insert([(2,)], time=2)
+        engine.advance(1)
+        assert view.rows() == [(1,)]
+        engine.advance(3)
+        assert sorted(view.rows()) == [(1,), (2,)]
+
+
+def queries_share_an_arrangement_while_they_are_there() -> None:
+    with tk.Engine() as engine:
+        a, b = engine.input("a", x=tk.Int, y=tk.Int), engine.input("b", y=tk.Int)
+        before = len(engine.arrangements())
+        views = [engine.install(name, a.join(b, on="y")) for name in ("one", "two")]
+        assert len(engine.arrangements(a)) == 2
+        for view in views:
+            view.drop()
+        assert len(engine.arrangements()) == before
+
+
+def a_graph_is_not_used_again_beside_another_arrangement() -> None:
+    with tk.Engine() as engine:
+        stream, table = engine.input("s", x=tk.Int, stream=True), engine.input("t", x=tk.Int, y=tk.Int, key=["x"])
+        query = stream.join(table, on="x")
+        flows = []
+        for _ in range(3):
+            view = engine.install("v", query)
+            flows.append(core_of(view).flow)
+            view.drop()
+            if len(flows) == 2:
+                engine.keep(table, by="y")
+        assert flows[0] is flows[1] and flows[1] is not flows[2]
+
+
+def the_past_is_read_as_it_was() -> None:
+    with tk.Engine() as engine:
+        a = engine.input("a", x=tk.Int)
+        view = engine.install("all", a)
+        a.insert([(1,)])
+        engine.advance()
+        with engine.hold(view, at=0):
+            a.insert([(2,)])
+            engine.advance()
+            assert view.rows(at=0) == [(1,)]
+
+
+def a_change_is_told_once() -> None:
+    with tk.Engine() as engine:
+        a = engine.input("a", x=tk.Int)
+        changes = engine.install("all", a).changes()
+        told: list[Any] = []
+        for n in range(3):
+            a.insert([(n,)])
+            engine.advance()
+            told += [tuple(change) for change in changes]
+        assert told == [((n,), n, 1) for n in range(3)]
+
+
+def a_failed_view_fails_alone() -> None:
+    with tk.Engine() as engine:
+        a = engine.input("a", x=tk.Int)
+        bad = engine.install("bad", a.select(y=tk.col("x") + 2**62))
+        good = engine.install("good", a.count())
+        a.insert([(2**62,)])
+        engine.advance()
+        assert good.rows() == [(1,)]
+        with pytest.raises(tk.TektiteError):
+            bad.rows()
+
+
+def pending_rows_are_forgotten_by_a_rollback() -> None:
+    with tk.Engine() as engine:
+        a = engine.input("a", x=tk.Int)
+        a.insert([(1,)])
+        a.rollback()
+        a.insert([(2,)])
+        engine.advance()
+        assert engine.install("all", a).rows() == [(2,)]
+
+
+def twice(there: Any) -> Any:
+    """What was told is told again, the first time that it is asked for."""
+
+    def table(self: Any) -> Any:
+        kept = [list(queue) for queue in self.handle.queues] if hasattr(self, "handle") else None
+        found = there(self)
+        if kept is not None:
+            self.handle.queues = kept
+        return found
+
+    return table
+
+
+ENGINE = "tektite.engine"
+FAULTS = [
+    Fault("rows may lack what they need", f"{ENGINE}.constraints Rules.check_rows", nothing, a_required_column_holds_no_null),
+    Fault("batches are not looked at", f"{ENGINE}.constraints Rules.check_batch", nothing, a_key_is_there_once),
+    Fault("batches are not looked at", f"{ENGINE}.constraints Rules.check_batch", nothing, what_is_not_there_cannot_be_removed),
+    Fault("operations do not see what is held", f"{ENGINE}.pending_updates net_changes",
+          misled(lambda operations, keys, values, held: (operations, keys, values, Version(()))), an_upsert_replaces),
+    Fault("the future counts at once", f"{ENGINE}.epoch_batches split_at_epoch",
+          being(lambda pending, high, time_at: ([chunk for chunk, _ in pending], [])), the_future_counts_when_it_comes),
+    Fault("no arrangement is found", f"{ENGINE}.catalog Catalog.find", returning(None),
+          queries_share_an_arrangement_while_they_are_there),
+    Fault("arrangements outlive their readers", f"{ENGINE}.catalog Catalog.release", nothing,
+          queries_share_an_arrangement_while_they_are_there),
+    Fault("a graph serves whatever has changed", f"{ENGINE}.graph_cache GraphCache._stands", returning(True),
+          a_graph_is_not_used_again_beside_another_arrangement),
+    Fault("the past is read an epoch late", f"{ENGINE}.view_core read_version", misled(lambda trace, epoch: (trace, epoch + 1)),
+          the_past_is_read_as_it_was),
+    Fault("changes are told again", f"{ENGINE}.view Changes.table", twice, a_change_is_told_once),
+    Fault("a rollback forgets nothing", f"{ENGINE}.input_core InputCore.rollback", nothing,
+          pending_rows_are_forgotten_by_a_rollback),
+    Fault("failures stop everybody", "tektite.dataflow.flow Dataflow.fail",
+          lambda there: lambda self, error: (_ for _ in ()).throw(error), a_failed_view_fails_alone),
+]  # fmt: skip

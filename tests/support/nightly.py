@@ -1,0 +1,33 @@
+"""What `make test` runs of tests with many parameters: a few that differ most. `make nightly` runs the others too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+NIGHTLY = bool(os.environ.get("TEKTITE_NIGHTLY"))
+"""Whether tests marked `nightly` run."""
+
+
+def few_of(every: Iterable[Any], *few: Any) -> list[Any]:
+    """Parameters of which all but a few are for the night.
+
+    >>> [getattr(found, "values", found) for found in few_of(["a", "b"], "b")]
+    [('a',), 'b']
+    """
+    every = list(every)
+    missing = [one for one in few if one not in every]
+    if missing:
+        raise ValueError(f"{missing} are none of the parameters {every}")
+    return [
+        one if one in few else pytest.param(*(one if isinstance(one, tuple) else (one,)), marks=pytest.mark.nightly)
+        for one in every
+    ]
+
+
+def by_day_or_night(day: int, night: int) -> int:
+    """A number of examples."""
+    return night if NIGHTLY else day
