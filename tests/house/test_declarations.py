@@ -19,8 +19,6 @@ LOCAL = {
     "plan/test_one_plan.py": "plans, of which nothing runs",
     "plan/test_rules.py": "plans, of which nothing runs",
     "runtime/test_shard.py": "an executor of its own",
-    "plan/test_one_plan.py": "plans, as they are explained",
-    "plan/test_rules.py": "plans, of which nothing runs",
     "sql/test_errors.py": "statements that are refused before anything runs",
     "sql/test_depth.py": "how far statements are read",
     "sql/test_rules.py": "plans, of which nothing runs",
