@@ -109,7 +109,7 @@ class Marks:
         self.schema = self.rows.schema
         catalog, operator = core_of(self.engine).catalog, self.rows.operator
         self.flow = catalog.new_flow("marks")
-        renderer = Renderer(self.flow, RecordingCatalog(catalog, self.flow), core_of(self.engine).dictionary, operator)
+        renderer = Renderer(self.flow, RecordingCatalog(catalog, self.flow), core_of(self.engine).dictionary)
         first = HighWater(self.flow.root, workers, "first")
         renderer.stream(operator).feed(first)
         second = HighWater(self.flow.root, workers, "second")
