@@ -53,11 +53,12 @@ def change(engine: tk.Engine, rng: random.Random, facts: Facts) -> None:
 
 @pytest.mark.executors(stages=[SEED], spark=[SEED + 1])
 @pytest.mark.parametrize("seed", range(SEED, SEED + -(-RULES // TOGETHER)))
-def test_random_aggregates_agree_with_naive_evaluation(seed: int) -> None:
+def test_random_aggregates_agree_with_naive_evaluation(seed: int, executor: str) -> None:
     rng = random.Random(seed)
+    together, epochs = (2, 2) if executor == "spark" else (TOGETHER, 4)
     with with_inputs(1 + seed % 2) as engine:
         rules: list[ir.Rule] = []
-        while len(rules) < TOGETHER:
+        while len(rules) < together:
             text = RandomRule(rng, f"p{len(rules)}").text
             (rule,) = parse_program(text).rules
             if is_safe(rule):
@@ -68,12 +69,12 @@ def test_random_aggregates_agree_with_naive_evaluation(seed: int) -> None:
                     engine.datalog(text)
         views = program.views(*(rule.predicate for rule in rules))
         goals = {}
-        for rule in rng.sample(rules, 3):
+        for rule in rng.sample(rules, min(3, together)):
             given = [str(rng.choice(VALUES)) if rng.random() < 0.6 else "?" for _ in rule.terms]
             asked = f"{rule.predicate}({', '.join(given)})"
             goals[asked] = (rule.predicate, given, engine.query(asked, strategy="goal"))
         facts: Facts = {name: set() for name in BASE}
-        for _ in range(4):
+        for _ in range(epochs):
             change(engine, rng, facts)
             for rule, view in zip(rules, views, strict=True):
                 expected = evaluate(ir.Text("", (rule,)), facts)[rule.predicate]
