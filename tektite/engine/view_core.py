@@ -44,7 +44,11 @@ class ViewCore:
 
     facade: View
     """The view as users hold it. Set by `EngineCore.install_together`."""
-
+    # The types are said here because modules that import each other read them: mypy infers them in no certain order.
+    flow: Dataflow
+    trace: Trace
+    columns: tuple[int, ...]
+    sharded_by: int
     is_single = False
 
     def __init__(

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tektite.plan.algebra import Operator
+from tektite.plan.algebra import AtLeast, Match, Operator
 from tektite.plan.rules.drop_distinct import drop_distinct
 from tektite.plan.rules.filter_privately import filter_privately
 from tektite.plan.rules.fold_constants import fold_constants
@@ -29,7 +29,8 @@ from tektite.plan.rules.order_joins import order_joins
 from tektite.plan.rules.prune_columns import prune_columns
 from tektite.plan.rules.push_predicates import push_predicates
 from tektite.plan.rules.range_filters import range_filters
-from tektite.plan.rules.share_subplans import share_subplans
+from tektite.plan.rules.share_subplans import WORTHWHILE, share_subplans
+from tektite.plan.walk import walk
 
 Rule = Callable[[Sequence[Operator]], list[Operator]]
 
@@ -51,6 +52,28 @@ RULES: tuple[Rule, ...] = (
 def optimize(roots: Sequence[Operator]) -> list[Operator]:
     """Some plans after all rewrites. They share what they have in common."""
     found = list(roots)
+    idle = without_effect(found)
     for rule in RULES:
-        found = rule(found)
+        if rule not in idle:
+            found = rule(found)
+    return found
+
+
+def without_effect(roots: Sequence[Operator]) -> set[Rule]:
+    """Rules that change nothing in some plans, because what they look for is not there. Most plans are small: walking them for
+    nothing would take more time than the rewrites.
+    """
+    sized = distinct = False
+    stateful = 0
+    for operator in walk(roots):
+        sized = sized or (isinstance(operator, Match) and operator.strategy == "sized")
+        distinct = distinct or isinstance(operator, AtLeast)
+        stateful += isinstance(operator, WORTHWHILE)
+    found: set[Rule] = set()
+    if not sized:
+        found |= {range_filters, filter_privately, order_joins}
+    if not distinct:
+        found.add(drop_distinct)
+    if stateful < 2:
+        found.add(share_subplans)
     return found
