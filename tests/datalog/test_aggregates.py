@@ -99,6 +99,9 @@ ANSWERS: dict[str, tuple[str, Rows]] = {
         "o(x) :- a(x), !(e(x, y), b(y)), n = count : { e(y, _) }, n > 3.", [(5,)],
     ),
     "one name in two negated groups": ("o(x) :- a(x), !(e(x, y), b(y)), !(e(y, x), a(y), y < x).", [(5,)]),
+    "a computed term beside an aggregate whose value an alternative needs": (
+        "o(n, count(x)) :- n = min y : { a(_) }, a(y), e(y + 1, x), (e(y, x); n = 7).", [(1, 1)],
+    ),
     # Witnesses.
     "a witness in the head": ("o(p, s) :- s = max t : { score(p, t) }.", [("bob", 20), ("cid", 20)]),
     "a witness of a min": ("o(x, n) :- n = min y : { e(x, y) }.", [(1, 2)]),

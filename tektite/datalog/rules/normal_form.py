@@ -47,7 +47,11 @@ class Normaliser:
         return self._numbers[of]
 
     def fresh(self, rule: ir.Rule) -> ir.Variable:
-        return ir.Variable(f"term {self._number(f'{rule.predicate} terms')}")
+        """A variable that a rule does not have. Its body may hold some that were made for the rule around it."""
+        taken = set(ir.body_variables(rule.body))
+        while (made := ir.Variable(f"term {self._number(f'{rule.predicate} terms')}")) in taken:
+            pass
+        return made
 
     def add(self, rule: ir.Rule, counted: bool = False) -> None:
         """Take a rule in."""
