@@ -18,7 +18,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -208,7 +208,7 @@ def compile_kernels(progress: Callable[[int, int, str], None] | None = None, pro
     waiting = [kernel for kernel in _KERNELS if not kernel.ready]
     # The longest first: the last one to end should be short.
     missing = sorted((kernel for kernel in waiting if kernel.missing), key=_effort, reverse=True)
-    helpers = [_start_helper() for _ in range(min(processes, len(missing)) - 1)]
+    helpers = _start_helpers(min(processes, len(missing)) - 1)
 
     def report(name: str) -> None:
         if progress:
@@ -250,16 +250,25 @@ def _effort(kernel: Kernel) -> int:
     return sum(_source(name).stat().st_size for name in _imports(kernel.module))
 
 
-def _start_helper() -> subprocess.Popen[bytes]:
-    """A process that compiles what is missing, beside this one."""
+def _start_helpers(number: int) -> list[subprocess.Popen[bytes]]:
+    """Processes that compile what is missing, beside this one. There are none where the cache cannot be written, because nobody
+    would find what they compile, or where no process can be started.
+    """
     path = os.pathsep.join(filter(None, (str(_FOLDER.parent.parent), os.environ.get("PYTHONPATH"))))
-    return subprocess.Popen(
-        [sys.executable, "-m", "tektite.kernels.warm", "--help-out"],
-        env=os.environ | {"PYTHONPATH": path},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    helpers: list[subprocess.Popen[bytes]] = []
+    with suppress(OSError):
+        _cache_root().mkdir(parents=True, exist_ok=True)
+        while len(helpers) < number and os.access(_cache_root(), os.W_OK):
+            helpers.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "tektite.kernels.warm", "--help-out"],
+                    env=os.environ | {"PYTHONPATH": path},
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+            )
+    return helpers
 
 
 def _forget_source(dispatcher: Any) -> None:

@@ -93,6 +93,12 @@ def test_cache_that_cannot_be_written_compiles_for_the_process(tmp_path: Path) -
     assert run(program, tmp_path)[0] == "True"
 
 
+def test_nobody_helps_where_the_cache_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kernels").write_text("a file where the folder should be")
+    monkeypatch.setenv("TEKTITE_CACHE_DIR", str(tmp_path))
+    assert kernel_cache._start_helpers(2) == []
+
+
 def test_kernel_in_the_hands_of_another_process_is_waited_for(tmp_path: Path) -> None:
     """Two processes that start together compile the kernel once: the second one finds it when it gets the lock."""
     program = COMPILE_ONE + "print(sum(rows.head_of_array.stats.cache_misses.values()))"
