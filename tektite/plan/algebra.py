@@ -248,7 +248,9 @@ class Arrange(Operator):
 
 @dataclass(eq=False, frozen=True)
 class Join(Operator):
-    """Pairs of rows that agree on the key columns. `outputs` are (side, column) pairs."""
+    """Pairs of rows that agree on the key columns. `outputs` are (side, column) pairs. With `one_to_one`, each row of either side
+    has exactly one partner: a side of which nothing but the key is read can be left out.
+    """
 
     left: Operator
     right: Operator
@@ -256,6 +258,7 @@ class Join(Operator):
     right_key: tuple[int, ...]
     outputs: tuple[tuple[int, int], ...]
     nulls_match: bool = False
+    one_to_one: bool = False
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -394,7 +397,8 @@ class Aggregate(Operator):
 @dataclass(eq=False, frozen=True)
 class First(Operator):
     """Of each key's rows, in the order of the columns behind the key, the first (or last) `count` of them; with `ties` those
-    that agree with the last of them in so many of these columns as well.
+    that agree with the last of them in so many of these columns as well. `order` says how many columns behind the key the order
+    is made of, if not all: the others can be left out where nothing reads them.
     """
 
     input: Operator
@@ -402,6 +406,7 @@ class First(Operator):
     count: int
     last: bool
     ties: int = 0
+    order: int | None = None
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -411,9 +416,29 @@ class First(Operator):
         return (self.key, self.count, self.last, self.ties)
 
 
+@dataclass(frozen=True)
+class Narrowed:
+    """A function of groups that reads and gives fewer columns: `inputs` and `outputs` say which. Without a function, the rows of
+    the groups are the result.
+    """
+
+    function: Callable[..., Any] | None
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
 @dataclass(eq=False, frozen=True)
 class Reduce(Operator):
-    """What a pure Python function makes of each key's rows; of many keys' rows at once, if `together`."""
+    """What a pure Python function makes of each key's rows; of many keys' rows at once, if `together`.
+
+    A function can say more about itself by attributes of these names:
+
+    | attribute | meaning |
+    |---|---|
+    | `single` | it makes at most one row of each group |
+    | `only_checks` | it gives the rows that it gets; two rows in a group are an error |
+    | `narrowed(outputs)` | the `Narrowed` function that gives at least these columns, by number |
+    """
 
     input: Operator
     key: int
@@ -422,8 +447,18 @@ class Reduce(Operator):
 
     @property
     def single(self) -> bool:
-        """Whether the function says that it makes one row of each group."""
+        """Whether the function says that it makes at most one row of each group."""
         return bool(getattr(self.function, "single", False))
+
+    @property
+    def only_checks(self) -> bool:
+        """Whether the function says that it gives the rows that it gets."""
+        return bool(getattr(self.function, "only_checks", False))
+
+    def narrowed(self, outputs: set[int]) -> Narrowed | None:
+        """The function with only those columns that some outputs need, if it can do without others."""
+        found = getattr(self.function, "narrowed", None)
+        return None if found is None else found(outputs)
 
     @property
     def inputs(self) -> tuple[Operator, ...]:

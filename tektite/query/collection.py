@@ -249,13 +249,15 @@ class Collection:
                 names[c] = name
         return names
 
-    def _inner(self, other: Collection, left: Keys, right: Keys, nulls_match: bool = False) -> Collection:
+    def _inner(
+        self, other: Collection, left: Keys, right: Keys, nulls_match: bool = False, one_to_one: bool = False
+    ) -> Collection:
         names = self._joined_names(other, right)
         columns = dict(zip(self.schema.names, self.schema.types, strict=True))
         columns |= {name: other.schema.types[c] for c, name in names.items()}
         outputs = (*((0, c) for c in range(len(self.schema.names))), *((1, c) for c in names))
         schema = Schema(columns)
-        operator = plan.Join(schema, self.operator, other.operator, left, right, outputs, nulls_match)
+        operator = plan.Join(schema, self.operator, other.operator, left, right, outputs, nulls_match, one_to_one)
         return self._new(operator, other)
 
     def _left(self, other: Collection, left: Keys, right: Keys, nulls_match: bool = False) -> Collection:
@@ -390,7 +392,7 @@ class Collection:
             ranks[f"__rank_{i}"] = rank(col(name), down)
         rest = [name for name in self.schema.names if name not in keys]
         ranked = found.select(*keys, **ranks, **{name: col(name) for name in rest})
-        first = self._new(plan.First(ranked.schema, ranked.operator, len(keys), k, last=False, ties=ties))
+        first = self._new(plan.First(ranked.schema, ranked.operator, len(keys), k, False, ties, len(ranks)))
         nearest = first.select(*self.schema.names)
         return nearest._top_by_text(k, ordering, keys, downs) if ties else nearest
 

@@ -6,7 +6,7 @@ They are values: equal ones over the same collection are one arrangement.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from tektite.dataflow.reduce import Groups, Made
 from tektite.errors import IncorrectError
+from tektite.plan.algebra import Narrowed
 from tektite.values import types
 from tektite.values.dictionary import Dictionary
 from tektite.values.types import Type
@@ -61,6 +62,11 @@ def starts_of(numbers: Words) -> Words:
     return np.repeat(begins, np.diff(np.append(begins, len(numbers))))
 
 
+def of_columns(order: Sequence[Order], places: Mapping[int, int]) -> tuple[Order, ...]:
+    """An order over columns that have other numbers."""
+    return tuple((places[column], descending, nulls_first) for column, descending, nulls_first in order)
+
+
 @dataclass(frozen=True)
 class TopRows:
     """The first `count` rows of each group in an order, as often as they are there."""
@@ -69,6 +75,17 @@ class TopRows:
     order: tuple[Order, ...]
     types: tuple[Type, ...]
     key: int
+
+    @property
+    def single(self) -> bool:
+        return self.count == 1
+
+    def narrowed(self, outputs: set[int]) -> Narrowed:
+        """The same rows without columns that neither the order nor the reader needs."""
+        kept = tuple(sorted({*range(self.key), *(column for column, _, _ in self.order), *outputs}))
+        places = {column: at for at, column in enumerate(kept)}
+        types = tuple(self.types[column] for column in kept)
+        return Narrowed(TopRows(self.count, of_columns(self.order, places), types, self.key), kept, kept)
 
     def __call__(self, groups: Groups) -> Made:
         rows = sorted_rows(groups, sort_words(groups, self.order, self.types))
@@ -85,6 +102,13 @@ class AtMostOne:
     """The same rows; a group with more than one is an error."""
 
     key: int
+    single = True
+    only_checks = True
+
+    def narrowed(self, outputs: set[int]) -> Narrowed:
+        """The same check of rows with fewer columns."""
+        kept = tuple(sorted({*range(self.key), *outputs}))
+        return Narrowed(self, kept, kept)
 
     def __call__(self, groups: Groups) -> Made:
         repeated = np.any(groups.counts > 1) or np.any(groups.numbers[1:] == groups.numbers[:-1])

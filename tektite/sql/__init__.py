@@ -4,7 +4,7 @@ bind/        resolves names and checks types: from sqlglot trees to logical plan
 logical      the logical plan: a tree of relational operators over uniquely named columns
 lower/       turns logical plans into collections
 parse/       parses texts; tokens, places for errors, supported syntax
-rules/       rewrites of a logical plan, in their order
+rules/       removes correlation from a logical plan
 shell/       `tektite sql`: the shell, its prompt and its output
 statements/  sessions, tables, changes, transactions, prepared statements
 walking      walks and rewrites logical plans; the outer columns that a plan reads

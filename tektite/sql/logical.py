@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -74,14 +74,13 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Scan(Node):
-    """All rows of a table or view: `names` are its columns in this statement, by position, and `key` those that tell rows
-    apart, if any are known to. `single` says that it always has exactly one row, which moves: the time.
+    """All rows of a table or view: `names` are its columns in this statement, by position. `single` says that it always has
+    exactly one row, which moves: the time.
     """
 
     title: str
     collection: Collection
     names: tuple[str, ...]
-    key: tuple[str, ...] = ()
     single: bool = False
 
     @cached_property
@@ -409,37 +408,6 @@ class Solution(Unary):
     @cached_property
     def columns(self) -> Columns:
         return dict(zip(self.names, self.variable.types, strict=True))
-
-
-@dataclass(frozen=True, eq=False)
-class Block(Node):
-    """An inner join of any number of relations: the rows of their product for which all conjuncts are true.
-
-    `outputs` are the columns that are read of it; all of them where it is not said.
-    """
-
-    relations: tuple[Node, ...]
-    conjuncts: tuple[Expr, ...]
-    outputs: tuple[str, ...] = field(default=())
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return self.relations
-
-    def with_inputs(self, *inputs: Node) -> Node:
-        return replace(self, relations=inputs)
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        return self.conjuncts
-
-    def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
-        return replace(self, conjuncts=tuple(map(rewrite, self.conjuncts)))
-
-    @cached_property
-    def columns(self) -> Columns:
-        found = {name: type for relation in self.relations for name, type in relation.columns.items()}
-        return {name: found[name] for name in self.outputs} if self.outputs else found
 
 
 # ---------------------------------------------------------------------- typing

@@ -157,9 +157,9 @@ CASES: dict[str, tuple[Query, str]] = {
         ),
         """
         select id
-          range filter total < 2 * max(total) by customer = customer
+          range filter total < bound by customer = customer
             read orders
-            select customer = customer#2, 2 * max(total) = 2 * max
+            select customer = customer#2, bound = 2 * max
               last 1 by #absent, max for each customer#2
                 select customer#2 = customer, #absent = total.is_not_null(), max = total
                   read orders

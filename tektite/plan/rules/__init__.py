@@ -3,25 +3,29 @@
 What the catalog shares is not looked into: arrangements are found by what they hold, not by how it is computed, and are rewritten
 when they are made.
 
-drop_distinct      what holds each row once needs not be made distinct
-filter_privately   a table that a conjunction needs a further index of, and few rows of, is filtered first and indexed apart
-fold_constants     what constants decide is decided: a filter by FALSE is empty, and so is what is joined with nothing
-match_joins        a join of two is a conjunction of two, whose variables are called after the columns that they stand for
-merge_projections  a projection of a projection becomes one, where nothing is computed twice by that
-order_joins        in which order relations are joined whose author leaves that to us: along keys, the most selective first
-prune_columns      columns that nothing reads are not carried along: not computed, not joined, not kept in state
-push_predicates    predicates move towards the rows that they test, as far as no index and no state is made twice by that
-range_filters      comparisons with a value that moves: when it moves, only the rows between its old and its new place are touched
-share_subplans     parts of a plan that say the same, whatever their columns are called, become one part that is read twice
+drop_distinct        drops DISTINCT, and the check of scalar subqueries, where rows are unique already
+factor_disjunctions  what every branch of an OR demands is demanded by itself
+filter_privately     a table that a conjunction needs a further index of, and few rows of, is filtered first and indexed apart
+flatten_joins        conjunctions in conjunctions become one, so that one order and one strategy serve all their relations
+fold_constants       what constants decide is decided: a filter by FALSE is empty, and so is what is joined with nothing
+match_joins          a join of two is a conjunction of two, whose variables are called after the columns that they stand for
+merge_projections    a projection of a projection becomes one, where nothing is computed twice by that
+order_joins          chooses the order of joins where the author leaves it open: along keys, the most selective relation first
+prune_columns        drops columns that nothing reads: they are not computed, not joined, not kept in state
+push_predicates      predicates move towards the rows that they test, as far as no index and no state is made twice by that
+range_filters        comparisons with a value that moves: when it moves, only the rows between its old and its new place are touched
+share_subplans       parts of a plan that say the same, whatever their columns are called, become one part that is read twice
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tektite.plan.algebra import AtLeast, Match, Operator
+from tektite.plan.algebra import AtLeast, Match, Operator, Reduce
 from tektite.plan.rules.drop_distinct import drop_distinct
+from tektite.plan.rules.factor_disjunctions import factor_disjunctions
 from tektite.plan.rules.filter_privately import filter_privately
+from tektite.plan.rules.flatten_joins import flatten_joins
 from tektite.plan.rules.fold_constants import fold_constants
 from tektite.plan.rules.match_joins import match_joins
 from tektite.plan.rules.merge_projections import merge_projections
@@ -37,9 +41,11 @@ Rule = Callable[[Sequence[Operator]], list[Operator]]
 RULES: tuple[Rule, ...] = (
     merge_projections,
     match_joins,
+    factor_disjunctions,
     push_predicates,
     fold_constants,
     drop_distinct,
+    flatten_joins,
     prune_columns,
     range_filters,
     filter_privately,
@@ -63,15 +69,18 @@ def without_effect(roots: Sequence[Operator]) -> set[Rule]:
     """Rules that change nothing in some plans, because what they look for is not there. Most plans are small: walking them for
     nothing would take more time than the rewrites.
     """
-    sized = distinct = False
+    sized = distinct = nested = False
     stateful = 0
     for operator in walk(roots):
         sized = sized or (isinstance(operator, Match) and operator.strategy == "sized")
-        distinct = distinct or isinstance(operator, AtLeast)
+        nested = nested or (isinstance(operator, Match) and operator.order is None)
+        distinct = distinct or isinstance(operator, AtLeast) or (isinstance(operator, Reduce) and operator.only_checks)
         stateful += isinstance(operator, WORTHWHILE)
     found: set[Rule] = set()
     if not sized:
         found |= {range_filters, filter_privately, order_joins}
+    if not nested:
+        found.add(flatten_joins)
     if not distinct:
         found.add(drop_distinct)
     if stateful < 2:

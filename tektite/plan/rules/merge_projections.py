@@ -42,10 +42,19 @@ def merge_projections(roots: Sequence[Operator], leaf: Leaf = is_shared) -> list
             return of_columns(found)
         if not isinstance(operator, Project) or not isinstance(found, Project):
             return found
-        alone = uses.get(operator.input, 1) <= 1 and not leaf(operator.input)
-        return without_effect(merged(found)) if alone else without_effect(found)
+        alone = uses.get(operator.input, 1) <= 1 or selects(found.input)
+        return without_effect(merged(found)) if alone and not leaf(operator.input) else without_effect(found)
 
     return transform(roots, rewrite, leaf)
+
+
+def selects(operator: Operator) -> bool:
+    """Whether a projection only selects and renames columns: reading it twice computes nothing twice."""
+    return (
+        isinstance(operator, Project)
+        and operator.predicate is None
+        and all(output.op == "col" for output in operator.outputs)
+    )
 
 
 def merged(operator: Project) -> Operator:

@@ -44,7 +44,7 @@ from tektite.plan.algebra import (
     Variable,
 )
 from tektite.plan.look_through import permutation
-from tektite.plan.projections import below_renaming, selected
+from tektite.plan.projections import below_renaming, renamed, selected
 from tektite.plan.walk import bodies, is_shared, readers_first, transform, with_inputs
 
 
@@ -85,7 +85,9 @@ def stands_whole(operator: Operator) -> bool:
     base, _ = below_renaming(operator)
     if isinstance(base, Project) and isinstance(base.input, Arrange):
         return permutation(base) is not None  # a filter that runs on what is joined
-    return isinstance(base, Read | Rows | Arrange | Variable | Leave | AtLeast | Aggregate | First | Reduce)
+    if isinstance(base, Read):
+        return not base.readable.is_stream
+    return isinstance(base, Rows | Arrange | Variable | Leave | AtLeast | Aggregate | First | Reduce)
 
 
 def joined(side: Operator, columns: Iterable[int]) -> set[int]:
@@ -108,6 +110,9 @@ def wanted_of_inputs(operator: Operator, here: set[int]) -> list[set[int]]:
             return [set(some(here, operator)) for _ in operator.parts]
         case Negate():
             return [here]
+        case Join() if (alone := only_side(operator, some(here, operator))) is not None:
+            side, columns = alone
+            return [set(columns) if at == side else set() for at in range(2)]
         case Join():
             sides = [set(operator.left_key), set(operator.right_key)]
             for at in some(here, operator):
@@ -125,6 +130,10 @@ def wanted_of_inputs(operator: Operator, here: set[int]) -> list[set[int]]:
             calls = [a for at, a in enumerate(operator.aggregates) if at + len(operator.key) in here]
             calls = calls or list(operator.aggregates[:1])
             return [{*operator.key, *(a.column for a in calls if a.column is not None)}]
+        case First() if operator.order is not None:
+            return [{*range(operator.key + operator.order), *here}]
+        case Reduce() if (narrow := operator.narrowed(here)) is not None:
+            return [set(narrow.inputs)]
     return [everything(given) for given in operator.inputs]
 
 
@@ -141,7 +150,26 @@ def columns_kept(operator: Operator, here: set[int], kept: dict[Operator, list[i
             keys = range(len(operator.key))
             calls = sorted(at for at in here if at >= len(operator.key))
             return [*keys, *(calls or [len(operator.key)])]
+        case First() if operator.order is not None:
+            return sorted({*range(operator.key + operator.order), *here})
+        case Reduce() if (narrow := operator.narrowed(here)) is not None:
+            return list(narrow.outputs)
+        case Read() if operator.readable.is_stream:
+            return some(here, operator)
     return sorted(everything(operator))
+
+
+def only_side(join: Join, columns: Sequence[int]) -> tuple[int, list[int]] | None:
+    """The side of a join that has all columns which are read, and where, if the other one adds and drops no rows."""
+    keys = {(0, left): right for left, right in zip(join.left_key, join.right_key, strict=True)}
+    keys |= {(1, right): left for (_, left), right in keys.items()}
+    for side in range(2) if join.one_to_one else ():
+        found = [
+            (at, c) if at == side else (side, keys.get((at, c), -1)) for at, c in (join.outputs[c] for c in columns)
+        ]
+        if all(column >= 0 for _, column in found):
+            return side, [column for _, column in found]
+    return None
 
 
 def narrowed(match: Match, columns: Sequence[int]) -> Match:
@@ -181,10 +209,13 @@ def rebuilt(operator: Operator, inputs: tuple[Operator, ...], kept: dict[Operato
             return Concat(schema, tuple(parts))
         case Negate():
             return Negate(schema, inputs[0])
+        case Join() if (alone := only_side(operator, columns)) is not None:
+            side, read = alone
+            return selected(inputs[side], [places[side][c] for c in read], schema.names)
         case Join():
             keys = tuple([places[0][c] for c in operator.left_key]), tuple([places[1][c] for c in operator.right_key])
             outputs = tuple([(side, places[side][c]) for side, c in (operator.outputs[at] for at in columns)])
-            return Join(schema, inputs[0], inputs[1], *keys, outputs, operator.nulls_match)
+            return Join(schema, inputs[0], inputs[1], *keys, outputs, operator.nulls_match, operator.one_to_one)
         case Match():
             found = narrowed(operator, columns)
             clauses = [
@@ -205,5 +236,14 @@ def rebuilt(operator: Operator, inputs: tuple[Operator, ...], kept: dict[Operato
             calls = [operator.aggregates[at - len(operator.key)] for at in columns if at >= len(operator.key)]
             linear = [replace(a, column=None if a.column is None else places[0][a.column]) for a in calls]
             return Aggregate(schema, inputs[0], key, tuple(linear))
+        case First() if operator.order is not None:
+            return replace(operator, schema=schema, input=selected(inputs[0], [places[0][c] for c in columns]))
+        case Reduce() if (narrow := operator.narrowed(set(columns))) is not None:
+            given = selected(inputs[0], [places[0][c] for c in narrow.inputs])
+            if narrow.function is None:
+                return renamed(given, schema.names)
+            return replace(operator, schema=schema, input=given, function=narrow.function)
+        case Read() if not whole:
+            return selected(operator, columns)
     assert whole and all(len(kept[given]) == len(given.schema.names) for given in operator.inputs)
     return with_inputs(operator, inputs)

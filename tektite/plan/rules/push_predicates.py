@@ -40,7 +40,6 @@ from tektite.plan.algebra import (
     Operator,
     Project,
     RangeFilter,
-    Read,
     Reduce,
     count_uses,
 )
@@ -124,17 +123,27 @@ class _Push:
         return filtered(replace(operator, input=below), stay)
 
     def _into_sides(self, join: Join, parts: list[Expr]) -> Operator:
-        """Parts into the sides of a join that are arranged for it anyway."""
+        """Parts into the sides of a join that are arranged for it anyway. What reads only keys goes into both sides of a join of
+        groups; what reads more stays above it, so that both sides keep the same groups.
+        """
         sides = list(join.inputs)
+        keys = tuple(zip(join.left_key, join.right_key, strict=True))
         stay = []
         for part in parts:
             places = {name: join.outputs[join.schema.index(name)] for name in part.columns()}
             of = {side for side, _ in places.values()}
-            if len(of) == 1 and not stands_whole(sides[side := of.pop()]):
-                names = sides[side].schema.names
-                moved = part.substitute({name: col(names[column]) for name, (_, column) in places.items()})
-                sides[side] = self.place(sides[side], [moved])
+            if join.one_to_one:
+                pairs = {name: [key for key in keys if key[side] == at] for name, (side, at) in places.items()}
+                targets = (0, 1) if places and all(pairs.values()) else ()
+                columns = [{name: pair[0][side] for name, pair in pairs.items()} for side in targets]
             else:
+                targets = tuple(side for side in of if len(of) == 1 and not stands_whole(sides[side]))
+                columns = [{name: at for name, (_, at) in places.items()} for _ in targets]
+            for side, found in zip(targets, columns, strict=True):
+                names = sides[side].schema.names
+                moved = part.substitute({name: col(names[at]) for name, at in found.items()})
+                sides[side] = self.place(sides[side], [moved])
+            if not targets:
                 stay.append(part)
         return filtered(with_inputs(join, sides), stay)
 
@@ -157,8 +166,11 @@ class _Push:
         return replace(match, clauses=tuple(clauses), where=tuple(stay))
 
 
+def settled(match: Match, readers: dict[Operator, int]) -> Match:
+    """A conjunction whose conditions on one relation are tested by it, if it is arranged for the conjunction anyway."""
+    return _Push(readers).settled(match) if match.where else match
+
+
 def tests(part: Expr, clause: Clause) -> bool:
     """Whether a condition reads one relation alone, and nobody shares an index of it."""
-    given = clause.operator
-    private = not stands_whole(given) or (isinstance(given, Read) and given.readable.is_stream)
-    return private and reads_only(part, clause.variables)
+    return not stands_whole(clause.operator) and reads_only(part, clause.variables)

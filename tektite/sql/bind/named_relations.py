@@ -63,8 +63,7 @@ class Reads:
             return self._defined(found, binder, node)
         titles = list(found.schema.names)
         names = tuple(binder.name(title, type) for title, type in zip(titles, found.schema.types, strict=True))
-        key = self.session.key_of(found)
-        return Scan(found.name, found, names, tuple(names[titles.index(column)] for column in key)), titles
+        return Scan(found.name, found, names), titles
 
     def _rows(self, name: str, table: pa.Table, binder: Binder) -> tuple[Node, list[str]]:
         """Rows that are there for the statement alone."""

@@ -35,7 +35,7 @@ def aggregate(source: Collection, node: Aggregate, unit: Collection) -> Collecti
     result = parts[0]
     for part in parts[1:]:
         mine, theirs = result._columns(keys), part._columns(keys)
-        result = result._inner(part, mine, theirs, nulls_match=True)
+        result = result._inner(part, mine, theirs, nulls_match=True, one_to_one=True)
     result = result.select(*node.columns)
     return result if node.keys else always(result, node, unit)
 

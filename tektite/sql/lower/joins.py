@@ -99,18 +99,29 @@ def pairs_of(left: Collection, right: Collection, condition: Iterable[Expr]) -> 
     return mine._new(operator, theirs), found.rest
 
 
-def join(left: Collection, right: Collection, kind: str, condition: Expr) -> Collection:
+def inner(left: Collection, right: Collection, parts: list[Expr], strategy: str) -> Collection:
+    """The pairs of rows for which all parts of a condition are true: a conjunction of two, unless NULL equals NULL."""
+    if any(part.op == "is_same" for part in parts):
+        found, rest = pairs_of(left, right, parts)
+        return found.filter(conjunction(rest)) if rest else found
+    columns = {
+        name: type for side in (left, right) for name, type in zip(side.schema.names, side.schema.types, strict=True)
+    }
+    clauses = tuple([plan.Clause(side.operator, side.schema.names) for side in (left, right)])
+    return left._new(plan.Match(Schema(columns), clauses, (), tuple(parts), strategy), right)
+
+
+def join(left: Collection, right: Collection, kind: str, condition: Expr, strategy: str = "sized") -> Collection:
     """A join of two collections on any condition."""
     parts = conjuncts(condition)
     if kind in ("semi", "anti"):
-        return half(left, right, kind, parts)
-    matched, rest = pairs_of(left, right, parts)
-    matched = matched.filter(conjunction(rest)) if rest else matched
+        return half(left, right, kind, parts, strategy)
+    matched = inner(left, right, parts, strategy)
     if kind == "inner":
         return matched
-    result = matched.concat(padded(half(left, right, "anti", parts), matched))
+    result = matched.concat(padded(half(left, right, "anti", parts, strategy), matched))
     if kind == "full":
-        result = result.concat(padded(half(right, left, "anti", parts), matched))
+        result = result.concat(padded(half(right, left, "anti", parts, strategy), matched))
     return result
 
 
@@ -121,7 +132,7 @@ def padded(missing: Collection, like: Collection) -> Collection:
     return missing._project([(name, col(name) if name in own else lit(None, type)) for name, type in pairs], None)
 
 
-def half(left: Collection, right: Collection, kind: str, parts: list[Expr]) -> Collection:
+def half(left: Collection, right: Collection, kind: str, parts: list[Expr], strategy: str) -> Collection:
     """The rows of the left collection that have a match in the right one, or that have none."""
     found = split(parts, left.schema.names, right.schema.names)
     own = set(left.schema.names)
@@ -138,27 +149,22 @@ def half(left: Collection, right: Collection, kind: str, parts: list[Expr]) -> C
         # the outer rows that the whole condition lets through, told apart by the columns that it reads
         read = list(dict.fromkeys(name for part in (*equal, *mixed) for name in part.columns() if name in own))
         domain = candidates.select(*read).distinct()
-        reached, rest = pairs_of(domain, others, [*equal, *mixed])
-        found_ones = reached.filter(conjunction(rest)).select(*read).distinct()
+        found_ones = inner(domain, others, [*equal, *mixed], strategy).select(*read).distinct()
         witnesses = found_ones._project([(f"#match {name}", col(name)) for name in read], None)
-        matched = with_witness(candidates, witnesses, [(col(n), col(f"#match {n}"), True) for n in read])
+        pairs = [col(n).is_same(col(f"#match {n}")) for n in read]
     else:
         keys = [(f"#match{at}", other) for at, (_, other, _) in enumerate(found.pairs)]
         positions = others.schema.positions
         columns = [(name, normal(other, expression_type(other, positions))) for name, other in keys]
         witnesses = others._project(columns or [("#match", lit(0))], None).distinct()
-        matched = with_witness(candidates, witnesses,
-                               [(one, col(f"#match{at}"), same) for at, (one, _, same) in enumerate(found.pairs)])  # fmt: skip
+        pairs = [
+            Expr("is_same" if same else "eq", (one, col(f"#match{at}")))
+            for at, (one, _, same) in enumerate(found.pairs)
+        ]
+    matched = inner(candidates, witnesses, pairs, strategy).select(*left.schema.names)
     return matched if kind == "semi" else left.concat(matched.negate())
 
 
 def normal(expression: Expr, kind: Type) -> Expr:
     """A scalar that is to be made distinct: -0.0 is 0.0."""
     return Expr("key", (expression,)) if kind == types.Float else expression
-
-
-def with_witness(left: Collection, witnesses: Collection, pairs: list[tuple[Expr, Expr, bool]]) -> Collection:
-    """The rows of a collection that agree with a witness; there is at most one for each."""
-    equal = [Expr("is_same" if same else "eq", (one, other)) for one, other, same in pairs]
-    joined, rest = pairs_of(left, witnesses, equal)
-    return (joined.filter(conjunction(rest)) if rest else joined).select(*left.schema.names)

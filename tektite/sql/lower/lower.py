@@ -13,7 +13,6 @@ from tektite.query.collection import Collection, Loop, LoopVariable
 from tektite.query.group_functions import AtMostOne
 from tektite.sql.logical import (
     Aggregate,
-    Block,
     Compare,
     Distinct,
     Filter,
@@ -32,7 +31,6 @@ from tektite.sql.logical import (
     Window,
 )
 from tektite.sql.lower.aggregates import aggregate
-from tektite.sql.lower.blocks import matched
 from tektite.sql.lower.joins import join
 from tektite.sql.lower.window_functions import Windows
 from tektite.values.schema import Schema
@@ -67,9 +65,8 @@ class Lowering:
             case Project():
                 return self.lower(node.input)._project(node.outputs, None)
             case Join():
-                return join(self.lower(node.left), self.lower(node.right), node.kind, node.condition)
-            case Block():
-                return matched([self.lower(r) for r in node.relations], node, self.joins)
+                left, right = self.lower(node.left), self.lower(node.right)
+                return join(left, right, node.kind, node.condition, "sized" if self.joins == "auto" else self.joins)
             case Aggregate():
                 return aggregate(self.lower(node.input), node, self.unit)
             case Distinct():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from tektite.errors import IncorrectError
 from tektite.expr.literals import MAX_INT, literal_value, literal_word
 from tektite.expr.steps import limit_of
 from tektite.kernels.operators import window_frames as kernel
-from tektite.query.group_functions import Order, ranks, sort_words, sorted_rows, starts_of
+from tektite.plan.algebra import Narrowed
+from tektite.query.group_functions import Order, of_columns, ranks, sort_words, sorted_rows, starts_of
 from tektite.sql.bind.window_calls import Edge, Frame, Reach, WindowCall, of_frame
 from tektite.values import types
 from tektite.values.types import DecimalType, Type
@@ -32,6 +33,19 @@ class Call:
     type: Type
     constants: tuple[Any, ...]
     title: str = field(default="", compare=False)
+
+    @property
+    def columns(self) -> set[int]:
+        """The columns that it reads."""
+        found = {*self.arguments, *(column for column, _, _ in self.order)}
+        of_frame(self.frame, lambda column: found.add(column))
+        return found
+
+    def over(self, places: Mapping[int, int]) -> Call:
+        """The same function over columns that have other numbers."""
+        arguments = tuple(places[column] for column in self.arguments)
+        frame = of_frame(self.frame, places.__getitem__)
+        return replace(self, arguments=arguments, order=of_columns(self.order, places), frame=frame)
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,19 @@ class Windows:
             frame = of_frame(call.frame, places.__getitem__)
             found.append(Call(call.kind, arguments, order, frame, call.type, call.constants, call.title))
         return Windows(tuple(columns.values()), key, tuple(found))
+
+    def narrowed(self, outputs: set[int]) -> Narrowed:
+        """The calls that are read, over the columns that are read or that these calls need."""
+        width = len(self.types)
+        calls = [call for at, call in enumerate(self.calls, width) if at in outputs]
+        read = {column for call in calls for column in call.columns}
+        inputs = tuple(sorted({*range(self.key), *(at for at in outputs if at < width), *read}))
+        places = {column: at for at, column in enumerate(inputs)}
+        function = Windows(
+            tuple(self.types[column] for column in inputs), self.key, tuple(call.over(places) for call in calls)
+        )
+        made = tuple(at for at in sorted(outputs) if at >= width)
+        return Narrowed(function if calls else None, inputs, (*inputs, *made))
 
     def __call__(self, groups: Groups) -> Made:
         every = np.repeat(np.arange(len(groups.counts)), groups.counts)

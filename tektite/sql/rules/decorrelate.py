@@ -10,9 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tektite.engine.core import core_of
-from tektite.engine.input import Input
-from tektite.engine.view import View
 from tektite.expr import Expr, coalesce, col, lit
 from tektite.expr.fold import is_null
 from tektite.expr.predicates import FALSE, TRUE, conjunction, conjuncts
@@ -28,7 +25,6 @@ from tektite.sql.logical import (
     Once,
     Project,
     Scan,
-    Top,
     columns_of,
     renamed,
 )
@@ -217,16 +213,16 @@ def scalar(plan: Node, inner: Node, name: str, names: Names) -> Node:
         if exactly_one(inner):
             joined: Node = Join(plan, inner, "inner")
         else:
-            joined = Join(plan, at_most_one(inner, ()), "left")
+            joined = Join(plan, Once(inner, ()), "left")
         return Project(joined, (*columns_of(plan), (name, col(value))))
     default = of_nothing(inner)
     pulled = pulled_up(inner, outer, names, through_groups=True)
     if pulled is not None:
-        found = at_most_one(pulled.plan, pulled.keys) if pulled.keys else pulled.plan
+        found = Once(pulled.plan, pulled.keys) if pulled.keys else pulled.plan
         joined = Join(plan, found, "left", conjunction(pulled.conditions))
     else:
         domain = Domain.of(plan, sorted(outer, key=list(plan.columns).index), names)
-        found = at_most_one(pushed_down(inner, domain, names), tuple(domain.names))
+        found = Once(pushed_down(inner, domain, names), tuple(domain.names))
         joined = Join(plan, found, "left", domain.condition())
     result = col(value)
     if default is not None:
@@ -269,30 +265,3 @@ def of_nothing(inner: Node) -> Expr | None:
 def strict(expression: Expr) -> bool:
     """Whether a scalar is NULL where the aggregates that it reads are."""
     return is_null(expression.substitute({name: lit(None, types.Int) for name in expression.columns()}))
-
-
-def at_most_one(inner: Node, by: tuple[str, ...]) -> Node:
-    """A relation that has at most one row for each value of some columns, or fails."""
-    return inner if unique(inner, set(by)) else Once(inner, by)
-
-
-def unique(node: Node, by: set[str]) -> bool:
-    """Whether no two rows of a relation agree on some columns, as far as its operators show."""
-    if isinstance(node, Aggregate):
-        return {name for name, _ in node.keys} <= by
-    if isinstance(node, Project):
-        inner = {name: output for name, output in node.outputs}
-        return unique(node.input, {inner[n].params[0] for n in by if n in inner and inner[n].op == "col"})
-    if isinstance(node, Filter):
-        return unique(node.input, by)
-    if isinstance(node, Top):
-        return node.limit == 1 and set(node.by) <= by
-    if isinstance(node, Once):
-        return set(node.by) <= by
-    if isinstance(node, Distinct):
-        return set(node.columns) <= by
-    if isinstance(node, Scan) and isinstance(node.collection, Input | View):
-        # what the engine itself sees to: a declared key is only looked at by statements
-        certain = core_of(node.collection).unique
-        return certain is not None and {node.names[column] for column in certain} <= by
-    return False

@@ -10,7 +10,6 @@ from tektite.expr.predicates import conjunction, conjuncts
 from tektite.sql.logical import (
     Aggregate,
     Apply,
-    Block,
     Compare,
     Distinct,
     Filter,
@@ -199,7 +198,7 @@ def pushed_down(node: Node, domain: Domain, names: Names) -> Node:
             lefts = Project(left, tuple((n, col(n)) for n in (*bound.left.columns, *domain.names)))
             rights = Project(right, tuple((n, col(n)) for n in (*bound.right.columns, *other.names)))
             return bound.with_inputs(lefts, rights)
-    what = "WITH RECURSIVE" if not isinstance(node, Apply | Block) else type(node).__name__
+    what = "WITH RECURSIVE" if not isinstance(node, Apply) else type(node).__name__
     raise UnsupportedError(f"{what} in a subquery that reads columns of the query around it is not supported")
 
 

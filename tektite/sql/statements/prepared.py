@@ -27,7 +27,6 @@ from tektite.sql.lower.joins import common_type
 from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse.parser import Deallocate, Execute, Prepare
 from tektite.sql.parse.places import Source, nearest
-from tektite.sql.rules import rewrite
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.rules.domains import Domain, pushed_down
 from tektite.sql.statements.result import Result
@@ -205,7 +204,7 @@ def install(session: Session, found: Prepared, wanted: tuple[Type, ...]) -> None
         with outer_columns(binder.columns):
             bound = binder.query(found.tree, None)
             plan, names_of_result = answered(bound, binder, Scan("parameters", parameters, names), names)
-            collection = session.lowered(rewrite(plan, binder.names))
+            collection = session.lowered(plan)
         titles = session.titles(bound.titles)
         outputs: list[tuple[str, Expr]] = [(BINDING, col(names_of_result[0]))]
         outputs += [(title, col(name)) for title, name in zip(titles, bound.names, strict=True)]

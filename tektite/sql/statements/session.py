@@ -32,7 +32,7 @@ from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse import parser
 from tektite.sql.parse.depth_limit import deep_calls
 from tektite.sql.parse.places import Source
-from tektite.sql.rules import rewrite
+from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.statements import copy, create, drop, insert, prepared, show, table_writes, transactions, update
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.statement_cache import Planned, Remembered
@@ -159,7 +159,7 @@ class Session:
         try:
             with outer_columns(binder.columns):
                 bound = binder.query(tree, None)
-                plan = rewrite(bound.plan, binder.names)
+                plan = decorrelate(bound.plan, binder.names)
         except UnsupportedError as error:  # of a rule, which sees no text: what it cannot do is recursion in a subquery
             raise source.placed(error, tree.find(exp.With)) from None
         except RecursionError:
@@ -333,10 +333,6 @@ class Session:
         found += [index.name for index in self.indexes.values() if index.table == name]
         found += [p.name for p in self.prepared.values() if name in p.reads]
         return found
-
-    def key_of(self, found: Input | View) -> tuple[str, ...]:
-        """The columns that tell the rows of a table or view apart, as it was declared or as its definition says."""
-        return tuple(found.schema.names[column] for column in core_of(found).unique or ())
 
     def readable(self, name: str) -> Input | View | Definition | None:
         """What has a name, whatever its case."""

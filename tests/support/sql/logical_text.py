@@ -5,7 +5,6 @@ from __future__ import annotations
 from tektite.expr import Expr
 from tektite.sql.logical import (
     Aggregate,
-    Block,
     Call,
     Compare,
     Filter,
@@ -40,8 +39,6 @@ def explain(plan: Node) -> list[str]:
             seen[id(node)] = len(seen) + 1
             label = f"#{seen[id(node)]} "
         lines.append(f"{'  ' * depth}{label}{line(node)}")
-        if isinstance(node, Block):
-            lines.extend(f"{'  ' * (depth + 1)}where {part}" for part in node.conjuncts)
         for given in node.inputs:
             visit(given, depth + 1)
 
@@ -75,8 +72,6 @@ def line(node: Node) -> str:
             return f"select {', '.join(output(name, value) for name, value in node.outputs)}"
         case Join():
             return f"{node.kind} join on {node.condition}"
-        case Block():
-            return f"join of {len(node.relations)}"
         case Aggregate():
             calls = ", ".join(f"{name} = {call(found)}" for name, found in node.calls)
             keys = ", ".join(output(name, value) for name, value in node.keys)

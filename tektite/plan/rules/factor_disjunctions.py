@@ -1,0 +1,72 @@
+"""What every branch of an OR demands is demanded by itself: (a AND b) OR (a AND c) becomes a AND (b OR c).
+
+>>> from tektite.expr import col
+>>> from tektite.plan.algebra import Rows
+>>> from tektite.plan.explain import explain
+>>> from tektite.plan.projections import filtered
+>>> from tektite.values.schema import Schema
+>>> from tektite.values.types import Int
+>>> two = Schema(x=Int, y=Int)
+>>> rows = Rows(two, two.encode([(1, 2)]))
+>>> x, y = col("x"), col("y")
+>>> before = filtered(rows, [((x > 1) & (y > 2)) | ((x > 1) & (y < 0))])
+>>> print("\\n".join(explain(*factor_disjunctions([before]))))
+filter x > 1 and (y > 2) | (y < 0)
+  1 constant row
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+from tektite.expr import Expr
+from tektite.expr.predicates import TRUE, conjunction, conjuncts
+from tektite.plan.algebra import Match, Operator, Project
+from tektite.plan.walk import transform, with_inputs
+
+
+def factor_disjunctions(roots: Sequence[Operator]) -> list[Operator]:
+    """Plans with common conjuncts taken out of the disjunctions in filters and conjunctions."""
+
+    def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
+        found = with_inputs(operator, inputs)
+        if isinstance(found, Project) and found.predicate is not None:
+            parts = conjuncts(found.predicate)
+            if any(part.op == "or" for part in parts):
+                return replace(found, predicate=conjunction(map(factored, parts)))
+        elif isinstance(found, Match) and any(part.op == "or" for part in found.where):
+            return replace(found, where=tuple([part for p in found.where for part in conjuncts(factored(p))]))
+        return found
+
+    return transform(roots, rewrite)
+
+
+def branches(predicate: Expr) -> list[Expr]:
+    """The parts of a disjunction."""
+    found: list[Expr] = []
+    waiting = [predicate]
+    while waiting:
+        part = waiting.pop()
+        if part.op == "or":
+            waiting.extend(reversed(part.args))
+        else:
+            found.append(part)
+    return found
+
+
+def factored(predicate: Expr) -> Expr:
+    """A conjunct with what all its branches have in common taken out."""
+    if predicate.op != "or":
+        return predicate
+    parts = [conjuncts(branch) for branch in branches(predicate)]
+    prints = [{part.fingerprint for part in branch} for branch in parts]
+    common = set.intersection(*prints)
+    if not common:
+        return predicate
+    shared = {part.fingerprint: part for part in parts[0] if part.fingerprint in common}
+    rest = [conjunction(part for part in branch if part.fingerprint not in common) for branch in parts]
+    if any(branch.fingerprint == TRUE.fingerprint for branch in rest):
+        return conjunction(shared.values())
+    return conjunction([*shared.values(), reduce(lambda a, b: a | b, rest)])

@@ -1,0 +1,366 @@
+"""Conjunctions in conjunctions become one, so that one order and one strategy serve all their relations.
+
+| in a clause | becomes |
+|---|---|
+| another conjunction | clauses and conditions of the outer one |
+| a filter on a table | a condition: the table stands whole, and reads the index that everybody shares |
+| a projection of a table, a conjunction or a group's results | terms of the clause, and values computed from the joined rows |
+| an equality of two variables | one variable |
+| an equality of two values, where nothing else connects their relations | a key that both relations compute |
+| a disjunction | also what it implies for each relation alone |
+
+What others read as well stays apart, and so does what changes less often than the conjunction: the loop around it.
+
+>>> from tektite.plan.algebra import Rows
+>>> from tektite.plan.explain import explain
+>>> from tektite.values.types import Int
+>>> one, two = Schema(x=Int), Schema(y=Int, z=Int)
+>>> rows, pairs = Rows(one, one.encode([(1,)])), Rows(two, two.encode([(1, 2)]))
+>>> inner = Match(Schema(y=Int, w=Int), (Clause(pairs, ("y", None)), Clause(rows, ("w",))), (), (), "sized")
+>>> equal, either = col("x") == col("y"), (col("w") > 3) | ((col("x") < 2) & (col("w") < 1))
+>>> before = Match(Schema(w=Int), (Clause(rows, ("x",)), Clause(inner, ("y", "w"))), (), (equal, either), "sized")
+>>> print("\\n".join(explain(*flatten_joins([before]))))
+join of (x), (x, _), (w) to (w)
+  where (w > 3) | (x < 2) & (w < 1)
+  where (w > 3) | (w < 1)
+  1 constant row
+  1 constant row
+  1 constant row
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from tektite.expr import Expr, col, rank
+from tektite.expr import type_of as expression_type
+from tektite.expr.predicates import TRUE, conjunction, conjuncts, reads_only
+from tektite.plan.algebra import Clause, Match, Operator, Project, Read, Rows, count_uses
+from tektite.plan.equal_columns import Classes
+from tektite.plan.rules.factor_disjunctions import branches
+from tektite.plan.rules.match_joins import fresh
+from tektite.plan.rules.prune_columns import stands_whole
+from tektite.plan.rules.push_predicates import settled
+from tektite.plan.walk import is_shared, transform, with_inputs
+from tektite.values import types
+from tektite.values.schema import Schema
+from tektite.values.types import Type
+
+LARGEST = 24
+"""Relations of one conjunction: more than people join, but not too many to be put in order. What joins more, as a chain of common
+table expressions does in which each uses the one before twice, is a conjunction of conjunctions, and equal ones of these are one.
+"""
+
+
+def flatten_joins(roots: Sequence[Operator]) -> list[Operator]:
+    """Plans in which one conjunction holds all relations that are joined with each other."""
+    readers = dict(count_uses(*roots))
+
+    def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
+        found = with_inputs(operator, inputs)
+        if isinstance(found, Match) and found.order is None:
+            found = flattened(found, readers)
+        if found is not operator:
+            readers[found] = readers.get(operator, 1)
+        return found
+
+    return transform(roots, rewrite)
+
+
+def flattened(match: Match, readers: dict[Operator, int]) -> Operator:
+    """One conjunction with all that rewrites of this file say, under a projection if some outputs are computed."""
+    flat = _Flat(match, readers)
+    flat.gather()
+    flat.unify()
+    flat.connect()
+    where = [*flat.where, *implied(flat.clauses, flat.where)]
+    outputs = tuple([flat.values.get(name, col(name)) for name in match.schema.names])
+    shown = list(dict.fromkeys(name for output in outputs for name in output.columns()))
+    clauses = without_idle(flat.clauses, {*shown, *read_by(where, flat.without)})
+    if not flat.values and identical(where, match.where) and identical(clauses, match.clauses):
+        return match
+    kinds = variable_types(clauses)
+    shown = shown or list(kinds)[:1]
+    found = replace(
+        match, schema=Schema({name: kinds[name] for name in shown}), clauses=tuple(clauses), where=tuple(where),
+        without=tuple(flat.without),
+    )  # fmt: skip
+    found = settled(found, readers)
+    if shown == list(match.schema.names) and all(output.op == "col" for output in outputs):
+        return found
+    return Project(match.schema, found, outputs, None)
+
+
+def identical(one: Sequence[object], other: Sequence[object]) -> bool:
+    """Whether two sequences hold the very same objects."""
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+
+
+def variable_types(clauses: Iterable[Clause]) -> dict[str, Type]:
+    """The type of each variable."""
+    found: dict[str, Type] = {}
+    for clause in clauses:
+        for name, columns in clause.variables.items():
+            found.setdefault(name, clause.operator.schema.types[columns[0]])
+    return found
+
+
+def read_by(where: Iterable[Expr], without: Iterable[Clause]) -> set[str]:
+    """The variables of conditions and of negated clauses."""
+    found = {name for part in where for name in part.columns()}
+    return found.union(*(clause.variables for clause in without))
+
+
+def without_idle(clauses: Sequence[Clause], read: set[str]) -> list[Clause]:
+    """Clauses without variables that are in one place and that nothing reads."""
+    places = Counter(term for clause in clauses for term in clause.terms if isinstance(term, str))
+
+    def kept(term: str | Expr | None) -> str | Expr | None:
+        return None if isinstance(term, str) and places[term] == 1 and term not in read else term
+
+    return [
+        Clause(c.operator, terms) if (terms := tuple([kept(term) for term in c.terms])) != c.terms else c
+        for c in clauses
+    ]
+
+
+class _Flat:
+    """A conjunction while its relations are gathered.
+
+    `values` holds what variables that no clause binds any more are computed from.
+    """
+
+    def __init__(self, match: Match, readers: Mapping[Operator, int]) -> None:
+        self.match = match
+        self.readers = readers
+        self.clauses: list[Clause] = list(match.clauses)
+        self.without = list(match.without)
+        self.where = list(match.where)
+        self.values: dict[str, Expr] = {}
+        self.taken = {name for clause in match.clauses for name in clause.variables}
+
+    # ------------------------------------------------------------------ clauses of what clauses hold
+
+    def gather(self) -> None:
+        """Dissolve what clauses hold, as far as it can be."""
+        waiting = list(reversed(self.clauses))
+        self.clauses = []
+        while waiting:
+            clause = waiting.pop()
+            operator = clause.operator
+            others = [*self.clauses, *waiting, *self.without]
+            if isinstance(operator, Project):
+                below = self._below(clause, operator, others)
+                waiting += [] if below is None else [below]
+                self.clauses += [clause] if below is None else []
+            elif isinstance(operator, Match) and self._merges(operator, len(others)):
+                waiting += reversed(self._merged(clause, operator))
+            else:
+                self.clauses.append(clause)
+
+    def _alone(self, operator: Operator) -> bool:
+        return self.readers.get(operator, 1) <= 1
+
+    def _merges(self, inner: Match, others: int) -> bool:
+        """Whether a conjunction becomes part of this one."""
+        return (
+            inner.strategy == self.match.strategy
+            and inner.order is None
+            and self._alone(inner)
+            and inner.loop is self.match.loop
+            and others + len(inner.clauses) <= LARGEST
+        )
+
+    def _merged(self, clause: Clause, inner: Match) -> list[Clause]:
+        """The clauses of an inner conjunction, in the variables of this one."""
+        names: dict[str, str] = {}
+        for name, term in zip(inner.schema.names, clause.terms, strict=True):
+            if isinstance(term, str):
+                names[name] = term
+        for name in (name for found in inner.clauses for name in found.variables if name not in names):
+            if name not in names:
+                names[name] = fresh(name, self.taken)
+        for name, term in zip(inner.schema.names, clause.terms, strict=True):
+            if isinstance(term, Expr):
+                self.where.append(col(names[name]) == term)
+        columns = {old: col(new) for old, new in names.items() if old != new}
+        self.where += [part.substitute(columns) if columns else part for part in inner.where]
+        self.without += [with_names(found, names) for found in inner.without]
+        return [with_names(found, names) for found in inner.clauses]
+
+    def _below(self, clause: Clause, project: Project, others: Sequence[Clause]) -> Clause | None:
+        """A clause over what a projection is made of, or None if the projection stays."""
+        if not self._alone(project) and not self._is_table(project):
+            return None
+        if not self._dissolves(project.input, project.predicate is None, len(others)):
+            return None
+        below = project.input.schema.names
+        joined = {name for other in others for name in other.variables}
+        terms: dict[str, str | Expr] = {}
+        values: dict[str, Expr] = {}
+        pairs = [(t, o) for t, o in zip(clause.terms, project.outputs, strict=True) if t is not None]
+        # of two names of one column, its own is the better one
+        for term, output in sorted(
+            pairs, key=lambda pair: not isinstance(pair[0], str) or pair[1].params[:1] != (pair[0],)
+        ):
+            if output.op == "col" and output.params[0] not in terms:
+                terms[output.params[0]] = term
+            elif isinstance(term, Expr) or term in joined or len(clause.variables[term]) > 1:
+                return None
+            else:
+                values[term] = output
+        parts = [] if project.predicate is None else conjuncts(project.predicate)
+        for name in (name for e in (*parts, *values.values()) for name in e.columns()):
+            if name not in terms:
+                terms[name] = fresh(name, self.taken)
+        columns = {name: col(term) if isinstance(term, str) else term for name, term in terms.items()}
+        self.where = [*(part.substitute(columns) for part in parts), *self.where]
+        self._replace({name: value.substitute(columns) for name, value in values.items()})
+        return Clause(project.input, tuple([terms.get(name) for name in below]))
+
+    def _replace(self, values: Mapping[str, Expr]) -> None:
+        """Compute variables instead of binding them."""
+        if values:
+            self.where = [part.substitute(values) for part in self.where]
+            self.values = {name: value.substitute(values) for name, value in self.values.items()} | dict(values)
+
+    def _is_table(self, operator: Operator) -> bool:
+        """Whether an operator selects from, filters or computes from a table whose indexes everybody shares."""
+        while isinstance(operator, Project):
+            operator = operator.input
+        return has_history(operator)
+
+    def _dissolves(self, operator: Operator, unfiltered: bool, others: int) -> bool:
+        """Whether a projection of something is better computed from the joined rows."""
+        while isinstance(operator, Project):
+            if not self._alone(operator) and not self._is_table(operator):
+                return False
+            unfiltered = unfiltered and operator.predicate is None
+            operator = operator.input
+        if isinstance(operator, Match):
+            return self._merges(operator, others)
+        return has_history(operator) or (unfiltered and stands_whole(operator))
+
+    # ------------------------------------------------------------------ equalities
+
+    def unify(self) -> None:
+        """Variables of different relations that a condition says are equal become one. Floats stay apart: 0.0 equals -0.0."""
+        kinds = variable_types(self.clauses)
+        classes: Classes[str] = Classes()
+        members: dict[str, set[int]] = {}
+        for at, clause in enumerate(self.clauses):
+            for name in clause.variables:
+                members.setdefault(name, set()).add(at)
+        rest: list[Expr] = []
+        for part in self.where:
+            pair = [classes.of(arg.params[0]) for arg in part.args if arg.op == "col"] if part.op == "eq" else []
+            if (
+                len(pair) == 2
+                and kinds[pair[0]] == kinds[pair[1]] != types.Float
+                and members[pair[0]].isdisjoint(members[pair[1]])
+            ):
+                classes.join(*pair)
+                members[pair[0]] |= members[pair[1]]
+            else:
+                rest.append(part)
+        names = {name: classes.of(name) for name in kinds if classes.of(name) != name}
+        if not names:
+            return
+        columns = {name: col(of) for name, of in names.items()}
+        self.where = [part.substitute(columns) for part in rest]
+        self.clauses = [with_names(clause, names) for clause in self.clauses]
+        self.without = [with_names(clause, names) for clause in self.without]
+        self.values = {name: value.substitute(columns) for name, value in self.values.items()} | columns
+
+    def connect(self) -> None:
+        """Relations that nothing connects but an equality of two values get these as keys."""
+        for part in list(self.where):
+            places = [self._place_of(side) for side in part.args] if part.op == "eq" else []
+            if len(places) == 2 and None not in places and self._apart(*places):
+                self.where = [other for other in self.where if other is not part]
+                name = fresh("#key", self.taken)
+                kinds = variable_types(self.clauses)
+                typed = {variable: (0, kind) for variable, kind in kinds.items()}
+                sides = [expression_type(side, typed) for side in part.args]
+                wanted = common_type(*sides)
+                for at, side, kind in zip(places, part.args, sides, strict=True):
+                    self.clauses[at] = with_key(self.clauses[at], key_of(side, wanted, kind), name, wanted)
+
+    def _place_of(self, side: Expr) -> int | None:
+        """The relation that has all variables of an expression."""
+        read = side.columns()
+        return next((at for at, clause in enumerate(self.clauses) if read and reads_only(side, clause.variables)), None)
+
+    def _apart(self, one: int | None, other: int | None) -> bool:
+        """Whether no variables lead from one relation to another."""
+        reached, grown = {one}, True
+        known = set(self.clauses[one].variables)
+        while grown:
+            grown = False
+            for at, clause in enumerate(self.clauses):
+                if at not in reached and not known.isdisjoint(clause.variables):
+                    reached.add(at)
+                    known |= set(clause.variables)
+                    grown = True
+        return other not in reached
+
+
+def has_history(operator: Operator) -> bool:
+    """Whether indexes of a collection are shared: of a table or view, of constants, of what is arranged explicitly."""
+    if isinstance(operator, Read):
+        return not operator.readable.is_stream
+    return isinstance(operator, Rows) or is_shared(operator)
+
+
+def with_names(clause: Clause, names: Mapping[str, str]) -> Clause:
+    """A clause with some of its variables named otherwise."""
+    terms = tuple([names.get(term, term) if isinstance(term, str) else term for term in clause.terms])
+    return clause if terms == clause.terms else Clause(clause.operator, terms)
+
+
+def with_key(clause: Clause, key: Expr, variable: str, kind: Type) -> Clause:
+    """A clause with a further column, computed from its variables."""
+    given = clause.operator
+    columns = {name: col(given.schema.names[places[0]]) for name, places in clause.variables.items()}
+    name = fresh("#key", set(given.schema.names))
+    wanted = types.Int if kind == types.Float else kind
+    schema = Schema({**dict(zip(given.schema.names, given.schema.types, strict=True)), name: wanted})
+    outputs = (*map(col, given.schema.names), key.substitute(columns))
+    return Clause(Project(schema, given, outputs, None), (*clause.terms, variable))
+
+
+def common_type(one: Type, other: Type) -> Type:
+    """The type in which values of two types are compared for equality."""
+    return expression_type(Expr("coalesce", (col("a"), col("b"))), {"a": (0, one), "b": (0, other)})
+
+
+def key_of(expression: Expr, wanted: Type, found: Type) -> Expr:
+    """An expression as a key: of the common type, and with words that are equal where values are."""
+    value = expression if found == wanted else expression.cast(wanted)
+    return rank(value) if wanted == types.Float else value
+
+
+def implied(clauses: Sequence[Clause], where: Sequence[Expr]) -> list[Expr]:
+    """What disjunctions over several relations imply for single ones."""
+    found: list[Expr] = []
+    known: set[object] = set()
+    for part in where:
+        if part.op != "or":
+            continue
+        known = known or {other.fingerprint for other in where}
+        parts = [conjuncts(branch) for branch in branches(part)]
+        for clause in clauses:
+            if reads_only(part, clause.variables):
+                continue
+            own = [
+                conjunction(p for p in branch if p.columns() and reads_only(p, clause.variables)) for branch in parts
+            ]
+            if all(branch.fingerprint != TRUE.fingerprint for branch in own):
+                made = reduce(lambda a, b: a | b, own)
+                if made.fingerprint not in known:
+                    known.add(made.fingerprint)
+                    found.append(made)
+    return found
