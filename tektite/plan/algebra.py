@@ -308,7 +308,8 @@ class Match(Operator):
     clause of `without` holds one, and the predicates of `where` are true. The schema's columns are variables.
 
     Multiplicities multiply, and add up over columns that are None. NULL equals nothing. A variable in two places is no
-    float: what floats are compared by is a column of its own. `order` lists clauses by number, or variables by name.
+    float: what floats are compared by is a column of its own. `order` lists clauses by number, or variables by name; `why` is the
+    reason for a strategy other than `auto`.
     """
 
     clauses: tuple[Clause, ...]
@@ -316,6 +317,12 @@ class Match(Operator):
     where: tuple[Expr, ...]
     strategy: str
     order: tuple[int, ...] | tuple[str, ...] | None = None
+    why: str = "asked for"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its author leaves order and strategy to us."""
+        return self.strategy == "auto" and self.order is None
 
     @property
     def inputs(self) -> tuple[Operator, ...]:

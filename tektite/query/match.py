@@ -23,7 +23,7 @@ from tektite.values.schema import Schema
 Given = tuple[Collection, Sequence[Any]]
 """A clause as a user writes it: a collection and a term for each of its columns."""
 
-STRATEGIES = ("auto", "binary", "delta", "hector", "sized")
+STRATEGIES = ("auto", "binary", "delta", "hector")
 
 
 def match(
@@ -46,9 +46,9 @@ def match(
     made distinct.
 
     `strategy` is how the result is kept up to date: by joining two at a time (binary), by one pipeline for each clause
-    over shared indexes (delta), or variable by variable (hector), which is worst-case optimal. `auto` chooses, and
-    `Collection.explain` says what; `sized` chooses too, and orders the clauses by keys and by the sizes of what they read, as SQL
-    does. `order` forces an order of the clauses, by number, or of the variables, by name.
+    over shared indexes (delta), or variable by variable (hector), which is worst-case optimal. `auto` chooses, and orders the
+    clauses by keys and by the sizes of what they read; `Collection.explain` says what it chose. `order` forces an order of the
+    clauses, by number, or of the variables, by name.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()

@@ -66,10 +66,14 @@ def _cost(clause: Clause, bound: set[str], where: Sequence[Expr]) -> tuple[int, 
     """How a clause can be reached; whether it may have several rows for each way to bind what is bound; how few conditions it
     fulfils; how many variables it adds.
     """
+    return (_reach(clause, bound), not adds_at_most_one(clause, bound), *ties(clause, bound, where))
+
+
+def ties(clause: Clause, bound: set[str], where: Sequence[Expr]) -> tuple[int, int]:
+    """What decides between clauses that are otherwise alike: how few conditions one fulfils, and how many variables it adds."""
     new = set(clause.variables) - bound
     due = sum(any(v in new for v in p.columns()) and bound | new >= set(p.columns()) for p in where)
-    conditions = due + len(clause.constants)
-    return (_reach(clause, bound), not adds_at_most_one(clause, bound), -conditions, len(new))
+    return -(due + len(clause.constants)), len(new)
 
 
 def adds_at_most_one(clause: Clause, bound: Container[str]) -> bool:

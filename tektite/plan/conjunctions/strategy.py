@@ -27,7 +27,7 @@ def choose(match: Match) -> Choice:
     if relations == 1:
         return Choice("binary", "there is nothing to join")
     if match.strategy != "auto":
-        return Choice(match.strategy, "asked for")
+        return Choice(match.strategy, match.why)
     if relations == 2:
         return Choice("binary", "two relations")
     if is_cyclic(clause.variables for clause in match.clauses):

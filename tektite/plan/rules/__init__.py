@@ -13,7 +13,7 @@ merge_projections    a projection of a projection becomes one, where nothing is 
 order_joins          chooses the order of joins where the author leaves it open: along keys, the most selective relation first
 prune_columns        drops columns that nothing reads: they are not computed, not joined, not kept in state
 push_predicates      predicates move towards the rows that they test, as far as no index and no state is made twice by that
-range_filters        comparisons with a value that moves: when it moves, only the rows between its old and its new place are touched
+range_filters        comparisons with a value that moves: when it moves, only the rows between its old and its new place change
 share_subplans       parts of a plan that say the same, whatever their columns are called, become one part that is read twice
 """
 
@@ -69,15 +69,15 @@ def without_effect(roots: Sequence[Operator]) -> set[Rule]:
     """Rules that change nothing in some plans, because what they look for is not there. Most plans are small: walking them for
     nothing would take more time than the rewrites.
     """
-    sized = distinct = nested = False
+    choice = distinct = nested = False
     stateful = 0
     for operator in walk(roots):
-        sized = sized or (isinstance(operator, Match) and operator.strategy == "sized")
+        choice = choice or (isinstance(operator, Match) and operator.is_open)
         nested = nested or (isinstance(operator, Match) and operator.order is None)
         distinct = distinct or isinstance(operator, AtLeast) or (isinstance(operator, Reduce) and operator.only_checks)
         stateful += isinstance(operator, WORTHWHILE)
     found: set[Rule] = set()
-    if not sized:
+    if not choice:
         found |= {range_filters, filter_privately, order_joins}
     if not nested:
         found.add(flatten_joins)

@@ -11,7 +11,7 @@ order and strategy to us.
 >>> orders = Schema(id=Int, customer=Int, kind=Int)
 >>> tables = [SimpleNamespace(name=name, is_stream=False, orders=[(0,)]) for name in ("orders", "customers")]
 >>> clauses = Clause(Read(orders, tables[0]), ("o", "c", "k")), Clause(Read(Schema(id=Int), tables[1]), ("c",))
->>> before = Match(Schema(o=Int), clauses, (), (col("k") == 3,), "sized")
+>>> before = Match(Schema(o=Int), clauses, (), (col("k") == 3,), "auto")
 >>> print("\\n".join(explain(*filter_privately([before]))))
 join of (o, c), (c) to (o)
   select id, customer where kind == 3
@@ -39,7 +39,7 @@ def filter_privately(roots: Sequence[Operator]) -> list[Operator]:
 
     def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
         found = with_inputs(operator, inputs)
-        return with_filters(found) if isinstance(found, Match) and found.strategy == "sized" else found
+        return with_filters(found) if isinstance(found, Match) and found.is_open else found
 
     return transform(roots, rewrite)
 

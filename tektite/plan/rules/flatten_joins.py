@@ -16,9 +16,9 @@ What others read as well stays apart, and so does what changes less often than t
 >>> from tektite.values.types import Int
 >>> one, two = Schema(x=Int), Schema(y=Int, z=Int)
 >>> rows, pairs = Rows(one, one.encode([(1,)])), Rows(two, two.encode([(1, 2)]))
->>> inner = Match(Schema(y=Int, w=Int), (Clause(pairs, ("y", None)), Clause(rows, ("w",))), (), (), "sized")
+>>> inner = Match(Schema(y=Int, w=Int), (Clause(pairs, ("y", None)), Clause(rows, ("w",))), (), (), "auto")
 >>> equal, either = col("x") == col("y"), (col("w") > 3) | ((col("x") < 2) & (col("w") < 1))
->>> before = Match(Schema(w=Int), (Clause(rows, ("x",)), Clause(inner, ("y", "w"))), (), (equal, either), "sized")
+>>> before = Match(Schema(w=Int), (Clause(rows, ("x",)), Clause(inner, ("y", "w"))), (), (equal, either), "auto")
 >>> print("\\n".join(explain(*flatten_joins([before]))))
 join of (x), (x, _), (w) to (w)
   where (w > 3) | (x < 2) & (w < 1)

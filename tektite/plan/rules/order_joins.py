@@ -1,9 +1,10 @@
-"""In which order the relations of a conjunction are joined whose author leaves that to us: along keys, the most selective first.
+"""Chooses the order in which the relations of an open conjunction are joined: along keys, the most selective relation first.
 
-Changes come from a table without history, or from where keys lead to most others, or from the largest. Each further relation
-is one that shares variables with those before it; one whose key is then known comes first, since it adds no rows, and among
-these the one that leaves the fewest. Where keys lead everywhere, the conjunction is kept up to date by delta pipelines, or
-joined one at a time if filters leave so little of a stream that this keeps less; else the strategy is what `auto` chooses.
+1. Changes come from a table without history, or from where keys lead to most others, or from the largest relation.
+2. Each further relation shares variables with those before it. One whose key is then known comes first, since it adds no rows;
+   among these the one that leaves the fewest; among equals the one that `conjunctions.order` takes.
+3. Where keys lead everywhere, delta pipelines keep the conjunction up to date, or joins of two, if filters leave so little of a
+   stream that this keeps less. Elsewhere the strategy is what `conjunctions.strategy` chooses.
 
 >>> from tektite.plan.algebra import Rows
 >>> from tektite.plan.explain import explain
@@ -11,12 +12,14 @@ joined one at a time if filters leave so little of a stream that this keeps less
 >>> from tektite.values.types import Int
 >>> few, many = ([(at, at) for at in range(rows)] for rows in (1, 9))
 >>> two = Schema(x=Int, y=Int)
->>> clauses = [Clause(Rows(two, two.encode(rows)), terms) for rows, terms in ((few, ("x", "y")), (many, ("y", "z")))]
->>> before = Match(Schema(x=Int, z=Int), tuple(clauses), (), (), "sized")
+>>> parts = (few, ("x", "y")), (many, ("y", "z")), (few, ("z", "w"))
+>>> clauses = tuple([Clause(Rows(two, two.encode(rows)), terms) for rows, terms in parts])
+>>> before = Match(Schema(x=Int, w=Int), clauses, (), (), "auto")
 >>> print("\\n".join(explain(*order_joins([before]))))
-join of (x, y), (y, z) in the order 9 rows, 1 rows to (x, z)
+join of (x, y), (y, z), (z, w) in the order 9 rows, 1 rows, 1 rows to (x, w)
   1 constant row
   9 constant rows
+  1 constant row
 """
 
 from __future__ import annotations
@@ -26,38 +29,46 @@ from dataclasses import replace
 
 from tektite.expr import Expr
 from tektite.plan.algebra import Clause, Match, Operator, Project, Read
+from tektite.plan.conjunctions.order import ties
 from tektite.plan.estimates import Estimates, share_of
 from tektite.plan.unique import unique_columns
 from tektite.plan.walk import transform, with_inputs
 
+ALIKE = 2.0
+"""How many times as large as another a relation may be estimated while both count as equally large: estimates are no better."""
+
 
 def order_joins(roots: Sequence[Operator]) -> list[Operator]:
-    """Plans in which every conjunction has an order whose strategy is `sized`: to be chosen by sizes."""
+    """Plans in which every open conjunction has an order and a strategy, as far as keys and sizes tell."""
     estimates = Estimates()
 
     def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
         found = with_inputs(operator, inputs)
-        return ordered(found, estimates) if isinstance(found, Match) and found.strategy == "sized" else found
+        return ordered(found, estimates) if isinstance(found, Match) and found.is_open else found
 
     return transform(roots, rewrite)
 
 
 def ordered(match: Match, estimates: Estimates) -> Match:
-    """A conjunction with an order, and a strategy if the order follows keys."""
+    """A conjunction with an order, and a strategy if the order follows keys. Two relations need none: each is looked up in the
+    other. Neither do relations of about one size that no key leads to: there each pipeline takes what suits its changes.
+    """
+    if len(match.clauses) < 3:
+        return match
     sizes = [estimates.of(clause.operator) for clause in match.clauses]
     found = []
     for start, clause in enumerate(match.clauses):
         order, by_keys = followed(match, start, sizes)
         # where keys lead everywhere is where the facts are, even while there are none
         found.append((is_stream(clause), by_keys, sizes[start], -start, order))
-    _, by_keys, _, _, order = max(found)
-    # two relations are looked up in each other, whichever changes
-    strategy = "delta" if by_keys == len(order) - 1 and len(order) > 2 else "auto"
-    if strategy == "delta" and is_stream(match.clauses[order[0]]) and narrows(match, order):
-        strategy = "binary"
-    if order == (0, 1) and not match.clauses[1].constants:
-        return replace(match, strategy=strategy)  # as it is written
-    return replace(match, order=order, strategy=strategy)
+    stream, by_keys, _, _, order = max(found)
+    if not stream and not by_keys and max(sizes) <= ALIKE * min(sizes):
+        return match
+    if by_keys < len(order) - 1:
+        return replace(match, order=order)
+    if stream and narrows(match, order):
+        return replace(match, order=order, strategy="binary", why="filters leave little of the stream")
+    return replace(match, order=order, strategy="delta", why="keys lead to every relation")
 
 
 def followed(match: Match, start: int, sizes: Sequence[float]) -> tuple[tuple[int, ...], int]:
@@ -73,8 +84,9 @@ def followed(match: Match, start: int, sizes: Sequence[float]) -> tuple[tuple[in
             reached = determined(match.clauses[at], match.where, known)
             key = unique_columns(match.clauses[at].operator)
             one = bool(key) and set(key or ()) <= reached
-            costs.append((not reached, not one, shares[at] * (1.0 if one else sizes[at]), at))
-        _, several, _, best = min(costs)
+            rows = shares[at] * (1.0 if one else sizes[at])
+            costs.append((not reached, not one, rows, ties(match.clauses[at], known, match.where), at))
+        _, several, _, _, best = min(costs)
         by_keys += not several
         order.append(best)
         waiting.remove(best)

@@ -11,7 +11,7 @@ done where the author leaves order and strategy to us.
 >>> rows = Rows(pay, pay.encode([(1, 10), (2, 30)]))
 >>> mean = Aggregate(Schema(mean=Int), rows, (), (Linear("sum", 1),))
 >>> clauses = Clause(rows, ("who", "pay")), Clause(mean, ("mean",))
->>> before = Match(Schema(who=Int), clauses, (), (col("pay") > col("mean"),), "sized")
+>>> before = Match(Schema(who=Int), clauses, (), (col("pay") > col("mean"),), "auto")
 >>> print("\\n".join(explain(*range_filters([before]))))
 select who
   range filter pay > mean
@@ -54,7 +54,7 @@ def range_filters(roots: Sequence[Operator]) -> list[Operator]:
 
     def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
         found = with_inputs(operator, inputs)
-        return bounded(found) if isinstance(found, Match) and found.strategy == "sized" else found
+        return bounded(found) if isinstance(found, Match) and found.is_open else found
 
     return transform(roots, rewrite)
 

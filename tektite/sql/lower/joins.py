@@ -111,7 +111,7 @@ def inner(left: Collection, right: Collection, parts: list[Expr], strategy: str)
     return left._new(plan.Match(Schema(columns), clauses, (), tuple(parts), strategy), right)
 
 
-def join(left: Collection, right: Collection, kind: str, condition: Expr, strategy: str = "sized") -> Collection:
+def join(left: Collection, right: Collection, kind: str, condition: Expr, strategy: str = "auto") -> Collection:
     """A join of two collections on any condition."""
     parts = conjuncts(condition)
     if kind in ("semi", "anti"):

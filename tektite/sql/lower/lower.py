@@ -66,7 +66,7 @@ class Lowering:
                 return self.lower(node.input)._project(node.outputs, None)
             case Join():
                 left, right = self.lower(node.left), self.lower(node.right)
-                return join(left, right, node.kind, node.condition, "sized" if self.joins == "auto" else self.joins)
+                return join(left, right, node.kind, node.condition, self.joins)
             case Aggregate():
                 return aggregate(self.lower(node.input), node, self.unit)
             case Distinct():
