@@ -100,7 +100,7 @@ def count_uses(*roots: Operator) -> dict[Operator, int]:
     while waiting:
         operator = waiting.pop()
         inputs = [*operator.inputs]
-        if isinstance(operator, Variable | Leave) and operator.of not in loops:
+        if isinstance(operator, (Variable, Leave)) and operator.of not in loops:  # noqa: UP038, a union is made each time
             loops.add(operator.of)
             inputs += [leave.inner for leave in operator.of.leaves]
             inputs += operator.of.definitions.values()
@@ -324,9 +324,9 @@ class Match(Operator):
         """Whether its author leaves order and strategy to us."""
         return self.strategy == "auto" and self.order is None
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Operator, ...]:
-        return tuple(clause.operator for clause in (*self.clauses, *self.without))
+        return tuple([clause.operator for clause in (*self.clauses, *self.without)])
 
     @cached_property
     def types(self) -> dict[str, Type]:

@@ -10,23 +10,14 @@ from tektite.plan.algebra import Arrange, Clause, Leave, Loop, Operator, Variabl
 
 Rewrite = Callable[[Operator, tuple[Operator, ...]], Operator]
 """What becomes of an operator whose inputs have become these."""
-Leaf = Callable[[Operator], bool]
+Test = Callable[[Operator], bool]
+IN_LOOPS = (Variable, Leave)
+"""Operators that lead to a loop. A tuple: Python would make a union anew for each test."""
 
 
 def is_shared(operator: Operator) -> bool:
     """Whether the catalog keeps a collection for everybody: a plan that reads it says nothing of how it is computed."""
-    return isinstance(operator, Arrange) and operator.loop is None
-
-
-def bodies(roots: Sequence[Operator], leaf: Leaf = is_shared) -> list[Operator]:
-    """Some plans, and what the loops in them define and give."""
-    found = list(roots)
-    loops: set[Loop] = set()
-    for operator in walk(roots, leaf):
-        if isinstance(operator, Variable | Leave) and operator.of not in loops:
-            loops.add(operator.of)
-            found += loop_bodies(operator.of)
-    return found
+    return type(operator) is Arrange and operator.loop is None
 
 
 def loop_bodies(loop: Loop) -> list[Operator]:
@@ -35,7 +26,7 @@ def loop_bodies(loop: Loop) -> list[Operator]:
     return [*initial, *loop.definitions.values(), *(leave.inner for leave in loop.leaves)]
 
 
-def walk(roots: Sequence[Operator], leaf: Leaf = is_shared) -> Iterator[Operator]:
+def walk(roots: Sequence[Operator], leaf: Test = is_shared) -> Iterator[Operator]:
     """Every operator of some plans once, those of loops included; what lies below a leaf is not part of them."""
     seen: set[Operator] = set()
     loops: set[Loop] = set()
@@ -49,28 +40,34 @@ def walk(roots: Sequence[Operator], leaf: Leaf = is_shared) -> Iterator[Operator
         if leaf(operator):
             continue
         waiting.extend(reversed(operator.inputs))
-        if isinstance(operator, Variable | Leave) and operator.of not in loops:
+        if isinstance(operator, IN_LOOPS) and operator.of not in loops:
             loops.add(operator.of)
             waiting.extend(loop_bodies(operator.of))
 
 
-def readers_first(roots: Sequence[Operator], leaf: Leaf = is_shared) -> list[Operator]:
-    """Every operator of some plans after all that take it as an input."""
+def readers_first(roots: Sequence[Operator], leaf: Test = is_shared) -> tuple[list[Operator], list[Operator]]:
+    """Every operator of some plans after all that take it as an input; and the plans with the bodies of their loops."""
     found: dict[Operator, None] = {}
-    waiting = bodies(roots, leaf)
-    while waiting:
-        operator = waiting[-1]
-        left = [] if operator in found or leaf(operator) else [given for given in operator.inputs if given not in found]
-        if left:
-            waiting.extend(left)
-        else:
+    loops: set[Loop] = set()
+    bodies = list(roots)
+    for body in bodies:  # which grows while it is gone through
+        waiting = [body]
+        while waiting:
+            operator = waiting[-1]
+            left = [given for given in operator.inputs if given not in found] if operator.inputs else ()
+            if left and operator not in found and not leaf(operator):
+                waiting.extend(left)
+                continue
             found[waiting.pop()] = None
-    return list(found)[::-1]
+            if isinstance(operator, IN_LOOPS) and operator.of not in loops:
+                loops.add(operator.of)
+                bodies += loop_bodies(operator.of)
+    return list(found)[::-1], bodies
 
 
 def with_inputs(operator: Operator, inputs: Sequence[Operator]) -> Operator:
     """The same operator over other inputs."""
-    if all(new is old for new, old in zip(inputs, operator.inputs, strict=True)):
+    if tuple(inputs) == operator.inputs:  # operators are equal only to themselves
         return operator
     waiting = iter(inputs)
     changed: dict[str, Any] = {}
@@ -87,7 +84,7 @@ def _part(part: Operator | Clause, operator: Operator) -> Operator | Clause:
     return replace(part, operator=operator) if isinstance(part, Clause) else operator
 
 
-def transform(roots: Sequence[Operator], rewrite: Rewrite, leaf: Leaf = is_shared) -> list[Operator]:
+def transform(roots: Sequence[Operator], rewrite: Rewrite, leaf: Test = is_shared) -> list[Operator]:
     """Plans with every operator rewritten after its inputs; one that is read twice is rewritten once. Leaves stay."""
     return _Copy(rewrite, leaf).all(roots)
 
@@ -95,7 +92,7 @@ def transform(roots: Sequence[Operator], rewrite: Rewrite, leaf: Leaf = is_share
 class _Copy:
     """Rewrites operators, each once."""
 
-    def __init__(self, rewrite: Rewrite, leaf: Leaf) -> None:
+    def __init__(self, rewrite: Rewrite, leaf: Test) -> None:
         self._rewrite = rewrite
         self._leaf = leaf
         self._made: dict[Operator, Operator] = {}
@@ -105,21 +102,25 @@ class _Copy:
         return [self.of(root) for root in roots]
 
     def of(self, operator: Operator) -> Operator:
-        made = self._made
+        made, leaf, rewrite = self._made, self._leaf, self._rewrite
         waiting = [operator]  # instead of calls in each other, so that a plan may be as deep as it likes
         while waiting:
             found = waiting[-1]
-            if found in made:
-                waiting.pop()
-            elif self._leaf(found):
-                made[found] = found
-            elif isinstance(found, Variable | Leave):
-                self._loop(found.of)
-            else:
-                left = [given for given in found.inputs if given not in made]
-                waiting.extend(reversed(left))
-                if not left:
-                    made[found] = self._rewrite(found, tuple([made[given] for given in found.inputs]))
+            if found not in made:
+                inputs = found.inputs
+                if leaf(found):
+                    made[found] = found
+                elif inputs:
+                    left = [given for given in inputs if given not in made]
+                    if left:
+                        waiting.extend(reversed(left))
+                        continue
+                    made[found] = rewrite(found, tuple([made[given] for given in inputs]))
+                elif isinstance(found, IN_LOOPS):
+                    self._loop(found.of)
+                else:
+                    made[found] = rewrite(found, ())
+            waiting.pop()
         return made[operator]
 
     def _loop(self, loop: Loop) -> None:

@@ -34,12 +34,10 @@ class Schema:
     True
     """
 
-    __slots__ = ("_empty", "_ints", "arrow", "names", "types")
+    __slots__ = ("_arrow", "_empty", "_ints", "names", "types")
 
     names: tuple[str, ...]
     types: tuple[Type, ...]
-    arrow: pa.Schema
-    """The schema of the tables that `decode` returns."""
 
     def __init__(self, source: Mapping[str, Type] | pa.Schema | None = None, /, **named: Type) -> None:
         if isinstance(source, pa.Schema):
@@ -52,14 +50,27 @@ class Schema:
                 raise IncorrectError(f"expected the name of a column, found {name!r}: use a string, not an empty one")
             if not isinstance(type, Type):
                 raise IncorrectError(f"column {name!r}: expected a type such as tektite.Int, found {type!r}")
-        self.names = tuple(name for name, _ in pairs)
-        self.types = tuple(type for _, type in pairs)
-        repeated = [name for at, name in enumerate(self.names) if name in self.names[:at]]
-        if repeated:
-            raise IncorrectError(f"column {repeated[0]!r}: found it twice; give each column a name of its own")
-        self.arrow = pa.schema([(name, words.arrow_type(type)) for name, type in pairs])
+        self._fill(tuple([name for name, _ in pairs]), tuple([type for _, type in pairs]))
+        if len(set(self.names)) < len(pairs):
+            repeated = next(name for at, name in enumerate(self.names) if name in self.names[:at])
+            raise IncorrectError(f"column {repeated!r}: found it twice; give each column a name of its own")
+
+    def _fill(self, names: tuple[str, ...], types: tuple[Type, ...]) -> None:
+        self.names = names
+        self.types = types
+        # plans make many schemas, most of which no table is ever decoded by
+        self._arrow: pa.Schema | None = None
         self._empty: pa.Table | None = None
-        self._ints = all(type.kind == "int" for type in self.types)
+        self._ints = all([type.kind == "int" for type in types])
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The schema of the tables that `decode` returns."""
+        if self._arrow is None:
+            self._arrow = pa.schema(
+                [(name, words.arrow_type(type)) for name, type in zip(self.names, self.types, strict=True)]
+            )
+        return self._arrow
 
     @property
     def positions(self) -> dict[str, tuple[int, Type]]:
@@ -86,13 +97,12 @@ class Schema:
         >>> Schema(src=Int, dst=Int, weight=Float).select("weight", start="src")
         Schema(weight=float, start=int)
         """
-        chosen = [*zip(names, names, strict=True), *renamed.items()]
-        selected = {new: self.types[self.index(old)] for new, old in chosen}
-        if len(selected) != len(chosen):
-            raise IncorrectError(
-                f"expected each column once, found {[new for new, _ in chosen]}: rename with new='old'"
-            )
-        return Schema(selected)
+        new = (*names, *renamed)
+        if len(set(new)) < len(new):
+            raise IncorrectError(f"expected each column once, found {list(new)}: rename with new='old'")
+        found = object.__new__(Schema)  # what is selected was checked before
+        found._fill(new, tuple([self.types[self.index(old)] for old in (*names, *renamed.values())]))
+        return found
 
     def encode(self, data: Any, dictionary: Dictionary | None = None, room: int = 0) -> Words:
         """The words of `data`, in a new array of columns x rows. Adds texts to `dictionary`. After the columns the array

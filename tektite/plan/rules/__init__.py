@@ -8,6 +8,7 @@ factor_disjunctions  what every branch of an OR demands is demanded by itself
 filter_privately     a table that a conjunction needs a further index of, and few rows of, is filtered first and indexed apart
 flatten_joins        conjunctions in conjunctions become one, so that one order and one strategy serve all their relations
 fold_constants       what constants decide is decided: a filter by FALSE is empty, and so is what is joined with nothing
+local                rules for one operator at a time, and several of them in one pass
 match_joins          a join of two is a conjunction of two, whose variables are called after the columns that they stand for
 merge_projections    a projection of a projection becomes one, where nothing is computed twice by that
 order_joins          chooses the order of joins where the author leaves it open: along keys, the most selective relation first
@@ -21,68 +22,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tektite.plan.algebra import AtLeast, Match, Operator, Reduce
+from tektite.plan.algebra import Operator
 from tektite.plan.rules.drop_distinct import drop_distinct
 from tektite.plan.rules.factor_disjunctions import factor_disjunctions
 from tektite.plan.rules.filter_privately import filter_privately
 from tektite.plan.rules.flatten_joins import flatten_joins
 from tektite.plan.rules.fold_constants import fold_constants
+from tektite.plan.rules.local import OnePass
 from tektite.plan.rules.match_joins import match_joins
 from tektite.plan.rules.merge_projections import merge_projections
 from tektite.plan.rules.order_joins import order_joins
 from tektite.plan.rules.prune_columns import prune_columns
 from tektite.plan.rules.push_predicates import push_predicates
 from tektite.plan.rules.range_filters import range_filters
-from tektite.plan.rules.share_subplans import WORTHWHILE, share_subplans
-from tektite.plan.walk import walk
+from tektite.plan.rules.share_subplans import share_subplans
 
 Rule = Callable[[Sequence[Operator]], list[Operator]]
 
 RULES: tuple[Rule, ...] = (
-    merge_projections,
-    match_joins,
-    factor_disjunctions,
-    push_predicates,
-    fold_constants,
-    drop_distinct,
+    OnePass(merge_projections, match_joins, factor_disjunctions, push_predicates),
+    OnePass(fold_constants, drop_distinct),
     flatten_joins,
     prune_columns,
     range_filters,
-    filter_privately,
-    order_joins,
-    merge_projections,
+    OnePass(filter_privately, order_joins, merge_projections),
     share_subplans,
 )
+"""What shares a pass needs nothing of the whole plan that an earlier rule of the same pass changes."""
 
 
 def optimize(roots: Sequence[Operator]) -> list[Operator]:
     """Some plans after all rewrites. They share what they have in common."""
     found = list(roots)
-    idle = without_effect(found)
     for rule in RULES:
-        if rule not in idle:
-            found = rule(found)
-    return found
-
-
-def without_effect(roots: Sequence[Operator]) -> set[Rule]:
-    """Rules that change nothing in some plans, because what they look for is not there. Most plans are small: walking them for
-    nothing would take more time than the rewrites.
-    """
-    choice = distinct = nested = False
-    stateful = 0
-    for operator in walk(roots):
-        choice = choice or (isinstance(operator, Match) and operator.is_open)
-        nested = nested or (isinstance(operator, Match) and operator.order is None)
-        distinct = distinct or isinstance(operator, AtLeast) or (isinstance(operator, Reduce) and operator.only_checks)
-        stateful += isinstance(operator, WORTHWHILE)
-    found: set[Rule] = set()
-    if not choice:
-        found |= {range_filters, filter_privately, order_joins}
-    if not nested:
-        found.add(flatten_joins)
-    if not distinct:
-        found.add(drop_distinct)
-    if stateful < 2:
-        found.add(share_subplans)
+        found = rule(found)
     return found

@@ -18,25 +18,18 @@ union all
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tektite.plan.algebra import AtLeast, Operator, Reduce
 from tektite.plan.projections import renamed
+from tektite.plan.rules.local import Context, rule_for
 from tektite.plan.unique import unique_columns
-from tektite.plan.walk import transform, with_inputs
 
 
-def drop_distinct(roots: Sequence[Operator]) -> list[Operator]:
-    """Plans that neither make distinct what is a set already, nor check what cannot fail."""
-
-    def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
-        found = with_inputs(operator, inputs)
-        if isinstance(found, AtLeast) and found.times == 1 and unique_columns(found.input) is not None:
-            return renamed(found.input, found.schema.names)
-        if isinstance(found, Reduce) and found.only_checks:
-            unique = unique_columns(found.input)
-            if unique is not None and set(unique) <= set(range(found.key)):
-                return renamed(found.input, found.schema.names)
-        return found
-
-    return transform(roots, rewrite)
+@rule_for(AtLeast, Reduce)
+def drop_distinct(operator: AtLeast | Reduce, context: Context) -> Operator:
+    """What an operator makes distinct, or checks, if its rows are unique as they are."""
+    if not (operator.only_checks if isinstance(operator, Reduce) else operator.times == 1):
+        return operator
+    unique = unique_columns(operator.input)
+    if unique is None or (isinstance(operator, Reduce) and not set(unique) <= set(range(operator.key))):
+        return operator
+    return renamed(operator.input, operator.schema.names)

@@ -17,30 +17,28 @@ filter x > 1 and (y > 2) | (y < 0)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
 from tektite.expr import Expr
 from tektite.expr.predicates import TRUE, conjunction, conjuncts
 from tektite.plan.algebra import Match, Operator, Project
-from tektite.plan.walk import transform, with_inputs
+from tektite.plan.rules.local import Context, rule_for
 
 
-def factor_disjunctions(roots: Sequence[Operator]) -> list[Operator]:
-    """Plans with common conjuncts taken out of the disjunctions in filters and conjunctions."""
-
-    def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
-        found = with_inputs(operator, inputs)
-        if isinstance(found, Project) and found.predicate is not None:
-            parts = conjuncts(found.predicate)
-            if any(part.op == "or" for part in parts):
-                return replace(found, predicate=conjunction(map(factored, parts)))
-        elif isinstance(found, Match) and any(part.op == "or" for part in found.where):
-            return replace(found, where=tuple([part for p in found.where for part in conjuncts(factored(p))]))
-        return found
-
-    return transform(roots, rewrite)
+@rule_for(Project, Match)
+def factor_disjunctions(operator: Project | Match, context: Context) -> Operator:
+    """A filter or a conjunction with common conjuncts taken out of its disjunctions."""
+    if isinstance(operator, Match):
+        if not any([part.op == "or" for part in operator.where]):
+            return operator
+        return replace(operator, where=tuple([part for p in operator.where for part in conjuncts(factored(p))]))
+    if operator.predicate is None or operator.predicate.op not in ("or", "and"):
+        return operator
+    parts = conjuncts(operator.predicate)
+    if not any([part.op == "or" for part in parts]):
+        return operator
+    return replace(operator, predicate=conjunction(map(factored, parts)))
 
 
 def branches(predicate: Expr) -> list[Expr]:

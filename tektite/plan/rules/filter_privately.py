@@ -21,51 +21,48 @@ join of (o, c), (c) to (o)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from tektite.expr import Expr, col
 from tektite.expr.predicates import conjunction, reads_only
-from tektite.plan.algebra import Clause, Match, Operator, Project, Read
+from tektite.plan.algebra import Clause, Match, Project, Read
 from tektite.plan.estimates import passing
-from tektite.plan.walk import transform, with_inputs
+from tektite.plan.rules.local import Context, rule_for
 
 FEW = 0.2
 """The share of a table's rows up to which an index of its own pays: it is then a fifth of the size, and narrower."""
 
 
-def filter_privately(roots: Sequence[Operator]) -> list[Operator]:
-    """Plans whose conjunctions read few rows of tables through filters of their own."""
-
-    def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
-        found = with_inputs(operator, inputs)
-        return with_filters(found) if isinstance(found, Match) and found.is_open else found
-
-    return transform(roots, rewrite)
-
-
-def with_filters(match: Match) -> Match:
+@rule_for(Match)
+def filter_privately(match: Match, context: Context) -> Match:
     """A conjunction with those of its tables filtered that it needs few rows and a further index of."""
+    if not match.where or not match.is_open:
+        return match
     clauses, where = list(match.clauses), list(match.where)
     for at, clause in enumerate(clauses):
+        if not isinstance(clause.operator, Read):
+            continue
         own = [part for part in where if part.columns() and reads_only(part, clause.variables)]
-        if not isinstance(clause.operator, Read) or not own or passing(own) > FEW:
+        if not own or passing(own) > FEW:
             continue
         rest = [part for part in where if not any(part is other for other in own)]
         others = {name for place, other in enumerate(clauses) if place != at for name in other.variables}
         if any(served(clause, columns) for name, columns in clause.variables.items() if name in others):
             continue
-        read = others | set(match.schema.names) | {name for part in rest for name in part.columns()}
-        clauses[at] = filtered_alone(clause, [name for name in clause.variables if name in read], own)
+        read = others.union(match.schema.names, *(negated.variables for negated in match.without))
+        read |= {name for part in rest for name in part.columns()}
+        clauses[at] = filtered_alone(clause, read, own)
         where = rest
-    return replace(match, clauses=tuple(clauses), where=tuple(where))
+    return match if len(where) == len(match.where) else replace(match, clauses=tuple(clauses), where=tuple(where))
 
 
-def filtered_alone(clause: Clause, variables: Sequence[str], own: Sequence[Expr]) -> Clause:
-    """A clause over the rows of its table that pass conditions, with the columns of some variables."""
+def filtered_alone(clause: Clause, read: Container[str], own: Sequence[Expr]) -> Clause:
+    """A clause over the rows of its table that pass conditions, with the columns that the conjunction still looks at."""
     table = clause.operator
     names = {variable: col(table.schema.names[columns[0]]) for variable, columns in clause.variables.items()}
-    kept = sorted(column for variable in variables for column in clause.variables[variable]) or [0]
+    kept = [column for v, columns in clause.variables.items() if v in read or len(columns) > 1 for column in columns]
+    kept = sorted([*kept, *clause.constants]) or [0]
     schema = table.schema.select(*(table.schema.names[column] for column in kept))
     predicate = conjunction([part.substitute(names) for part in own])
     rows = Project(schema, table, tuple(map(col, schema.names)), predicate)

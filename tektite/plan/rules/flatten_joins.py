@@ -38,13 +38,14 @@ from functools import reduce
 from tektite.expr import Expr, col, rank
 from tektite.expr import type_of as expression_type
 from tektite.expr.predicates import TRUE, conjunction, conjuncts, reads_only
-from tektite.plan.algebra import Clause, Match, Operator, Project, Read, Rows, count_uses
+from tektite.plan.algebra import Clause, Match, Operator, Project, Read, Rows
 from tektite.plan.equal_columns import Classes
 from tektite.plan.rules.factor_disjunctions import branches
+from tektite.plan.rules.local import Context, rule_for
 from tektite.plan.rules.match_joins import fresh
 from tektite.plan.rules.prune_columns import stands_whole
 from tektite.plan.rules.push_predicates import settled
-from tektite.plan.walk import is_shared, transform, with_inputs
+from tektite.plan.walk import is_shared
 from tektite.values import types
 from tektite.values.schema import Schema
 from tektite.values.types import Type
@@ -55,24 +56,24 @@ table expressions does in which each uses the one before twice, is a conjunction
 """
 
 
-def flatten_joins(roots: Sequence[Operator]) -> list[Operator]:
-    """Plans in which one conjunction holds all relations that are joined with each other."""
-    readers = dict(count_uses(*roots))
-
-    def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
-        found = with_inputs(operator, inputs)
-        if isinstance(found, Match) and found.order is None:
-            found = flattened(found, readers)
-        if found is not operator:
-            readers[found] = readers.get(operator, 1)
-        return found
-
-    return transform(roots, rewrite)
+def is_deep(match: Match) -> bool:
+    """Whether a conjunction may hold others, or has conditions that connect its relations."""
+    if match.order is not None:
+        return False
+    return any([type(clause.operator) in (Project, Match) for clause in match.clauses]) or any(
+        [part.op in ("eq", "or") for part in match.where]
+    )
 
 
-def flattened(match: Match, readers: dict[Operator, int]) -> Operator:
+@rule_for(Match, when=is_deep)
+def flatten_joins(match: Match, context: Context) -> Operator:
+    """A conjunction of all relations that are joined with each other."""
+    return flattened(match, context) if is_deep(match) else match
+
+
+def flattened(match: Match, context: Context) -> Operator:
     """One conjunction with all that rewrites of this file say, under a projection if some outputs are computed."""
-    flat = _Flat(match, readers)
+    flat = _Flat(match, context)
     flat.gather()
     flat.unify()
     flat.connect()
@@ -88,7 +89,7 @@ def flattened(match: Match, readers: dict[Operator, int]) -> Operator:
         match, schema=Schema({name: kinds[name] for name in shown}), clauses=tuple(clauses), where=tuple(where),
         without=tuple(flat.without),
     )  # fmt: skip
-    found = settled(found, readers)
+    found = settled(found, context)
     if shown == list(match.schema.names) and all(output.op == "col" for output in outputs):
         return found
     return Project(match.schema, found, outputs, None)
@@ -133,9 +134,9 @@ class _Flat:
     `values` holds what variables that no clause binds any more are computed from.
     """
 
-    def __init__(self, match: Match, readers: Mapping[Operator, int]) -> None:
+    def __init__(self, match: Match, context: Context) -> None:
         self.match = match
-        self.readers = readers
+        self.context = context
         self.clauses: list[Clause] = list(match.clauses)
         self.without = list(match.without)
         self.where = list(match.where)
@@ -162,7 +163,7 @@ class _Flat:
                 self.clauses.append(clause)
 
     def _alone(self, operator: Operator) -> bool:
-        return self.readers.get(operator, 1) <= 1
+        return not self.context.shared(operator)
 
     def _merges(self, inner: Match, others: int) -> bool:
         """Whether a conjunction becomes part of this one."""

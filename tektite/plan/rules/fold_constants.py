@@ -16,7 +16,6 @@ filter x > 1
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -28,7 +27,6 @@ from tektite.plan.algebra import (
     AtLeast,
     Concat,
     First,
-    Inspect,
     Join,
     Match,
     Negate,
@@ -39,21 +37,17 @@ from tektite.plan.algebra import (
     Rows,
 )
 from tektite.plan.projections import renamed
-from tektite.plan.walk import transform, walk, with_inputs
+from tektite.plan.rules.local import Context, rule_for
 from tektite.values.schema import Schema
 
 
-def fold_constants(roots: Sequence[Operator]) -> list[Operator]:
-    """Plans whose expressions are folded, without the parts that are empty."""
-    watched = any(isinstance(operator, Inspect) for operator in walk(roots))
-
-    def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
-        found = with_folded(with_inputs(operator, inputs))
-        return (
-            found if watched else without_nothing(found)
-        )  # who watches changes pass sees them, whatever becomes of them
-
-    return transform(roots, rewrite)
+@rule_for(Project, Concat, Negate, Join, Match, RangeFilter, AtLeast, Aggregate, First, Reduce)
+def fold_constants(operator: Operator, context: Context) -> Operator:
+    """An operator with its constants computed, and no rows if it is empty."""
+    found = with_folded(operator)
+    made = without_nothing(found)
+    # an Inspect sees the changes of what it watches, even if nothing comes of them
+    return found if made is not found and context.watched else made
 
 
 def nothing(schema: Schema) -> Rows:

@@ -22,34 +22,28 @@ select src, end = dst#2
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from tektite.expr import col
 from tektite.plan.algebra import Clause, Join, Match, Operator, Project
 from tektite.plan.conjunctions.binary import join_at_a_time
 from tektite.plan.projections import below_renaming
-from tektite.plan.walk import transform, with_inputs
+from tektite.plan.rules.local import Context, rule_for
 from tektite.values.schema import Schema
 
 
-def match_joins(roots: Sequence[Operator]) -> list[Operator]:
-    """Plans with conjunctions in the place of joins, except where NULL equals NULL: there it is a value like others. What joins
-    nothing is a projection.
+@rule_for(Join, Match)
+def match_joins(operator: Join | Match, context: Context) -> Operator:
+    """A join as a conjunction, except where NULL equals NULL: there it is a value like others. A conjunction over what lies below
+    new names. What joins nothing is a projection.
     """
-
-    def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
-        found = with_inputs(operator, inputs)
-        if isinstance(found, Join) and is_conjunction(found):
-            return matched(found)
-        if isinstance(found, Match):
-            clauses, without = tuple(map(below_names, found.clauses)), tuple(map(below_names, found.without))
-            if (clauses, without) != (found.clauses, found.without):
-                found = replace(found, clauses=clauses, without=without)
-            return join_at_a_time(found, [0]) if len(found.inputs) == 1 else found
-        return found
-
-    return transform(roots, rewrite)
+    if isinstance(operator, Join):
+        return matched(operator) if is_conjunction(operator) else operator
+    if any([type(given) is Project for given in operator.inputs]):
+        clauses, without = tuple(map(below_names, operator.clauses)), tuple(map(below_names, operator.without))
+        if (clauses, without) != (operator.clauses, operator.without):
+            operator = replace(operator, clauses=clauses, without=without)
+    return join_at_a_time(operator, [0]) if len(operator.inputs) == 1 else operator
 
 
 def is_conjunction(join: Join) -> bool:

@@ -23,29 +23,27 @@ select z = x + 1 where x > 0 and x < 9
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 
 from tektite.expr import Expr
 from tektite.expr.predicates import conjunction, conjuncts
-from tektite.plan.algebra import Aggregate, Operator, Project, count_uses
-from tektite.plan.walk import Leaf, is_shared, transform, with_inputs
+from tektite.plan.algebra import Aggregate, Operator, Project
+from tektite.plan.rules.local import Context, rule_for
 
 
-def merge_projections(roots: Sequence[Operator], leaf: Leaf = is_shared) -> list[Operator]:
-    """Plans in which projections do not follow each other."""
-    uses = count_uses(*roots)
-
-    def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
-        found = with_inputs(operator, inputs)
-        if isinstance(found, Aggregate):
-            return of_columns(found)
-        if not isinstance(operator, Project) or not isinstance(found, Project):
-            return found
-        alone = uses.get(operator.input, 1) <= 1 or selects(found.input)
-        return without_effect(merged(found)) if alone and not leaf(operator.input) else without_effect(found)
-
-    return transform(roots, rewrite, leaf)
+@rule_for(Project, Aggregate)
+def merge_projections(operator: Project | Aggregate, context: Context) -> Operator:
+    """A projection together with the one below it, or what it passes on; an aggregate of what a projection selects."""
+    if isinstance(operator, Aggregate):
+        return of_columns(operator)
+    below = operator.input
+    if (
+        isinstance(below, Project | Aggregate)
+        and not context.leaf(below)
+        and (selects(below) or not context.shared(below))
+    ):
+        return without_effect(merged(operator))
+    return without_effect(operator)
 
 
 def selects(operator: Operator) -> bool:

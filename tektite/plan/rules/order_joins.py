@@ -28,34 +28,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tektite.expr import Expr
-from tektite.plan.algebra import Clause, Match, Operator, Project, Read
+from tektite.plan.algebra import Clause, Match, Project, Read
 from tektite.plan.conjunctions.order import ties
-from tektite.plan.estimates import Estimates, share_of
+from tektite.plan.estimates import share_of
+from tektite.plan.rules.local import Context, rule_for
 from tektite.plan.unique import unique_columns
-from tektite.plan.walk import transform, with_inputs
 
 ALIKE = 2.0
 """How many times as large as another a relation may be estimated while both count as equally large: estimates are no better."""
 
 
-def order_joins(roots: Sequence[Operator]) -> list[Operator]:
-    """Plans in which every open conjunction has an order and a strategy, as far as keys and sizes tell."""
-    estimates = Estimates()
+@rule_for(Match)
+def order_joins(match: Match, context: Context) -> Match:
+    """An open conjunction with an order, and a strategy if the order follows keys.
 
-    def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
-        found = with_inputs(operator, inputs)
-        return ordered(found, estimates) if isinstance(found, Match) and found.is_open else found
-
-    return transform(roots, rewrite)
-
-
-def ordered(match: Match, estimates: Estimates) -> Match:
-    """A conjunction with an order, and a strategy if the order follows keys. Two relations need none: each is looked up in the
-    other. Neither do relations of about one size that no key leads to: there each pipeline takes what suits its changes.
+    Two relations need no order: each is looked up in the other. Relations of about one size that no key leads to stay without,
+    too: there each pipeline takes what suits its changes.
     """
-    if len(match.clauses) < 3:
+    if len(match.clauses) < 3 or not match.is_open:
         return match
-    sizes = [estimates.of(clause.operator) for clause in match.clauses]
+    sizes = [context.estimates.of(clause.operator) for clause in match.clauses]
     found = []
     for start, clause in enumerate(match.clauses):
         order, by_keys = followed(match, start, sizes)

@@ -45,26 +45,38 @@ from tektite.plan.algebra import (
 )
 from tektite.plan.look_through import permutation
 from tektite.plan.projections import below_renaming, renamed, selected
-from tektite.plan.walk import bodies, is_shared, readers_first, transform, with_inputs
+from tektite.plan.walk import is_shared, readers_first, transform, with_inputs
 
 
 def prune_columns(roots: Sequence[Operator]) -> list[Operator]:
     """Plans without columns that are not read."""
     read: dict[Operator, set[int]] = {}
-    for root in bodies(roots):
+    order, bodies = readers_first(roots)
+    for root in bodies:
         read[root] = everything(root)
-    kept: dict[Operator, list[int]] = {}
-    order = readers_first(roots)
+    narrow: dict[Operator, Match] = {}
     for operator in order:
-        if not is_shared(operator):
-            for given, wanted in zip(operator.inputs, wanted_of_inputs(operator, read[operator]), strict=True):
-                read[given] = read.get(given, set()) | wanted
+        here = read[operator]
+        if type(operator) is Match:
+            narrow[operator] = narrowed(operator, some(here, operator))
+            wanted = wanted_of_clauses(narrow[operator])
+        elif operator.inputs and not is_shared(operator):
+            wanted = wanted_of_inputs(operator, here)
+        else:
+            continue
+        for given, columns in zip(operator.inputs, wanted, strict=True):
+            read[given] = read[given] | columns if given in read else columns
+    kept: dict[Operator, list[int]] = {}
+    whole = True
     for operator in reversed(order):
-        kept[operator] = columns_kept(operator, read[operator], kept)
-    if all(len(columns) == len(operator.schema.names) for operator, columns in kept.items()):
+        columns = kept[operator] = columns_kept(operator, read[operator], kept)
+        whole = whole and len(columns) == len(operator.schema.names)
+    if whole:
         return list(roots)
 
     def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
+        if type(operator) is Match:
+            return with_clauses(operator, narrow[operator], inputs, kept)
         return rebuilt(operator, inputs, kept)
 
     return transform(roots, rewrite)
@@ -119,9 +131,6 @@ def wanted_of_inputs(operator: Operator, here: set[int]) -> list[set[int]]:
                 side, column = operator.outputs[at]
                 sides[side].add(column)
             return [joined(side, columns) for side, columns in zip(operator.inputs, sides, strict=True)]
-        case Match():
-            clauses = (*narrowed(operator, some(here, operator)).clauses, *operator.without)
-            return [joined(c.operator, {at for at, term in enumerate(c.terms) if term is not None}) for c in clauses]
         case RangeFilter():
             rows = here | {*operator.input_key, operator.column}
             bounds = {*operator.bounds_key, operator.bound}
@@ -135,6 +144,12 @@ def wanted_of_inputs(operator: Operator, here: set[int]) -> list[set[int]]:
         case Reduce() if (narrow := operator.narrowed(here)) is not None:
             return [set(narrow.inputs)]
     return [everything(given) for given in operator.inputs]
+
+
+def wanted_of_clauses(match: Match) -> list[set[int]]:
+    """What a conjunction reads of each relation."""
+    clauses = (*match.clauses, *match.without)
+    return [joined(c.operator, [at for at, term in enumerate(c.terms) if term is not None]) for c in clauses]
 
 
 def columns_kept(operator: Operator, here: set[int], kept: dict[Operator, list[int]]) -> list[int]:
@@ -174,21 +189,38 @@ def only_side(join: Join, columns: Sequence[int]) -> tuple[int, list[int]] | Non
 
 def narrowed(match: Match, columns: Sequence[int]) -> Match:
     """A conjunction of which only some columns are read; variables that nothing else looks at are given up."""
-    names = [match.schema.names[at] for at in columns]
-    gone = set(match.schema.names) - set(names)
-    if not gone:
+    names = match.schema.names
+    if len(columns) == len(names):
         return match
-    uses = [term for clause in (*match.clauses, *match.without) for term in clause.terms if isinstance(term, str)]
-    tested = {name for predicate in match.where for name in predicate.columns()}
-    ordered = {name for name in match.order or () if isinstance(name, str)}
-    gone = {name for name in gone if uses.count(name) == 1 and name not in tested and name not in ordered}
+    shown = [names[at] for at in columns]
+    gone = set(names).difference(shown)
+    places: dict[str, int] = {}
+    for clause in (*match.clauses, *match.without):
+        for name, found in clause.variables.items():
+            places[name] = places.get(name, 0) + len(found)
+    gone.difference_update(*[part.columns() for part in match.where], match.order or ())
+    gone = {name for name in gone if places[name] == 1}
     clauses = [
-        Clause(c.operator, tuple([None if isinstance(t, str) and t in gone else t for t in c.terms]))
-        if gone.intersection(c.variables)
-        else c
+        c
+        if gone.isdisjoint(c.variables)
+        else Clause(c.operator, tuple([None if isinstance(t, str) and t in gone else t for t in c.terms]))
         for c in match.clauses
     ]
-    return replace(match, schema=match.schema.select(*names), clauses=tuple(clauses))
+    return replace(match, schema=match.schema.select(*shown), clauses=tuple(clauses))
+
+
+def with_clauses(
+    match: Match, narrow: Match, inputs: tuple[Operator, ...], kept: dict[Operator, list[int]]
+) -> Operator:
+    """A narrowed conjunction over pruned relations."""
+    if inputs == match.inputs:
+        return narrow
+    clauses = [
+        clause if new is clause.operator else Clause(new, tuple([clause.terms[old] for old in kept[clause.operator]]))
+        for clause, new in zip((*narrow.clauses, *narrow.without), inputs, strict=True)
+    ]
+    many = len(narrow.clauses)
+    return replace(narrow, clauses=tuple(clauses[:many]), without=tuple(clauses[many:]))
 
 
 def rebuilt(operator: Operator, inputs: tuple[Operator, ...], kept: dict[Operator, list[int]]) -> Operator:
@@ -216,14 +248,6 @@ def rebuilt(operator: Operator, inputs: tuple[Operator, ...], kept: dict[Operato
             keys = tuple([places[0][c] for c in operator.left_key]), tuple([places[1][c] for c in operator.right_key])
             outputs = tuple([(side, places[side][c]) for side, c in (operator.outputs[at] for at in columns)])
             return Join(schema, inputs[0], inputs[1], *keys, outputs, operator.nulls_match, operator.one_to_one)
-        case Match():
-            found = narrowed(operator, columns)
-            clauses = [
-                Clause(new, tuple([clause.terms[old] for old in kept[clause.operator]]))
-                for clause, new in zip((*found.clauses, *found.without), inputs, strict=True)
-            ]
-            many = len(found.clauses)
-            return replace(found, clauses=tuple(clauses[:many]), without=tuple(clauses[many:]))
         case RangeFilter():
             keys = (
                 tuple([places[0][c] for c in operator.input_key]),

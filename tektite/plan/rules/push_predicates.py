@@ -40,45 +40,39 @@ from tektite.plan.algebra import (
     Operator,
     Project,
     RangeFilter,
+    Read,
     Reduce,
-    count_uses,
 )
 from tektite.plan.projections import filtered
+from tektite.plan.rules.local import Context, rule_for
 from tektite.plan.rules.prune_columns import stands_whole
-from tektite.plan.walk import is_shared, transform, with_inputs
+from tektite.plan.walk import is_shared, with_inputs
 
 
-def push_predicates(roots: Sequence[Operator]) -> list[Operator]:
-    """Plans with predicates as far down as they go."""
-    readers = dict(count_uses(*roots))
-
-    def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
-        found = with_inputs(operator, inputs)
-        push = _Push(readers)
-        if isinstance(found, Project) and found.predicate is not None:
-            found = Project(found.schema, push.place(found.input, conjuncts(found.predicate)), found.outputs, None)
-        elif isinstance(found, Match):
-            found = push.settled(found)
-        if found is not operator:
-            readers[found] = readers.get(operator, 1)
-        return found
-
-    return transform(roots, rewrite)
+@rule_for(Project, Match)
+def push_predicates(operator: Project | Match, context: Context) -> Operator:
+    """A projection or a conjunction without predicates that can be tested further down."""
+    if isinstance(operator, Match):
+        return settled(operator, context)
+    if operator.predicate is None or isinstance(operator.input, Read):
+        return operator
+    below = _Push(context).place(operator.input, conjuncts(operator.predicate))
+    return Project(operator.schema, below, operator.outputs, None)
 
 
 class _Push:
-    """Pushes predicates down. `readers` says how many read what is part of the plan already."""
+    """Pushes predicates down."""
 
-    def __init__(self, readers: dict[Operator, int]) -> None:
-        self._readers = readers
+    def __init__(self, context: Context) -> None:
+        self._context = context
 
     def place(self, operator: Operator, parts: list[Expr], alone: bool = True) -> Operator:
         """The rows of a collection that pass all parts, each part as far down as it goes. `alone` says that nobody else reads
         it: what keeps state for several is not made again for one of them.
         """
-        alone = alone and self._readers.get(operator, 1) <= 1
         if not parts or is_shared(operator):
             return filtered(operator, parts)
+        alone = alone and not self._context.shared(operator)
         match operator:
             case Project():
                 inner = dict(zip(operator.schema.names, operator.outputs, strict=True))
@@ -159,16 +153,16 @@ class _Push:
             clause = clauses[at]
             names = clause.operator.schema.names
             columns = {variable: col(names[columns[0]]) for variable, columns in clause.variables.items()}
-            alone = self._readers.get(clause.operator, 1) <= 1
+            alone = not self._context.shared(clause.operator)
             clauses[at] = Clause(self.place(clause.operator, [part.substitute(columns)], alone), clause.terms)
         if len(stay) == len(match.where):
             return match
         return replace(match, clauses=tuple(clauses), where=tuple(stay))
 
 
-def settled(match: Match, readers: dict[Operator, int]) -> Match:
+def settled(match: Match, context: Context) -> Match:
     """A conjunction whose conditions on one relation are tested by it, if it is arranged for the conjunction anyway."""
-    return _Push(readers).settled(match) if match.where else match
+    return _Push(context).settled(match) if match.where else match
 
 
 def tests(part: Expr, clause: Clause) -> bool:

@@ -43,20 +43,10 @@ from tektite.plan.algebra import (
     Reduce,
 )
 from tektite.plan.conjunctions.binary import join_at_a_time
-from tektite.plan.walk import transform, with_inputs
+from tektite.plan.rules.local import Context, rule_for
 from tektite.values import types
 from tektite.values.schema import Schema
 from tektite.values.types import DecimalType, Type
-
-
-def range_filters(roots: Sequence[Operator]) -> list[Operator]:
-    """Plans with range filters instead of joins with what moves."""
-
-    def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
-        found = with_inputs(operator, inputs)
-        return bounded(found) if isinstance(found, Match) and found.is_open else found
-
-    return transform(roots, rewrite)
 
 
 def moves(operator: Operator) -> bool:
@@ -75,6 +65,17 @@ def moves(operator: Operator) -> bool:
         case Read():
             return operator.readable.is_single
     return isinstance(operator, Aggregate)
+
+
+def compares(match: Match) -> bool:
+    """Whether an open conjunction may compare with what moves."""
+    return bool(match.where) and match.is_open and any([moves(clause.operator) for clause in match.clauses])
+
+
+@rule_for(Match, when=compares)
+def range_filters(match: Match, context: Context) -> Operator:
+    """An open conjunction with range filters instead of joins with what moves."""
+    return bounded(match) if compares(match) else match
 
 
 def bounded(match: Match) -> Operator:

@@ -38,7 +38,7 @@ from tektite.plan.algebra import (
     Rows,
 )
 from tektite.plan.projections import renamed
-from tektite.plan.walk import transform, with_inputs
+from tektite.plan.walk import transform, walk, with_inputs
 
 WORTHWHILE = (Aggregate, AtLeast, First, Join, Match, RangeFilter, Reduce)
 """Operators that keep state: what lies between them is computed anew more cheaply than it is shared."""
@@ -46,6 +46,8 @@ WORTHWHILE = (Aggregate, AtLeast, First, Join, Match, RangeFilter, Reduce)
 
 def share_subplans(roots: Sequence[Operator]) -> list[Operator]:
     """Plans in which equal parts are one."""
+    if sum(isinstance(operator, WORTHWHILE) for operator in walk(roots)) < 2:
+        return list(roots)
     numbers: dict[Any, int] = {}
     known: dict[Operator, int] = {}
     first: dict[int, Operator] = {}
