@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tektite.expr import Expr
 from tektite.plan.algebra import (
     Aggregate,
     Arrange,
@@ -10,6 +11,7 @@ from tektite.plan.algebra import (
     Inspect,
     Join,
     Leave,
+    Match,
     Operator,
     Project,
     Read,
@@ -42,6 +44,8 @@ def unique_columns(operator: Operator) -> Columns | None:
             return tuple(range(operator.key))
         case Join():
             return _joined(operator)
+        case Match():
+            return _matched(operator)
         case Project():
             return _projected(operator)
     return None
@@ -64,3 +68,25 @@ def _joined(operator: Join) -> Columns | None:
         return None
     wanted = [(0, column) for column in left]
     return tuple(map(operator.outputs.index, wanted)) if set(wanted) <= set(operator.outputs) else None
+
+
+def _matched(operator: Match) -> Columns | None:
+    """A conjunction has the columns that tell one relation's rows apart, if keys lead from there to all others."""
+    keys = [unique_columns(clause.operator) for clause in operator.clauses]
+    if None in keys:
+        return None
+    terms = [
+        {clause.terms[column] for column in key or () if not isinstance(clause.terms[column], Expr)}
+        for clause, key in zip(operator.clauses, keys, strict=True)
+    ]
+    for start, key in enumerate(terms):
+        if not all(variable in operator.schema.names for variable in key):
+            continue
+        known = set(operator.clauses[start].variables)
+        left = [at for at in range(len(terms)) if at != start]
+        while reached := [at for at in left if terms[at] <= known]:
+            left = [at for at in left if at not in reached]
+            known = known.union(*(operator.clauses[at].variables for at in reached))
+        if not left:
+            return tuple(sorted(operator.schema.names.index(str(variable)) for variable in key))
+    return None

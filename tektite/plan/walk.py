@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from functools import cache
 from typing import Any
 
 from tektite.plan.algebra import Arrange, Clause, Leave, Loop, Operator, Variable
@@ -26,23 +27,22 @@ def loop_bodies(loop: Loop) -> list[Operator]:
     return [*initial, *loop.definitions.values(), *(leave.inner for leave in loop.leaves)]
 
 
-def walk(roots: Sequence[Operator], leaf: Test = is_shared) -> Iterator[Operator]:
+def walk(roots: Sequence[Operator], leaf: Test = is_shared) -> list[Operator]:
     """Every operator of some plans once, those of loops included; what lies below a leaf is not part of them."""
-    seen: set[Operator] = set()
+    found: dict[Operator, None] = {}
     loops: set[Loop] = set()
     waiting = list(reversed(roots))
     while waiting:
         operator = waiting.pop()
-        if operator in seen:
-            continue
-        seen.add(operator)
-        yield operator
-        if leaf(operator):
-            continue
-        waiting.extend(reversed(operator.inputs))
-        if isinstance(operator, IN_LOOPS) and operator.of not in loops:
-            loops.add(operator.of)
-            waiting.extend(loop_bodies(operator.of))
+        if operator not in found:
+            found[operator] = None
+            if leaf(operator):
+                continue
+            waiting += reversed(operator.inputs)
+            if isinstance(operator, IN_LOOPS) and operator.of not in loops:
+                loops.add(operator.of)
+                waiting += loop_bodies(operator.of)
+    return list(found)
 
 
 def readers_first(roots: Sequence[Operator], leaf: Test = is_shared) -> tuple[list[Operator], list[Operator]]:
@@ -71,17 +71,22 @@ def with_inputs(operator: Operator, inputs: Sequence[Operator]) -> Operator:
         return operator
     waiting = iter(inputs)
     changed: dict[str, Any] = {}
-    for field in fields(operator):
-        value = getattr(operator, field.name)
-        if isinstance(value, Operator):
-            changed[field.name] = next(waiting)
-        elif isinstance(value, tuple) and any(isinstance(part, Operator | Clause) for part in value):
-            changed[field.name] = tuple([_part(part, next(waiting)) for part in value])
+    for name, kind in _fields_of_inputs(type(operator)):
+        if kind == "Operator":
+            changed[name] = next(waiting)
+        elif kind == "tuple[Operator, ...]":
+            changed[name] = tuple(waiting)
+        else:
+            clauses = [(clause, next(waiting)) for clause in getattr(operator, name)]
+            changed[name] = tuple([c if new is c.operator else Clause(new, c.terms) for c, new in clauses])
     return replace(operator, **changed)
 
 
-def _part(part: Operator | Clause, operator: Operator) -> Operator | Clause:
-    return replace(part, operator=operator) if isinstance(part, Clause) else operator
+@cache
+def _fields_of_inputs(kind: type[Operator]) -> list[tuple[str, str]]:
+    """The fields of an operator that hold its inputs, with their types as they are written."""
+    known = ("Operator", "tuple[Operator, ...]", "tuple[Clause, ...]")
+    return [(field.name, str(field.type)) for field in fields(kind) if field.type in known]
 
 
 def transform(roots: Sequence[Operator], rewrite: Rewrite, leaf: Test = is_shared) -> list[Operator]:

@@ -178,11 +178,197 @@ CASES: dict[str, tuple[Query, str]] = {
           as #1 above
         """,
     ),
+    "what every branch of an OR demands joins, what the branches say differently is tested": (
+        sql(
+            "SELECT o.id FROM orders AS o, customers AS c "
+            "WHERE (o.customer = c.id AND o.total > 5) OR (o.customer = c.id AND c.limits > 3)"
+        ),
+        """
+        join of (id, customer, total, _), (customer, _, limits) to (id)
+          where (total > 5) | (limits > 3)
+          read orders
+          read customers
+        """,
+    ),
+    "a disjunction implies something for each relation": (
+        sql(
+            "SELECT o.id FROM orders AS o, customers AS c WHERE o.customer = c.id AND "
+            "((o.note = 'a' AND c.town = 'x') OR (o.note = 'b' AND c.town = 'y'))"
+        ),
+        """
+        join of (id, customer, note), (customer, town, _) to (id)
+          where (note == 'a') & (town == 'x') | (note == 'b') & (town == 'y')
+          where (town == 'x') | (town == 'y')
+          select id, customer, note where (note == 'a') | (note == 'b')
+            read orders
+          read customers
+        """,
+    ),
+    "a filter that NULLs pass stays above an outer join, another goes into all its parts": (
+        sql(
+            "SELECT o.id FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id "
+            "WHERE c.limits IS NULL AND o.total > 5"
+        ),
+        """
+        union all
+          join of (id, customer, total, _), (customer, _, limits) to (id)
+            where limits.is_null()
+            where total > 5
+            read orders
+            read customers
+          union all
+            select id where total > 5
+              read orders
+            negate
+              join of (id, customer, total, _), (customer, _, _) to (id)
+                where total > 5
+                read orders
+                read customers
+        """,
+    ),
+    "a semi join with what is there once for each key is a join": (
+        sql(
+            "SELECT id FROM orders WHERE customer IN (SELECT customer FROM orders GROUP BY customer HAVING sum(total) > 5)"
+        ),
+        """
+        join of (id, customer, _, _), (customer) to (id)
+          read orders
+          select #match0 = customer#2 where sum > 5
+            group by customer#2 = customer: sum = sum(total)
+              read orders
+        """,
+    ),
+    "a table in a semi join stands whole": (
+        sql(
+            "SELECT id FROM customers AS c WHERE limits > 3 AND EXISTS (SELECT * FROM orders AS o WHERE o.customer = c.id)"
+        ),
+        """
+        join of (id, _, limits), (id) to (id)
+          where limits > 3
+          read customers
+          distinct
+            select #match0 = customer
+              read orders
+        """,
+    ),
+    "a chain of joins is one conjunction": (
+        python(
+            lambda orders, customers: (
+                orders.join(customers, on=("customer", "id"))
+                .join(orders.select(buyer="customer", other="id"), on=("customer", "buyer"))
+                .select("id", "other")
+            )
+        ),
+        """
+        join of (id, customer, _, _), (customer, _, _), (other, customer, _, _) in the order orders, customers, orders to (id, other)
+          read orders
+          read customers
+          read orders
+        """,
+    ),
+    "a join that is read twice stays apart": (
+        python(lambda orders, customers: _joined_twice(orders.join(customers, on=("customer", "id")), customers)),
+        """
+        union all
+          join of (id, limits), (limits, _, _) to (id)
+            #1 join of (id, customer, _, _), (customer, _, limits) to (id, limits)
+              read orders
+              read customers
+            read customers
+          select id
+            as #1 above
+        """,
+    ),
+    "a table that was filtered before it was joined is tested afterwards": (
+        python(
+            lambda orders, customers: (
+                orders.filter(tk.col("total") > 3).join(customers, on=("customer", "id")).select("id", "limits")
+            )
+        ),
+        """
+        join of (id, customer, total, _), (customer, _, limits) to (id, limits)
+          where total > 3
+          read orders
+          read customers
+        """,
+    ),
+    "an equality of values is a key where nothing else connects": (
+        sql("SELECT o.total FROM orders o, customers c WHERE o.customer + 1 = c.id"),
+        """
+        join of (total, id#2), (id#2, _, _) to (total)
+          select total, #key = customer + 1
+            read orders
+          read customers
+        """,
+    ),
+    "an equality of values is tested where something else connects": (
+        sql("SELECT o.total FROM orders o, customers c WHERE o.customer = c.id AND o.total + 1 = c.limits"),
+        """
+        join of (_, customer, total, _), (customer, _, limits) to (total)
+          where total + 1 == limits
+          read orders
+          read customers
+        """,
+    ),
+    "a stream is filtered and cut before it is joined": (
+        sql("SELECT o.id FROM orders AS o JOIN items AS i ON o.id = i.line WHERE i.amount > 5"),
+        """
+        join of (id, _, _, _), (id) to (id)
+          read orders
+          select line where amount > 5
+            read items
+        """,
+    ),
+    "a part of the groups that nothing reads is not computed, a condition on keys goes below all parts": (
+        sql(
+            "SELECT customer FROM (SELECT customer, count(*) AS n, max(total) AS m FROM orders GROUP BY customer) AS g "
+            "WHERE m > 3 AND customer < 9"
+        ),
+        """
+        select customer where max > 3
+          last 1 by #absent, max for each customer
+            select customer, #absent = total.is_not_null(), max = total where customer < 9
+              read orders
+        """,
+    ),
+    "windows that nothing reads are not computed, nor are columns kept for them": (
+        sql(
+            "SELECT id FROM (SELECT id, total, note, row_number() OVER (ORDER BY total) AS r, "
+            "sum(total) OVER (PARTITION BY customer) AS s FROM orders) AS w WHERE r < 3"
+        ),
+        """
+        select id where row_number < 3
+          Windows
+            select id, total
+              read orders
+        """,
+    ),
+    "the first rows keep what orders them and what is read": (
+        sql("SELECT note FROM (SELECT * FROM orders ORDER BY total LIMIT 2)"),
+        """
+        select note
+          first 2 by __null_0, __rank_0, note
+            select __null_0 = total.is_null(), __rank_0 = total.rank(False), note
+              read orders
+        """,
+    ),
+    "a subquery by a key has one value, which is not checked": (
+        sql("SELECT id FROM orders o WHERE total = (SELECT limits FROM customers c WHERE c.id = o.customer)"),
+        """
+        join of (id, customer, total, _), (customer, _, total) to (id)
+          read orders
+          read customers
+        """,
+    ),
 }
 
 
 def _twice(found: tk.Collection) -> tk.Collection:
     return found.filter(tk.col("customer") > 3).concat(found)
+
+
+def _joined_twice(both: tk.Collection, customers: tk.Collection) -> tk.Collection:
+    return both.join(customers, on=("limits", "id")).select("id").concat(both.select("id"))
 
 
 def text(block: str) -> str:
@@ -196,3 +382,24 @@ def text(block: str) -> str:
 def test_plan(name: str) -> None:
     query, after = CASES[name]
     assert plan_of(query) == text(after)
+
+
+def test_a_private_filter_keeps_all_that_its_clause_says() -> None:
+    with tk.Engine() as engine:
+        table = engine.input("table", a=tk.Int, b=tk.Int, c=tk.Int, d=tk.Int, e=tk.Int)
+        other = engine.input("other", e=tk.Int)
+        barred = engine.input("barred", a=tk.Int)
+        found = tk.match(
+            (table, ("a", tk.lit(1), "same", "same", "e")),
+            (other, ("e",)),
+            find=["e"],
+            where=tk.col("a").isin([3, 4, 5]),
+            without=[(barred, ("a",))],
+        )
+        assert "filter a.isin([3, 4, 5])" in found.explain()
+        view = engine.install("found", found)
+        table.insert([(3, 1, 7, 7, 1), (3, 2, 7, 7, 2), (4, 1, 7, 8, 3), (5, 1, 7, 7, 4), (6, 1, 7, 7, 5)])
+        other.insert([(e,) for e in range(9)])
+        barred.insert([(5,)])
+        engine.advance()
+        assert view.rows() == [(1,)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tektite.expr import col
+from tektite.expr import Expr, col
 from tektite.expr.predicates import conjunction
 from tektite.plan.algebra import Clause, Concat, Join, Match, Negate, Operator, Project, Read
 from tektite.plan.conjunctions.clauses import keys_of, matching_rows, take_due
@@ -28,21 +28,25 @@ def join_at_a_time(match: Match, order: Sequence[int]) -> Operator:
         bound = [*places, *(variable for variable in clause.variables if variable not in places)]
         due = take_due(waiting, bound)
         wanted = _wanted(match, bound, later, [name for predicate in waiting for name in predicate.columns()])
-        tested = [name for predicate in due for name in predicate.columns()]
-        kept = [variable for variable in bound if variable in wanted or variable in tested]
-        source = _joined(match, source, places, clause, kept)
+        tested = dict.fromkeys(name for predicate in due for name in predicate.columns())
+        source = _joined(match, source, places, clause, [*wanted, *(v for v in tested if v not in wanted)])
         if due:
-            schema = Schema({variable: match.types[variable] for variable in kept if variable in wanted})
-            source = Project(schema, source, tuple(map(col, schema.names)), conjunction(due))
-            kept = list(schema.names)
-        places = {variable: at for at, variable in enumerate(kept)}
+            source = _tested(match, source, list(wanted), due)
+        places = {variable: at for at, variable in enumerate(wanted)}
     due = take_due(waiting, places)
     if due:
-        schema = Schema({variable: match.types[variable] for variable in places})
-        source = Project(schema, source, tuple(map(col, schema.names)), conjunction(due))
+        source = _tested(match, source, list(places), due)
     for clause in match.without:
         source = _without(source, places, clause)
+    if source.schema == match.schema:
+        return source
     return Project(match.schema, source, tuple(map(col, match.schema.names)), None)
+
+
+def _tested(match: Match, source: Operator, variables: Sequence[str], due: Sequence[Expr]) -> Operator:
+    """Some variables of the rows that pass predicates."""
+    schema = Schema({variable: match.types[variable] for variable in variables})
+    return Project(schema, source, tuple(map(col, schema.names)), conjunction(due))
 
 
 def _selected(
@@ -54,12 +58,12 @@ def _selected(
     return Project(schema, source, tuple(map(col, names)), None), {v: at for at, v in enumerate(variables)}
 
 
-def _wanted(match: Match, bound: Sequence[str], later: Sequence[Clause], waiting: Sequence[str]) -> set[str]:
-    """The bound variables that are still needed."""
-    wanted = {*match.schema.names, *waiting}
-    for clause in (*later, *match.without):
-        wanted |= set(clause.variables)
-    return wanted & set(bound)
+def _wanted(match: Match, bound: Sequence[str], later: Sequence[Clause], waiting: Sequence[str]) -> dict[str, None]:
+    """The bound variables that are still needed, in the order of the result if that is all."""
+    needed = {*match.schema.names, *waiting}.union(*(clause.variables for clause in (*later, *match.without)))
+    names = match.schema.names
+    is_result = not later and needed == set(names)
+    return dict.fromkeys(names if is_result else [variable for variable in bound if variable in needed])
 
 
 def _joined(match: Match, left: Operator, places: dict[str, int], clause: Clause, kept: Sequence[str]) -> Operator:

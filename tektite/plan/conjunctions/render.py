@@ -26,7 +26,9 @@ def render_match(renderer: Renderer, match: Match) -> Stream:
     if choice.strategy == "binary":
         order = clause_order(match)
         renderer.decisions.append(lambda: explain_binary(match, order))
-        (lowered,) = merge_projections([join_at_a_time(match, order)], lambda operator: operator in match.inputs)
+        lowered = join_at_a_time(match, order)
+        if len(match.clauses) == 1:  # between joins there is one projection at most
+            (lowered,) = merge_projections([lowered], lambda operator: operator in match.inputs)
         return renderer.stream(lowered)
     hector = choice.strategy == "hector"
     seen, constants = with_constants(seen_through(match)) if hector else (seen_through(match), {})

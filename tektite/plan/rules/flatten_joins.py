@@ -277,18 +277,20 @@ class _Flat:
         self.values = {name: value.substitute(columns) for name, value in self.values.items()} | columns
 
     def connect(self) -> None:
-        """Relations that nothing connects but an equality of two values get these as keys."""
+        """Relations that nothing connects but an equality of two values get these as keys: a variable, or a computed column."""
         for part in list(self.where):
             places = [self._place_of(side) for side in part.args] if part.op == "eq" else []
-            if len(places) == 2 and None not in places and self._apart(*places):
-                self.where = [other for other in self.where if other is not part]
-                name = fresh("#key", self.taken)
-                kinds = variable_types(self.clauses)
-                typed = {variable: (0, kind) for variable, kind in kinds.items()}
-                sides = [expression_type(side, typed) for side in part.args]
-                wanted = common_type(*sides)
-                for at, side, kind in zip(places, part.args, sides, strict=True):
-                    self.clauses[at] = with_key(self.clauses[at], key_of(side, wanted, kind), name, wanted)
+            if len(places) < 2 or None in places or not self._apart(*places):
+                continue
+            self.where = [other for other in self.where if other is not part]
+            typed = {variable: (0, kind) for variable, kind in variable_types(self.clauses).items()}
+            sides = [expression_type(side, typed) for side in part.args]
+            wanted = common_type(*sides)
+            keys = [key_of(side, wanted, kind) for side, kind in zip(part.args, sides, strict=True)]
+            variable = next((str(key.params[0]) for key in keys if key.op == "col"), None) or fresh("#key", self.taken)
+            for at, key in zip(places, keys, strict=True):
+                if key.op != "col" or key.params[0] != variable:
+                    self.clauses[at] = with_key(self.clauses[at], key, variable, wanted)
 
     def _place_of(self, side: Expr) -> int | None:
         """The relation that has all variables of an expression."""

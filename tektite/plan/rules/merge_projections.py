@@ -1,6 +1,7 @@
 """A projection of a projection becomes one, where nothing is computed twice by that; one that passes all on goes.
 
-An aggregate needs no projection around it that only selects or renames: it takes columns by their place, and names its own.
+An aggregate needs no projection around it that only selects or renames: it takes columns by their place, and names its own. A
+conjunction needs none above it that only selects: it puts out the variables that are read.
 
 >>> from tektite.expr import col
 >>> from tektite.plan.algebra import Rows
@@ -27,8 +28,13 @@ from dataclasses import replace
 
 from tektite.expr import Expr
 from tektite.expr.predicates import conjunction, conjuncts
-from tektite.plan.algebra import Aggregate, Operator, Project
+from tektite.plan.algebra import Aggregate, Match, Operator, Project
 from tektite.plan.rules.local import Context, rule_for
+from tektite.plan.rules.prune_columns import narrowed
+
+
+MERGED = frozenset((Project, Aggregate, Match))
+"""Operators that a projection above them can become part of."""
 
 
 @rule_for(Project, Aggregate)
@@ -36,14 +42,16 @@ def merge_projections(operator: Project | Aggregate, context: Context) -> Operat
     """A projection together with the one below it, or what it passes on; an aggregate of what a projection selects."""
     if isinstance(operator, Aggregate):
         return of_columns(operator)
-    below = operator.input
-    if (
-        isinstance(below, Project | Aggregate)
-        and not context.leaf(below)
-        and (selects(below) or not context.shared(below))
-    ):
-        return without_effect(merged(operator))
-    return without_effect(operator)
+    found: Operator = operator
+    while isinstance(found, Project):
+        below = found.input
+        if type(below) not in MERGED or context.leaf(below) or (context.shared(below) and not selects(below)):
+            break
+        made = merged(found)
+        if made is found:
+            break
+        found = made
+    return without_effect(found)
 
 
 def selects(operator: Operator) -> bool:
@@ -56,19 +64,25 @@ def selects(operator: Operator) -> bool:
 
 
 def merged(operator: Project) -> Operator:
-    """A projection together with the one below it, if nothing that is computed there is needed twice."""
+    """A projection together with the one below it, if nothing that is computed there is needed twice. An aggregate takes other
+    names for its columns; a conjunction takes fewer of its variables, in another order.
+    """
     below = operator.input
-    if isinstance(below, Aggregate) and operator.predicate is None:
-        columns = tuple([output.params[0] if output.op == "col" else None for output in operator.outputs])
-        if columns == below.schema.names:
-            return replace(below, schema=operator.schema)
     if not isinstance(below, Project):
+        if operator.predicate is not None or any([output.op != "col" for output in operator.outputs]):
+            return operator
+        columns = tuple([output.params[0] for output in operator.outputs])
+        if isinstance(below, Aggregate) and columns == below.schema.names:
+            return replace(below, schema=operator.schema)
+        if isinstance(below, Match) and columns == operator.schema.names:
+            return narrowed(below, [below.schema.index(name) for name in columns])
         return operator
     inner = dict(zip(below.schema.names, below.outputs, strict=True))
     tests = [] if operator.predicate is None else [operator.predicate]
-    mentioned = Counter(name for output in (*operator.outputs, *tests) for name in mentions(output))
-    if any(count > 1 and inner[name].op not in ("col", "lit") for name, count in mentioned.items()):
-        return operator
+    if not all([output.op in ("col", "lit") for output in below.outputs]):
+        mentioned = Counter(name for output in (*operator.outputs, *tests) for name in mentions(output))
+        if any(count > 1 and inner[name].op not in ("col", "lit") for name, count in mentioned.items()):
+            return operator
     parts = [] if below.predicate is None else conjuncts(below.predicate)
     parts += [test.substitute(inner) for test in tests]
     predicate = conjunction(parts) if parts or below.predicate is not None or tests else None

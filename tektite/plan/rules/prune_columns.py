@@ -190,9 +190,9 @@ def only_side(join: Join, columns: Sequence[int]) -> tuple[int, list[int]] | Non
 def narrowed(match: Match, columns: Sequence[int]) -> Match:
     """A conjunction of which only some columns are read; variables that nothing else looks at are given up."""
     names = match.schema.names
-    if len(columns) == len(names):
-        return match
     shown = [names[at] for at in columns]
+    if tuple(shown) == names:
+        return match
     gone = set(names).difference(shown)
     places: dict[str, int] = {}
     for clause in (*match.clauses, *match.without):

@@ -37,9 +37,9 @@ class Call:
     @property
     def columns(self) -> set[int]:
         """The columns that it reads."""
-        found = {*self.arguments, *(column for column, _, _ in self.order)}
-        of_frame(self.frame, lambda column: found.add(column))
-        return found
+        _, *edges = self.frame
+        reached = [column for edge in edges if isinstance(edge, Reach) for column in (edge.value, edge.bound)]
+        return {*self.arguments, *(column for column, _, _ in self.order), *reached}
 
     def over(self, places: Mapping[int, int]) -> Call:
         """The same function over columns that have other numbers."""
@@ -72,6 +72,9 @@ class Windows:
         """The calls that are read, over the columns that are read or that these calls need."""
         width = len(self.types)
         calls = [call for at, call in enumerate(self.calls, width) if at in outputs]
+        if not calls:
+            rows = tuple(sorted(outputs)) or (0,)
+            return Narrowed(None, rows, rows)
         read = {column for call in calls for column in call.columns}
         inputs = tuple(sorted({*range(self.key), *(at for at in outputs if at < width), *read}))
         places = {column: at for at, column in enumerate(inputs)}
@@ -79,7 +82,7 @@ class Windows:
             tuple(self.types[column] for column in inputs), self.key, tuple(call.over(places) for call in calls)
         )
         made = tuple(at for at in sorted(outputs) if at >= width)
-        return Narrowed(function if calls else None, inputs, (*inputs, *made))
+        return Narrowed(function, inputs, (*inputs, *made))
 
     def __call__(self, groups: Groups) -> Made:
         every = np.repeat(np.arange(len(groups.counts)), groups.counts)
