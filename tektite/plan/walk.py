@@ -83,7 +83,7 @@ def with_inputs(operator: Operator, inputs: Sequence[Operator]) -> Operator:
 
 
 @cache
-def _fields_of_inputs(kind: type[Operator]) -> list[tuple[str, str]]:
+def _fields_of_inputs(kind: Any) -> list[tuple[str, str]]:
     """The fields of an operator that hold its inputs, with their types as they are written."""
     known = ("Operator", "tuple[Operator, ...]", "tuple[Clause, ...]")
     return [(field.name, str(field.type)) for field in fields(kind) if field.type in known]

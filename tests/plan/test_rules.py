@@ -255,12 +255,12 @@ CASES: dict[str, tuple[Query, str]] = {
         python(
             lambda orders, customers: (
                 orders.join(customers, on=("customer", "id"))
-                .join(orders.select(buyer="customer", other="id"), on=("customer", "buyer"))
-                .select("id", "other")
+                .join(orders.select(buyer="customer", two="id"), on=("customer", "buyer"))
+                .select("id", "two")
             )
         ),
         """
-        join of (id, customer, _, _), (customer, _, _), (other, customer, _, _) in the order orders, customers, orders to (id, other)
+        join of (id, customer, _, _), (customer, _, _), (two, customer, _, _) in the order orders, customers, orders to (id, two)
           read orders
           read customers
           read orders

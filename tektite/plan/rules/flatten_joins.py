@@ -279,8 +279,9 @@ class _Flat:
     def connect(self) -> None:
         """Relations that nothing connects but an equality of two values get these as keys: a variable, or a computed column."""
         for part in list(self.where):
-            places = [self._place_of(side) for side in part.args] if part.op == "eq" else []
-            if len(places) < 2 or None in places or not self._apart(*places):
+            found = [self._place_of(side) for side in part.args] if part.op == "eq" else []
+            places = [at for at in found if at is not None]
+            if len(places) < 2 or not self._apart(places[0], places[1]):
                 continue
             self.where = [other for other in self.where if other is not part]
             typed = {variable: (0, kind) for variable, kind in variable_types(self.clauses).items()}
@@ -297,7 +298,7 @@ class _Flat:
         read = side.columns()
         return next((at for at, clause in enumerate(self.clauses) if read and reads_only(side, clause.variables)), None)
 
-    def _apart(self, one: int | None, other: int | None) -> bool:
+    def _apart(self, one: int, other: int) -> bool:
         """Whether no variables lead from one relation to another."""
         reached, grown = {one}, True
         known = set(self.clauses[one].variables)

@@ -32,7 +32,6 @@ from tektite.plan.algebra import Aggregate, Match, Operator, Project
 from tektite.plan.rules.local import Context, rule_for
 from tektite.plan.rules.prune_columns import narrowed
 
-
 MERGED = frozenset((Project, Aggregate, Match))
 """Operators that a projection above them can become part of."""
 

@@ -69,8 +69,8 @@ def prune_columns(roots: Sequence[Operator]) -> list[Operator]:
     kept: dict[Operator, list[int]] = {}
     whole = True
     for operator in reversed(order):
-        columns = kept[operator] = columns_kept(operator, read[operator], kept)
-        whole = whole and len(columns) == len(operator.schema.names)
+        kept[operator] = columns_kept(operator, read[operator], kept)
+        whole = whole and len(kept[operator]) == len(operator.schema.names)
     if whole:
         return list(roots)
 

@@ -128,10 +128,10 @@ class _Push:
             of = {side for side, _ in places.values()}
             if join.one_to_one:
                 pairs = {name: [key for key in keys if key[side] == at] for name, (side, at) in places.items()}
-                targets = (0, 1) if places and all(pairs.values()) else ()
+                targets = [0, 1] if places and all(pairs.values()) else []
                 columns = [{name: pair[0][side] for name, pair in pairs.items()} for side in targets]
             else:
-                targets = tuple(side for side in of if len(of) == 1 and not stands_whole(sides[side]))
+                targets = [side for side in of if len(of) == 1 and not stands_whole(sides[side])]
                 columns = [{name: at for name, (_, at) in places.items()} for _ in targets]
             for side, found in zip(targets, columns, strict=True):
                 names = sides[side].schema.names
