@@ -22,9 +22,9 @@ from tektite.errors import IncorrectError, UnsupportedError
 from tektite.expr import Expr, Program, col
 from tektite.expr import compile as compile_program
 from tektite.plan import algebra as plan
-from tektite.plan.conjunctions.clauses import free_name
 from tektite.plan.conjunctions.render import render_match
 from tektite.plan.look_through import look_through, permutation
+from tektite.plan.names import free_name
 from tektite.plan.stream import Columns, Stream, first_places, in_order, together
 from tektite.trace.chunk import column_spec
 from tektite.trace.trace import Trace

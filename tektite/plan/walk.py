@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from functools import cache
 from typing import Any
 
 from tektite.plan.algebra import Arrange, Clause, Leave, Loop, Operator, Variable
@@ -82,11 +81,16 @@ def with_inputs(operator: Operator, inputs: Sequence[Operator]) -> Operator:
     return replace(operator, **changed)
 
 
-@cache
-def _fields_of_inputs(kind: Any) -> list[tuple[str, str]]:
+_known: dict[type[Operator], list[tuple[str, str]]] = {}
+
+
+def _fields_of_inputs(kind: type[Operator]) -> list[tuple[str, str]]:
     """The fields of an operator that hold its inputs, with their types as they are written."""
-    known = ("Operator", "tuple[Operator, ...]", "tuple[Clause, ...]")
-    return [(field.name, str(field.type)) for field in fields(kind) if field.type in known]
+    found = _known.get(kind)
+    if found is None:
+        wanted = ("Operator", "tuple[Operator, ...]", "tuple[Clause, ...]")
+        found = _known[kind] = [(field.name, str(field.type)) for field in fields(kind) if field.type in wanted]
+    return found
 
 
 def transform(roots: Sequence[Operator], rewrite: Rewrite, leaf: Test = is_shared) -> list[Operator]:

@@ -7,7 +7,7 @@ parse/       parses texts; tokens, places for errors, supported syntax
 rules/       removes correlation from a logical plan
 shell/       `tektite sql`: the shell, its prompt and its output
 statements/  sessions, tables, changes, transactions, prepared statements
-walking      walks and rewrites logical plans; the outer columns that a plan reads
+walking      walks logical plans; finds the outer columns that a plan reads
 
 `run` is what `Engine.sql` calls; `plan` gives a query as a collection, to be used in a program.
 """

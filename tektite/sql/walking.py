@@ -1,8 +1,8 @@
-"""Walking plans: every node, rewriting bottom up, and the columns that a plan takes from outside."""
+"""Walking logical plans: every node, and the columns that a plan takes from the queries around it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from tektite.sql.logical import Node
 
@@ -17,24 +17,6 @@ def walk(root: Node) -> Iterable[Node]:
             seen.add(id(node))
             yield node
             waiting.extend(reversed(node.inputs))
-
-
-def transform(root: Node, rewrite: Callable[[Node], Node]) -> Node:
-    """The plan with every node rewritten after its inputs; a node that is read twice is rewritten once."""
-    done: dict[int, Node] = {}
-
-    def visit(node: Node) -> Node:
-        found = done.get(id(node))
-        if found is None:
-            inputs = [visit(i) for i in node.inputs]
-            if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
-                found = rewrite(node.with_inputs(*inputs))
-            else:
-                found = rewrite(node)
-            done[id(node)] = found
-        return found
-
-    return visit(root)
 
 
 def free_columns(root: Node) -> set[str]:

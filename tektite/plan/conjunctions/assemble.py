@@ -19,8 +19,8 @@ from tektite.dataflow.pipelines import Pipelines, Source
 from tektite.expr import Expr, col
 from tektite.expr.predicates import conjunction
 from tektite.plan.algebra import Clause, Match
-from tektite.plan.conjunctions.clauses import free_name
 from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline, Step, Subtract
+from tektite.plan.names import free_name
 from tektite.plan.stream import Columns, Stream
 from tektite.values.schema import Schema
 from tektite.values.types import Int, Type

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container
+from collections.abc import Collection
 from dataclasses import replace
 
 from tektite.expr import Expr, col
 from tektite.expr.predicates import conjunction
 from tektite.plan.algebra import AtLeast, Clause, Match, Operator, Project
 from tektite.plan.look_through import look_through
+from tektite.plan.names import free_name
 from tektite.plan.unique import unique_columns
 from tektite.values.schema import Schema
 from tektite.values.types import Float
@@ -104,17 +105,6 @@ def _equation(predicate: Expr) -> tuple[str | None, Expr | None]:
             if one.op == "col" and other.op == "lit" and other.params[1] is not None:
                 return str(one.params[0]), other
     return None, None
-
-
-def free_name(stem: str, taken: Container[str]) -> str:
-    """A name for a column that has none among `taken`, which are variables that a user may have called anything.
-
-    >>> free_name("column 0", ["column 0", "a"])
-    "column 0'"
-    """
-    while stem in taken:
-        stem += "'"
-    return stem
 
 
 def take_due(waiting: list[Expr], bound: Collection[str]) -> list[Expr]:

@@ -35,14 +35,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from tektite.expr import Expr, col, rank
+from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
 from tektite.expr.predicates import TRUE, conjunction, conjuncts, reads_only
 from tektite.plan.algebra import Clause, Match, Operator, Project, Read, Rows
-from tektite.plan.equal_columns import Classes
+from tektite.plan.equal_columns import Classes, common_type, key_of
+from tektite.plan.names import free_name, take_name
 from tektite.plan.rules.factor_disjunctions import branches
 from tektite.plan.rules.local import Context, rule_for
-from tektite.plan.rules.match_joins import fresh
 from tektite.plan.rules.prune_columns import stands_whole
 from tektite.plan.rules.push_predicates import settled
 from tektite.plan.walk import is_shared
@@ -183,7 +183,7 @@ class _Flat:
                 names[name] = term
         for name in (name for found in inner.clauses for name in found.variables if name not in names):
             if name not in names:
-                names[name] = fresh(name, self.taken)
+                names[name] = take_name(name, self.taken)
         for name, term in zip(inner.schema.names, clause.terms, strict=True):
             if isinstance(term, Expr):
                 self.where.append(col(names[name]) == term)
@@ -216,7 +216,7 @@ class _Flat:
         parts = [] if project.predicate is None else conjuncts(project.predicate)
         for name in (name for e in (*parts, *values.values()) for name in e.columns()):
             if name not in terms:
-                terms[name] = fresh(name, self.taken)
+                terms[name] = take_name(name, self.taken)
         columns = {name: col(term) if isinstance(term, str) else term for name, term in terms.items()}
         self.where = [*(part.substitute(columns) for part in parts), *self.where]
         self._replace({name: value.substitute(columns) for name, value in values.items()})
@@ -288,7 +288,9 @@ class _Flat:
             sides = [expression_type(side, typed) for side in part.args]
             wanted = common_type(*sides)
             keys = [key_of(side, wanted, kind) for side, kind in zip(part.args, sides, strict=True)]
-            variable = next((str(key.params[0]) for key in keys if key.op == "col"), None) or fresh("#key", self.taken)
+            variable = next((str(key.params[0]) for key in keys if key.op == "col"), None) or take_name(
+                "#key", self.taken
+            )
             for at, key in zip(places, keys, strict=True):
                 if key.op != "col" or key.params[0] != variable:
                     self.clauses[at] = with_key(self.clauses[at], key, variable, wanted)
@@ -329,22 +331,11 @@ def with_key(clause: Clause, key: Expr, variable: str, kind: Type) -> Clause:
     """A clause with a further column, computed from its variables."""
     given = clause.operator
     columns = {name: col(given.schema.names[places[0]]) for name, places in clause.variables.items()}
-    name = fresh("#key", set(given.schema.names))
+    name = free_name("#key", given.schema.names)
     wanted = types.Int if kind == types.Float else kind
     schema = Schema({**dict(zip(given.schema.names, given.schema.types, strict=True)), name: wanted})
     outputs = (*map(col, given.schema.names), key.substitute(columns))
     return Clause(Project(schema, given, outputs, None), (*clause.terms, variable))
-
-
-def common_type(one: Type, other: Type) -> Type:
-    """The type in which values of two types are compared for equality."""
-    return expression_type(Expr("coalesce", (col("a"), col("b"))), {"a": (0, one), "b": (0, other)})
-
-
-def key_of(expression: Expr, wanted: Type, found: Type) -> Expr:
-    """An expression as a key: of the common type, and with words that are equal where values are."""
-    value = expression if found == wanted else expression.cast(wanted)
-    return rank(value) if wanted == types.Float else value
 
 
 def implied(clauses: Sequence[Clause], where: Sequence[Expr]) -> list[Expr]:

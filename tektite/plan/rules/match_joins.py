@@ -27,6 +27,7 @@ from dataclasses import replace
 from tektite.expr import col
 from tektite.plan.algebra import Clause, Join, Match, Operator, Project
 from tektite.plan.conjunctions.binary import join_at_a_time
+from tektite.plan.names import take_name
 from tektite.plan.projections import below_renaming
 from tektite.plan.rules.local import Context, rule_for
 from tektite.values.schema import Schema
@@ -58,7 +59,7 @@ def is_conjunction(join: Join) -> bool:
 def matched(join: Join) -> Operator:
     """A join as the conjunction of its sides, in the join's columns. Variables are called after columns, the left ones first."""
     taken: set[str] = set()
-    sides = [[fresh(name, taken) for name in given.schema.names] for given in join.inputs]
+    sides = [[take_name(name, taken) for name in given.schema.names] for given in join.inputs]
     for left, right in zip(join.left_key, join.right_key, strict=True):
         sides[1][right] = sides[0][left]
     outputs = [sides[side][column] for side, column in join.outputs]
@@ -70,16 +71,6 @@ def matched(join: Join) -> Operator:
     ]
     found = Match(Schema(shown), tuple(clauses), (), (), "auto")
     return found if found.schema == join.schema else Project(join.schema, found, tuple(map(col, outputs)), None)
-
-
-def fresh(wish: str, taken: set[str]) -> str:
-    """A name that is not taken, as like the wished one as can be."""
-    name, count = wish, 1
-    while name in taken:
-        count += 1
-        name = f"{wish}#{count}"
-    taken.add(name)
-    return name
 
 
 def below_names(clause: Clause) -> Clause:

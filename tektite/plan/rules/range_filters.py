@@ -43,6 +43,8 @@ from tektite.plan.algebra import (
     Reduce,
 )
 from tektite.plan.conjunctions.binary import join_at_a_time
+from tektite.plan.equal_columns import common_type
+from tektite.plan.names import free_name
 from tektite.plan.rules.local import Context, rule_for
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -109,9 +111,7 @@ def with_bound(match: Match, at: int) -> Operator | None:
     if isinstance(kinds[0], DecimalType) and isinstance(kinds[1], DecimalType) and kinds[0].scale != kinds[1].scale:
         # to the side on which no decimal of the value's scale lies between
         bound = at_scale(bound, kinds[0].scale, up=op in ("lt", "ge"))
-    wanted = kinds[0] if kinds[0].kind == kinds[1].kind else expression_type(
-        Expr("coalesce", (col("a"), col("b"))), {"a": (0, kinds[0]), "b": (1, kinds[1])}
-    )  # fmt: skip
+    wanted = kinds[0] if kinds[0].kind == kinds[1].kind else common_type(*kinds)
     keys = [name for name in clause.variables if name not in own]
     read = dict.fromkeys([*match.schema.names, *keys, *value.columns()])
     rows, names = rest_of(match, others, rest, list(read))
@@ -123,7 +123,7 @@ def with_bound(match: Match, at: int) -> Operator | None:
     # decimals have one scale here, so that their words compare
     limit = bound.substitute(columns)
     limit = limit if kinds[1].kind == wanted.kind else limit.cast(wanted)
-    title = str(limit.params[0]) if limit.op == "col" and limit.params[0] not in keys else fresh("bound", keys)
+    title = str(limit.params[0]) if limit.op == "col" and limit.params[0] not in keys else free_name("bound", keys)
     schema = {key: match.types[key] for key in keys} | {title: expression_type(limit, given.schema.positions)}
     bounds = Project(Schema(schema), given, (*(columns[key] for key in keys), limit), None)
     place = rows.schema.index
@@ -157,17 +157,10 @@ def with_column(
     """
     if value.op == "col" and kind == wanted and value.params[0] not in keys:
         return rows, str(value.params[0])
-    name = fresh("value", rows.schema.names)
+    name = free_name("value", rows.schema.names)
     value = value if kind == wanted else value.cast(wanted)
     columns = {old: rows.schema.types[rows.schema.index(old)] for old in kept}
     return Project(Schema({**columns, name: wanted}), rows, (*map(col, columns), value), None), name
-
-
-def fresh(wish: str, taken: Sequence[str]) -> str:
-    """A name that is not taken."""
-    while wish in taken:
-        wish = f"#{wish}"
-    return wish
 
 
 def type_of(expression: Expr, match: Match) -> Type:

@@ -1,4 +1,12 @@
-"""Lowering joins: which columns two relations are joined by, and what is left to be tested on the pairs."""
+"""Lowering joins of two relations on any condition.
+
+| join | becomes |
+|---|---|
+| inner | a conjunction of two with the condition's parts; a `Join`, where a part says that NULL equals NULL |
+| semi | an inner join with the distinct keys of the right relation, or with the left rows that have a match |
+| anti | the left relation without its semi join |
+| left, full | the inner join, and the anti joins filled up with NULLs |
+"""
 
 from __future__ import annotations
 
@@ -6,10 +14,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tektite.expr import Expr, col, lit, rank
+from tektite.expr import Expr, col, lit
 from tektite.expr import type_of as expression_type
 from tektite.expr.predicates import conjunction, conjuncts
 from tektite.plan import algebra as plan
+from tektite.plan.equal_columns import common_type, key_of
 from tektite.query.collection import Collection
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -41,22 +50,6 @@ def split(condition: Iterable[Expr], left: Iterable[str], right: Iterable[str]) 
                 continue
         found.rest.append(part)
     return found
-
-
-def common_type(one: Type, other: Type) -> Type:
-    """The type in which values of two types are compared for equality."""
-    return expression_type(Expr("coalesce", (col("a"), col("b"))), {"a": (0, one), "b": (0, other)})
-
-
-def key_of(expression: Expr, wanted: Type, found: Type) -> Expr:
-    """A scalar as a key: of the common type, and with words that are equal where values are."""
-    value = expression if found == wanted or same_words(found, wanted) else expression.cast(wanted)
-    return rank(value) if wanted == types.Float else value
-
-
-def same_words(one: Type, other: Type) -> bool:
-    """Whether values of two types have the same words."""
-    return isinstance(one, types.DecimalType) and isinstance(other, types.DecimalType) and one.scale == other.scale
 
 
 def prepared(collection: Collection, keys: Sequence[Expr]) -> tuple[Collection, tuple[int, ...]]:

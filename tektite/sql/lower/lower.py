@@ -1,4 +1,4 @@
-"""Lowering: from a logical plan, after its rewrites, to a collection of the engine."""
+"""Lowering: from a decorrelated logical plan to a collection of the engine."""
 
 from __future__ import annotations
 

@@ -18,12 +18,12 @@ from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
+from tektite.plan.equal_columns import common_type
 from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.clause import Clause
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import Scope
 from tektite.sql.logical import Node, Ordering, Project, Scan, outer_columns
-from tektite.sql.lower.joins import common_type
 from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse.parser import Deallocate, Execute, Prepare
 from tektite.sql.parse.places import Source, nearest

@@ -146,7 +146,7 @@ class Session:
     # ------------------------------------------------------------------ queries
 
     def bind(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
-        """A query, bound and rewritten; or as it was the last time, if all that it depends on is as it was."""
+        """A query, bound and decorrelated; or as it was the last time, if all that it depends on is as it was."""
         if parameters:
             return self._bind(source, tree, parameters)
         return self.remembered.plan(tree, lambda: self._bind(source, tree, parameters))
@@ -209,7 +209,7 @@ class Session:
         return Reads(self)
 
     def lowered(self, plan: Node, joins: str = "auto") -> Collection:
-        """A rewritten plan as a collection; `joins` forces a join strategy."""
+        """A decorrelated plan as a collection; `joins` forces a join strategy."""
         return Lowering(self.unit, joins).lower(plan)
 
     def titles(self, titles: list[str]) -> list[str]:
