@@ -449,7 +449,7 @@ def has_state(found: Collection) -> bool:
     operator = found.operator
     while isinstance(operator, plan.Project):
         operator = operator.input
-    return is_distinct(found) and not isinstance(operator, plan.Read | plan.Rows)
+    return is_distinct(found) and not isinstance(operator, plan.Read | plan.Rows | plan.Match)
 
 
 def shared_collection(title: str, found: Collection) -> Collection:

@@ -38,14 +38,13 @@ from functools import reduce
 from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
 from tektite.expr.predicates import TRUE, conjunction, conjuncts, reads_only
-from tektite.plan.algebra import Clause, Match, Operator, Project, Read, Rows
+from tektite.plan.algebra import Arrange, Clause, Match, Operator, Project, Read, Rows
 from tektite.plan.equal_columns import Classes, common_type, key_of
 from tektite.plan.names import free_name, take_name
 from tektite.plan.rules.factor_disjunctions import branches
 from tektite.plan.rules.local import Context, rule_for
 from tektite.plan.rules.prune_columns import stands_whole
 from tektite.plan.rules.push_predicates import settled
-from tektite.plan.walk import is_shared
 from tektite.values import types
 from tektite.values.schema import Schema
 from tektite.values.types import Type
@@ -318,7 +317,7 @@ def has_history(operator: Operator) -> bool:
     """Whether indexes of a collection are shared: of a table or view, of constants, of what is arranged explicitly."""
     if isinstance(operator, Read):
         return not operator.readable.is_stream
-    return isinstance(operator, Rows) or is_shared(operator)
+    return isinstance(operator, Rows | Arrange)
 
 
 def with_names(clause: Clause, names: Mapping[str, str]) -> Clause:

@@ -83,7 +83,7 @@ def a_filter_over_an_arrangement_filters() -> None:
     with tk.Engine() as engine:
         a, b = engine.input("a", x=tk.Int, y=tk.Int), engine.input("b", x=tk.Int)
         kept = a.arrange(by="x").filter(tk.col("y") > 1)
-        view = engine.install("view", tk.match((kept, ("x", "y")), (b, ("x",)), (b, ("y",))))
+        view = engine.install("view", tk.match((kept, ("x", "y")), (b, ("x",)), (b, ("y",)), order=[0, 1, 2]))
         a.insert([(1, 1), (1, 2)])
         b.insert([(1,), (2,)])
         engine.advance()

@@ -69,6 +69,7 @@ def groups() -> None:
 def joins() -> None:
     agrees("SELECT a.x, y, i.x AS z FROM a JOIN b ON a.k = b.k JOIN a AS i ON i.x = b.y - 9")
     agrees("SELECT x FROM a JOIN b ON a.k = b.k WHERE y > 15 AND x < 5")
+    agrees("SELECT x FROM a JOIN b ON a.k = b.k WHERE y > 5 AND x < 2")
 
 
 def set_operations() -> None:
