@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tektite.errors import IncorrectError
-from tektite.expr import coalesce, col
+from tektite.expr import col, rank
 from tektite.plan import algebra as plan
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -109,7 +109,7 @@ def result_type(aggregate: ColumnAggregate, schema: Schema) -> types.Type:
 def build_aggregates(
     source: Collection, keys: tuple[int, ...], aggregates: Mapping[str, ColumnAggregate]
 ) -> Collection:
-    """One row for each group. Linear aggregates are one operator; each of the others is one more, joined by key."""
+    """One row for each group. Linear aggregates are one part; each of the others is one more, joined by key."""
     names = [source.schema.names[c] for c in keys]
     if not aggregates:
         raise IncorrectError("agg needs at least one aggregate, such as n=tk.count()")
@@ -118,33 +118,50 @@ def build_aggregates(
             raise IncorrectError(f"agg: {name} is {aggregate!r}, not an aggregate such as tk.sum('x')")
         if name in names:
             raise IncorrectError(f"agg: {name!r} is a key column; choose another name")
-    found = {name: result_type(aggregate, source.schema) for name, aggregate in aggregates.items()}
-    linear = {name: a for name, a in aggregates.items() if a.kind in LINEAR}
-    others = {name: a for name, a in aggregates.items() if a.kind not in LINEAR}
     columns = {n: source.schema.types[c] for n, c in zip(names, keys, strict=True)}
-    taken = linear or {"__present": count()}
-    schema = Schema(columns | {name: result_type(a, source.schema) for name, a in taken.items()})
-    kinds = tuple(
-        plan.Linear(a.kind, None if a.column is None else source.schema.index(a.column)) for a in taken.values()
-    )
-    result = source._new(plan.Aggregate(schema, source.operator, keys, kinds))
-    for name, aggregate in others.items():
-        assert aggregate.column is not None
-        part = other_aggregate(source, names, aggregate, name)
-        result = result._with_part(part, names)
-        if aggregate.kind == "count_distinct":
-            result = result.with_columns(**{name: coalesce(col(name), 0)})
-    return result.select(*names, **{name: name for name in found})
+    linear = {name: a for name, a in aggregates.items() if a.kind in LINEAR}
+    parts = []
+    if linear:
+        schema = Schema(columns | {name: result_type(a, source.schema) for name, a in linear.items()})
+        kinds = tuple(
+            plan.Linear(a.kind, None if a.column is None else source.schema.index(a.column)) for a in linear.values()
+        )
+        parts.append(source._new(plan.Aggregate(schema, source.operator, keys, kinds)))
+    for name, aggregate in aggregates.items():
+        result_type(aggregate, source.schema)
+        if name not in linear:
+            parts.append(other_aggregate(source, names, aggregate, name))
+    return joined_parts(parts, names).select(*names, *aggregates)
+
+
+def joined_parts(parts: Sequence[Collection], keys: list[str]) -> Collection:
+    """Collections that each have exactly one row for each group, joined by the groups' keys, of which NULL is one."""
+    result, *others = parts
+    for part in others:
+        result = result._inner(part, result._columns(keys), part._columns(keys), nulls_match=True, one_to_one=True)
+    return result
 
 
 def other_aggregate(source: Collection, keys: list[str], aggregate: ColumnAggregate, name: str) -> Collection:
-    """A collection of the key columns and the aggregate, for the groups where the column is not always NULL."""
+    """The key columns and an aggregate that is not linear, one row for each group."""
     assert aggregate.column is not None
-    column = aggregate.column
-    values = source.select(*keys, **{name: column})
+    values = source.select(*keys, **{name: aggregate.column})
     if aggregate.kind == "count_distinct":
-        present = values.filter(col(name).is_not_null()).distinct()
-        return present.group_by(keys).agg(**{name: count()})
-    if aggregate.kind in ("max", "any"):
-        return values.max(name, by=keys)
-    return values.min(name, by=keys)
+        return values.distinct().group_by(keys).agg(**{name: count(name)})
+    return extreme(values, keys, name, aggregate.kind in ("max", "any"))
+
+
+def extreme(values: Collection, keys: list[str], name: str, last: bool) -> Collection:
+    """The least or greatest value of each group; NULL for a group that has no other."""
+    kind = values.schema.types[values.schema.index(name)]
+    if kind == types.String:
+        return values.top(1, name, keys, last)
+    # NULL comes behind every value, whichever end is asked for
+    absent = col(name).is_not_null() if last else col(name).is_null()
+    found = values._with_float_keys(values._columns(keys))
+    outputs = [*((k, col(k)) for k in keys), ("#absent", absent), ("#rank", rank(col(name))), (name, col(name))]
+    if kind != types.Float:  # its words order as its values do
+        outputs.pop(-2)
+    ranked = found._project(outputs, None)
+    first = ranked._new(plan.First(ranked.schema, ranked.operator, len(keys), 1, last))
+    return first.select(*keys, name)

@@ -273,10 +273,6 @@ class Collection:
     def _anti(self, other: Collection, left: Keys, right: Keys, nulls_match: bool = False) -> Collection:
         return self.concat(self._semi(other, left, right, nulls_match).negate())
 
-    def _with_part(self, part: Collection, keys: list[str]) -> Collection:
-        """This collection of groups with another's columns for the same groups; NULL where it lacks one."""
-        return self._left(part, self._columns(keys), part._columns(keys), nulls_match=True)
-
     def filter_by_bound(self, column: str, op: str, bounds: Collection, bound: str, by: Columns = ()) -> Collection:
         """The rows whose `column` is <, <=, > or >= a bound that may move: the `bound` column of another collection, in
         its row with the same `by` columns.

@@ -79,6 +79,23 @@ CASES = {
             "    read customers  (about 2 rows)",
         ],
     ),
+    "least and greatest of groups": Case(
+        "SELECT customer, count(*) AS count, max(total) AS max FROM orders GROUP BY customer",
+        """
+            .decl found(customer: number, count: number, max: number)
+            found(customer, count(), max(total)) :- orders(_, customer, total).
+        """,
+        {"group_by": lambda world: world.orders.group_by("customer").agg(count=tk.count(), max=tk.max("total"))},
+        [
+            "join on customer = customer or both NULL  (about 2 rows)",
+            "  group by customer: count = count(*)  (about 2 rows)",
+            "    read orders  (about 3 rows)",
+            "  select customer, max  (about 2 rows)",
+            "    last 1 by #absent, max for each customer  (about 2 rows)",
+            "      select customer, #absent = total.is_not_null(), max = total  (about 3 rows)",
+            "        read orders  (about 3 rows)",
+        ],
+    ),
     "three relations": Case(
         "SELECT id, country FROM orders JOIN customers USING (customer) JOIN towns USING (town) WHERE total > 5",
         """

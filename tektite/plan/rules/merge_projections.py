@@ -1,7 +1,7 @@
 """A projection of a projection becomes one, where nothing is computed twice by that; one that passes all on goes.
 
 An aggregate needs no projection around it that only selects or renames: it takes columns by their place, and names its own. A
-conjunction needs none above it that only selects: it puts out the variables that are read.
+conjunction needs none above it that only selects: it puts out the variables that are read. Neither does a join.
 
 >>> from tektite.expr import col
 >>> from tektite.plan.algebra import Rows
@@ -28,11 +28,11 @@ from dataclasses import replace
 
 from tektite.expr import Expr
 from tektite.expr.predicates import conjunction, conjuncts
-from tektite.plan.algebra import Aggregate, Match, Operator, Project
+from tektite.plan.algebra import Aggregate, Join, Match, Operator, Project
 from tektite.plan.rules.local import Context, rule_for
 from tektite.plan.rules.prune_columns import narrowed
 
-MERGED = frozenset((Project, Aggregate, Match))
+MERGED = frozenset((Project, Aggregate, Join, Match))
 """Operators that a projection above them can become part of."""
 
 
@@ -64,7 +64,7 @@ def selects(operator: Operator) -> bool:
 
 def merged(operator: Project) -> Operator:
     """A projection together with the one below it, if nothing that is computed there is needed twice. An aggregate takes other
-    names for its columns; a conjunction takes fewer of its variables, in another order.
+    names for its columns; a join and a conjunction put out fewer columns, in another order.
     """
     below = operator.input
     if not isinstance(below, Project):
@@ -73,6 +73,9 @@ def merged(operator: Project) -> Operator:
         columns = tuple([output.params[0] for output in operator.outputs])
         if isinstance(below, Aggregate) and columns == below.schema.names:
             return replace(below, schema=operator.schema)
+        if isinstance(below, Join):
+            outputs = tuple([below.outputs[below.schema.index(name)] for name in columns])
+            return replace(below, schema=operator.schema, outputs=outputs)
         if isinstance(below, Match) and columns == operator.schema.names:
             return narrowed(below, [below.schema.index(name) for name in columns])
         return operator

@@ -6,9 +6,8 @@ different values and each that depends on an order is one more. Without keys the
 
 from __future__ import annotations
 
-from tektite.expr import Expr, col, lit, rank
-from tektite.plan import algebra as plan
-from tektite.query.aggregates import ColumnAggregate
+from tektite.expr import Expr, lit
+from tektite.query.aggregates import ColumnAggregate, extreme, joined_parts
 from tektite.query.collection import Collection
 from tektite.sql.logical import GATHERED, Aggregate, Call
 from tektite.sql.lower.ordered_groups import Gathered
@@ -32,11 +31,7 @@ def aggregate(source: Collection, node: Aggregate, unit: Collection) -> Collecti
             values = given.select(*keys, **{name: column})
             parts.append(extreme(values, keys, name, kind == "max") if kind in ("min", "max") else
                          of_different(values, keys, name, kind))  # fmt: skip
-    result = parts[0]
-    for part in parts[1:]:
-        mine, theirs = result._columns(keys), part._columns(keys)
-        result = result._inner(part, mine, theirs, nulls_match=True, one_to_one=True)
-    result = result.select(*node.columns)
+    result = joined_parts(parts, keys).select(*node.columns)
     return result if node.keys else always(result, node, unit)
 
 
@@ -77,22 +72,6 @@ def gathered(
     order = [(col, down, nulls) for col, (_, down, nulls) in zip(columns[1:], call.order, strict=True)]
     function = Gathered.over(values.schema, len(keys), columns[0], order, call)
     return values._reduce_groups(function, keys, **{name: result})
-
-
-def extreme(values: Collection, keys: list[str], name: str, last: bool) -> Collection:
-    """The least or greatest value of each group; NULL for a group that has no other."""
-    kind = values.schema.types[values.schema.index(name)]
-    if kind == types.String:
-        return values.top(1, name, keys, last)
-    # NULL comes behind every value, whichever end is asked for
-    absent = col(name).is_not_null() if last else col(name).is_null()
-    found = values._with_float_keys(values._columns(keys))
-    outputs = [*((k, col(k)) for k in keys), ("#absent", absent), ("#rank", rank(col(name))), (name, col(name))]
-    if kind != types.Float:  # its words order as its values do
-        outputs.pop(-2)
-    ranked = found._project(outputs, None)
-    first = ranked._new(plan.First(ranked.schema, ranked.operator, len(keys), 1, last))
-    return first.select(*keys, name)
 
 
 def of_different(values: Collection, keys: list[str], name: str, kind: str) -> Collection:
