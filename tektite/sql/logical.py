@@ -2,7 +2,8 @@
 
 Every column of a statement has a name of its own, made by `Names`; a node refers to a column by that name wherever it
 comes from. A column that a subquery takes from the query around it is therefore simply a name that the subquery's own
-inputs do not have. Scalars are expressions of `tektite.expr`. Nodes are immutable; rules make new ones.
+inputs do not have. Scalars are expressions of `tektite.expr`. Nodes are immutable. A plan lives
+from the binder to `lower`, which comes right after decorrelation: `tektite.plan.algebra` has the operators that are optimized.
 """
 
 from __future__ import annotations

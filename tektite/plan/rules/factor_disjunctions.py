@@ -17,12 +17,13 @@ filter x > 1 and (y > 2) | (y < 0)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
 from tektite.expr import Expr
-from tektite.expr.predicates import TRUE, conjunction, conjuncts
-from tektite.plan.algebra import Match, Operator, Project
+from tektite.expr.predicates import TRUE, conjunction, conjuncts, reads_only
+from tektite.plan.algebra import Clause, Match, Operator, Project
 from tektite.plan.rules.local import Context, rule_for
 
 
@@ -68,3 +69,26 @@ def factored(predicate: Expr) -> Expr:
     if any(branch.fingerprint == TRUE.fingerprint for branch in rest):
         return conjunction(shared.values())
     return conjunction([*shared.values(), reduce(lambda a, b: a | b, rest)])
+
+
+def implied(clauses: Sequence[Clause], where: Sequence[Expr]) -> list[Expr]:
+    """What disjunctions over several relations imply for single ones."""
+    found: list[Expr] = []
+    known: set[object] = set()
+    for part in where:
+        if part.op != "or":
+            continue
+        known = known or {other.fingerprint for other in where}
+        parts = [conjuncts(branch) for branch in branches(part)]
+        for clause in clauses:
+            if reads_only(part, clause.variables):
+                continue
+            own = [
+                conjunction(p for p in branch if p.columns() and reads_only(p, clause.variables)) for branch in parts
+            ]
+            if all(branch.fingerprint != TRUE.fingerprint for branch in own):
+                made = reduce(lambda a, b: a | b, own)
+                if made.fingerprint not in known:
+                    known.add(made.fingerprint)
+                    found.append(made)
+    return found

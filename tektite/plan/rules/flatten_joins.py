@@ -33,15 +33,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 
 from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
-from tektite.expr.predicates import TRUE, conjunction, conjuncts, reads_only
+from tektite.expr.predicates import conjuncts, reads_only
 from tektite.plan.algebra import Arrange, Clause, Match, Operator, Project, Read, Rows
 from tektite.plan.equal_columns import Classes, common_type, key_of
 from tektite.plan.names import free_name, take_name
-from tektite.plan.rules.factor_disjunctions import branches
+from tektite.plan.rules.factor_disjunctions import implied
 from tektite.plan.rules.local import Context, rule_for
 from tektite.plan.rules.prune_columns import stands_whole
 from tektite.plan.rules.push_predicates import settled
@@ -71,7 +70,7 @@ def flatten_joins(match: Match, context: Context) -> Operator:
 
 
 def flattened(match: Match, context: Context) -> Operator:
-    """One conjunction with all that rewrites of this file say, under a projection if some outputs are computed."""
+    """One conjunction of all relations, under a projection if some of its outputs are computed."""
     flat = _Flat(match, context)
     flat.gather()
     flat.unify()
@@ -130,7 +129,7 @@ def without_idle(clauses: Sequence[Clause], read: set[str]) -> list[Clause]:
 class _Flat:
     """A conjunction while its relations are gathered.
 
-    `values` holds what variables that no clause binds any more are computed from.
+    `values` says how to compute the variables that no clause binds.
     """
 
     def __init__(self, match: Match, context: Context) -> None:
@@ -287,9 +286,8 @@ class _Flat:
             sides = [expression_type(side, typed) for side in part.args]
             wanted = common_type(*sides)
             keys = [key_of(side, wanted, kind) for side, kind in zip(part.args, sides, strict=True)]
-            variable = next((str(key.params[0]) for key in keys if key.op == "col"), None) or take_name(
-                "#key", self.taken
-            )
+            columns = [str(key.params[0]) for key in keys if key.op == "col"]
+            variable = columns[0] if columns else take_name("#key", self.taken)
             for at, key in zip(places, keys, strict=True):
                 if key.op != "col" or key.params[0] != variable:
                     self.clauses[at] = with_key(self.clauses[at], key, variable, wanted)
@@ -335,26 +333,3 @@ def with_key(clause: Clause, key: Expr, variable: str, kind: Type) -> Clause:
     schema = Schema({**dict(zip(given.schema.names, given.schema.types, strict=True)), name: wanted})
     outputs = (*map(col, given.schema.names), key.substitute(columns))
     return Clause(Project(schema, given, outputs, None), (*clause.terms, variable))
-
-
-def implied(clauses: Sequence[Clause], where: Sequence[Expr]) -> list[Expr]:
-    """What disjunctions over several relations imply for single ones."""
-    found: list[Expr] = []
-    known: set[object] = set()
-    for part in where:
-        if part.op != "or":
-            continue
-        known = known or {other.fingerprint for other in where}
-        parts = [conjuncts(branch) for branch in branches(part)]
-        for clause in clauses:
-            if reads_only(part, clause.variables):
-                continue
-            own = [
-                conjunction(p for p in branch if p.columns() and reads_only(p, clause.variables)) for branch in parts
-            ]
-            if all(branch.fingerprint != TRUE.fingerprint for branch in own):
-                made = reduce(lambda a, b: a | b, own)
-                if made.fingerprint not in known:
-                    known.add(made.fingerprint)
-                    found.append(made)
-    return found

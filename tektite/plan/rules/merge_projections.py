@@ -74,8 +74,8 @@ def merged(operator: Project) -> Operator:
         if isinstance(below, Aggregate) and columns == below.schema.names:
             return replace(below, schema=operator.schema)
         if isinstance(below, Join):
-            outputs = tuple([below.outputs[below.schema.index(name)] for name in columns])
-            return replace(below, schema=operator.schema, outputs=outputs)
+            taken = tuple([below.outputs[below.schema.index(name)] for name in columns])
+            return replace(below, schema=operator.schema, outputs=taken)
         if isinstance(below, Match) and columns == operator.schema.names:
             return narrowed(below, [below.schema.index(name) for name in columns])
         return operator
