@@ -14,7 +14,6 @@ from tektite.expr import Expr, col, lift, lit, rank, type_of
 from tektite.expr.predicates import conjunction
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import describe
-from tektite.plan.equal_columns import Classes
 from tektite.query.collection import Collection
 from tektite.values import types
 from tektite.values.columns import hint
@@ -79,26 +78,19 @@ def match(
     typed = _types([clause for _, clause in positive])
     for predicate in predicates:
         _check_predicate(predicate, typed)
-    names_of, predicates = _equal(predicates, typed)
-    sides = (
-        [_renamed(clause, names_of) for _, clause in positive],
-        [_renamed(clause, names_of) for _, clause in negative],
-    )
+    sides = [clause for _, clause in positive], [clause for _, clause in negative]
     companions = _companions(*sides)
     valued: set[str] = set()
     operator = plan.Match(
-        Schema({name: typed[name] for name in dict.fromkeys(names_of.get(name, name) for name in found)}),
+        Schema({name: typed[name] for name in found}),
         tuple([_plain(clause, companions, valued) for clause in sides[0]]),
         tuple([_plain(clause, companions, None) for clause in sides[1]]),
         predicates,
         strategy,
-        _order(order, len(clauses), variables, companions, names_of),
+        _order(order, len(clauses), variables, companions),
     )
     first, *others = (collection for collection, _ in (*positive, *negative))
-    result = first._new(operator, *others)
-    if names_of.keys().isdisjoint(found):
-        return result
-    return result.select(**{name: col(names_of.get(name, name)) for name in found})
+    return first._new(operator, *others)
 
 
 def check_strategy(strategy: str, what: str) -> None:
@@ -202,35 +194,11 @@ def _types(clauses: Sequence[plan.Clause]) -> dict[str, types.Type]:
     return found
 
 
-def _equal(predicates: Sequence[Expr], typed: dict[str, types.Type]) -> tuple[dict[str, str], tuple[Expr, ...]]:
-    """The variables that predicates say are equal to another one, which stands for them, and the predicates as they then are.
-    Floats stay apart: 0.0 equals -0.0, and is another value.
-    """
-    classes: Classes[str] = Classes()
-    others: list[Expr] = []
-    for predicate in predicates:
-        columns = [arg.params[0] for arg in predicate.args if arg.op == "col"]
-        if predicate.op == "eq" and len(set(columns)) == 2 and typed[columns[0]] == typed[columns[1]] != types.Float:
-            classes.join(*columns)
-        else:
-            others.append(predicate)
-    names = {name: classes.of(name) for name in typed if classes.of(name) != name}
-    kept = {name: col(of) for name, of in names.items()}
-    return names, tuple(predicate.substitute(kept) for predicate in others)
-
-
-def _renamed(clause: plan.Clause, names: dict[str, str]) -> plan.Clause:
-    """A clause with some variables named otherwise."""
-    terms = (names.get(term, term) if isinstance(term, str) else term for term in clause.terms)
-    return plan.Clause(clause.operator, tuple(terms)) if names else clause
-
-
 def _order(
     order: Sequence[int] | Sequence[str] | None,
     clauses: int,
     variables: Sequence[str],
     companions: dict[str, str],
-    names: dict[str, str],
 ) -> tuple[int, ...] | tuple[str, ...] | None:
     if order is None:
         return None
@@ -238,8 +206,7 @@ def _order(
     if sorted(map(repr, given)) == sorted(map(repr, range(clauses))):
         return given
     if sorted(map(repr, given)) == sorted(map(repr, variables)):
-        kept = dict.fromkeys(names.get(v, v) for v in given)
-        return tuple(name for v in kept for name in ((companions[v], v) if v in companions else (v,)))
+        return tuple(name for v in given for name in ((companions[v], v) if v in companions else (v,)))
     raise IncorrectError(
         f"match: order lists every clause by its number (0 to {clauses - 1}) or every variable by its name "
         f"({', '.join(variables)}), not {list(given)}"

@@ -9,7 +9,8 @@
 | an equality of two values, where nothing else connects their relations | a key that both relations compute |
 | a disjunction | also what it implies for each relation alone |
 
-What others read as well stays apart, and so does what changes less often than the conjunction: the loop around it.
+What others read as well stays apart, and so does what changes less often than the conjunction: the loop around it. Where the
+author says in which order to join, relations stay as they are, and only variables become one.
 
 >>> from tektite.plan.algebra import Rows
 >>> from tektite.plan.explain import explain
@@ -57,7 +58,7 @@ table expressions does in which each uses the one before twice, is a conjunction
 def is_deep(match: Match) -> bool:
     """Whether a conjunction may hold others, or has conditions that connect its relations."""
     if match.order is not None:
-        return False
+        return any([part.op == "eq" for part in match.where])
     return any([type(clause.operator) in (Project, Match) for clause in match.clauses]) or any(
         [part.op in ("eq", "or") for part in match.where]
     )
@@ -72,20 +73,23 @@ def flatten_joins(match: Match, context: Context) -> Operator:
 def flattened(match: Match, context: Context) -> Operator:
     """One conjunction of all relations, under a projection if some of its outputs are computed."""
     flat = _Flat(match, context)
-    flat.gather()
+    if match.order is None:
+        flat.gather()
     flat.unify()
-    flat.connect()
+    if match.order is None:
+        flat.connect()
+    order = flat.order()
     where = [*flat.where, *implied(flat.clauses, flat.where)]
     outputs = tuple([flat.values.get(name, col(name)) for name in match.schema.names])
     shown = list(dict.fromkeys(name for output in outputs for name in output.columns()))
-    clauses = without_idle(flat.clauses, {*shown, *read_by(where, flat.without)})
+    clauses = without_idle(flat.clauses, {*shown, *read_by(where, flat.without), *map(str, order or ())})
     if not flat.values and identical(where, match.where) and identical(clauses, match.clauses):
         return match
     kinds = variable_types(clauses)
     shown = shown or list(kinds)[:1]
     found = replace(
         match, schema=Schema({name: kinds[name] for name in shown}), clauses=tuple(clauses), where=tuple(where),
-        without=tuple(flat.without),
+        without=tuple(flat.without), order=order,
     )  # fmt: skip
     found = settled(found, context)
     if shown == list(match.schema.names) and all(output.op == "col" for output in outputs):
@@ -273,6 +277,13 @@ class _Flat:
         self.clauses = [with_names(clause, names) for clause in self.clauses]
         self.without = [with_names(clause, names) for clause in self.without]
         self.values = {name: value.substitute(columns) for name, value in self.values.items()} | columns
+
+    def order(self) -> tuple[int, ...] | tuple[str, ...] | None:
+        """The order that was asked for, each variable by the name that stands for it."""
+        if not self.match.order or isinstance(self.match.order[0], int):
+            return self.match.order
+        found = [self.values.get(str(name), col(str(name))) for name in self.match.order]
+        return tuple(dict.fromkeys(str(variable.params[0]) for variable in found))
 
     def connect(self) -> None:
         """Relations that nothing connects but an equality of two values get these as keys: a variable, or a computed column."""
