@@ -127,7 +127,7 @@ def consolidate(chunks: list[Chunk], shape: tuple[int, int, int], low: int) -> C
     return Consolidated(head, buf, low)
 
 
-class Reader:
+class ArrangementReader:
     """A node's handle on an arrangement, possibly of an outer scope or of another dataflow."""
 
     def __init__(self, node: Node, arranged: Arranged, reads_versions: bool = True) -> None:
@@ -172,7 +172,7 @@ class Arranged:
         self.columns = columns
         self.sharded_by = sharded_by
         self.imported = imported
-        self.readers: list[Reader] = []
+        self.readers: list[ArrangementReader] = []
 
     def renamed(self, positions: dict[int, int]) -> Arranged:
         """The same arrangement for a collection whose columns are these in another order."""
@@ -183,7 +183,7 @@ class Arranged:
 
     def mint(self, shard: int, rows: Chunk) -> None:
         """Append sorted, consolidated rows of the scope's current moment as a batch."""
-        self.trace.mint(shard, rows.head, rows.keep, self.scope.passed())
+        self.trace.mint(shard, rows.head, rows.memory, self.scope.passed())
 
     def wake_readers(self, moment: Moment) -> None:
         """Let the readers in this dataflow know of a new batch."""
@@ -191,7 +191,7 @@ class Arranged:
             reader.wake(moment)
 
 
-class Ordered(Protocol):
+class AnyArrangement(Protocol):
     """An arrangement, however it is known: by a dataflow, or by the catalog."""
 
     @property
@@ -207,7 +207,7 @@ class Ordered(Protocol):
         """How many leading columns decide the shard."""
 
 
-def serves(arranged: Ordered, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
+def serves(arranged: AnyArrangement, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
     """Whether an arrangement begins with the columns `lead` and is sharded by `sharded_by` columns; where that is None,
     by any number up to `key`.
     """
@@ -218,7 +218,7 @@ def serves(arranged: Ordered, lead: tuple[int, ...], sharded_by: int | None, key
     return arranged.sharded_by == sharded_by if sharded_by is not None else arranged.sharded_by <= key
 
 
-class Arrange(Node):
+class ArrangeNode(Node):
     """Exchange by key, hold until the moment comes, mint."""
 
     def __init__(
@@ -278,25 +278,25 @@ class Arrange(Node):
 def exchange_by(node: Node, key: Words, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
     """Address each row of a chunk to the shard that its key belongs to."""
     buf, head, offsets = route(chunk.at, key, node.shards)
-    routed = Chunk(head, (chunk.keep, buf))
+    routed = Chunk(head, (chunk.memory, buf))
     for shard in range(node.shards):
         start, stop = int(offsets[shard]), int(offsets[shard + 1])
         if stop > start:
             outbox.append((node, shard, routed.slice(start, stop), moment))
 
 
-class Changes(Node):
+class ChangesNode(Node):
     """An arrangement's updates as a stream: what is queued, in the collection's own column order."""
 
     def __init__(self, scope: Scope, shards: int, arranged: Arranged, name: str) -> None:
         super().__init__(scope, shards, name)
-        self.reader = Reader(self, arranged, reads_versions=False)
+        self.reader = ArrangementReader(self, arranged, reads_versions=False)
 
     def run(self, moment: Moment) -> None:
         def work(shard: int, outbox: Outbox) -> None:
             _, delta, _ = self.reader.take(shard)
             for batch in delta:
-                self.port.emit(shard, Chunk(batch.head, batch.keep), moment, self.times, outbox)
+                self.port.emit(shard, Chunk(batch.head, batch.memory), moment, self.times, outbox)
 
         rows = sum(batch.n for queue in self.reader.handle.queues for batch in queue)
         self.each_shard(work, rows)

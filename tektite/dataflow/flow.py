@@ -18,7 +18,7 @@ from tektite.trace.times import Frontier
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tektite.dataflow.arrange import Buffer, Reader
+    from tektite.dataflow.arrange import ArrangementReader, Buffer
     from tektite.trace.trace import Handle, Hold, Trace
 
 
@@ -34,7 +34,7 @@ class Workers(Protocol):
         """Run tasks that are large and do not depend on each other."""
 
 
-class Part(Protocol):
+class SweepPart(Protocol):
     """A part of a sweep that other processes run: no node of the dataflow runs here until it has ended."""
 
     def ended(self, flow: Dataflow, deadline: float) -> bool:
@@ -43,11 +43,11 @@ class Part(Protocol):
     def apply(self, flow: Dataflow) -> None:
         """Bring a dataflow to the state that the part left it in, or raise what failed."""
 
-    def following(self, flow: Dataflow) -> Part | None:
+    def following(self, flow: Dataflow) -> SweepPart | None:
         """The next part of the dataflow's sweep, if that is not for this process either."""
 
 
-class Source(Protocol):
+class EpochSource(Protocol):
     """What a dataflow reads: something that closes epochs. It has answers for the epochs first ≤ e < low."""
 
     @property
@@ -75,7 +75,7 @@ class Source(Protocol):
         """Why it has stopped, if it has."""
 
 
-def last_closed(source: Source) -> Callable[[], Frontier]:
+def last_closed(source: EpochSource) -> Callable[[], Frontier]:
     """The hold that lets a newcomer be answered at once: the last epoch that the source has closed."""
     return lambda: ((max(source.low - 1, 0),),)
 
@@ -89,8 +89,8 @@ class Dataflow:
         self.shards = shards
         self.effort = effort
         self.root = Scope(self)
-        self.sources: list[Source] = []
-        self.imports: list[Reader] = []
+        self.sources: list[EpochSource] = []
+        self.imports: list[ArrangementReader] = []
         self.handles: list[Handle] = []
         self.traces: list[Trace] = []
         self.full_buffers: list[Buffer] = []
@@ -98,7 +98,7 @@ class Dataflow:
         self.holds: list[Hold] = []
         self.on_swept: list[Callable[[], None]] = []
         self.on_failed: list[Callable[[], None]] = []
-        self.away: Part | None = None
+        self.away: SweepPart | None = None
         self.journal: Journal | None = None
         self.failure: TektiteError | None = None
         self._at_rest()
@@ -118,7 +118,7 @@ class Dataflow:
         """The dataflow itself, as what makes the arrangement that others read."""
         return self
 
-    def read(self, source: Source) -> None:
+    def read(self, source: EpochSource) -> None:
         """Note that the dataflow depends on `source`."""
         if source not in self.sources:
             self.sources.append(source)
@@ -176,7 +176,7 @@ class Dataflow:
             self.away = away.following(self)
         return run_agenda(self.root, deadline)
 
-    def leave(self, away: Part, high: int) -> None:
+    def leave(self, away: SweepPart, high: int) -> None:
         """Let others run a sweep up to `high`, or what comes next of the one that has begun."""
         self.away = away
         self.high = high

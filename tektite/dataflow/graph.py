@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Moment = tuple[int, ...]
 
 
-class Step(Protocol):
+class LinearStep(Protocol):
     """A linear operation on chunks: looks at one row at a time, keeps nothing."""
 
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
@@ -210,7 +210,7 @@ class Edge:
 
     __slots__ = ("lift", "steps", "target")
 
-    def __init__(self, steps: Sequence[Step], lift: int, target: Node) -> None:
+    def __init__(self, steps: Sequence[LinearStep], lift: int, target: Node) -> None:
         self.steps = tuple(steps)
         self.lift = lift
         self.target = target
@@ -231,7 +231,7 @@ class Edge:
         target.exchange(shard, chunk, moment, outbox)
 
 
-Done = dict[tuple[Step, int], Chunk]
+Done = dict[tuple[LinearStep, int], Chunk]
 Delivery = tuple["Node", int, Chunk, Moment]
 Outbox = list[Delivery]
 

@@ -11,7 +11,7 @@ from collections import deque
 
 import numpy as np
 
-from tektite.dataflow.arrange import Arranged, Reader
+from tektite.dataflow.arrange import Arranged, ArrangementReader
 from tektite.dataflow.graph import Moment, Outbox, Port, Scope
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
@@ -30,20 +30,20 @@ PIECES_PER_RUN = 16
 NULLS_MATCH = 1
 
 
-class Task:
+class JoinTask:
     """One side's delta against the other side's version, with the place where it stopped."""
 
-    __slots__ = ("delta", "keep", "other", "side", "state")
+    __slots__ = ("delta", "inputs", "other", "side", "state")
 
     def __init__(self, side: int, delta: tuple[Batch, ...], other: Version) -> None:
         self.side = side
         self.delta = np.array([batch.at for batch in delta], np.int64)
         self.other = other.table
-        self.keep = (delta, other)
+        self.inputs = (delta, other)
         self.state = np.zeros(JOIN_STATE, np.int64)
 
 
-class Join(Node):
+class JoinNode(Node):
     """The join of two arrangements on their first `key` columns."""
 
     def __init__(
@@ -61,11 +61,11 @@ class Join(Node):
         super().__init__(scope, shards, name)
         self.key = key
         self.flags = NULLS_MATCH if nulls_match else 0
-        self.readers = (Reader(self, left), Reader(self, right))
+        self.readers = (ArrangementReader(self, left), ArrangementReader(self, right))
         widths = (left.trace.data, right.trace.data)
         self.specs = [np.array([c if s == side else widths[side] + c for s, c in output], np.int64) for side in (0, 1)]
         self.data = len(output)
-        self.tasks: list[deque[Task]] = [deque() for _ in range(shards)]
+        self.tasks: list[deque[JoinTask]] = [deque() for _ in range(shards)]
 
     @property
     def busy(self) -> bool:
@@ -82,9 +82,9 @@ class Join(Node):
             _, delta_left, new_left = left.take(shard)
             old_right, delta_right, _ = right.take(shard)
             if delta_left and len(old_right.table):
-                self.tasks[shard].append(Task(0, delta_left, old_right))
+                self.tasks[shard].append(JoinTask(0, delta_left, old_right))
             if delta_right and len(new_left.table):
-                self.tasks[shard].append(Task(1, delta_right, new_left))
+                self.tasks[shard].append(JoinTask(1, delta_right, new_left))
             rows += sum(batch.n for batch in delta_left) + sum(batch.n for batch in delta_right)
         self.each_shard(self._work, rows)
         if any(self.tasks):
@@ -119,6 +119,6 @@ def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, times: int, 
         port.emit(shard, chunk, tuple(chunk.constant(data + i) for i in range(1, times)), times, outbox)
         return
     buf, head, offsets, moments = partition_moments(chunk.at, data, times)
-    parts = Chunk(head, (chunk.keep, buf))
+    parts = Chunk(head, (chunk.memory, buf))
     for i, found in enumerate(moments.tolist()):
         port.emit(shard, parts.slice(int(offsets[i]), int(offsets[i + 1])), tuple(found), times, outbox)

@@ -55,7 +55,7 @@ class NegateStep:
         buf, head = scale(chunk.at, int(chunk.head[2]) - 1, -1)
         if head[0] < 0:
             raise IncorrectError("a negated multiplicity does not fit into 64 bits")
-        return Chunk(head, (chunk.keep, buf))
+        return Chunk(head, (chunk.memory, buf))
 
 
 class ProgramStep:
@@ -66,8 +66,8 @@ class ProgramStep:
         self.data = data
 
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
-        keep, head = self.program.run(chunk.at, self.data, times, 1, 0, chunk.keep)
-        return Chunk(head, keep)
+        memory, head = self.program.run(chunk.at, self.data, times, 1, 0, chunk.memory)
+        return Chunk(head, memory)
 
 
 class FunctionStep:
@@ -230,4 +230,4 @@ class Accumulate:
         buf, head = accumulate(chunk.at, self.width, self.times, self.spec)
         if head[0] < 0:
             raise IncorrectError("a multiplicity times a value does not fit into 64 bits")
-        return Chunk(head, (chunk.keep, buf))
+        return Chunk(head, (chunk.memory, buf))

@@ -16,7 +16,7 @@ from tektite.kernels.seek.route import shift
 from tektite.trace.chunk import Chunk, column_spec
 
 
-class Variable(Node):
+class FeedbackNode(Node):
     """Feedback: what arrives at a round goes out at the next one."""
 
     for_next_round = True
@@ -38,14 +38,14 @@ class Variable(Node):
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         buf, head = shift(chunk.at, self.data + self.times - 1, 1)
         following = (*moment[:-1], moment[-1] + 1)
-        self.buffer.add(shard, Chunk(head, (chunk.keep, buf)), following)
+        self.buffer.add(shard, Chunk(head, (chunk.memory, buf)), following)
         self.scope.schedule(self.position, following)
 
     def run(self, moment: Moment) -> None:
         release(self, self.buffer, moment)
 
 
-class Leave(Node):
+class LeaveNode(Node):
     """The way out of a loop: a node of the outer scope that collects what the inner one says at each outer moment."""
 
     def __init__(self, scope: Scope, shards: int, data: int, name: str) -> None:

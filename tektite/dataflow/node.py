@@ -28,7 +28,7 @@ from tektite.dataflow.graph import Moment, Outbox, Port, Scope
 from tektite.trace.chunk import Chunk
 
 if TYPE_CHECKING:
-    from tektite.dataflow.arrange import Reader
+    from tektite.dataflow.arrange import ArrangementReader
     from tektite.trace.spine import Shape
     from tektite.trace.trace import Trace
 
@@ -80,8 +80,8 @@ class Node:
         self.shards = shards
         self.name = name
         self.port = Port()
-        self.reads: list[Reader] = []
-        """Its handles on arrangements. A `Reader` enters itself here."""
+        self.reads: list[ArrangementReader] = []
+        """Its handles on arrangements. A `ArrangementReader` enters itself here."""
         self.buffers: list[Waiting] = []
         """Where rows wait for it. A `Buffer` enters itself here; their order is part of what the node is."""
         self.position = -1

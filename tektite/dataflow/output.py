@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tektite.values.schema import Schema
 
 
-class Inspect(Node):
+class InspectNode(Node):
     """Shows the consolidated changes of each moment to a Python function, as a table with time and diff columns."""
 
     engine_only = True

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, consolidate
-from tektite.dataflow.graph import Step
+from tektite.dataflow.graph import LinearStep
 from tektite.dataflow.join import PIECE
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
@@ -44,12 +44,12 @@ class Versions:
         self.taken = taken
         self.ranks = ranks
 
-    def table(self, lookup: Lookup, shard: int) -> Version:
+    def table(self, lookup: KeyLookup, shard: int) -> Version:
         """The version of an arrangement that a lookup reads: new if its relation comes before the source."""
         old, _, new = self.taken[lookup.reader][shard]
         return new if self.ranks[lookup.relation] < self.ranks[lookup.source] else old
 
-    def everywhere(self, lookup: Lookup) -> tuple[Words, Words]:
+    def everywhere(self, lookup: KeyLookup) -> tuple[Words, Words]:
         """The batches of all shards that a lookup reads, and where those of each shard begin."""
         tables = [self.table(lookup, shard).table for shard in range(len(self.taken[lookup.reader]))]
         return np.concatenate(tables), np.cumsum([0, *map(len, tables)], dtype=np.int64)
@@ -73,7 +73,7 @@ class Item:
         self.state: Words = np.zeros(JOIN_STATE, np.int64)
 
 
-class Lookup:
+class KeyLookup:
     """How an action in the pipeline of relation `source` reads an arrangement: the first `key` data columns of its rows are
     those of the arrangement.
 
@@ -98,7 +98,7 @@ class Lookup:
 class Branch:
     """Where the rows that an action makes go: through linear steps, to the next action or out of the pipeline."""
 
-    def __init__(self, steps: Sequence[Step], target: Action | None) -> None:
+    def __init__(self, steps: Sequence[LinearStep], target: Action | None) -> None:
         self.steps = tuple(steps)
         self.target = target
 
@@ -112,7 +112,7 @@ class Action(Protocol):
     One that `reads_all_shards` finds keys in several shards at once.
     """
 
-    lookup: Lookup
+    lookup: KeyLookup
     branch: Branch
     weight: int
     reads_all_shards: bool
@@ -121,7 +121,7 @@ class Action(Protocol):
         """The next piece of what becomes of an item's rows, and whether it was the last."""
 
 
-def joined(node: Node, lookup: Lookup, item: Item, spec: Words) -> Chunk:
+def joined(node: Node, lookup: KeyLookup, item: Item, spec: Words) -> Chunk:
     """The next piece of the join of an item's rows with the arrangement that a look-up reads."""
     trace, table = lookup.trace, item.versions.table(lookup, item.shard).table
     if not len(table):
@@ -136,7 +136,7 @@ def joined(node: Node, lookup: Lookup, item: Item, spec: Words) -> Chunk:
     return Chunk(head, buf)
 
 
-class Fetch:
+class FetchAction:
     """Each row with all rows of the arrangement that have its key. `spec` lists the columns to produce, those of the
     arrangement counted on from `lookup.data`.
     """
@@ -144,7 +144,7 @@ class Fetch:
     weight = 1
     reads_all_shards = False
 
-    def __init__(self, lookup: Lookup, spec: Sequence[int]) -> None:
+    def __init__(self, lookup: KeyLookup, spec: Sequence[int]) -> None:
         self.lookup = lookup
         self.spec = np.array(spec, np.int64)
         self.branch = NOWHERE
@@ -154,13 +154,13 @@ class Fetch:
         return chunk, bool(item.state[0])
 
 
-class Subtract:
+class SubtractAction:
     """The rows whose key the arrangement, which holds every row once, does not have."""
 
     weight = 1
     reads_all_shards = False
 
-    def __init__(self, lookup: Lookup) -> None:
+    def __init__(self, lookup: KeyLookup) -> None:
         self.lookup = lookup
         self.spec = np.arange(lookup.data, dtype=np.int64)
         self.branch = NOWHERE
@@ -172,7 +172,7 @@ class Subtract:
             chunk = joined(node, self.lookup, item, self.spec)
             if chunk.n:
                 buf, head = scale(chunk.at, last, -1)
-                found.append(Chunk(head, (chunk.keep, buf)))
+                found.append(Chunk(head, (chunk.memory, buf)))
         if len(found) == 1:
             return found[0], True
         return consolidate(found, (self.lookup.data, node.times, 1), node.flow.low), True
@@ -182,7 +182,7 @@ class Subtract:
 class Extender:
     """An arrangement that talks about the variable that rows are extended by."""
 
-    lookup: Lookup
+    lookup: KeyLookup
     columns: Words
     """The columns of its key among those of the rows."""
     equal: int
@@ -193,7 +193,7 @@ class Extender:
     """Whether it need not check what others propose, because a later step will."""
 
 
-class Intersect:
+class IntersectAction:
     """Each row with every word that all of some arrangements allow, as one more data column. Each look-up comes with what its
     extender needs to know (see `Extender`). Keys are found in whichever shard has them, so rows need not be moved.
     """
@@ -221,7 +221,7 @@ class Intersect:
     def _find(self, prefix: Chunk, versions: Versions) -> Found:
         """Where in each batch of each arrangement the rows with a row's key are."""
         shapes: list[int] = []
-        keep: list[Words] = []
+        tables: list[Words] = []
         for number, extender in enumerate(self.extenders):
             lookup, kc = extender.lookup, len(extender.columns)
             rows = prefix
@@ -231,7 +231,7 @@ class Intersect:
             table, first_of = versions.everywhere(lookup)
             slots = int(np.diff(first_of).max()) if kc else len(table)
             found = find_candidates(rows.at, kc, number, table, first_of, len(lookup.route), slots)
-            keep.append(found)
+            tables.append(found)
             shapes += [int(found.ctypes.data), slots, kc, extender.equal, lookup.trace.data, lookup.trace.times]
             shapes += [int(extender.complete), int(extender.optional)]
-        return np.array(shapes, np.int64), keep
+        return np.array(shapes, np.int64), tables

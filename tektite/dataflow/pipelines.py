@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from tektite.dataflow.arrange import Arranged, Buffer, Reader, consolidate
-from tektite.dataflow.graph import Moment, Outbox, Scope, Step, enter
+from tektite.dataflow.arrange import Arranged, ArrangementReader, Buffer, consolidate
+from tektite.dataflow.graph import LinearStep, Moment, Outbox, Scope, enter
 from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
 from tektite.dataflow.linear import SelectStep
 from tektite.dataflow.node import Node
-from tektite.dataflow.pipeline_actions import Action, Branch, Item, Lookup, Taken, Versions
+from tektite.dataflow.pipeline_actions import Action, Branch, Item, KeyLookup, Taken, Versions
 from tektite.kernels.seek.route import route
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
@@ -31,14 +31,14 @@ SLICE = 1 << 16
 """Rows of a source that are sorted together: many, so that they are sought close to each other; few enough to bound memory."""
 
 
-class Source:
+class PipelineSource:
     """Where a pipeline begins: the changes of a relation, a slice at a time, run through linear steps. All look-ups of the
     pipeline are listed, so that it need not be run while one of them has nothing to find.
     """
 
     def __init__(
-        self, node: Pipelines, arranged: Arranged, relation: int, steps: Sequence[Step], target: Action | None,
-        needed: Sequence[Lookup],
+        self, node: PipelinesNode, arranged: Arranged, relation: int, steps: Sequence[LinearStep], target: Action | None,
+        needed: Sequence[KeyLookup],
     ) -> None:  # fmt: skip
         self.reader = node.reader_of(arranged)
         self.trace = arranged.trace
@@ -53,7 +53,7 @@ class Source:
 
     def begin(self, delta: tuple[Batch, ...], versions: Versions, shard: int) -> Item:
         """The changes of one shard as an item. What is sorted already and need not be filtered is not cut into slices."""
-        chunks = [Chunk(batch.head, batch.keep) for batch in delta]
+        chunks = [Chunk(batch.head, batch.memory) for batch in delta]
         target = self.branch.target
         whole = target is not None and target.lookup.sorted and all(isinstance(step, SelectStep) for step in self.steps)
         item = Item(self, chunks, versions, shard)
@@ -77,7 +77,7 @@ class Source:
         return enter(chunk, self.trace.times, self.lift) if self.lift and chunk.n else chunk
 
 
-def actions_from(source: Source) -> Iterator[Action]:
+def actions_from(source: PipelineSource) -> Iterator[Action]:
     """A source and the actions behind it."""
     action: Action | None = source
     while action is not None:
@@ -85,7 +85,7 @@ def actions_from(source: Source) -> Iterator[Action]:
         action = action.branch.target
 
 
-class Pipelines(Node):
+class PipelinesNode(Node):
     """All pipelines of a conjunction. `negated` relations come first; nothing to find in those does not end a pipeline."""
 
     def __init__(self, scope: Scope, shards: int, data: int, relations: int, negated: int, name: str) -> None:
@@ -93,8 +93,8 @@ class Pipelines(Node):
         self.data = data
         self.relations = relations
         self.negated = negated
-        self.readers: list[Reader] = []
-        self.sources: list[Source] = []
+        self.readers: list[ArrangementReader] = []
+        self.sources: list[PipelineSource] = []
         self.stacks: list[list[Item]] = [[] for _ in range(shards)]
         self._as_shard: AsShard | None = None
 
@@ -103,12 +103,12 @@ class Pipelines(Node):
         for number, reader in enumerate(self.readers):
             if reader.trace is arranged.trace:
                 return number
-        self.readers.append(Reader(self, arranged))
+        self.readers.append(ArrangementReader(self, arranged))
         return len(self.readers) - 1
 
-    def lookup(self, arranged: Arranged, source: int, relation: int, key: int, data: int) -> Lookup:
-        """A look-up in an arrangement (see `Lookup`)."""
-        return Lookup(self.reader_of(arranged), arranged, self.shards, source, relation, key, data)
+    def lookup(self, arranged: Arranged, source: int, relation: int, key: int, data: int) -> KeyLookup:
+        """A look-up in an arrangement (see `KeyLookup`)."""
+        return KeyLookup(self.reader_of(arranged), arranged, self.shards, source, relation, key, data)
 
     @property
     def engine_only(self) -> bool:  # type: ignore[override]
@@ -199,13 +199,13 @@ class Pipelines(Node):
             ranks[least] = self.relations
         return ranks
 
-    def _is_nothing(self, source: Source, versions: Versions) -> bool:
+    def _is_nothing(self, source: PipelineSource, versions: Versions) -> bool:
         """Whether a relation that must have a match was empty and still is: then nothing comes of the others' changes."""
         if source.relation < self.negated:
             return False
         return not any(delta or len(old.table) for old, delta, _ in versions.taken[source.reader])
 
-    def _found(self, versions: Versions, lookup: Lookup) -> bool:
+    def _found(self, versions: Versions, lookup: KeyLookup) -> bool:
         """Whether an arrangement that must have a match has any row."""
         if lookup.relation < self.negated or self._as_shard is not None:
             return True
@@ -270,13 +270,13 @@ class Pipelines(Node):
                 waiting.table = np.array([part.at], np.int64)
             self.stacks[worker].append(waiting)
 
-    def _by_shard(self, lookup: Lookup, chunk: Chunk, shard: int) -> Iterator[tuple[int, Chunk]]:
+    def _by_shard(self, lookup: KeyLookup, chunk: Chunk, shard: int) -> Iterator[tuple[int, Chunk]]:
         """Rows by the shard in which a look-up finds their keys."""
         if lookup.settled:
             yield shard, chunk
             return
         buf, head, offsets = route(chunk.at, lookup.route, self.shards)
-        routed = Chunk(head, (chunk.keep, buf))
+        routed = Chunk(head, (chunk.memory, buf))
         for other in range(self.shards):
             start, stop = int(offsets[other]), int(offsets[other + 1])
             if stop > start:
@@ -288,7 +288,7 @@ class AsShard:
     they took at a moment, and the rows that wait for actions, in a buffer for each.
     """
 
-    def __init__(self, node: Pipelines, shard: int) -> None:
+    def __init__(self, node: PipelinesNode, shard: int) -> None:
         self.ranks: Sequence[int] = ()
         self._node = node
         self._shard = shard

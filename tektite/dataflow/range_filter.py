@@ -11,7 +11,7 @@ from collections import deque
 
 import numpy as np
 
-from tektite.dataflow.arrange import Arranged, Reader
+from tektite.dataflow.arrange import Arranged, ArrangementReader
 from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
 from tektite.dataflow.node import Node
@@ -40,21 +40,21 @@ ROWS, BOUNDS = 0, 1
 NOTHING: Words = np.empty(0, np.int64)
 
 
-class Task:
+class RangeTask:
     """One side's delta against the other side's version, with the segments found and the place where it stopped."""
 
-    __slots__ = ("delta", "found", "keep", "other", "side", "state")
+    __slots__ = ("delta", "found", "inputs", "other", "side", "state")
 
     def __init__(self, side: int, delta: tuple[Batch, ...], other: Version) -> None:
         self.side = side
         self.delta = np.array([batch.at for batch in delta], np.int64)
         self.other = other.table
-        self.keep = (delta, other)
+        self.inputs = (delta, other)
         self.found: Words = NOTHING
         self.state = np.zeros(CURSORS + len(delta), np.int64)
 
 
-class RangeFilter(Node):
+class RangeFilterNode(Node):
     """The rows of one arrangement that pass the bounds of another with the same first `key` columns."""
 
     def __init__(
@@ -77,9 +77,9 @@ class RangeFilter(Node):
         self.key = key
         self.flags = COMPARISONS[comparison] | (FLOATS if floats else 0)
         self.bound_at = bound_at
-        self.readers = (Reader(self, rows), Reader(self, bounds))
+        self.readers = (ArrangementReader(self, rows), ArrangementReader(self, bounds))
         self.spec = np.array(output, np.int64)
-        self.tasks: list[deque[Task]] = [deque() for _ in range(shards)]
+        self.tasks: list[deque[RangeTask]] = [deque() for _ in range(shards)]
 
     @property
     def busy(self) -> bool:
@@ -97,9 +97,9 @@ class RangeFilter(Node):
             _, delta_rows, new_rows = rows.take(shard)
             old_bounds, delta_bounds, _ = bounds.take(shard)
             if delta_rows and len(old_bounds.table):
-                self.tasks[shard].append(Task(ROWS, delta_rows, old_bounds))
+                self.tasks[shard].append(RangeTask(ROWS, delta_rows, old_bounds))
             if delta_bounds and len(new_rows.table):
-                self.tasks[shard].append(Task(BOUNDS, delta_bounds, new_rows))
+                self.tasks[shard].append(RangeTask(BOUNDS, delta_bounds, new_rows))
             much += sum(batch.n for batch in delta_rows) + sum(batch.n for batch in delta_bounds)
         self.each_shard(self._work, much)
         if any(self.tasks):
@@ -120,10 +120,10 @@ class RangeFilter(Node):
             pieces += 1
             emit_by_moment(self.port, shard, Chunk(head, buf), len(self.spec), self.times, outbox)
 
-    def _is_written(self, task: Task) -> bool:
+    def _is_written(self, task: RangeTask) -> bool:
         return bool(task.state[NEXT] * (self.times + 4) >= len(task.found))
 
-    def _find(self, task: Task) -> None:
+    def _find(self, task: RangeTask) -> None:
         """Look at further keys once all segments found have been written."""
         if not self._is_written(task) or task.state[DONE]:
             return

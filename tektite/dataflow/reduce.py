@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tektite.dataflow.arrange import Arranged, Reader, consolidate
+from tektite.dataflow.arrange import Arranged, ArrangementReader, consolidate
+from tektite.dataflow.deferred_keys import DeferredKeys
 from tektite.dataflow.graph import Moment, Outbox
 from tektite.dataflow.linear import function_name
 from tektite.dataflow.node import Node
-from tektite.dataflow.put_off import PutOff
 from tektite.errors import FaultError, IncorrectError
 from tektite.kernels.operators import aggregate as aggregate_kernel
 from tektite.kernels.operators import reduce as reduce_kernel
@@ -109,13 +109,13 @@ class ReduceNode(Node):
         super().__init__(scope, shards, name)
         self.key = key
         self.values = values
-        self.reader = Reader(self, source)
+        self.reader = ArrangementReader(self, source)
         trace = self.mints = Trace(key + values, self.times, 1, shards, self.flow.effort)
         self.flow.traces.append(trace)
         self.output = Arranged(trace, scope, columns, min(source.sharded_by, key), imported=False)
         self.own_history = own_history
         self._hold_output()
-        self.todo = PutOff(self, key)
+        self.todo = DeferredKeys(self, key)
 
     def _hold_output(self) -> None:
         if self.own_history:
@@ -152,12 +152,12 @@ class ReduceNode(Node):
     def _evaluate(self, shard: int, work: Words, widths: Words, old: Version, new: Version, moment: Moment) -> Chunk:
         raise NotImplementedError
 
-    def put_off(self, shard: int, todo: Chunk) -> None:
+    def defer(self, shard: int, todo: Chunk) -> None:
         """Remember keys for later moments. Each part stays sorted by key."""
         if not todo.n:
             return
         buf, head, offsets, moments = partition_moments(todo.at, self.key, self.times)
-        parts = Chunk(head, (todo.keep, buf))
+        parts = Chunk(head, (todo.memory, buf))
         for i, moment in enumerate(map(tuple, moments.tolist())):
             self.todo.add(shard, parts.slice(int(offsets[i]), int(offsets[i + 1])), moment)
 
@@ -189,7 +189,7 @@ class BuiltinReduce(ReduceNode):
                 f"{self.name}: a sum does not fit into 64 bits, in the group with the key words {status[1:].tolist()}"
             )
         if todo_head[0]:
-            self.put_off(shard, Chunk(todo_head, todo_buf))
+            self.defer(shard, Chunk(todo_head, todo_buf))
         return Chunk(head, buf)
 
 
@@ -229,7 +229,7 @@ class FunctionReduce(ReduceNode):
             work, widths, new.table, past.table, self.shape, at, flow.low, flow.high
         )
         if todo_head[0]:
-            self.put_off(shard, Chunk(todo_head, todo_buf))
+            self.defer(shard, Chunk(todo_head, todo_buf))
         requests = Chunk(request_head, request_buf)
         numbers, words, counts = self._ask(Chunk(head, buf).to_array(), requests.to_array())
         columns = np.ascontiguousarray(np.vstack([numbers, words, np.zeros_like(numbers), counts]))

@@ -74,7 +74,7 @@ class EngineCore:
         """The epoch that `Engine.advance` closes next."""
         self.is_closed = False
         self._extensions: dict[type, Any] = {}
-        self._tidying = allocator.Tidying()
+        self._tidying = allocator.MemoryTrimmer()
         if self.storage is not None:
             try:
                 self._recover(self.storage)

@@ -108,7 +108,7 @@ class PreparedInput:
             return []
         low, upper = ((source.low,),), ((self.high,),)
         return [
-            Rows(source.name, shard, (len(source.columns), 1, 1), Batch(batch.head, batch.keep, low, upper, low))
+            Rows(source.name, shard, (len(source.columns), 1, 1), Batch(batch.head, batch.memory, low, upper, low))
             for shard, batch in [*enumerate(self.batches), *self.more]
             if batch is not None and batch.n
         ]

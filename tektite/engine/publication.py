@@ -87,7 +87,7 @@ class Publication:
         )
 
     def _taken(self, shard: int) -> list[Chunk]:
-        return [Chunk(b.head, b.keep) for b in self.handle.take_before(shard, self.view.low)[1]]
+        return [Chunk(b.head, b.memory) for b in self.handle.take_before(shard, self.view.low)[1]]
 
     def _rows(self, chunks: list[list[Chunk]], lower: int) -> list[Rows]:
         """One batch of each shard that has changed, from the epoch `lower` up to what the view has answered."""
@@ -99,12 +99,12 @@ class Publication:
             if some:
                 batch = consolidate(some, shape, lower)
                 if batch.n:
-                    found.append(Rows(view.name, shard, shape, Batch(batch.head, batch.keep, *frontiers)))
+                    found.append(Rows(view.name, shard, shape, Batch(batch.head, batch.memory, *frontiers)))
         return found
 
 
 def negated(batch: Batch) -> Chunk:
     """A batch with its multiplicities negated."""
-    words = Chunk(batch.head, batch.keep).to_array()
+    words = Chunk(batch.head, batch.memory).to_array()
     words[-1] *= -1
     return Chunk.of_array(words)

@@ -180,7 +180,7 @@ class Changes:
         width = len(view.columns)
         words: Words = np.empty((width + 2, 0), np.int64)
         if batches:
-            chunks = [Chunk(batch.head, batch.keep) for batch in batches]
+            chunks = [Chunk(batch.head, batch.memory) for batch in batches]
             found = consolidate(chunks, (width, 1, 1), self.start).to_array()
             words = found.copy()
             words[list(view.columns)] = found[:width]

@@ -37,7 +37,7 @@ def _allocators(function: str) -> Any:
     return getattr(ctypes.CDLL(None), function, None) if sys.platform.startswith("linux") else None
 
 
-class Tidying:
+class MemoryTrimmer:
     """Gives memory back now and then, so rarely that it does not count: buffers of all sizes come and go with epochs,
     and what they leave between them grows for a long time.
     """

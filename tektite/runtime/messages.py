@@ -52,7 +52,7 @@ class Message(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Report:
+class StageReport:
     """What one shard did in one stage: its log, in which batches go by their sections in the file."""
 
     stage: int
@@ -76,7 +76,7 @@ class Report:
         return json.dumps(plain, separators=(",", ":"))
 
     @staticmethod
-    def from_json(text: str) -> Report:
+    def from_json(text: str) -> StageReport:
         """What `to_json` wrote."""
         plain = json.loads(text)
         plain["file"] = None if plain["file"] is None else FileInfo.from_json(plain["file"])
@@ -86,7 +86,7 @@ class Report:
             for (node, buffer, moment, shard), section in plain["waiting"]
         ]
         plain["failures"] = [(flow, kind, said) for flow, kind, said in plain["failures"]]
-        return Report(**plain)
+        return StageReport(**plain)
 
     @property
     def texts(self) -> int | None:
@@ -95,7 +95,9 @@ class Report:
         return next((place for place, section in enumerate(sections) if section.kind == "texts"), None)
 
 
-def replay(graph: Graph, stages: Stages, report: Report, file: Opened | None, only: Dataflow | None = None) -> None:
+def replay(
+    graph: Graph, stages: Stages, report: StageReport, file: Opened | None, only: Dataflow | None = None
+) -> None:
     """Bring the traces and handles of a shard to where a stage left them, of one dataflow or of all."""
     for what, number, *rest in report.log:
         if what == "ran":
@@ -105,7 +107,7 @@ def replay(graph: Graph, stages: Stages, report: Report, file: Opened | None, on
         elif only is None or graph.traces[number] in only.traces:
             assert file is not None
             batch = file.batch(rest[0])
-            graph.traces[number].mint(report.shard, batch.head, batch.keep, batch.upper)
+            graph.traces[number].mint(report.shard, batch.head, batch.memory, batch.upper)
 
 
 def raised(kind: str, text: str, view: str) -> TektiteError:

@@ -19,7 +19,7 @@ MOST = 256
 """Files that a worker keeps open: each that is mapped takes a file descriptor."""
 
 
-class Open:
+class OpenFolder:
     """The files of one folder of a store, the last used of them kept open."""
 
     def __init__(self, store: Store, folder: str) -> None:
@@ -38,7 +38,7 @@ class Open:
 
 
 @cache
-def _folders(url: str) -> dict[str, Open]:
+def _folders(url: str) -> dict[str, OpenFolder]:
     return {}
 
 
@@ -46,7 +46,7 @@ def opened(store: Store, folder: str, name: str, length: int) -> Opened:
     """A file of a store, opened by this worker now or before."""
     folders = _folders(store.url)
     if folder not in folders:
-        folders[folder] = Open(store, folder)
+        folders[folder] = OpenFolder(store, folder)
     return folders[folder].get(name, length)
 
 

@@ -1,9 +1,8 @@
-"""Shipment: dataflows on their way to the processes that run them as single shards.
+"""Shipment: dataflows, packed for processes that each run one shard of them.
 
-The engine packs the nodes as they say (`Node.ship`), with references to files in place of batches: each trace and each handle's
-queue and pinned version are lists of sections. How functions travel is for the executor to say, by the pickler that it uses. A
-batch that lies in no file is written first (`SweepFiles.keep`). A shard unpacks the same nodes, with its own batches mapped, and
-none of the others'.
+The engine packs what each node says of itself (`Node.ship`). Batches are not packed: a trace, a queue and a pinned version are lists
+of references to sections of files. `SweepFiles.write_missing` first writes the batches that are in no file. The executor's pickler
+decides how functions travel. A shard unpacks the same nodes and maps only its own batches.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from tektite.trace.times import Frontier
 from tektite.trace.trace import Handle, Trace
 from tektite.values.dictionary import Dictionary
 
-Reference = tuple[Place, Frontier, Frontier, Frontier]
+BatchReference = tuple[Place, Frontier, Frontier, Frontier]
 """A batch by its place, with its frontiers as its reader knows them."""
 
 
@@ -82,7 +81,7 @@ class PackedTrace(NamedTuple):
     shards: int
     effort: str
     uppers: tuple[Frontier, ...]
-    versions: list[list[Reference]] | None
+    versions: list[list[BatchReference]] | None
 
 
 class PackedHandle(NamedTuple):
@@ -90,8 +89,8 @@ class PackedHandle(NamedTuple):
 
     trace: int
     reads_versions: bool
-    queues: list[list[Reference]]
-    pins: list[list[Reference]]
+    queues: list[list[BatchReference]]
+    pins: list[list[BatchReference]]
 
 
 # ------------------------------------------------------------------ packing
@@ -106,7 +105,7 @@ class Packed:
     content: bytes
     reads_texts: bool
     waiting: tuple[tuple[Address, Place], ...]
-    keep: list[Batch | Chunk]
+    used: list[Batch | Chunk]
 
 
 def pack(graph: Graph, stages: Stages, files: SweepFiles, epoch: int, pickler: type[pickle.Pickler]) -> Packed:
@@ -125,9 +124,9 @@ def pack(graph: Graph, stages: Stages, files: SweepFiles, epoch: int, pickler: t
                 used += [(shard, batch, handle.trace.shape) for batch in (*queue, *pin.batches)]
     waiting = list(_waiting(graph, stages))
     used += [(address.shard, chunk, shape) for address, chunk, shape in waiting]
-    files.keep(used, epoch)
+    files.write_missing(used, epoch)
 
-    def references(lists: Sequence[Sequence[Batch]]) -> list[list[Reference]]:
+    def references(lists: Sequence[Sequence[Batch]]) -> list[list[BatchReference]]:
         return [[(files.place(batch), batch.lower, batch.upper, batch.since) for batch in found] for found in lists]
 
     file = io.BytesIO()
@@ -237,13 +236,13 @@ class Unpacked:
         self.graph = Graph(flows, scopes, nodes, traces)
         self.texts.forget()  # the constants of programs
 
-    def _batch(self, reference: Reference) -> Batch:
+    def _batch(self, reference: BatchReference) -> Batch:
         """A batch, mapped and checked."""
         place, *frontiers = reference
         found = opened(self._store, *place[:3]).batch(place[3])
-        return Batch(found.head, found.keep, *frontiers)
+        return Batch(found.head, found.memory, *frontiers)
 
-    def _own(self, shards: list[list[Reference]]) -> list[list[Batch]]:
+    def _own(self, shards: list[list[BatchReference]]) -> list[list[Batch]]:
         """The batches of this shard; those of others stay where they are."""
         return [list(map(self._batch, found)) if shard == self._shard else [] for shard, found in enumerate(shards)]
 
@@ -269,4 +268,4 @@ class _Unpickler(pickle.Unpickler):
 def rows_at(store: Store, place: Place) -> Chunk:
     """The rows of a section."""
     batch = opened(store, *place[:3]).batch(place[3])
-    return Chunk(batch.head, batch.keep)
+    return Chunk(batch.head, batch.memory)

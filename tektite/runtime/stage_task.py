@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tektite.runtime.messages import REPORT, TEXTS, Message, Report, replay
+from tektite.runtime.messages import REPORT, TEXTS, Message, StageReport, replay
 from tektite.runtime.open_files import opened, opened_once
 from tektite.runtime.shard import OneShard, Shard, deliver
 from tektite.runtime.shipment import Address, Shipment, Unpacked, rows_at
@@ -77,7 +77,7 @@ class StageTask:
             if message.node == TEXTS:
                 self.texts.note(tuple(json.loads(message.control)))
                 continue
-            report = Report.from_json(message.control)
+            report = StageReport.from_json(message.control)
             file = None
             if report.file is not None:
                 file = opened(self.shipment.store, SWEEPS, report.file.name, report.file.length)
@@ -93,7 +93,7 @@ class StageTask:
             return unpack_rows(message.payload)
         name, length, section = json.loads(message.place)
         batch = opened_once(self.shipment.store, SWEEPS, name, length).batch(section)
-        return Chunk(batch.head, batch.keep)
+        return Chunk(batch.head, batch.memory)
 
     def _addressed(self, address: Address, part: int, chunk: Chunk, shape: Shape) -> Iterator[tuple[int, Message]]:
         """Rows for a later stage as messages, with how many there are. What no stage runs is kept for the engine."""
@@ -135,7 +135,7 @@ def write_report(
     texts: pa.Array[Any],
     sent: int = 0,
     large: str | None = None,
-) -> Report:
+) -> StageReport:
     """Write what a shard has minted in a stage, what waits for no stage of the part, and new texts, into one file; its report."""
     sections: list[Rows | Texts] = [
         Rows(f"trace {trace}", shard.shard, shard.graph.traces[trace].shape, batch) for trace, batch in shard.minted
@@ -148,4 +148,4 @@ def write_report(
     if sections:
         name = f"{shipment.token}-{stage}"
         file = write_file(shipment.store, shipment.epoch, name, shard.shard, sections, SWEEPS)
-    return Report(stage, shard.shard, file, shard.log, places, shard.failures, sent, large, shipment.token)
+    return StageReport(stage, shard.shard, file, shard.log, places, shard.failures, sent, large, shipment.token)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Moment
 from tektite.runtime.executor import Executor
-from tektite.runtime.messages import Report
+from tektite.runtime.messages import StageReport
 from tektite.runtime.open_files import Place
 from tektite.runtime.shipment import Shipment
 from tektite.runtime.staged_part import StagedPart
@@ -27,7 +27,7 @@ from tektite.storage.open_storage import OpenStorage
 from tektite.storage.options import SWEEPS
 from tektite.values.dictionary import Dictionary
 
-Runner = Callable[[Shipment, str, str], list[Report]]
+Runner = Callable[[Shipment, str, str], list[StageReport]]
 """Runs all stages of a shipment, as a job with a group and a description, and hands over what the shards report."""
 
 MOST_ROUNDS = 8

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.errors import FaultError
-from tektite.runtime.messages import Report, raised, replay
+from tektite.runtime.messages import StageReport, raised, replay
 from tektite.runtime.shard import deliver
 from tektite.runtime.shipment import Shipment, pack
 from tektite.runtime.stages import Graph, decisions, stages_of
@@ -49,7 +49,7 @@ class StagedPart:
         self.stages = stages_of(self.graph, scopes, moments, position)
         self.epoch = max(flow.high for flow in flows) - 1
         packed = pack(self.graph, self.stages, executor.files, self.epoch, executor.pickler)
-        self._keep = packed.keep
+        self._used = packed.used
         token = uuid.uuid4().hex[:8]
         self.shipment = Shipment(
             executor.files.store, token, executor.shards, self.epoch, packed.content, self.stages,
@@ -65,7 +65,7 @@ class StagedPart:
                 f"rounds {moments[0][-1]} to {moments[-1][-1]} of loop {scopes[0].name!r} in {self.stages.count} stages"
             )
         self.description = f"tektite: {epochs}, {what}, views {', '.join(self.names)}"
-        self._future: Future[list[Report]] = Future()
+        self._future: Future[list[StageReport]] = Future()
         self._files: dict[str, Opened] = {}
 
     def start(self) -> None:
@@ -130,11 +130,11 @@ class StagedPart:
                 if self.graph.nodes[address.node].flow is flow:
                     assert file is not None
                     batch = file.batch(section)
-                    deliver(self.graph, address, Chunk(batch.head, batch.keep))
+                    deliver(self.graph, address, Chunk(batch.head, batch.memory))
         self._wake(flow)
         self.executor.failures.pop(flow, None)
 
-    def _note(self, flow: Dataflow, reports: list[Report]) -> None:
+    def _note(self, flow: Dataflow, reports: list[StageReport]) -> None:
         """Take down what the job did; what dataflows share counts as the first one's."""
         sweep = flow.sweep
         if sweep is not None:

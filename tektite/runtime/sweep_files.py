@@ -54,7 +54,7 @@ class SweepFiles:
         """Delete everything."""
         self.store.delete([f"{SWEEPS}/{name}" for name in self.store.sizes(SWEEPS)])
 
-    def keep(self, used: Iterable[Used], epoch: int) -> None:
+    def write_missing(self, used: Iterable[Used], epoch: int) -> None:
         """Have everything lie in a file: what does not is written, in one file for each shard."""
         missing: dict[int, dict[int, tuple[Batch | Chunk, Shape]]] = {}
         for shard, rows, shape in used:
@@ -71,11 +71,11 @@ class SweepFiles:
 
     def _place(self, rows: Batch | Chunk) -> Place | None:
         """Where rows lie, if they do in a file that is there still."""
-        keep = rows.keep
-        if isinstance(keep, Mapped) and keep.head is rows.head:
-            folder = SWEEPS if keep.opened.name in self._live else FOLDER
-            if self._there(folder, keep.opened.name):
-                return folder, keep.opened.name, keep.opened.info.length, keep.index
+        memory = rows.memory
+        if isinstance(memory, Mapped) and memory.head is rows.head:
+            folder = SWEEPS if memory.opened.name in self._live else FOLDER
+            if self._there(folder, memory.opened.name):
+                return folder, memory.opened.name, memory.opened.info.length, memory.index
         known = self._written.get(id(rows.head))
         if known is not None and known[0]() is rows.head:
             return SWEEPS, known[1].info.name, known[1].info.length, known[2]
@@ -106,7 +106,7 @@ class SweepFiles:
 
 def as_batch(rows: Batch | Chunk) -> Batch:
     """Rows as a batch, to be written."""
-    return rows if isinstance(rows, Batch) else Batch(rows.head, rows.keep, (), (), ())
+    return rows if isinstance(rows, Batch) else Batch(rows.head, rows.memory, (), (), ())
 
 
 class _Written:

@@ -27,7 +27,7 @@ def pack_rows(chunk: Chunk) -> bytes:
     >>> len(pack_rows(Chunk.of_array(rows))), unpack_rows(pack_rows(Chunk.of_array(rows))).to_array().tolist()
     (64, [[1, 2, 3], [7, 7, 7]])
     """
-    columns = columns_of(chunk.head, chunk.keep)
+    columns = columns_of(chunk.head, chunk.memory)
     head = np.empty(2 + 2 * len(columns), "<i8")
     head[:2] = chunk.n, len(columns)
     parts: list[bytes | memoryview] = [head.data]
@@ -60,5 +60,5 @@ def unpack_rows(data: bytes) -> Chunk:
     columns: list[Column] = []
     for width, at in np.frombuffer(data, "<i8", 2 * count, 16).reshape(count, 2).tolist():
         columns.append(np.frombuffer(data, WIDTHS[width], rows, at) if width else at)
-    head, keep = head_over(rows, columns)
-    return Chunk(head, (keep, data))
+    head, memory = head_over(rows, columns)
+    return Chunk(head, (memory, data))

@@ -91,11 +91,11 @@ class Place:
     section: int
 
 
-Held = tuple[tuple[Place, ...], ...]
+HeldPlaces = tuple[tuple[Place, ...], ...]
 """The stored batches of every shard."""
 
 
-def held_by(state: State, arrangement: str) -> Held:
+def held_by(state: State, arrangement: str) -> HeldPlaces:
     """The places of an arrangement's batches at a version of the storage."""
     batches = state.batches()
     return tuple(
@@ -120,7 +120,7 @@ class Target:
     shards: int
     low: int
     epoch: int
-    held: Held = ()
+    held: HeldPlaces = ()
     rules: Rules | None = None
     """The constraints of the input's declaration."""
     load: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
@@ -310,7 +310,7 @@ def by_hash(rows: Chunk, shard: int, feed: Feed, target: Target) -> list[tuple[i
     if target.sharded_by >= meeting or ways == 1:
         return [(shard, rows)]
     buf, head, offsets = route(rows.at, np.arange(meeting), ways)
-    routed = Chunk(head, (rows.keep, buf))
+    routed = Chunk(head, (rows.memory, buf))
     parts = [routed.slice(start, stop) for start, stop in pairwise(offsets.tolist())]
     return [((shard + way) % target.shards, part) for way, part in enumerate(parts)]
 
@@ -375,7 +375,7 @@ def receive(feed: Feed, target: Target, dest: int, messages: list[dict[str, Any]
         if target.rules is not None:
             target.rules.check_batch(rows, target.version(shard).table, dictionary)
         if rows.n:
-            batch = Batch(rows.head, rows.keep, *frontiers)
+            batch = Batch(rows.head, rows.memory, *frontiers)
             sections.append(Rows(target.arrangement, shard, (width, 1, 1), batch))
     texts = dictionary.since()[0]
     if len(texts):

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from tektite.errors import TektiteError
 from tektite.spark.failures import told, untold
 from tektite.spark.feed import ENCODED, Feed, encoder, unpack_texts
-from tektite.spark.ordering import Held, moments, settled
+from tektite.spark.ordering import HeldRows, moments, settled
 from tektite.values.dictionary import Dictionary
 from tektite.values.words import NULL, Words
 
@@ -29,7 +29,7 @@ class Encoded:
         """The number of rows."""
         return int(self.whole.shape[1])
 
-    def settled(self, held: Held, dictionary: Dictionary) -> tuple[Words, Words]:
+    def settled(self, held: HeldRows, dictionary: Dictionary) -> tuple[Words, Words]:
         """The words of the rows that count, and what each does, by what the input holds."""
         width = len(self.feed.schema.names)
         whole = self.whole if self.feed.semantics == "bag" else settled(self.feed, self.whole, held, dictionary)

@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from tektite.engine.core import core_of
 from tektite.engine.stored_inputs import adopt
 from tektite.errors import ConflictError, IncorrectError, UnsupportedError
-from tektite.spark.bulk import RUNS, Held, Loaded, Target, discard, held_by, write
+from tektite.spark.bulk import RUNS, HeldPlaces, Loaded, Target, discard, held_by, write
 from tektite.spark.encoded import Encoded, collect
 from tektite.spark.failures import explained
 from tektite.spark.feed import Feed
@@ -108,7 +108,7 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
     engine, core, into = source.engine, core_of(source.engine), core_of(source)
     assert core.storage is not None
     store, manifest = core.storage.writer.store, core.storage.writer.manifest
-    held: Held = ()
+    held: HeldPlaces = ()
     with core.lock:
         while into.is_due:
             engine.advance()

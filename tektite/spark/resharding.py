@@ -89,7 +89,7 @@ def sender(store: Store, moving: list[Moving], shards: int) -> Task:
         try:
             for part in (row for batch in batches for row in batch.to_pylist()):
                 batch = files.open(FileInfo.from_json(json.loads(part["file"]))).batch(part["section"])
-                rows = Chunk(batch.head, batch.keep).slice(part["start"], part["stop"])
+                rows = Chunk(batch.head, batch.memory).slice(part["start"], part["stop"])
                 for shard, piece in moving[part["input"]].pieces(rows, shards):
                     dest = part["input"] * shards + shard
                     sent[dest] += piece.n

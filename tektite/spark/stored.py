@@ -30,7 +30,7 @@ ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
-class Collection:
+class StoredCollection:
     """A stored collection: its columns, and which of them each stored column is."""
 
     name: str
@@ -48,7 +48,7 @@ class Stored:
         if not self.manifest.state.version:
             raise NotFoundError(f"{store.url} is not a Tektite storage: it has no manifest")
 
-    def collection(self, name: str, state: State | None = None) -> Collection:
+    def collection(self, name: str, state: State | None = None) -> StoredCollection:
         """A view or an input by its name."""
         known = (state or self.manifest.state).arrangements
         if name not in known:
@@ -60,7 +60,7 @@ class Stored:
         if described["kind"] == "input" and described["stream"]:
             raise IncorrectError(f"{name!r} is a stream: it keeps no history that could be read")
         found = (InputDescription if described["kind"] == "input" else ViewDescription).from_json(described)
-        return Collection(name, found.schema, found.column_order)
+        return StoredCollection(name, found.schema, found.column_order)
 
     def state(self, version: int | None) -> State:
         """The state of a version; by default the newest one."""
@@ -130,7 +130,7 @@ class Stored:
                 found = version
         return found
 
-    def decode(self, collection: Collection, words: Words, state: State, beside: dict[str, Words]) -> pa.Table:
+    def decode(self, collection: StoredCollection, words: Words, state: State, beside: dict[str, Words]) -> pa.Table:
         """Words as a table; the columns `beside` them are integers."""
         table = collection.schema.decode(words, self.dictionary(state))
         for name, column in beside.items():
@@ -152,12 +152,12 @@ class Stored:
         except NotFoundError:
             return None
 
-    def _chunks(self, state: State, lives: list[Live], collection: Collection) -> list[Chunk]:
+    def _chunks(self, state: State, lives: list[Live], collection: StoredCollection) -> list[Chunk]:
         """Stored batches with columns in the collection's order."""
         width = len(collection.order)
         spec = column_spec([*map(collection.order.index, range(width)), width, width + 1])
         batches = [self.files.batch(state, live) for live in lives]
-        return [Chunk(batch.head, batch.keep).select(spec) for batch in batches]
+        return [Chunk(batch.head, batch.memory).select(spec) for batch in batches]
 
 
 def negated(chunk: Chunk) -> Chunk:
@@ -167,7 +167,7 @@ def negated(chunk: Chunk) -> Chunk:
     return Chunk.of_array(words)
 
 
-def summed(chunks: list[Chunk], collection: Collection, floor: int) -> Words:
+def summed(chunks: list[Chunk], collection: StoredCollection, floor: int) -> Words:
     """The sum of chunks (columns, time, diff); times before `floor` count as `floor`."""
     width = len(collection.order)
     if not chunks:

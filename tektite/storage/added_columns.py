@@ -35,8 +35,8 @@ def gains_columns(stored: InputDescription, declared: InputDescription) -> bool:
 def widened_batch(batch: Batch, width: int, more: int) -> Batch:
     """A batch of `width` data columns with `more` columns of NULL after them. Copies no row."""
     spec = column_spec([*range(width), *([-1] * more), width, width + 1], (NULL,))
-    chunk = Chunk(batch.head, batch.keep).select(spec)
-    return Batch(chunk.head, chunk.keep, batch.lower, batch.upper, batch.since)
+    chunk = Chunk(batch.head, batch.memory).select(spec)
+    return Batch(chunk.head, chunk.memory, batch.lower, batch.upper, batch.since)
 
 
 def column_rewrite(

@@ -175,7 +175,7 @@ def pack(sections: Sequence[Rows | Texts]) -> tuple[Parts, int, tuple[Section, .
         start, checksum = layout.length, _Checksum()
         if isinstance(section, Rows):
             batch = section.batch
-            columns = [_place(layout, checksum, column) for column in columns_of(batch.head, batch.keep)]
+            columns = [_place(layout, checksum, column) for column in columns_of(batch.head, batch.memory)]
             info = Section(
                 "batch", batch.n, layout.length - start, section.arrangement, section.shard, section.shape,
                 batch.lower, batch.upper, batch.since,

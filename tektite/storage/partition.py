@@ -37,7 +37,7 @@ class Moving:
     def pieces(self, rows: Chunk, shards: int) -> Iterator[tuple[int, Chunk]]:
         """Some of its rows, by their new shards."""
         buf, head, offsets = route(rows.at, np.arange(self.description.sharded_by, dtype=np.int64), shards)
-        routed = Chunk(head, (rows.keep, buf))
+        routed = Chunk(head, (rows.memory, buf))
         for shard, (start, stop) in enumerate(pairwise(offsets.tolist())):
             if stop > start:
                 yield shard, routed.slice(start, stop)
@@ -80,7 +80,7 @@ def move_here(manifest: Manifest, files: Files, moving: list[Moving], shards: in
         pieces: list[list[Chunk]] = [[] for _ in range(shards)]
         for live in one.lives:
             batch = files.batch(manifest.state, live)
-            for shard, piece in one.pieces(Chunk(batch.head, batch.keep), shards):
+            for shard, piece in one.pieces(Chunk(batch.head, batch.memory), shards):
                 pieces[shard].append(piece)
         written += [one.write(manifest.store, shard, chunks) for shard, chunks in enumerate(pieces)]
     return [info for info in written if info is not None]

@@ -9,7 +9,7 @@ import pytest
 
 import tektite as tk
 from tektite.engine.core import core_of
-from tektite.runtime.messages import Report
+from tektite.runtime.messages import StageReport
 from tektite.runtime.shard import OneShard, Outgoing, Shard, deliver
 from tektite.runtime.shipment import Address, Shipment, Unpacked, rows_at
 from tektite.runtime.stage_task import write_report
@@ -19,7 +19,7 @@ from tektite.storage.options import SWEEPS
 from tests.support.stages import in_stages
 
 
-def run_staying(shipment: Shipment, group: str, description: str) -> list[Report]:
+def run_staying(shipment: Shipment, group: str, description: str) -> list[StageReport]:
     """Run a part by shards that stay in memory, and hand each other what they have as it is."""
     numbers, stages = range(shipment.shards), shipment.stages
     unpacked = [Unpacked(shipment, number, OneShard(number)) for number in numbers]
@@ -32,7 +32,7 @@ def run_staying(shipment: Shipment, group: str, description: str) -> list[Report
     for shard in shards:
         shard.begin(stages, shipment.decisions)
         shard.record()
-    reports: list[Report] = []
+    reports: list[StageReport] = []
     for stage in range(stages.count):
         for address, _, chunk, _ in due[stage]:
             deliver(shards[address.shard].graph, address, chunk)

@@ -25,7 +25,7 @@ SHAPE = (2, 1, 1)
 
 def batch_of(columns: Any, low: int = 0, high: int = 1) -> Batch:
     rows = consolidate([Chunk.of_array(np.ascontiguousarray(columns, np.int64))], SHAPE, 0)
-    return Batch(rows.head, rows.keep, ((low,),), ((high,),), ((low,),))
+    return Batch(rows.head, rows.memory, ((low,),), ((high,),), ((low,),))
 
 
 def some_rows(seed: int, n: int = 500) -> np.ndarray[Any, Any]:
@@ -36,7 +36,7 @@ def some_rows(seed: int, n: int = 500) -> np.ndarray[Any, Any]:
 
 
 def array_of(batch: Batch) -> Any:
-    return Chunk(batch.head, batch.keep).to_array()
+    return Chunk(batch.head, batch.memory).to_array()
 
 
 def written(store: PosixStore, *sections: Rows | Texts) -> tuple[FileInfo, Path]:

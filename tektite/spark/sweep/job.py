@@ -20,7 +20,7 @@ from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from tektite.errors import FaultError
-from tektite.runtime.messages import REPORT, Message, Report
+from tektite.runtime.messages import REPORT, Message, StageReport
 from tektite.runtime.shipment import Shipment
 from tektite.runtime.stage_task import StageTask
 from tektite.spark.session import described
@@ -42,7 +42,7 @@ class Jobs:
         self.spark = spark
         self._chains: dict[tuple[str, int, int], DataFrame] = {}
 
-    def __call__(self, shipment: Shipment, group: str, description: str) -> list[Report]:
+    def __call__(self, shipment: Shipment, group: str, description: str) -> list[StageReport]:
         """Run a job; what its tasks report, by stage and shard."""
         content: bytes = cloudpickle.dumps(shipment)  # type: ignore[no-untyped-call]
         name = f"{SWEEPS}/{shipment.token}.shipment"
@@ -53,7 +53,7 @@ class Jobs:
                 rows = self._chain(shipment).select("control").collect()
         finally:
             shipment.store.delete([name])
-        return checked(shipment, [Report.from_json(row.control) for row in rows])
+        return checked(shipment, [StageReport.from_json(row.control) for row in rows])
 
     def cancel(self, group: str) -> None:
         """End the job of a group."""
@@ -75,7 +75,7 @@ class Jobs:
         return self._chains[key]
 
 
-def checked(shipment: Shipment, reports: list[Report]) -> list[Report]:
+def checked(shipment: Shipment, reports: list[StageReport]) -> list[StageReport]:
     """The reports in order, if they are complete."""
     reports.sort(key=lambda report: (report.stage, report.shard))
     wanted = [(stage, shard) for stage in range(shipment.stages.count) for shard in range(shipment.shards)]

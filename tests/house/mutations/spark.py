@@ -151,6 +151,6 @@ FAULTS = [
           lambda there: lambda self, address, *rest: there(self, address._replace(shard=0), *rest),
           sweeps_in_stages_are_right),
     Fault("an earlier stage is forgotten", "tektite.runtime.stage_task StageTask._catch_up", nothing, sweeps_in_stages_are_right),
-    Fault("everything runs in the first stage", "tektite.dataflow.pipelines Pipelines.hops", being(0),
+    Fault("everything runs in the first stage", "tektite.dataflow.pipelines PipelinesNode.hops", being(0),
           sweeps_in_stages_are_right),
 ]  # fmt: skip

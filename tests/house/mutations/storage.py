@@ -194,8 +194,8 @@ def positions_are_kept_with_their_epoch(folder: Path) -> None:
 
 
 def zeros_behind(batch: Any, width: int, more: int) -> Any:
-    chunk = Chunk(batch.head, batch.keep).select(column_spec([*range(width), *([-1] * more), width, width + 1], (0,)))
-    return type(batch)(chunk.head, chunk.keep, batch.lower, batch.upper, batch.since)
+    chunk = Chunk(batch.head, batch.memory).select(column_spec([*range(width), *([-1] * more), width, width + 1], (0,)))
+    return type(batch)(chunk.head, chunk.memory, batch.lower, batch.upper, batch.since)
 
 
 STORAGE = "tektite.storage"

@@ -10,7 +10,7 @@ from tektite.dataflow.node import Node
 from tektite.trace.chunk import Chunk
 
 
-class PutOff:
+class DeferredKeys:
     """Keys that a node has put off to later moments, by shard, in parts that are each sorted by key."""
 
     def __init__(self, node: Node, key: int) -> None:
