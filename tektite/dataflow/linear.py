@@ -18,7 +18,7 @@ from tektite.values.types import Float
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
-    from tektite.expr import Program
+    from tektite.expr import RowProgram
     from tektite.values.dictionary import Dictionary
     from tektite.values.schema import Schema
 
@@ -61,7 +61,7 @@ class NegateStep:
 class ProgramStep:
     """Expressions and a predicate, fused into one program."""
 
-    def __init__(self, program: Program, data: int) -> None:
+    def __init__(self, program: RowProgram, data: int) -> None:
         self.program = program
         self.data = data
 

@@ -19,7 +19,7 @@ from tektite.dataflow.graph import Scope
 from tektite.dataflow.linear import Accumulate, FunctionStep, NegateStep, ProgramStep, SelectStep
 from tektite.dataflow.output import InspectNode
 from tektite.errors import IncorrectError, UnsupportedError
-from tektite.expr import Expr, Program, col
+from tektite.expr import Expr, RowProgram, col
 from tektite.expr import compile as compile_program
 from tektite.plan import algebra as plan
 from tektite.plan.conjunctions.clauses import free_name
@@ -82,7 +82,7 @@ class Renderer:
         self.decisions: list[Callable[[], list[str]]] = []
         self.reusable = True
         """Whether another dataflow may begin with this graph: it has no loop, and does not know its dataflow's name."""
-        self.remembering: list[Program] = []
+        self.remembering: list[RowProgram] = []
         """Programs with functions of text, whose results go with the last query that uses them."""
 
     # ------------------------------------------------------------------ scopes
@@ -186,7 +186,7 @@ class Renderer:
 
     def program(
         self, outputs: Sequence[Expr], predicate: Expr | None, columns: Mapping[str, tuple[int, Type]]
-    ) -> Program:
+    ) -> RowProgram:
         """Compiled expressions."""
         program = compile_program(outputs, predicate, columns, self.dictionary)
         if program.remembers:

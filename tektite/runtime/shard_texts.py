@@ -16,7 +16,7 @@ import pyarrow as pa
 from tektite.errors import NotFoundError
 from tektite.runtime.open_files import Place, opened
 from tektite.storage.store import Store
-from tektite.values.dictionary import Dictionary, Reading
+from tektite.values.dictionary import Dictionary, TextTable
 from tektite.values.words import Words
 
 MANY = 1 << 20
@@ -85,9 +85,9 @@ class ShardTexts:
         found: list[pa.Array[Any]] = self._with_all(lambda: self._texts.lookup_chunks(ids))
         return found
 
-    def reading(self) -> Reading:
-        """See `Dictionary.reading`. Texts that were not asked for yet may be missing: `lookup` brings them."""
-        return self._texts.reading()
+    def text_table(self) -> TextTable:
+        """See `Dictionary.text_table`. Texts that were not asked for yet may be missing: `lookup` brings them."""
+        return self._texts.text_table()
 
     def _with_all(self, ask: Any) -> Any:
         try:

@@ -1,8 +1,8 @@
 """Shipment: dataflows, packed for processes that each run one shard of them.
 
-The engine packs what each node says of itself (`Node.ship`). Batches are not packed: a trace, a queue and a pinned version are lists
-of references to sections of files. `SweepFiles.write_missing` first writes the batches that are in no file. The executor's pickler
-decides how functions travel. A shard unpacks the same nodes and maps only its own batches.
+The engine packs what each node says of itself (`Node.ship`). Batches are not packed: a trace, a queue and a pinned version are
+lists of references to sections of files. `SweepFiles.write_missing` first writes the batches that are in no file. The executor's
+pickler decides how functions travel. A shard unpacks the same nodes and maps only its own batches.
 """
 
 from __future__ import annotations
