@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tektite.values.dictionary import Dictionary
 
 
-class Entry(Protocol):
+class SharedArrangement(Protocol):
     """An arrangement that the catalog keeps for everybody."""
 
     source: EpochSource
@@ -43,16 +43,18 @@ class Entry(Protocol):
     sharded_by: int
 
 
-class Catalog(Protocol):
+class ArrangementCatalog(Protocol):
     """Where rendering finds the arrangements of inputs, views and explicitly arranged collections."""
 
-    def arrangement(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:
+    def arrangement(
+        self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int
+    ) -> SharedArrangement:
         """An arrangement whose leading columns are `lead`; made if there is none."""
 
     def has(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
         """Whether there is such an arrangement already."""
 
-    def changes(self, operator: plan.Read) -> Entry:
+    def changes(self, operator: plan.Read) -> SharedArrangement:
         """The arrangement whose changes are the collection's."""
 
 
@@ -68,7 +70,7 @@ class Use:
 class Renderer:
     """Renders plans into one dataflow."""
 
-    def __init__(self, flow: Dataflow, catalog: Catalog, dictionary: Dictionary) -> None:
+    def __init__(self, flow: Dataflow, catalog: ArrangementCatalog, dictionary: Dictionary) -> None:
         self.flow = flow
         self.catalog = catalog
         self.dictionary = dictionary
@@ -162,11 +164,11 @@ class Renderer:
         entry = self.catalog.changes(operator)
         return self._changes(self._import(entry))
 
-    def _import(self, entry: Entry) -> Arranged:
+    def _import(self, entry: SharedArrangement) -> Arranged:
         self.flow.read(entry.source)
         return Arranged(entry.trace, self.flow.root, entry.columns, entry.sharded_by, imported=True)
 
-    def adopt(self, operator: plan.Operator, entry: Entry) -> None:
+    def adopt(self, operator: plan.Operator, entry: SharedArrangement) -> None:
         """Take an operator's collection from an arrangement of it instead of computing it."""
         self._streams[operator] = self._changes(self._import(entry))
 

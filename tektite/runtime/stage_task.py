@@ -20,7 +20,7 @@ from tektite.runtime.shard import OneShard, Shard, deliver
 from tektite.runtime.shipment import Address, Shipment, Unpacked, rows_at
 from tektite.runtime.sweep_files import as_batch
 from tektite.runtime.wire import pack_pieces, unpack_rows
-from tektite.storage.batchfile import Rows, Shape, Texts, write_file
+from tektite.storage.batchfile import BatchSection, Shape, TextSection, write_file
 from tektite.storage.options import SWEEPS
 from tektite.trace.chunk import Chunk
 
@@ -38,8 +38,8 @@ class StageTask:
         unpacked = Unpacked(shipment, shard, OneShard(shard))
         self.texts = unpacked.texts
         self.shard = Shard(unpacked.graph, shard)
-        self._large: list[Rows] = []
-        self._waiting: list[tuple[Address, Rows]] = []
+        self._large: list[BatchSection] = []
+        self._waiting: list[tuple[Address, BatchSection]] = []
 
     def run(self, inbox: Sequence[Message]) -> Iterator[Message]:
         """Run the stage; what is sent, to other shards and to this one's next stage, and at last the report."""
@@ -98,7 +98,7 @@ class StageTask:
     def _addressed(self, address: Address, part: int, chunk: Chunk, shape: Shape) -> Iterator[tuple[int, Message]]:
         """Rows for a later stage as messages, with how many there are. What no stage runs is kept for the engine."""
         due = self.stages.due(address.node, address.moment, self.stage)
-        rows = Rows(f"node {address.node}", address.shard, shape, as_batch(chunk))
+        rows = BatchSection(f"node {address.node}", address.shard, shape, as_batch(chunk))
         if due is None:
             self._waiting.append((address, rows))
             return
@@ -131,19 +131,20 @@ def write_report(
     shipment: Shipment,
     stage: int,
     shard: Shard,
-    waiting: Sequence[tuple[Address, Rows]],
+    waiting: Sequence[tuple[Address, BatchSection]],
     texts: pa.Array[Any],
     sent: int = 0,
     large: str | None = None,
 ) -> StageReport:
     """Write what a shard has minted in a stage, what waits for no stage of the part, and new texts, into one file; its report."""
-    sections: list[Rows | Texts] = [
-        Rows(f"trace {trace}", shard.shard, shard.graph.traces[trace].shape, batch) for trace, batch in shard.minted
+    sections: list[BatchSection | TextSection] = [
+        BatchSection(f"trace {trace}", shard.shard, shard.graph.traces[trace].shape, batch)
+        for trace, batch in shard.minted
     ]
     places = [(address, len(sections) + place) for place, (address, _) in enumerate(waiting)]
     sections += [rows for _, rows in waiting]
     if len(texts):
-        sections.append(Texts(pa.chunked_array([texts])))
+        sections.append(TextSection(pa.chunked_array([texts])))
     file = None
     if sections:
         name = f"{shipment.token}-{stage}"

@@ -22,7 +22,7 @@ from tektite.runtime.shipment import Shipment
 from tektite.runtime.staged_part import StagedPart
 from tektite.runtime.stages import Graph, stages_of, waiting_rows
 from tektite.runtime.sweep_files import SweepFiles
-from tektite.storage.batchfile import FOLDER, Texts, write_file
+from tektite.storage.batchfile import FOLDER, TextSection, write_file
 from tektite.storage.open_storage import OpenStorage
 from tektite.storage.options import SWEEPS
 from tektite.values.dictionary import Dictionary
@@ -171,7 +171,7 @@ class Staged:
         sections = [(FOLDER, live.file, state.files[live.file].length, live.index) for live in state.texts()]
         more, _ = self.dictionary.since(mark)
         if len(more):
-            info = write_file(self.files.store, 0, "texts", 0, [Texts(more)], SWEEPS)
+            info = write_file(self.files.store, 0, "texts", 0, [TextSection(more)], SWEEPS)
             sections.append((SWEEPS, info.name, info.length, 0))
         return tuple(sections)
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from tektite.runtime.open_files import Place
-from tektite.storage.batchfile import FOLDER, FileInfo, Mapped, Opened, Rows, Shape, write_file
+from tektite.storage.batchfile import FOLDER, BatchSection, FileInfo, Mapped, Opened, Shape, write_file
 from tektite.storage.files import Files
 from tektite.storage.options import SWEEPS
 from tektite.storage.store import Store
@@ -82,7 +82,7 @@ class SweepFiles:
         return None
 
     def _write(self, epoch: int, shard: int, batches: Sequence[tuple[Batch | Chunk, Shape]]) -> None:
-        sections = [Rows("", shard, shape, as_batch(found)) for found, shape in batches]
+        sections = [BatchSection("", shard, shape, as_batch(found)) for found, shape in batches]
         info = write_file(self.store, epoch, "ship", shard, sections, SWEEPS)
         written = self._live.get(info.name)
         if not isinstance(written, _Written):

@@ -49,8 +49,8 @@ from tektite.runtime.wire import pack_rows, unpack_rows
 from tektite.spark.failures import told, untold
 from tektite.spark.feed import Feed, pack_texts, unpack_texts
 from tektite.spark.ordering import key_ends, moments, settled
-from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Texts, write_file
-from tektite.storage.manifest import State
+from tektite.storage.batchfile import FOLDER, BatchSection, FileInfo, TextSection, write_file
+from tektite.storage.manifest import ManifestState
 from tektite.storage.store import Store
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, column_spec
@@ -95,7 +95,7 @@ HeldPlaces = tuple[tuple[Place, ...], ...]
 """The stored batches of every shard."""
 
 
-def held_by(state: State, arrangement: str) -> HeldPlaces:
+def held_by(state: ManifestState, arrangement: str) -> HeldPlaces:
     """The places of an arrangement's batches at a version of the storage."""
     batches = state.batches()
     return tuple(
@@ -368,7 +368,7 @@ def receive(feed: Feed, target: Target, dest: int, messages: list[dict[str, Any]
             dictionary.add(unpack_texts(row.pop("texts")))
     width = len(target.columns)
     frontiers = ((target.low,),), ((target.epoch + 1,),), ((target.low,),)
-    sections: list[Rows | Texts] = []
+    sections: list[BatchSection | TextSection] = []
     for shard in sorted({row["shard"] for row in parts}):
         chunks = [unpack_rows(row.pop("words")) for row in parts if row["shard"] == shard]
         rows = sorted_rows(feed, target, shard, chunks, dictionary)
@@ -376,10 +376,10 @@ def receive(feed: Feed, target: Target, dest: int, messages: list[dict[str, Any]
             target.rules.check_batch(rows, target.version(shard).table, dictionary)
         if rows.n:
             batch = Batch(rows.head, rows.memory, *frontiers)
-            sections.append(Rows(target.arrangement, shard, (width, 1, 1), batch))
+            sections.append(BatchSection(target.arrangement, shard, (width, 1, 1), batch))
     texts = dictionary.since()[0]
     if len(texts):
-        sections.append(Texts(texts))
+        sections.append(TextSection(texts))
     info = write_file(target.store, target.epoch, f"load-{target.load}", dest, sections) if sections else None
     taken = sum(row["rows"] for row in messages if row["sent"] is not None)
     return report(dest, taken, latest, None if info is None else json.dumps(info.to_json()), None)

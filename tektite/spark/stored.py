@@ -19,7 +19,7 @@ from tektite.dataflow.arrange import consolidate
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.storage.description import InputDescription, ViewDescription
 from tektite.storage.files import Files
-from tektite.storage.manifest import Live, Manifest, State
+from tektite.storage.manifest import Live, Manifest, ManifestState
 from tektite.storage.store import Store, open_store
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.values.dictionary import Dictionary
@@ -48,7 +48,7 @@ class Stored:
         if not self.manifest.state.version:
             raise NotFoundError(f"{store.url} is not a Tektite storage: it has no manifest")
 
-    def collection(self, name: str, state: State | None = None) -> StoredCollection:
+    def collection(self, name: str, state: ManifestState | None = None) -> StoredCollection:
         """A view or an input by its name."""
         known = (state or self.manifest.state).arrangements
         if name not in known:
@@ -62,7 +62,7 @@ class Stored:
         found = (InputDescription if described["kind"] == "input" else ViewDescription).from_json(described)
         return StoredCollection(name, found.schema, found.column_order)
 
-    def state(self, version: int | None) -> State:
+    def state(self, version: int | None) -> ManifestState:
         """The state of a version; by default the newest one."""
         return self.manifest.state if version is None else self.manifest.load(version)
 
@@ -77,7 +77,7 @@ class Stored:
         """The changes of each version after `after`, up to `upto`: columns, time, diff. After version 0 these are the whole
         contents at `upto`.
         """
-        before = State() if not after else self._state_or_none(after)
+        before = ManifestState() if not after else self._state_or_none(after)
         if before is None:
             raise NotFoundError(
                 f"storage {self.store.url} has deleted version {after}, so the changes since then are unknown: "
@@ -130,14 +130,16 @@ class Stored:
                 found = version
         return found
 
-    def decode(self, collection: StoredCollection, words: Words, state: State, beside: dict[str, Words]) -> pa.Table:
+    def decode(
+        self, collection: StoredCollection, words: Words, state: ManifestState, beside: dict[str, Words]
+    ) -> pa.Table:
         """Words as a table; the columns `beside` them are integers."""
         table = collection.schema.decode(words, self.dictionary(state))
         for name, column in beside.items():
             table = table.append_column(name, pa.array(column))
         return table
 
-    def dictionary(self, state: State) -> Dictionary:
+    def dictionary(self, state: ManifestState) -> Dictionary:
         """The texts of a version. Texts of earlier versions stay, because an id always means the same text."""
         dictionary, known = texts_of(self.store.url)
         for live in state.texts():
@@ -146,13 +148,13 @@ class Stored:
                 known.add((live.file, live.index))
         return dictionary
 
-    def _state_or_none(self, version: int) -> State | None:
+    def _state_or_none(self, version: int) -> ManifestState | None:
         try:
             return self.manifest.load(version)
         except NotFoundError:
             return None
 
-    def _chunks(self, state: State, lives: list[Live], collection: StoredCollection) -> list[Chunk]:
+    def _chunks(self, state: ManifestState, lives: list[Live], collection: StoredCollection) -> list[Chunk]:
         """Stored batches with columns in the collection's order."""
         width = len(collection.order)
         spec = column_spec([*map(collection.order.index, range(width)), width, width + 1])

@@ -14,7 +14,7 @@ import numpy as np
 
 from tektite.kernels.seek.route import route
 from tektite.kernels.sort.build import build
-from tektite.storage.batchfile import FileInfo, Rows, write_file
+from tektite.storage.batchfile import BatchSection, FileInfo, write_file
 from tektite.storage.description import InputDescription
 from tektite.storage.files import Files
 from tektite.storage.manifest import Live, Manifest, ManifestChange
@@ -49,7 +49,9 @@ class Moving:
         batch = Batch(head, buf, ((0,),), ((self.low,),), ((since,),))
         if not batch.n:
             return None
-        return write_file(store, self.epoch, "shards", shard, [Rows(self.name, shard, self.description.shape, batch)])
+        return write_file(
+            store, self.epoch, "shards", shard, [BatchSection(self.name, shard, self.description.shape, batch)]
+        )
 
 
 Move = Callable[[Manifest, Files, list[Moving], int], list[FileInfo]]

@@ -14,7 +14,7 @@ from tektite.runtime.shard import OneShard, Outgoing, Shard, deliver
 from tektite.runtime.shipment import Address, Shipment, Unpacked, rows_at
 from tektite.runtime.stage_task import write_report
 from tektite.runtime.sweep_files import as_batch
-from tektite.storage.batchfile import Rows
+from tektite.storage.batchfile import BatchSection
 from tektite.storage.options import SWEEPS
 from tests.support.stages import in_stages
 
@@ -38,12 +38,12 @@ def run_staying(shipment: Shipment, group: str, description: str) -> list[StageR
             deliver(shards[address.shard].graph, address, chunk)
         for shard, texts in zip(shards, [found.texts for found in unpacked], strict=True):
             shard.run(stage)
-            kept: list[tuple[Address, Rows]] = []
+            kept: list[tuple[Address, BatchSection]] = []
             for outgoing in shard.collect():
                 address, _, chunk, shape = outgoing
                 later = stages.due(address.node, address.moment, stage)
                 if later is None:
-                    kept.append((address, Rows("", address.shard, shape, as_batch(chunk))))
+                    kept.append((address, BatchSection("", address.shard, shape, as_batch(chunk))))
                 else:
                     due[later].append(outgoing)
             report = write_report(shipment, stage, shard, kept, texts.added())

@@ -252,13 +252,13 @@ def goal_query(store: RuleStore, goal: ir.Atom, title: str) -> Find:
         raise IncorrectError(
             f"{title}: {name!r} has {len(columns)} columns ({', '.join(columns)}), not {len(goal.terms)}"
         )
-    variables = tuple(ir.Variable(f"column {at}") for at in range(len(columns)))
+    variables = tuple(ir.RuleVariable(f"column {at}") for at in range(len(columns)))
     body: list[ir.Literal] = []
     parameters: list[Parameter] = []
     wanted: list[ir.Term] = []
-    seen: set[ir.Variable] = set()
+    seen: set[ir.RuleVariable] = set()
     for variable, term in zip(variables, goal.terms, strict=True):
-        if isinstance(term, ir.Variable) and not term.anonymous:
+        if isinstance(term, ir.RuleVariable) and not term.anonymous:
             if term.name.startswith("$") and term not in seen:
                 parameters.append(Parameter(term.name[1:], (term,), many=True))
             seen.add(term)
@@ -266,7 +266,7 @@ def goal_query(store: RuleStore, goal: ir.Atom, title: str) -> Find:
         elif isinstance(term, ir.Compute):
             raise IncorrectError(f"{title}: {term} in a goal: give its value")
         else:
-            wanted.append(variable if isinstance(term, ir.Variable) else term)
+            wanted.append(variable if isinstance(term, ir.RuleVariable) else term)
     body.append(ir.Atom(name, tuple(wanted), goal.position))
     types = collection.schema.types
     return Find(tuple(wanted), tuple(columns), (), tuple(parameters), tuple(body), goal.position, types)

@@ -65,7 +65,7 @@ class Registered:
 
 
 @dataclass
-class Kept:
+class SharingDecision:
     """What the policy decided for a predicate, and why."""
 
     shared: bool
@@ -103,7 +103,7 @@ class RuleStore:
         self.state = State()
         self._evaluation: Evaluation | None = None
         self._stored: dict[str, Collection | None] = {}
-        self.policy: dict[str, Kept] = {}
+        self.policy: dict[str, SharingDecision] = {}
         self._own = False
         hooks = core_of(engine).hooks
         hooks.name_claims.append(lambda name: "a Datalog rule" if self.known(name) and not self._own else None)
@@ -356,7 +356,7 @@ class RuleStore:
             why = "it is recursive" if recursive else "it keeps state of its own" if shared else "it needs no state"
         else:
             shared, why = wanted, f"share={{{predicate!r}: {wanted}}} says so"
-        self.policy[predicate] = Kept(shared, why)
+        self.policy[predicate] = SharingDecision(shared, why)
         return shared_collection(predicate, found) if shared else found
 
     def is_kept(self, name: str) -> bool:

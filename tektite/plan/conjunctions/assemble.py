@@ -20,7 +20,7 @@ from tektite.expr import Expr, col
 from tektite.expr.predicates import conjunction
 from tektite.plan.algebra import Clause, Match
 from tektite.plan.conjunctions.clauses import free_name
-from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline, Step, Subtract
+from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline, PipelineStep, Subtract
 from tektite.plan.stream import Columns, Stream
 from tektite.values.schema import Schema
 from tektite.values.types import Int, Type
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Constant:
+class ConstantWord:
     """A column that is one word everywhere."""
 
     word: int
 
 
-Term = str | Constant
+Term = str | ConstantWord
 Layout = tuple[Term, ...]
 Entry = tuple[pipeline_actions.Action | None, Layout]
 """What comes next, and the columns it wants; at the end of a pipeline nothing, and the columns of the result."""
@@ -76,9 +76,11 @@ class Assembly:
         self.relations = relations
         self.renderer = renderer
         self.dictionary = renderer.dictionary
-        self.terms = [tuple(Constant(self._word(t)) if isinstance(t, Expr) else t for t in r.terms) for r in relations]
+        self.terms = [
+            tuple(ConstantWord(self._word(t)) if isinstance(t, Expr) else t for t in r.terms) for r in relations
+        ]
         self.result: Layout = tuple(
-            Constant(self._word(constants[name])) if name in constants else name for name in match.schema.names
+            ConstantWord(self._word(constants[name])) if name in constants else name for name in match.schema.names
         )
         scope = renderer.scope(match)
         self.arranged: dict[Access, Arranged] = {}
@@ -167,7 +169,7 @@ class Assembly:
 
     # ------------------------------------------------------------------ steps
 
-    def _step(self, step: Step, after: Entry) -> Entry:
+    def _step(self, step: PipelineStep, after: Entry) -> Entry:
         match step.action:
             case Fetch(access):
                 return self._fetch(access, step.where, after)

@@ -14,7 +14,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from tektite import errors
-from tektite.sql.shell.shell import Quit, Reader, Shell
+from tektite.sql.shell.shell import LineReader, Quit, Shell
 
 _WORDS = """
     ALL AND ANY AS ASC AVG BETWEEN BIGINT BOOLEAN BY CASE CAST COALESCE COPY COUNT CREATE CROSS CURRENT_DATE
@@ -83,12 +83,12 @@ def converse(shell: Shell) -> None:
     )
     shell.out.write("Statements end with a semicolon; \\? is for help, \\q quits.\n")
     shell.out.flush()
-    reader = Reader()
+    reader = LineReader()
     while True:
         try:
             line = session.prompt("    ...> " if reader.is_open else "tektite> ")
         except KeyboardInterrupt:
-            reader = Reader()
+            reader = LineReader()
             continue
         except EOFError:
             break

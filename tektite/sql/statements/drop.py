@@ -15,7 +15,7 @@ from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.plan.algebra import Read, count_uses
 from tektite.sql.bind.named_relations import Definition
 from tektite.sql.bind.scope import folded
-from tektite.sql.parse.places import Source, nearest
+from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.statements import prepared
 from tektite.sql.statements.create import kind_of
 from tektite.sql.statements.result import Result
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tektite.sql.statements.session import Session
 
 
-def drop(session: Session, source: Source, tree: exp.Drop, parameters: Mapping[str, Any]) -> Result:
+def drop(session: Session, source: StatementText, tree: exp.Drop, parameters: Mapping[str, Any]) -> Result:
     """DROP TABLE, VIEW, MATERIALIZED VIEW or INDEX: refused while something reads it, unless that is to go as well."""
     kind = (tree.args.get("kind") or "").upper()
     if kind not in ("TABLE", "VIEW", "INDEX"):
@@ -55,7 +55,7 @@ def drop(session: Session, source: Source, tree: exp.Drop, parameters: Mapping[s
     return Result(f"{dropped}, and what read it: {', '.join(more)}" if more else dropped)
 
 
-def wanted(session: Session, source: Source, kind: str, node: exp.Expr, lenient: bool) -> str | None:
+def wanted(session: Session, source: StatementText, kind: str, node: exp.Expr, lenient: bool) -> str | None:
     """The name of what is to be dropped; None if there is no such thing and that is no mistake."""
     name = folded(node.this)
     found: Any = session.indexes.get(name) if kind == "INDEX" else session.readable(name)

@@ -12,7 +12,7 @@ from sqlglot import exp
 from tektite.engine.core import core_of
 from tektite.errors import NotFoundError, UnsupportedError
 from tektite.sql.bind.scope import folded
-from tektite.sql.parse.places import Source, nearest
+from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.table_writes import Writing, reading
 from tektite.sql.statements.update import assignments, changed
@@ -25,7 +25,7 @@ EXCLUDED = "excluded"
 """What ON CONFLICT calls the rows that were to be inserted."""
 
 
-def insert(session: Session, source: Source, tree: exp.Insert, parameters: Mapping[str, Any]) -> Result:
+def insert(session: Session, source: StatementText, tree: exp.Insert, parameters: Mapping[str, Any]) -> Result:
     """INSERT INTO table (columns) VALUES ... or a query [ON CONFLICT ...] [RETURNING ...]"""
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
     writing = Writing.of(session, source, tree, tree.this if schema is None else schema.this, parameters)

@@ -31,7 +31,7 @@ from tektite.sql.lower.lower import Lowering
 from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse import parser
 from tektite.sql.parse.depth_limit import deep_calls
-from tektite.sql.parse.places import Source
+from tektite.sql.parse.places import StatementText
 from tektite.sql.rules import rewrite
 from tektite.sql.statements import copy, create, drop, insert, prepared, show, table_writes, transactions, update
 from tektite.sql.statements.result import Result
@@ -119,7 +119,7 @@ class Session:
         said = source.word(statement.start).upper()
         raise source.error(f"{said or 'such a statement'} is not supported", statement.start, UnsupportedError)
 
-    def _explain(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
+    def _explain(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
         """The plan of a query, and what installing it would share and make."""
         properties = tree.args.get("properties")
         joins = "auto"
@@ -132,7 +132,7 @@ class Session:
         lines = self.engine.explain(self.collection(planned)).splitlines()
         return Result("EXPLAIN", pa.table({"plan": lines}))
 
-    def _subscribe(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
+    def _subscribe(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
         """The changes of a view, or of a query that is installed for it."""
         name = only_table(tree)
         found = None if name is None else self.readable(name)
@@ -145,14 +145,14 @@ class Session:
 
     # ------------------------------------------------------------------ queries
 
-    def bind(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
+    def bind(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
         """A query, bound and rewritten; or as it was the last time, if all that it depends on is as it was."""
         if parameters:
             return self._bind(source, tree, parameters)
         return self.remembered.plan(tree, lambda: self._bind(source, tree, parameters))
 
     def _bind(
-        self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any], given: Given | None = None
+        self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any], given: Given | None = None
     ) -> Planned:
         reads = Reads(self, given)
         binder = Binder(source, reads, parameters)
@@ -182,7 +182,7 @@ class Session:
 
     def select(
         self,
-        source: Source,
+        source: StatementText,
         tree: exp.Expr,
         parameters: Mapping[str, Any],
         wanted: Sequence[types.Type] | None = None,
@@ -216,7 +216,7 @@ class Session:
         """Visible names as a table can have them."""
         return unique_titles(titles)
 
-    def constant(self, value: Expr, type: types.Type, source: Source, tree: exp.Expr) -> tuple[Any, types.Type]:
+    def constant(self, value: Expr, type: types.Type, source: StatementText, tree: exp.Expr) -> tuple[Any, types.Type]:
         """The value of an expression without columns, and its type."""
         found = folded_constant(value)
         if found.op != "lit":
@@ -252,7 +252,7 @@ class Session:
 
     def plan(self, text: str, parameters: Mapping[str, Any]) -> Collection:
         """One query as a collection."""
-        source = Source(text)
+        source = StatementText(text)
         statements = list(parser.parse(text))
         if len(statements) != 1 or not isinstance(statements[0], parser.Plain):
             raise source.error("one query is needed", 0)
@@ -350,7 +350,7 @@ class Session:
 
 
 def cast_columns(
-    found: Collection, wanted: Sequence[types.Type], empty: set[int], source: Source, tree: exp.Expr
+    found: Collection, wanted: Sequence[types.Type], empty: set[int], source: StatementText, tree: exp.Expr
 ) -> Collection:
     """A collection with its columns of the types that a table wants; columns of NULLs alone fit any."""
     outputs = []
@@ -392,7 +392,7 @@ def utc_now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
-HANDLERS: dict[type[exp.Expr], Callable[[Session, Source, Any, Mapping[str, Any]], Result]] = {
+HANDLERS: dict[type[exp.Expr], Callable[[Session, StatementText, Any, Mapping[str, Any]], Result]] = {
     exp.Create: create.create,
     exp.Drop: drop.drop,
     exp.Insert: insert.insert,

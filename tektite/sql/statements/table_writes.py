@@ -18,7 +18,7 @@ from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.errors import ConflictError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.sql.bind.scope import folded
-from tektite.sql.parse.places import Source, nearest
+from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.statements.result import Result
 from tektite.values.types import Type
 
@@ -31,7 +31,7 @@ CHANGED = "#changed"
 """The name under which RETURNING reads the rows that a statement has changed."""
 
 
-def target(session: Session, source: Source, node: exp.Expr) -> Input:
+def target(session: Session, source: StatementText, node: exp.Expr) -> Input:
     """The table that a statement changes."""
     if node.args.get("db"):
         raise source.error("a schema before the name of a table is not supported", node, UnsupportedError)
@@ -50,14 +50,16 @@ class Writing:
     """A statement that changes a table, which its own text calls `alias`."""
 
     session: Session
-    source: Source
+    source: StatementText
     tree: exp.Expr
     table: Input
     alias: str
     parameters: Mapping[str, Any]
 
     @staticmethod
-    def of(session: Session, source: Source, tree: exp.Expr, node: exp.Expr, parameters: Mapping[str, Any]) -> Writing:
+    def of(
+        session: Session, source: StatementText, tree: exp.Expr, node: exp.Expr, parameters: Mapping[str, Any]
+    ) -> Writing:
         table = target(session, source, node)
         alias = node.args.get("alias")
         named = folded(alias.this) if alias is not None and alias.this is not None else folded(node.this)
@@ -166,7 +168,7 @@ def arranged(found: Input, rows: pa.Table, given: list[str]) -> pa.Table:
 # ---------------------------------------------------------------------- DELETE
 
 
-def delete(session: Session, source: Source, tree: exp.Delete, parameters: Mapping[str, Any]) -> Result:
+def delete(session: Session, source: StatementText, tree: exp.Delete, parameters: Mapping[str, Any]) -> Result:
     """DELETE FROM table [USING ...] WHERE ... [RETURNING ...]"""
     if tree.args.get("tables") or tree.this is None:
         raise source.error("syntax error: DELETE needs FROM")
@@ -190,7 +192,7 @@ def with_match(members: list[exp.Expr], where: exp.Expr | None) -> exp.Where:
     return exp.Where(this=exp.Exists(this=matches))
 
 
-def truncate(session: Session, source: Source, tree: exp.TruncateTable, parameters: Mapping[str, Any]) -> Result:
+def truncate(session: Session, source: StatementText, tree: exp.TruncateTable, parameters: Mapping[str, Any]) -> Result:
     """TRUNCATE table: DELETE without a condition."""
     for node in tree.expressions:
         delete(session, source, exp.Delete(this=node), parameters)
