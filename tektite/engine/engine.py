@@ -27,6 +27,7 @@ from tektite.engine.view import View
 from tektite.errors import ConflictError, IncorrectError
 from tektite.kernels.ready import ensure_compiled
 from tektite.query.collection import ROUND_LIMIT, Collection
+from tektite.query.columns import column_numbers
 from tektite.runtime import allocator
 from tektite.storage.epoch_writer import DurableChange
 from tektite.storage.open_storage import Position
@@ -345,7 +346,7 @@ class Engine:
         """
         catalog = self._core.catalog
         reader = catalog.new_flow(f"kept by {by}")
-        lead = collection._columns(by)
+        lead = column_numbers(collection.schema, by)
         RecordingCatalog(catalog, reader).arrangement(collection.operator, lead, None, len(lead))
         return PinnedArrangement(catalog, reader)
 

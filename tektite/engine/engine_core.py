@@ -27,6 +27,7 @@ from tektite.engine.view import Changes, View
 from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.query.collection import Collection
+from tektite.query.columns import column_numbers
 from tektite.runtime import allocator
 from tektite.runtime.coordinator import Coordinator
 from tektite.runtime.executor import Executor
@@ -258,7 +259,9 @@ class EngineCore:
         """Views of several collections by one dataflow, in which what they have in common is computed once."""
         for name, collection in collections.items():
             self._check_installable(name, collection)
-        leads = [collection._columns((keys or {}).get(name, ())) for name, collection in collections.items()]
+        leads = [
+            column_numbers(collection.schema, (keys or {}).get(name, ())) for name, collection in collections.items()
+        ]
         flow, arranged = self.catalog.render(", ".join(collections), [c.operator for c in collections.values()], leads)
         views: list[ViewCore] = []
         try:
@@ -346,7 +349,7 @@ class EngineCore:
     @guarded
     def is_arranged(self, collection: Collection, by: str | Sequence[str] = ()) -> bool:
         """Whether there is an arrangement of the collection, by some columns, that can be read as it is."""
-        lead = collection._columns(by)
+        lead = column_numbers(collection.schema, by)
         found = self.catalog.find(fingerprint(collection.operator), lead, None, len(lead) if lead else 1 << 30)
         return found is not None
 

@@ -1,21 +1,24 @@
-"""Aggregates of groups: what `group_by(...).agg(...)` takes."""
+"""Aggregates of groups: what `group_by(...).agg(...)` takes and builds.
+
+A group exists while it has rows. NULL does not count: an aggregate of nothing but NULL is NULL, and a count is 0.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tektite.errors import IncorrectError
 from tektite.expr import coalesce, col
 from tektite.plan import algebra as plan
+from tektite.query.collection import Collection, derived
+from tektite.query.columns import column_numbers
+from tektite.query.joins import left_join
 from tektite.values import types
 from tektite.values.schema import Schema
 
-if TYPE_CHECKING:
-    from tektite.query.collection import Collection
-
 LINEAR = ("count", "sum", "avg")
+"""Aggregates that are computed from sums of diffs alone, so that a change costs the same in a group of any size."""
 SUMMABLE = ("int", "float", "decimal")
 
 
@@ -33,11 +36,11 @@ def count(column: str | None = None) -> ColumnAggregate:
 
 
 def sum(column: str) -> ColumnAggregate:
-    """The exact sum of a column; NULL where it holds nothing but NULL.
+    """The exact sum of a column; NULL where all its values are NULL.
 
-    A sum of floats is the double nearest to the exact sum of those that are there: what came and went leaves no trace,
-    and neither order nor workers matter. It is infinite beyond the largest double, or where an infinity is there; it is
-    NaN where NaN is, or both infinities are.
+    A sum of floats is the double nearest to the exact sum of the present values. It depends neither on values that were
+    removed, nor on the order of changes, nor on the number of workers. It is infinite if it exceeds the largest double or
+    includes an infinity, and NaN if it includes NaN or both infinities.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
@@ -56,20 +59,20 @@ def sum(column: str) -> ColumnAggregate:
 
 
 def avg(column: str) -> ColumnAggregate:
-    """The mean of a column, as a float; NULL where it holds nothing but NULL.
+    """The mean of a column, as a float; NULL where all its values are NULL.
 
-    Of floats it is the double nearest to their exact mean, even where their sum is beyond the largest double.
+    The mean of floats is the double nearest to the exact mean, even if the sum exceeds the largest double.
     """
     return ColumnAggregate("avg", column)
 
 
 def min(column: str) -> ColumnAggregate:
-    """The least value of a column; NULL where it holds nothing but NULL."""
+    """The least value of a column; NULL where all its values are NULL."""
     return ColumnAggregate("min", column)
 
 
 def max(column: str) -> ColumnAggregate:
-    """The greatest value of a column; NULL where it holds nothing but NULL."""
+    """The greatest value of a column; NULL where all its values are NULL."""
     return ColumnAggregate("max", column)
 
 
@@ -84,12 +87,35 @@ def all(column: str) -> ColumnAggregate:
 
 
 def count_distinct(column: str) -> ColumnAggregate:
-    """The number of different values of a column, NULL aside."""
+    """The number of different values of a column. NULL does not count."""
     return ColumnAggregate("count_distinct", column)
 
 
+class Grouped:
+    """The groups of a collection's rows, to be aggregated. Made by `Collection.group_by`."""
+
+    def __init__(self, collection: Collection, keys: tuple[int, ...]) -> None:
+        self.collection = collection
+        self.keys = keys
+
+    def agg(self, **aggregates: ColumnAggregate) -> Collection:
+        """One row for each group: the key columns, then the aggregates. Linear aggregates (count, sum, avg) share one pass.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+        >>> totals = sales.group_by("shop").agg(n=tk.count(), total=tk.sum("amount"), best=tk.max("amount"))
+        >>> view = engine.install("totals", totals)
+        >>> sales.insert([("north", 3), ("north", 4), ("south", 5)])
+        >>> _ = engine.advance()
+        >>> sorted(view.rows())
+        [('north', 2, 7, 4), ('south', 1, 5, 5)]
+        """
+        return build_aggregates(self.collection, self.keys, aggregates)
+
+
 def result_type(aggregate: ColumnAggregate, schema: Schema) -> types.Type:
-    """The type of an aggregate's result; checks that it can be taken of its column."""
+    """The type of an aggregate's result. Raises if the aggregate does not apply to its column."""
     if aggregate.column is None or aggregate.kind in ("count", "count_distinct"):
         if aggregate.column is not None:
             schema.index(aggregate.column)
@@ -109,7 +135,9 @@ def result_type(aggregate: ColumnAggregate, schema: Schema) -> types.Type:
 def build_aggregates(
     source: Collection, keys: tuple[int, ...], aggregates: Mapping[str, ColumnAggregate]
 ) -> Collection:
-    """One row for each group. Linear aggregates are one operator; each of the others is one more, joined by key."""
+    """One row for each group. One operator computes all linear aggregates. Each other aggregate is an operator of its own, joined
+    by key.
+    """
     names = [source.schema.names[c] for c in keys]
     if not aggregates:
         raise IncorrectError("agg needs at least one aggregate, such as n=tk.count()")
@@ -127,18 +155,20 @@ def build_aggregates(
     kinds = tuple(
         plan.Linear(a.kind, None if a.column is None else source.schema.index(a.column)) for a in taken.values()
     )
-    result = source._new(plan.Aggregate(schema, source.operator, keys, kinds))
+    result = derived(plan.Aggregate(schema, source.operator, keys, kinds), source)
     for name, aggregate in others.items():
         assert aggregate.column is not None
         part = other_aggregate(source, names, aggregate, name)
-        result = result._with_part(part, names)
+        mine, theirs = column_numbers(result.schema, names), column_numbers(part.schema, names)
+        joined = left_join(result.operator, part.operator, mine, theirs, nulls_match=True)
+        result = derived(joined, result, part)
         if aggregate.kind == "count_distinct":
             result = result.with_columns(**{name: coalesce(col(name), 0)})
     return result.select(*names, **{name: name for name in found})
 
 
 def other_aggregate(source: Collection, keys: list[str], aggregate: ColumnAggregate, name: str) -> Collection:
-    """A collection of the key columns and the aggregate, for the groups where the column is not always NULL."""
+    """The key columns and the aggregate. Groups in which the column is always NULL are missing."""
     assert aggregate.column is not None
     column = aggregate.column
     values = source.select(*keys, **{name: column})

@@ -88,8 +88,6 @@ def test_opened_file_is_shared_while_somebody_uses_it(tmp_path: Path) -> None:
     store = PosixStore(tmp_path)
     sections = [BatchSection("t", shard, SHAPE, batch_of(some_rows(seed))) for shard, seed in ((0, 1), (1, 2))]
     info, _ = written(store, *sections)
-        store, BatchSection("t", 0, SHAPE, batch_of(some_rows(1))), BatchSection("t", 1, SHAPE, batch_of(some_rows(2)))
-    )
     files = Files(store)
     batch = files.open(info).batch(0)
     assert files.open(info) is files.open(info)

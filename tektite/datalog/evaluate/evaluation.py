@@ -22,7 +22,8 @@ from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
 from tektite.plan.unique import unique_columns
 from tektite.query import aggregates
-from tektite.query.collection import ROUND_LIMIT, Collection, Loop
+from tektite.query.collection import ROUND_LIMIT, Collection
+from tektite.query.loops import Loop
 from tektite.values.schema import Schema
 from tektite.values.types import Int, Type
 

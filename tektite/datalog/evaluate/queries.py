@@ -22,6 +22,7 @@ from tektite.datalog.syntax.textbook import parse_goal
 from tektite.engine.core import core_of
 from tektite.engine.view_core import read_version
 from tektite.errors import IncorrectError, NotFoundError
+from tektite.query.builders import derived
 from tektite.query.match import check_strategy
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class Query:
         view = self._current()
         lines = [self.plan.explain()]
         if joins:
-            found = view.engine.explain(view._new(core_of(view).definition))
+            found = view.engine.explain(derived(core_of(view).definition, view))
             lines += ["joins", *(f"  {line}" for line in found.splitlines())]
         return "\n".join(lines)
 

@@ -18,6 +18,7 @@ from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
+from tektite.query.builders import project
 from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.query import Binder
@@ -211,7 +212,7 @@ def install(session: Session, found: Prepared, wanted: tuple[Type, ...]) -> None
         outputs += [(title, col(name)) for title, name in zip(titles, bound.names, strict=True)]
         extra = [o.column for o in bound.order if o.column not in bound.names]
         outputs += [(name, col(name)) for name in dict.fromkeys(extra)]
-        view = session.engine.install(f"__prepared_{found.name}", collection._project(outputs, None), key=[BINDING])
+        view = session.engine.install(f"__prepared_{found.name}", project(collection, outputs), key=[BINDING])
     except BaseException:
         session.engine.drop(parameters.name)
         raise

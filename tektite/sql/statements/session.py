@@ -21,6 +21,7 @@ from tektite.errors import ConflictError, FaultError, TektiteError, UnsupportedE
 from tektite.expr import Expr, col, lit
 from tektite.expr.fold import folded as folded_constant
 from tektite.plan.constant import constant_rows
+from tektite.query.builders import project
 from tektite.query.collection import Collection
 from tektite.sql.bind.bound import nothing
 from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, Reads
@@ -176,7 +177,7 @@ class Session:
         if found is None:
             found = self.lowered(planned.plan, planned.joins)
             if names != found.schema.names:
-                found = found._project([(title, col(name)) for title, name in outputs], None)
+                found = project(found, [(title, col(name)) for title, name in outputs])
             planned.collections[names] = found
         return found
 
@@ -360,7 +361,7 @@ def cast_columns(
         value = col(name) if given == target else lit(None, target) if at in empty else col(name).cast(target)
         outputs.append((name, value))
     try:
-        return found._project(outputs, None)
+        return project(found, outputs)
     except TektiteError as error:
         raise source.error(str(error), tree, type(error)) from None
 
