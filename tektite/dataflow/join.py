@@ -1,8 +1,8 @@
-"""Join: pairs of updates that agree on a key, at the least upper bound of their times.
+"""Join: pairs of updates with equal keys, at the least upper bound of their times.
 
-Old and new are separated by version, not by time: Δ(AB) = ΔA·B_old + A_new·ΔB. This is exact for any partial order, with many
-epochs in one batch and with shared traces that run ahead. Output comes in bounded pieces that the buffers behind it consolidate
-as they arrive, so memory does not follow the raw output of the join.
+Versions, not times, separate old from new: Δ(AB) = ΔA·B_old + A_new·ΔB. This is exact for any partial order, for many epochs in
+one batch, and for shared traces that run ahead. Output comes in pieces of bounded size, which the next buffers consolidate as
+they arrive. So memory does not grow with the raw output of the join.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version
 
 PIECE = 1 << 15
-"""Rows of one piece of output: its columns stay in the L2 cache while filters and projections behind the join run."""
+"""Rows of one piece of output. Its columns stay in the L2 cache while the filters and projections after the join run."""
 PIECES_PER_RUN = 16
-"""Pieces made before the dataflow may be suspended: some ten milliseconds, and some 20 MiB a shard that are not delivered yet."""
+"""Pieces before the dataflow may be suspended: about ten milliseconds, and 20 MiB a shard that are not delivered yet."""
 
 NULLS_MATCH = 1
 
 
 class JoinTask:
-    """One side's delta against the other side's version, with the place where it stopped."""
+    """The join of one side's delta with the other side's version, and how far it has come."""
 
     __slots__ = ("delta", "inputs", "other", "side", "state")
 
@@ -109,7 +109,7 @@ class JoinNode(Node):
 
 
 def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, times: int, outbox: Outbox) -> None:
-    """Emit rows whose rounds may differ, cut into parts of one moment each."""
+    """Emit rows of several rounds, in one chunk for each moment."""
     if not chunk.n:
         return
     if times == 1:

@@ -1,4 +1,4 @@
-"""Where results leave a dataflow: functions that see changes pass."""
+"""Calls Python functions with the changes of a collection."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class InspectNode(Node):
-    """Shows the consolidated changes of each moment to a Python function, as a table with time and diff columns."""
+    """Calls a Python function with the consolidated changes of each moment, as a table with time and diff columns."""
 
     engine_only = True
 

@@ -1,8 +1,8 @@
-"""Range filter: the rows of a group whose value lies on one side of the group's bound, while both change.
+"""Range filter: rows whose value lies on one side of their group's bound, while both change.
 
-It is the join of rows A and bounds B by key, restricted to pairs that compare, and maintained as one:
-Δ = ΔA·B_old + A_new·ΔB. What sets it apart is the second part: when a bound moves, only the rows between its old and
-its new place are looked at.
+The result is the join of rows A and bounds B by key, restricted to pairs that compare, and it is maintained like a join:
+Δ = ΔA·B_old + A_new·ΔB. The second term is cheaper than in a join: when a bound moves, only the rows between its old and its new
+value are read.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from tektite.values.words import Words
 COMPARISONS = {"<": 0, "<=": BEHIND, ">": ABOVE | BEHIND, ">=": ABOVE}
 
 ROWS, BOUNDS = 0, 1
-"""The two sides, by the place of their reader."""
+"""The two sides, by the position of their reader."""
 
 NOTHING: Words = np.empty(0, np.int64)
 
 
 class RangeTask:
-    """One side's delta against the other side's version, with the segments found and the place where it stopped."""
+    """The join of one side's delta with the other side's version, the segments found so far, and how far it has come."""
 
     __slots__ = ("delta", "found", "inputs", "other", "side", "state")
 
@@ -70,8 +70,8 @@ class RangeFilterNode(Node):
         output: list[int],
         name: str,
     ) -> None:
-        """The value compared is the data column of `rows` behind the key; `bound_at` is the bounds' data column that it
-        is compared with. `output` lists the data columns of `rows` to produce.
+        """Compares the data column of `rows` after the key with the data column `bound_at` of `bounds`. `output` lists the data
+        columns of `rows` to produce.
         """
         super().__init__(scope, shards, name)
         self.key = key
@@ -124,7 +124,7 @@ class RangeFilterNode(Node):
         return bool(task.state[NEXT] * (self.times + 4) >= len(task.found))
 
     def _find(self, task: RangeTask) -> None:
-        """Look at further keys once all segments found have been written."""
+        """Find segments of further keys once all known ones have been written."""
         if not self._is_written(task) or task.state[DONE]:
             return
         bounds = self.readers[BOUNDS].trace

@@ -103,7 +103,7 @@ class Engine:
         self._attributes: dict[str, Attribute] = {}
         if ensure_compiled():
             gc.collect()  # loading kernels leaves cycles behind
-            allocator.give_back()
+            allocator.trim()
         self._core = core = EngineCore(
             self, workers, None if storage is None else Storage.of(storage), merging, turn, move
         )

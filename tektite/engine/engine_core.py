@@ -75,7 +75,7 @@ class EngineCore:
         """The epoch that `Engine.advance` closes next."""
         self.is_closed = False
         self._extensions: dict[type, Any] = {}
-        self._tidying = allocator.MemoryTrimmer()
+        self._trimmer = allocator.MemoryTrimmer()
         if self.storage is not None:
             try:
                 self._recover(self.storage)
@@ -169,7 +169,7 @@ class EngineCore:
             durable = DurableChange(self.epoch, positions=checked_positions(positions or {}), known=known)
             self.storage.writer.admit()
         if sum([source.pending.rows for source in targets]) >= allocator.BULK:
-            self._tidying.soon()
+            self._trimmer.trim_soon()
         inputs = [source.prepare(high) for source, high in targets.items()]
         epoch = max([self.epoch, *targets.values()])
         if durable is not None:
@@ -192,7 +192,7 @@ class EngineCore:
         """Give every view one more turn; whether all of them are up to date."""
         current = self.coordinator.run()
         if current:
-            self._tidying.chance()
+            self._trimmer.trim_if_due()
         return current
 
     @guarded
@@ -202,7 +202,7 @@ class EngineCore:
         if 0 < self.epoch <= view.flow.low or self.coordinator.current(view.flow):
             return
         self.coordinator.finish(view.flow)
-        self._tidying.chance()
+        self._trimmer.trim_if_due()
 
     def is_current(self, view: ViewCore) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""
@@ -323,7 +323,7 @@ class EngineCore:
             view.publication.withdraw()
         if held - self.bytes >= 8 * allocator.BULK:
             gc.collect()  # a dataflow's nodes refer to each other
-            allocator.give_back()
+            allocator.trim()
 
     # ------------------------------------------------------------------ shared arrangements
 

@@ -30,11 +30,11 @@ from tektite.trace.trace import Handle, Trace
 from tektite.values.dictionary import Dictionary
 
 BatchReference = tuple[Place, Frontier, Frontier, Frontier]
-"""A batch by its place, with its frontiers as its reader knows them."""
+"""A batch by its place, with its frontiers lower, upper and since."""
 
 
 class Address(NamedTuple):
-    """Where rows wait: a node by its number, one of its buffers, a moment, and a shard."""
+    """A place where rows wait: the number of a node, one of its buffers, a moment, and a shard."""
 
     node: int
     buffer: int
@@ -44,26 +44,26 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True)
 class Shipment:
-    """Everything that the shards of a part of a sweep are given."""
+    """Everything that the shards of a part of a sweep get."""
 
     store: Store
     token: str
-    """Tells the files of this part from those of others; whoever runs a stage of a shard again has the same."""
+    """Distinguishes the files of this part from those of others. A stage that is run again has the same token."""
     shards: int
     epoch: int
     content: bytes
     stages: Stages
     decisions: dict[int, Any]
-    """What nodes have decided for all shards (`Node.decide`)."""
+    """Decisions of nodes for all shards (`Node.decide`)."""
     waiting: tuple[tuple[Address, Place], ...]
-    """Rows that wait when the part begins."""
+    """Rows that wait at the start of the part."""
     texts: tuple[Place, ...]
-    """Where the texts are that the engine knows."""
+    """The places of the texts that the engine knows."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What the content of a shipment begins with: how many things there are and of which kinds, the traces, and the handles."""
+    """The start of a shipment's content: the classes of nodes, the number of scopes and dataflows, the traces and the handles."""
 
     nodes: list[type[Node]]
     scopes: int
@@ -73,7 +73,7 @@ class Contents:
 
 
 class PackedTrace(NamedTuple):
-    """A trace by its shape, where it stands, and its history by shard, if somebody reads versions."""
+    """A trace: its shape, how far it was minted, and its history by shard if somebody reads versions."""
 
     data: int
     times: int
@@ -85,7 +85,7 @@ class PackedTrace(NamedTuple):
 
 
 class PackedHandle(NamedTuple):
-    """A handle by the number of its trace, with what waits in it and what it has pinned, by shard."""
+    """A handle: the number of its trace, and its queues and pinned versions by shard."""
 
     trace: int
     reads_versions: bool
@@ -98,8 +98,8 @@ class PackedHandle(NamedTuple):
 
 @dataclass(frozen=True)
 class Packed:
-    """Dataflows as bytes, whether they need the dictionary, what waits for their nodes, and what has to live until the part has
-    ended.
+    """Dataflows as bytes, whether they need the dictionary, the rows that wait for their nodes, and the rows in use, which must
+    live until the part has ended.
     """
 
     content: bytes
@@ -109,7 +109,7 @@ class Packed:
 
 
 def pack(graph: Graph, stages: Stages, files: SweepFiles, epoch: int, pickler: type[pickle.Pickler]) -> Packed:
-    """Pack dataflows. Of traces and handles, what the nodes of the stages read is packed."""
+    """Pack dataflows. Of traces and handles, only what the nodes of the stages read is packed."""
     active = [graph.nodes[number] for number in stages.first]
     readers = {id(reader.handle) for node in active for reader in node.reads}
     handles = graph.handles()
@@ -166,7 +166,7 @@ def _versions(trace: Trace) -> list[list[Batch]] | None:
 
 
 def _waiting(graph: Graph, stages: Stages) -> Iterator[tuple[Address, Chunk, Shape]]:
-    """What waits for the nodes of the stages."""
+    """The rows that wait for the nodes of the stages."""
     for number in stages.first:
         for place, buffer in enumerate(graph.nodes[number].buffers):
             for moment in stages.moments:
@@ -177,8 +177,8 @@ def _waiting(graph: Graph, stages: Stages) -> Iterator[tuple[Address, Chunk, Sha
 
 @cache
 def _pickler(base: type[Any]) -> Any:
-    """Like `base`, but nodes, scopes, dataflows, traces and handles go by their numbers, so that no chain of nodes is followed,
-    and the engine's dictionary stays here.
+    """A pickler like `base` that writes nodes, scopes, dataflows, traces and handles as numbers, so that it follows no chain of
+    nodes. The engine's dictionary is not written either.
     """
 
     class Packing(base):  # type: ignore[misc]
@@ -205,14 +205,14 @@ def _pickler(base: type[Any]) -> Any:
 
 
 KINDS = (Node, Scope, Dataflow, Trace)
-"""What goes by its number in a graph."""
+"""The classes whose objects have numbers in a graph."""
 
 
 # ------------------------------------------------------------------ unpacking
 
 
 class Unpacked:
-    """The dataflows of a shipment, as one shard has them."""
+    """The dataflows of a shipment, in one shard."""
 
     def __init__(self, shipment: Shipment, shard: int, workers: Workers) -> None:
         self._store = shipment.store
@@ -234,7 +234,7 @@ class Unpacked:
             for thing, state in zip(things, states, strict=True):
                 thing.__dict__.update(state)
         self.graph = Graph(flows, scopes, nodes, traces)
-        self.texts.forget()  # the constants of programs
+        self.texts.forget()  # constants of programs, which the engine knows
 
     def _batch(self, reference: BatchReference) -> Batch:
         """A batch, mapped and checked."""
@@ -243,7 +243,7 @@ class Unpacked:
         return Batch(found.head, found.memory, *frontiers)
 
     def _own(self, shards: list[list[BatchReference]]) -> list[list[Batch]]:
-        """The batches of this shard; those of others stay where they are."""
+        """The batches of this shard, mapped. Other shards get none."""
         return [list(map(self._batch, found)) if shard == self._shard else [] for shard, found in enumerate(shards)]
 
     def _trace(self, packed: PackedTrace) -> Trace:
@@ -256,7 +256,7 @@ class Unpacked:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads what the engine that runs the part has packed."""
+    """Reads what the engine has packed. `things` are the objects that stand for numbers."""
 
     things: dict[str, list[Any]]
 
