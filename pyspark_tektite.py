@@ -108,8 +108,8 @@ class DefaultSource(DataSource):
 
     def schema(self) -> StructType:
         from tektite.errors import IncorrectError
-        from tektite.spark.out import spark_schema
         from tektite.spark.stored import open_stored
+        from tektite.spark.view_frames import spark_schema
 
         options = Options(self.options)
         schema = spark_schema(open_stored(options.path).collection(options.view).schema)

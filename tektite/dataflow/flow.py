@@ -43,7 +43,7 @@ class SweepPart(Protocol):
     def apply(self, flow: Dataflow) -> None:
         """Bring a dataflow to the state that the part left it in, or raise its error."""
 
-    def following(self, flow: Dataflow) -> SweepPart | None:
+    def next_part(self, flow: Dataflow) -> SweepPart | None:
         """The next part of the dataflow's sweep, if other processes run that as well."""
 
 
@@ -98,7 +98,7 @@ class Dataflow:
         self.holds: list[Hold] = []
         self.on_swept: list[Callable[[], None]] = []
         self.on_failed: list[Callable[[], None]] = []
-        self.away: SweepPart | None = None
+        self.part: SweepPart | None = None
         self.journal: Journal | None = None
         self.failure: TektiteError | None = None
         self._at_rest()
@@ -145,7 +145,7 @@ class Dataflow:
         try:
             while self.failure is None:
                 resumed = self.running
-                sent = self.away is not None
+                sent = self.part is not None
                 if not resumed and not self.begin():
                     break
                 if not self._go_on(deadline):
@@ -165,19 +165,19 @@ class Dataflow:
 
     def _go_on(self, deadline: float) -> bool:
         """Run the agenda, or wait for the process that runs it. Returns whether nothing is left to do."""
-        while self.away is not None:
-            if not self.away.ended(self, deadline):
+        while self.part is not None:
+            if not self.part.ended(self, deadline):
                 return False
-            away, self.away = self.away, None
-            away.apply(self)
+            part, self.part = self.part, None
+            part.apply(self)
             if not self.running:  # the part could not be run: the sweep has not begun
                 return False
-            self.away = away.following(self)
+            self.part = part.next_part(self)
         return run_agenda(self.root, deadline)
 
-    def leave(self, away: SweepPart, high: int) -> None:
+    def run_elsewhere(self, part: SweepPart, high: int) -> None:
         """Let other processes run a sweep up to `high`, or the next part of the present one."""
-        self.away = away
+        self.part = part
         self.high = high
         self.running = True
         self._note()
@@ -231,7 +231,7 @@ class Dataflow:
 
     def drop(self) -> None:
         """Release all handles and holds, and drop all waiting rows."""
-        self.away = None
+        self.part = None
         for handle in self.handles:
             handle.drop()
         self.handles.clear()

@@ -173,7 +173,7 @@ class PipelinesNode(Node):
         if self._as_shard is not None and self._as_shard.has_versions(moment):
             return
         versions = self.take() if self._as_shard is None else self._as_shard.versions(moment)
-        if self._as_shard is None and any(self._is_nothing(source, versions) for source in self.sources):
+        if self._as_shard is None and any(self._is_empty(source, versions) for source in self.sources):
             return
         for source in self.sources:
             if not all(self._found(versions, lookup) for lookup in source.needed):
@@ -200,7 +200,7 @@ class PipelinesNode(Node):
             ranks[least] = self.relations
         return ranks
 
-    def _is_nothing(self, source: PipelineSource, versions: Versions) -> bool:
+    def _is_empty(self, source: PipelineSource, versions: Versions) -> bool:
         """Whether a relation that must have a match was and is empty. Then changes of the others have no result."""
         if source.relation < self.negated:
             return False

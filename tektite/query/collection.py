@@ -19,7 +19,7 @@ from tektite.values import types
 from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
-    from tektite.query.aggregates import Grouped
+    from tektite.query.grouped import Grouped
 
 ROUND_LIMIT = 100_000
 """Rounds after which a loop fails because it does not converge."""
@@ -212,7 +212,7 @@ class Collection:
 
     def group_by(self, by: Columns = ()) -> Grouped:
         """Groups of rows that agree on some columns. Without columns, all rows are one group."""
-        from tektite.query.aggregates import Grouped
+        from tektite.query.grouped import Grouped
 
         keys = column_numbers(self.schema, by)
         return Grouped(derived(with_float_keys(self.operator, keys), self), keys)

@@ -67,7 +67,7 @@ class Coordinator:
         while not self.current(flow) and flow.failure is None:
             self.executor.begin(upstream)
             for needed in upstream:
-                whole = needed.away is not None or not self.executor.sends
+                whole = needed.part is not None or not self.executor.sends
                 needed.work(math.inf if whole else time.perf_counter() + self.turn)
 
     def current(self, flow: Dataflow) -> bool:

@@ -7,8 +7,8 @@
 =============================  =========================================================================================
 
 Before dataflows get their turns, `begin` decides which of them the executor sends to other processes. It gives each of these a
-`SweepPart` (`Dataflow.leave`). The others run in this process, by `map` and `spread`. When a part has ended, `SweepPart.apply`
-brings its dataflow to the state of a sweep that ran in this process, or fails it.
+`SweepPart` (`Dataflow.run_elsewhere`). The others run in this process, by `map` and `spread`. When a part has ended,
+`SweepPart.apply` brings its dataflow to the state of a sweep that ran in this process, or fails it.
 
 `tektite.dataflow.node` has everything that an executor knows of operators. `tektite.runtime.shard` runs one shard of them,
 whether that shard lives for one stage, as a task of a job does, or as long as the engine.

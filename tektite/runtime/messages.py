@@ -41,7 +41,7 @@ class Message(NamedTuple):
     """Where the rows are, if not in the payload: the name and length of a file of sweeps, and the section, as JSON."""
 
     @property
-    def order(self) -> tuple[Any, ...]:
+    def sort_key(self) -> tuple[Any, ...]:
         """A sort key, because messages arrive in any order."""
         return (self.control is not None, self.stage, self.source, self.node, self.buffer, self.moment, self.number)
 

@@ -248,11 +248,11 @@ class Unpacked:
 
     def _trace(self, packed: PackedTrace) -> Trace:
         trace = Trace(packed.data, packed.times, packed.diffs, packed.shards, packed.effort)
-        trace.adopt(packed.uppers, None if packed.versions is None else self._own(packed.versions))
+        trace.load_state(packed.uppers, None if packed.versions is None else self._own(packed.versions))
         return trace
 
     def _handle(self, packed: PackedHandle, trace: Trace) -> Handle:
-        return Handle.adopted(trace, packed.reads_versions, self._own(packed.queues), self._own(packed.pins))
+        return Handle.from_state(trace, packed.reads_versions, self._own(packed.queues), self._own(packed.pins))
 
 
 class _Unpickler(pickle.Unpickler):

@@ -43,7 +43,7 @@ class StageTask:
     def run(self, inbox: Sequence[Message]) -> Iterator[Message]:
         """Run the stage. Yields messages to other shards and to later stages of this one, and the report at the end."""
         shard, shipment, number = self.shard, self.shipment, self.shard.shard
-        ordered = sorted(inbox, key=lambda message: message.order)
+        ordered = sorted(inbox, key=lambda message: message.sort_key)
         later = [message for message in ordered if message.control is not None or message.due > self.stage]
         shard.begin(self.stages, shipment.decisions)
         self._catch_up([message for message in ordered if message.control is not None])
@@ -95,7 +95,7 @@ class StageTask:
         return Chunk(batch.head, batch.memory)
 
     def _addressed(self, address: Address, part: int, chunk: Chunk, shape: Shape) -> Iterator[tuple[int, Message]]:
-        """Messages with rows for a later stage, and their numbers of rows. Rows that no stage processes are left for the engine."""
+        """Messages with rows for a later stage, each with its number of rows. Rows for no stage are left for the engine."""
         due = self.stages.due(address.node, address.moment, self.stage)
         rows = BatchSection(f"node {address.node}", address.shard, shape, as_batch(chunk))
         if due is None:

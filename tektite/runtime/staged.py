@@ -75,14 +75,14 @@ class Staged:
         chosen: list[Dataflow] = []
         suspects: list[tuple[Dataflow, int]] = []
         for flow in flows:
-            if flow.failure is not None or flow.away is not None or any(source.failure for source in flow.sources):
+            if flow.failure is not None or flow.part is not None or any(source.failure for source in flow.sources):
                 continue
             if flow in self.unsendable:
                 if flow.sweep is not None:
                     flow.sweep.why = self.unsendable[flow]
                 continue
             if flow.running:
-                flow.away = self.following(flow)
+                flow.part = self.next_part(flow)
                 continue
             high = flow.available(ahead)
             reads_chosen = any(source.flow in ahead for source in flow.sources)
@@ -96,7 +96,7 @@ class Staged:
             found = len(stages_of(graph, [flow.root], [()]).first)
             if not found:  # all its nodes depend on a loop
                 if flow.begin():
-                    flow.away = self.following(flow)
+                    flow.part = self.next_part(flow)
                 continue
             chosen.append(flow)
             if found == len(graph.nodes):
@@ -120,10 +120,10 @@ class Staged:
             return
         self._running.add(part)
         for flow, high in zip(flows, highs, strict=True):
-            flow.leave(part, high)
+            flow.run_elsewhere(part, high)
         part.start()
 
-    def following(self, flow: Dataflow) -> StagedPart | None:
+    def next_part(self, flow: Dataflow) -> StagedPart | None:
         """The next part of a sweep that has begun, if it is large enough: what waits at a moment of a scope. In a loop without
         nested loops it has several rounds: first one, then two, four, eight.
         """

@@ -82,7 +82,7 @@ class StagedPart:
     def ended(self, flow: Dataflow, deadline: float) -> bool:
         """Whether the job has ended, and has been applied to everything that the dataflow reads."""
         return self.done(deadline) and not any(
-            source.flow is not None and source.flow.away is self for source in flow.sources
+            source.flow is not None and source.flow.part is self for source in flow.sources
         )
 
     def done(self, deadline: float) -> bool:
@@ -189,6 +189,6 @@ class StagedPart:
             flow.running = False
             flow.high = flow.low
 
-    def following(self, flow: Dataflow) -> StagedPart | None:
+    def next_part(self, flow: Dataflow) -> StagedPart | None:
         """The next part of the dataflow's sweep, if it is large enough."""
-        return self.executor.following(flow)
+        return self.executor.next_part(flow)

@@ -46,9 +46,9 @@ from tektite.kernels.layout.input_heads import arriving_operations
 from tektite.kernels.seek.route import route
 from tektite.runtime.open_files import opened
 from tektite.runtime.wire import pack_rows, unpack_rows
-from tektite.spark.failures import told, untold
+from tektite.spark.failures import error_from_text, error_text
 from tektite.spark.feed import Feed, pack_texts, unpack_texts
-from tektite.spark.ordering import key_ends, moments, settled
+from tektite.spark.last_rows import key_ends, moments, settled
 from tektite.storage.batchfile import FOLDER, BatchSection, FileInfo, TextSection, write_file
 from tektite.storage.manifest import ManifestState
 from tektite.storage.store import Store
@@ -145,7 +145,7 @@ class Target:
         """Of rows that agree in so many columns, the last one counts. In a bag they add up."""
         return len(feed.keys) if feed.semantics == "upsert" else len(self.columns)
 
-    def meeting(self, feed: Feed) -> int:
+    def routed_columns(self, feed: Feed) -> int:
         """Rows that agree in so many columns must go to the same task. As one batch they show whether a row that replaces
         another under a unique key leaves one.
         """
@@ -183,7 +183,7 @@ def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
         infos = [FileInfo.from_json(json.loads(report.file)) for report in reports if report.file]
         refused = [report.error for report in reports if report.error is not None]
         if refused:
-            raise untold(with_texts_of(refused, infos, target.store), f"input {feed.name!r}")
+            raise error_from_text(with_texts_of(refused, infos, target.store), f"input {feed.name!r}")
         tasks = [report.dest for report in reports]
         if reports and tasks != list(range(count)):
             raise FaultError(f"input {feed.name!r}: tasks {tasks} reported, instead of each of {count} once")
@@ -272,7 +272,7 @@ def sender(feed: Feed, target: Target) -> Task:
             if waiting:
                 yield from address()
         except TektiteError as error:
-            wrong = told(error, f" (partition {source}, batch {place})")
+            wrong = error_text(error, f" (partition {source}, batch {place})")
             for dest in range(tasks):  # so that no task writes anything
                 yield message(dest, source, number, error=wrong)
         for dest in range(tasks):
@@ -306,10 +306,10 @@ def in_turn(rows: Chunk, shard: int, sent: list[int], total: int, target: Target
 
 def by_hash(rows: Chunk, shard: int, feed: Feed, target: Target) -> list[tuple[int, Chunk]]:
     """Rows of a shard for the tasks that share it. Rows that must meet go to the same task."""
-    meeting, ways = target.meeting(feed), min(target.shards, WAYS)
-    if target.sharded_by >= meeting or ways == 1:
+    columns, ways = target.routed_columns(feed), min(target.shards, WAYS)
+    if target.sharded_by >= columns or ways == 1:
         return [(shard, rows)]
-    buf, head, offsets = route(rows.at, np.arange(meeting), ways)
+    buf, head, offsets = route(rows.at, np.arange(columns), ways)
     routed = Chunk(head, (rows.memory, buf))
     parts = [routed.slice(start, stop) for start, stop in pairwise(offsets.tolist())]
     return [((shard + way) % target.shards, part) for way, part in enumerate(parts)]
@@ -352,7 +352,7 @@ def receiver(feed: Feed, target: Target) -> Task:
         try:
             yield receive(feed, target, dest, rows)
         except TektiteError as error:
-            yield report(dest, 0, NULL, None, told(error))
+            yield report(dest, 0, NULL, None, error_text(error))
 
     return run
 
@@ -389,7 +389,7 @@ def arrived(dest: int, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """All parts that were sent to a task, or the error of a sender."""
     failed = next((row["error"] for row in messages if row["error"] is not None), None)
     if failed is not None:
-        raise untold(failed)
+        raise error_from_text(failed)
     promised = sum(row["sent"] for row in messages if row["sent"] is not None)
     parts = [row for row in messages if row["sent"] is None]
     found = sum(row["rows"] for row in parts)

@@ -10,8 +10,8 @@ A trace has one spine per shard. At every step, a handle's reader sees exactly *
 A trace keeps spines only while some handle reads versions. When the last of these is dropped, the history is freed. Minting
 continues for handles that only follow the queue.
 
-A copy of a trace in another process starts at the state of the original (`Trace.adopt`, `Handle.adopted`). It holds nothing
-and merges nothing. `on_mint` reports what is minted there.
+A copy of a trace in another process starts at the state of the original (`Trace.load_state`, `Handle.from_state`). It holds
+nothing and merges nothing. `on_mint` reports what is minted there.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Trace:
         """Up to which frontier each shard has been minted."""
         return tuple(self._uppers)
 
-    def adopt(self, uppers: Sequence[Frontier], versions: Sequence[Iterable[Batch]] | None) -> None:
+    def load_state(self, uppers: Sequence[Frontier], versions: Sequence[Iterable[Batch]] | None) -> None:
         """Start at the state of a trace in another process: minted up to `uppers`, with these batches of each shard as
         history; None if nobody reads versions. Later batches are not merged.
         """
@@ -188,11 +188,11 @@ class Handle:
         trace.handles.append(self)
 
     @classmethod
-    def adopted(
+    def from_state(
         cls, trace: Trace, reads_versions: bool, queues: Sequence[Iterable[Batch]], pins: Sequence[Iterable[Batch]]
     ) -> Handle:
         """The copy of a reader's place in another process, with its queue and its pinned version by shard. It holds
-        nothing, because an adopted trace is not merged.
+        nothing, because such a trace is not merged.
         """
         handle = cls(trace, None)
         handle.reads_versions = reads_versions

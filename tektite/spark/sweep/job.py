@@ -69,7 +69,7 @@ class Jobs:
             frame = self.spark.range(0, shipment.shards, 1, shipment.shards)
             frame = frame.mapInArrow(first(shipment.store, last == 0), SCHEMA)
             for stage in range(1, last + 1):
-                task = following(shipment.store, stage, stage == last)
+                task = later_stage(shipment.store, stage, stage == last)
                 frame = frame.repartitionById(shipment.shards, "dest").mapInArrow(task, SCHEMA)
             self._chains[key] = frame
         return self._chains[key]
@@ -99,7 +99,7 @@ def first(store: Store, last: bool) -> Task:
     return task
 
 
-def following(store: Store, stage: int, last: bool) -> Task:
+def later_stage(store: Store, stage: int, last: bool) -> Task:
     """The task of a later stage: the partition is the shard."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -53,7 +53,7 @@ class Reads:
         given = self.given.get(name)
         if isinstance(given, pa.Table):
             return self._rows(name, given, binder)
-        found = given or self.session.readable(name)
+        found = given or self.session.relation_named(name)
         self.asked.add(name)
         if found is None or name.startswith(HIDDEN):
             message = f"there is no table or view {name!r}: {nearest(name, self.session.known())}"

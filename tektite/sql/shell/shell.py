@@ -174,7 +174,7 @@ class Shell:
             if self.live:
                 self.watch_live(name, view, changes)
             else:
-                show(ordered(view), self.form, self.out)
+                show(sorted_snapshot(view), self.form, self.out)
         finally:
             self.end(subscription)
 
@@ -184,7 +184,8 @@ class Shell:
 
         def draw() -> None:
             frame.draw(
-                f"{name}, as of time {view.low - 1}. Ctrl-C ends.", lambda to: show(ordered(view), self.form, to)
+                f"{name}, as of time {view.low - 1}. Ctrl-C ends.",
+                lambda to: show(sorted_snapshot(view), self.form, to),
             )
 
         def redraw() -> None:
@@ -257,7 +258,7 @@ def switched(on: bool, wanted: str, command: str) -> bool:
     return not on if not wanted else wanted == "on"
 
 
-def ordered(view: Any) -> Any:
+def sorted_snapshot(view: Any) -> Any:
     """A view's rows in its own order, or in one that does not jump from one moment to the next."""
     table = view.snapshot()
     if core_of(view).row_order is not None:

@@ -73,7 +73,7 @@ def new_name(session: Session, source: StatementText, tree: exp.Create, node: ex
     name = folded(node)
     if name.startswith("__"):
         raise source.error(f"names that begin with __ are reserved: {name!r}", node)
-    if session.readable(name) is None and name not in session.indexes:
+    if session.relation_named(name) is None and name not in session.indexes:
         return name
     stored = core_of(session.engine).storage
     if stored is not None and name in stored.unclaimed and (tree.args.get("kind") or "").upper() == "TABLE":
@@ -88,7 +88,7 @@ def new_name(session: Session, source: StatementText, tree: exp.Create, node: ex
 
 def kind_of(session: Session, name: str) -> str:
     """What a name names."""
-    found = session.readable(name)
+    found = session.relation_named(name)
     return "table" if isinstance(found, Input) else "index" if name in session.indexes else "view"
 
 
@@ -250,7 +250,7 @@ def create_view(session: Session, source: StatementText, tree: exp.Create, param
         raise source.error(f"{what} needs AS and a query", tree)
     name = replaced or new_name(session, source, tree, node)
     if name is None:
-        found = session.readable(folded(node))
+        found = session.relation_named(folded(node))
         return Result(what, view=found if isinstance(found, View) else None)
     aliases = [folded(c.this if isinstance(c, exp.ColumnDef) else c) for c in schema.expressions] if schema else []
     joins = joins_of(source, tree)
@@ -293,7 +293,7 @@ def replaceable(
     session: Session, source: StatementText, tree: exp.Create, node: exp.Expr, materialized: bool
 ) -> str | None:
     """The name of a definition that OR REPLACE may replace; None if there is nothing of that name."""
-    found = session.readable(folded(node))
+    found = session.relation_named(folded(node))
     if found is None:
         return None
     if materialized or not isinstance(found, Definition):
@@ -322,7 +322,7 @@ def create_index(session: Session, source: StatementText, tree: exp.Create) -> R
     if index.args["params"] is not None and index.args["params"].args.get("where"):
         raise source.error("an index of some rows (WHERE) is not supported", index.args["params"], UnsupportedError)
     table_name = folded(index.args["table"].this)
-    found = session.readable(table_name)
+    found = session.relation_named(table_name)
     if not isinstance(found, Input | View) or found.name.startswith("__"):
         hint = nearest(table_name, session.known())
         raise source.error(

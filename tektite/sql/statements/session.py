@@ -136,7 +136,7 @@ class Session:
     def _subscribe(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
         """The changes of a view, or of a query that is installed for it."""
         name = only_table(tree)
-        found = None if name is None else self.readable(name)
+        found = None if name is None else self.relation_named(name)
         temporary = False
         if not isinstance(found, View) or found.name.startswith(HIDDEN):
             temporary = True
@@ -339,7 +339,7 @@ class Session:
         """The columns that tell the rows of a table or view apart, as it was declared or as its definition says."""
         return tuple(found.schema.names[column] for column in core_of(found).unique or ())
 
-    def readable(self, name: str) -> Input | View | Definition | None:
+    def relation_named(self, name: str) -> Input | View | Definition | None:
         """What has a name, whatever its case."""
         core = core_of(self.engine)
         if name in core.inputs or name in core.views:
@@ -347,7 +347,7 @@ class Session:
         if name in self.definitions:
             return self.definitions[name]
         lowered = [known for known in self.known() if known.lower() == name.lower()]
-        return self.readable(lowered[0]) if len(lowered) == 1 and lowered[0] != name else None
+        return self.relation_named(lowered[0]) if len(lowered) == 1 and lowered[0] != name else None
 
 
 def cast_columns(

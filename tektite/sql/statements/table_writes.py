@@ -36,12 +36,12 @@ def target(session: Session, source: StatementText, node: exp.Expr) -> Input:
     if node.args.get("db"):
         raise source.error("a schema before the name of a table is not supported", node, UnsupportedError)
     name = folded(node.this)
-    found = session.readable(name)
+    found = session.relation_named(name)
     if isinstance(found, Input) and not found.name.startswith("__"):
         return found
     if found is not None:
         raise source.error(f"{name!r} is a view: only tables can be changed", node, ConflictError)
-    known = [n for n in session.known() if isinstance(session.readable(n), Input)]
+    known = [n for n in session.known() if isinstance(session.relation_named(n), Input)]
     raise source.error(f"there is no table {name!r}: {nearest(name, known)}", node, NotFoundError)
 
 
@@ -86,7 +86,7 @@ class Writing:
 
     def own(self) -> exp.Table:
         """The table as a member of FROM."""
-        return reading(OWN, self.alias)
+        return table_reference(OWN, self.alias)
 
     def select(
         self,
@@ -118,7 +118,7 @@ class Writing:
             return None
         if returning.args.get("into"):
             raise self.source.error("RETURNING ... INTO is not supported", returning, UnsupportedError)
-        source = exp.From(this=reading(CHANGED, self.alias))
+        source = exp.From(this=table_reference(CHANGED, self.alias))
         query = exp.Select(expressions=[part.copy() for part in returning.expressions], from_=source)
         return self.select(query, given={CHANGED: rows})
 
@@ -140,7 +140,7 @@ CALLED = {
 """What is written where the parser has a word of its own."""
 
 
-def reading(name: str, alias: str) -> exp.Table:
+def table_reference(name: str, alias: str) -> exp.Table:
     """A member of FROM by its name as it is, under an alias."""
     return exp.Table(
         this=exp.to_identifier(name, quoted=True), alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True))

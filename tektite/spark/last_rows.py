@@ -1,4 +1,4 @@
-"""Ordering: decides which of several rows with one key counts last, where rows have no order.
+"""Last rows: decides which of several rows with one key counts last, where rows have no order.
 
 An order column decides. Of rows with the same value in it, the old image of an update comes first. Without an order column,
 equal rows are harmless. If a feed has both images of updates, the rows of a key can be counted: what the key held, plus each
