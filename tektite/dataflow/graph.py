@@ -126,7 +126,7 @@ class Scope:
         self.flow.rounds += 1
         if moment[-1] > self.limit:
             raise FaultError(
-                f"loop {self.name!r} did not come to rest within {self.limit} rounds; {self.advice}",
+                f"loop {self.name!r} still changes after {self.limit} rounds; {self.advice}",
                 self.flow.name,
             )
 

@@ -36,7 +36,7 @@ def project(
     names = [name for name, _ in outputs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise IncorrectError(f"column {twice!r} would be there twice; name one of them differently")
+        raise IncorrectError(f"two columns would be called {twice!r}; rename one of them")
     positions = operator.schema.positions
     schema = Schema({name: expression_type(expression, positions) for name, expression in outputs})
     return plan.Project(schema, operator, tuple(e for _, e in outputs), predicate)

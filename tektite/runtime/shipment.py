@@ -194,7 +194,7 @@ def _pickler(base: type[Any]) -> Any:
                 return next(kind.__name__ for kind in KINDS if isinstance(thing, kind)), number
             if isinstance(thing, Handle):
                 if id(thing) not in self._handles:
-                    raise pickle.PicklingError("a handle that is in no node's `reads`")
+                    raise pickle.PicklingError("a node has a handle that is not in its `reads`")
                 return "Handle", self._handles[id(thing)]
             if isinstance(thing, Dictionary):
                 self.reads_texts = True
