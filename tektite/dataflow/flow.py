@@ -148,7 +148,7 @@ class Dataflow:
                 sent = self.part is not None
                 if not resumed and not self.begin():
                     break
-                if not self._go_on(deadline):
+                if not self._continue(deadline):
                     return False
                 self._end()
                 if not resumed:  # the sweep took everything there was
@@ -157,13 +157,13 @@ class Dataflow:
                 if sent or time.perf_counter() > deadline:
                     return self.failure is not None or self.available() <= self.low
         except BaseException as error:
-            # Half a node's work may be done: after an interrupt, too, the dataflow cannot go on.
+            # A node may have done half of its work, so the dataflow cannot continue, not even after an interrupt.
             self.fail(error)
             if not isinstance(error, Exception):
                 raise
         return True
 
-    def _go_on(self, deadline: float) -> bool:
+    def _continue(self, deadline: float) -> bool:
         """Run the agenda, or wait for the process that runs it. Returns whether nothing is left to do."""
         while self.part is not None:
             if not self.part.ended(self, deadline):

@@ -35,12 +35,6 @@ class LinearStep(Protocol):
         """The transformed chunk. `times` is the number of its time columns."""
 
 
-class Runnable(Protocol):
-    """What an agenda schedules: a node, or a nested scope."""
-
-    position: int
-
-
 class Scope:
     """A loop's body, or the outermost level of a dataflow."""
 

@@ -97,7 +97,7 @@ class PipelinesNode(Node):
         self.readers: list[ArrangementReader] = []
         self.sources: list[PipelineSource] = []
         self.stacks: list[list[Item]] = [[] for _ in range(shards)]
-        self._as_shard: AsShard | None = None
+        self._single_shard: SingleShardState | None = None
 
     def reader_of(self, arranged: Arranged) -> int:
         """The number of this node's only reader of an arrangement."""
@@ -148,32 +148,32 @@ class PipelinesNode(Node):
         return ranks
 
     def act_as(self, shard: int, decision: list[int]) -> None:
-        if self._as_shard is None:
-            self._as_shard = AsShard(self, shard)
-        self._as_shard.ranks = decision
+        if self._single_shard is None:
+            self._single_shard = SingleShardState(self, shard)
+        self._single_shard.ranks = decision
 
     def replay(self, shard: int, moment: Moment) -> None:
-        if self._as_shard is not None:
-            self._as_shard.versions(moment)  # for later runs at this moment
+        if self._single_shard is not None:
+            self._single_shard.versions(moment)  # for later runs at this moment
         super().replay(shard, moment)
 
     def run(self, moment: Moment) -> None:
         if any(reader.handle.waiting() for reader in self.readers):
             self._begin(moment)
-        if self._as_shard is None:
+        if self._single_shard is None:
             self._balance()
         else:
-            self._as_shard.arrive(moment)
+            self._single_shard.arrive(moment)
         self.each_shard(self._work, sum(item.rows * item.action.weight for stack in self.stacks for item in stack))
         if any(self.stacks):
             self.scope.schedule(self.position, moment)
 
     def _begin(self, moment: Moment) -> None:
         """Take all queued changes, and put those of every source on the stacks."""
-        if self._as_shard is not None and self._as_shard.has_versions(moment):
+        if self._single_shard is not None and self._single_shard.has_versions(moment):
             return
-        versions = self.take() if self._as_shard is None else self._as_shard.versions(moment)
-        if self._as_shard is None and any(self._is_empty(source, versions) for source in self.sources):
+        versions = self.take() if self._single_shard is None else self._single_shard.versions(moment)
+        if self._single_shard is None and any(self._is_empty(source, versions) for source in self.sources):
             return
         for source in self.sources:
             if not all(self._found(versions, lookup) for lookup in source.needed):
@@ -186,7 +186,7 @@ class PipelinesNode(Node):
     def take(self) -> Versions:
         """Old, delta and new of all readers, taken from their handles."""
         taken = [[reader.take(shard) for shard in range(self.shards)] for reader in self.readers]
-        return Versions(taken, self._ranks(taken) if self._as_shard is None else self._as_shard.ranks)
+        return Versions(taken, self._ranks(taken) if self._single_shard is None else self._single_shard.ranks)
 
     def _ranks(self, taken: list[list[Taken]]) -> Sequence[int]:
         """The ranks of the relations. Any order is correct. If all relations were empty, the one with the fewest rows comes last,
@@ -208,7 +208,7 @@ class PipelinesNode(Node):
 
     def _found(self, versions: Versions, lookup: KeyLookup) -> bool:
         """Whether a lookup can find anything. A negated relation may be empty."""
-        if lookup.relation < self.negated or self._as_shard is not None:
+        if lookup.relation < self.negated or self._single_shard is not None:
             return True
         return any(len(versions.table(lookup, shard).table) for shard in range(self.shards))
 
@@ -263,8 +263,8 @@ class PipelinesNode(Node):
             emit_by_moment(self.port, item.shard, chunk, self.data, self.times, outbox)
             return
         for shard, part in self._by_shard(target.lookup, chunk, item.shard):
-            if self._as_shard is not None and shard != worker:
-                self._as_shard.send(target, shard, part)
+            if self._single_shard is not None and shard != worker:
+                self._single_shard.send(target, shard, part)
                 continue
             waiting = Item(target, [part], item.versions, shard)
             if target.lookup.sorted:
@@ -284,7 +284,7 @@ class PipelinesNode(Node):
                 yield other, routed.slice(start, stop)
 
 
-class AsShard:
+class SingleShardState:
     """The state of pipelines that act as one shard of several: the ranks of the relations, which all shards share, the versions
     taken at a moment, and one buffer for each action.
     """

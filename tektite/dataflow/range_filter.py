@@ -91,7 +91,7 @@ class RangeFilterNode(Node):
 
     def run(self, moment: Moment) -> None:
         rows, bounds = self.readers
-        # What is left of an earlier run has at least one more piece to make.
+        # A task left by an earlier run has at least one more piece to produce.
         much = PIECE * sum(map(len, self.tasks))
         for shard in range(self.shards):
             _, delta_rows, new_rows = rows.take(shard)

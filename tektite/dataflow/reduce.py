@@ -49,7 +49,7 @@ class Groups:
     dictionary: Dictionary
 
 
-Made = tuple[Words, Words, Words]
+GroupResults = tuple[Words, Words, Words]
 """The results for groups: for each row the number of its group, its value columns and its multiplicity."""
 
 
@@ -239,7 +239,7 @@ class FunctionReduce(ReduceNode):
         buf, head = settle(requests.at, wants.at, past.table, self.shape, at, flow.low, flow.high)
         return Chunk(head, buf)
 
-    def _results(self, groups: Words, requests: Words) -> Made:
+    def _results(self, groups: Words, requests: Words) -> GroupResults:
         """Call the function for every group that is not empty. The requests are the groups' keys and times."""
         keys = self.key_schema.decode_rows(np.ascontiguousarray(requests[: self.key]), self.dictionary)
         rows = self.value_schema.decode_rows(np.ascontiguousarray(groups[1:-1]), self.dictionary)
@@ -270,7 +270,7 @@ class FunctionReduce(ReduceNode):
 class GroupsReduce(FunctionReduce):
     """A reduction by a function of many groups at once, over words."""
 
-    def _results(self, groups: Words, requests: Words) -> Made:
+    def _results(self, groups: Words, requests: Words) -> GroupResults:
         there = groups[:, groups[-1] > 0]
         parts = [self._made_of(there[:, start:stop], requests) for start, stop in whole_groups(there[0])]
         if not parts:
@@ -278,9 +278,9 @@ class GroupsReduce(FunctionReduce):
         numbers, words, counts = zip(*parts, strict=True)
         return np.concatenate(numbers), np.concatenate(words, axis=1), np.concatenate(counts)
 
-    def _made_of(self, groups: Words, requests: Words) -> Made:
+    def _made_of(self, groups: Words, requests: Words) -> GroupResults:
         columns = np.vstack([requests[: self.key, groups[0]], groups[1:-1]])
-        found: Made = self.function(Groups(groups[0], columns, groups[-1], self.dictionary))
+        found: GroupResults = self.function(Groups(groups[0], columns, groups[-1], self.dictionary))
         return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tektite.dataflow.reduce import Groups, Made
+from tektite.dataflow.reduce import GroupResults, Groups
 from tektite.expr import Expr
 from tektite.query import columns, joins, reductions
 from tektite.query.collection import Collection, derived
@@ -36,7 +36,7 @@ def inner_join(
 
 
 def reduce_groups(
-    collection: Collection, function: Callable[[Groups], Made], by: Columns, named: Mapping[str, types.Type]
+    collection: Collection, function: Callable[[Groups], GroupResults], by: Columns, named: Mapping[str, types.Type]
 ) -> Collection:
     """The key columns, and the columns that a function of `tektite.query.group_functions` computes for many groups at once.
     The function gets the key columns first.

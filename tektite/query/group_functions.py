@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow.compute as pc
 
-from tektite.dataflow.reduce import Groups, Made
+from tektite.dataflow.reduce import GroupResults, Groups
 from tektite.errors import IncorrectError
 from tektite.values import types
 from tektite.values.dictionary import Dictionary
@@ -70,7 +70,7 @@ class TopRows:
     types: tuple[Type, ...]
     key: int
 
-    def __call__(self, groups: Groups) -> Made:
+    def __call__(self, groups: Groups) -> GroupResults:
         rows = sorted_rows(groups, sort_words(groups, self.order, self.types))
         counts, numbers = groups.counts[rows], groups.numbers[rows]
         before = np.cumsum(counts) - counts
@@ -86,7 +86,7 @@ class AtMostOne:
 
     key: int
 
-    def __call__(self, groups: Groups) -> Made:
+    def __call__(self, groups: Groups) -> GroupResults:
         repeated = np.any(groups.counts > 1) or np.any(groups.numbers[1:] == groups.numbers[:-1])
         if repeated:
             raise IncorrectError("a subquery that is used as a value gives more than one row")
