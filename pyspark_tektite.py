@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 from pyspark.sql.types import LongType, StructType
 
 if TYPE_CHECKING:
-    from tektite.spark.stored import Stored
+    from tektite.spark.stored import StorageReader
     from tektite.storage.leases import Lease
 
 __all__ = ["DefaultSource"]
@@ -163,12 +163,12 @@ class _Both:
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_lease": None}
 
-    def opened(self) -> Stored:
+    def opened(self) -> StorageReader:
         from tektite.spark.stored import open_stored
 
         return open_stored(self.options.path)
 
-    def hold(self, stored: Stored, version: int) -> None:
+    def hold(self, stored: StorageReader, version: int) -> None:
         """Keep the files of a version from being deleted, until a later one is held or the lease ends by itself."""
         from tektite.storage.leases import Lease
 

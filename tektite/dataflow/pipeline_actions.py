@@ -31,7 +31,7 @@ from tektite.values.words import Words
 EMPTY: Words = np.zeros(3, np.int64)
 """The head of no rows."""
 
-Found = tuple[Words, list[Words]]
+FoundKeys = tuple[Words, list[Words]]
 """A description of an item's extenders for the kernel, and the memory that it points to."""
 
 Taken = tuple[Version, tuple[Batch, ...], Version]
@@ -69,7 +69,7 @@ class Item:
         self.rows = sum(chunk.n for chunk in chunks)
         self.versions = versions
         self.table: Words | None = None
-        self.found: Found | None = None
+        self.found: FoundKeys | None = None
         self.state: Words = np.zeros(JOIN_STATE, np.int64)
 
 
@@ -218,7 +218,7 @@ class IntersectAction:
             raise IncorrectError(f"{node.name}: a product of multiplicities does not fit into 64 bits")
         return Chunk(head, buf), bool(item.state[0] == prefix.n * len(self.extenders))
 
-    def _find(self, prefix: Chunk, versions: Versions) -> Found:
+    def _find(self, prefix: Chunk, versions: Versions) -> FoundKeys:
         """For each row, the ranges of rows with its key in every batch of every extender."""
         shapes: list[int] = []
         tables: list[Words] = []

@@ -15,7 +15,7 @@ from tektite import errors
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Moment
 from tektite.errors import FaultError, TektiteError
-from tektite.runtime.shard import Entry, Failure
+from tektite.runtime.shard import Failure, LogEntry
 from tektite.runtime.shipment import Address
 from tektite.runtime.stages import Graph, Stages
 from tektite.storage.batchfile import FileInfo, Opened
@@ -58,7 +58,7 @@ class StageReport:
     stage: int
     shard: int
     file: FileInfo | None = None
-    log: list[Entry] = field(default_factory=list)
+    log: list[LogEntry] = field(default_factory=list)
     waiting: list[tuple[Address, int]] = field(default_factory=list)
     """Rows for nodes that run in no stage of this part, by their section."""
     failures: list[Failure] = field(default_factory=list)

@@ -26,7 +26,7 @@ from tektite.storage.batchfile import Shape
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 
-Entry = tuple[Any, ...]
+LogEntry = tuple[Any, ...]
 """One action of a shard: ("ran", node), or ("mint", trace, position in `minted`)."""
 
 Failure = tuple[int, str, str]
@@ -62,7 +62,7 @@ class Shard:
         self.shard = shard
         self.failed: set[int] = set()
         self.failures: list[Failure] = []
-        self.log: list[Entry] = []
+        self.log: list[LogEntry] = []
         self.minted: list[tuple[int, Batch]] = []
         self._numbers = {id(node): number for number, node in enumerate(graph.nodes)}
 

@@ -83,7 +83,7 @@ Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
-class Place:
+class StoredBatch:
     """Where a stored batch is: a file by its name and length, and the section in it."""
 
     file: str
@@ -91,16 +91,16 @@ class Place:
     section: int
 
 
-HeldPlaces = tuple[tuple[Place, ...], ...]
+HeldBatches = tuple[tuple[StoredBatch, ...], ...]
 """The stored batches of every shard."""
 
 
-def held_by(state: ManifestState, arrangement: str) -> HeldPlaces:
+def held_by(state: ManifestState, arrangement: str) -> HeldBatches:
     """The places of an arrangement's batches at a version of the storage."""
     batches = state.batches()
     return tuple(
         tuple(
-            Place(live.file, state.files[live.file].length, live.index)
+            StoredBatch(live.file, state.files[live.file].length, live.index)
             for live in batches.get((arrangement, shard), [])
         )
         for shard in range(state.shards)
@@ -120,7 +120,7 @@ class Target:
     shards: int
     low: int
     epoch: int
-    held: HeldPlaces = ()
+    held: HeldBatches = ()
     rules: Rules | None = None
     """The constraints of the input's declaration."""
     load: str = field(default_factory=lambda: uuid.uuid4().hex[:12])

@@ -38,8 +38,8 @@ class StoredCollection:
     order: tuple[int, ...]
 
 
-class Stored:
-    """A storage, for a reader."""
+class StorageReader:
+    """Reads a storage that another process may write."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -212,9 +212,9 @@ def texts_of(url: str) -> tuple[Dictionary, set[tuple[str, int]]]:
     return Dictionary(), set()
 
 
-def open_stored(path: str) -> Stored:
+def open_stored(path: str) -> StorageReader:
     """A storage by its path or URL."""
-    return Stored(open_store(path))
+    return StorageReader(open_store(path))
 
 
 def batches_of(table: pa.Table, arrow: pa.Schema) -> Iterator[pa.RecordBatch]:

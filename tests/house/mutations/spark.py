@@ -16,7 +16,7 @@ import tektite as tk
 from tektite.runtime.wire import pack_rows, unpack_rows
 from tektite.spark.feed import Feed
 from tektite.spark.last_rows import settled
-from tektite.spark.positions import Record
+from tektite.spark.positions import ReadPositions
 from tektite.trace.chunk import Chunk
 from tektite.values.dictionary import Dictionary
 from tests.house.mutations.fault import Fault, altered, being, misled, nothing, returning
@@ -92,8 +92,8 @@ def rows_travel_as_they_are() -> None:
 
 
 def records_survive_json() -> None:
-    record = Record(("first",), "at", 7, "query", 3)
-    assert Record.from_json(record.to_json()) == record
+    record = ReadPositions(("first",), "at", 7, "query", 3)
+    assert ReadPositions.from_json(record.to_json()) == record
 
 
 def sweeps_in_stages_are_right() -> None:
@@ -145,7 +145,7 @@ FAULTS = [
     Fault("rows travel without their last", "tektite.runtime.wire pack_rows",
           misled(lambda chunk: (chunk.slice(0, chunk.n - 1),)),
           rows_travel_as_they_are),
-    Fault("the batch that counts is forgotten", f"{SPARK}.positions Record.to_json",
+    Fault("the batch that counts is forgotten", f"{SPARK}.positions ReadPositions.to_json",
           altered(lambda plain: {key: value for key, value in plain.items() if key != "batch"}), records_survive_json),
     Fault("rows stay in the shard that made them", "tektite.runtime.stage_task StageTask._addressed",
           lambda there: lambda self, address, *rest: there(self, address._replace(shard=0), *rest),
