@@ -6,6 +6,7 @@ chain          the output of a key at many epochs, in one pass over its rows
 collect        a reduce by a Python function: finds its groups, and emits its results
 emit           writes the differences between a key's old and new values
 epochs         the epochs at which a grouping kernel evaluates a key
+extenders      the extenders of an intersection, and the filter of words
 groups         sums rows of few groups by hashing, before sorting
 intersect      worst-case optimal intersection: extends rows by one variable
 join           all pairs of rows with equal keys, in bounded chunks
