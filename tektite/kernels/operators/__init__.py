@@ -14,6 +14,8 @@ limbs          exact sums of floats, as integers in limbs
 pairs          writes pairs of rows of two sides, column by column
 range_filter   rows on one side of a bound of their key, when bounds move
 reduce         one moment of a reduce on one shard
+reduce_blocks  the paths of a reduce that evaluate a block of keys at one epoch
+reduce_keys    the path of a reduce that evaluates each key at each of its epochs
 sources        the sources of a grouping kernel, and a key's rows in each
 sums           exact sums of 64-bit diffs, in any order
 upsert         set and upsert semantics of inputs, and checks of their constraints
