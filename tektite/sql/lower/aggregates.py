@@ -7,8 +7,10 @@ different values and each that depends on an order is one more. Without keys the
 from __future__ import annotations
 
 from tektite.expr import Expr, lit
-from tektite.query.aggregates import ColumnAggregate, extreme, joined_parts
+from tektite.query.aggregates import ColumnAggregate
+from tektite.query.builders import project, reduce_groups
 from tektite.query.collection import Collection
+from tektite.query.grouped import extreme, joined_parts
 from tektite.sql.logical import GATHERED, Aggregate, Call
 from tektite.sql.lower.ordered_groups import Gathered
 from tektite.values import types
@@ -52,7 +54,7 @@ def prepared(
             orders[name] = made
     if not outputs:
         outputs["#row"] = lit(0)
-    return source._project(list(outputs.items()), None), [name for name, _ in node.keys], calls, orders
+    return project(source, list(outputs.items())), [name for name, _ in node.keys], calls, orders
 
 
 def argument(scalar: Expr, outputs: dict[str, Expr], columns: dict[tuple[object, ...], str]) -> str:
@@ -71,7 +73,7 @@ def gathered(
     values = given.select(*keys, *dict.fromkeys(columns))
     order = [(col, down, nulls) for col, (_, down, nulls) in zip(columns[1:], call.order, strict=True)]
     function = Gathered.over(values.schema, len(keys), columns[0], order, call)
-    return values._reduce_groups(function, keys, **{name: result})
+    return reduce_groups(values, function, keys, {name: result})
 
 
 def of_different(values: Collection, keys: list[str], name: str, kind: str) -> Collection:
@@ -83,6 +85,6 @@ def always(result: Collection, node: Aggregate, unit: Collection) -> Collection:
     """The only row of an aggregate without keys, or what the aggregates of nothing are."""
     defaults = {name: lit(0 if call.kind == "count" else None, result.schema.types[at])
                 for at, (name, call) in enumerate(node.calls)}  # fmt: skip
-    nothing = unit._project(list(defaults.items()), None)
-    instead = result._project(list(defaults.items()), None).negate()
+    nothing = project(unit, list(defaults.items()))
+    instead = project(result, list(defaults.items())).negate()
     return result.concat(nothing, instead)

@@ -19,6 +19,7 @@ from tektite.expr import type_of as expression_type
 from tektite.expr.predicates import conjunction, conjuncts
 from tektite.plan import algebra as plan
 from tektite.plan.equal_columns import common_type, key_of
+from tektite.query.builders import derived, project
 from tektite.query.collection import Collection
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -89,7 +90,7 @@ def pairs_of(left: Collection, right: Collection, condition: Iterable[Expr]) -> 
     columns = dict(zip(left.schema.names, left.schema.types, strict=True))
     columns |= dict(zip(right.schema.names, right.schema.types, strict=True))
     operator = plan.Join(Schema(columns), mine.operator, theirs.operator, left_key, right_key, outputs, null_safe)
-    return mine._new(operator, theirs), found.rest
+    return derived(operator, mine, theirs), found.rest
 
 
 def inner(left: Collection, right: Collection, parts: list[Expr], strategy: str) -> Collection:
@@ -101,7 +102,7 @@ def inner(left: Collection, right: Collection, parts: list[Expr], strategy: str)
         name: type for side in (left, right) for name, type in zip(side.schema.names, side.schema.types, strict=True)
     }
     clauses = tuple([plan.Clause(side.operator, side.schema.names) for side in (left, right)])
-    return left._new(plan.Match(Schema(columns), clauses, (), tuple(parts), strategy), right)
+    return derived(plan.Match(Schema(columns), clauses, (), tuple(parts), strategy), left, right)
 
 
 def join(left: Collection, right: Collection, kind: str, condition: Expr, strategy: str = "auto") -> Collection:
@@ -122,7 +123,7 @@ def padded(missing: Collection, like: Collection) -> Collection:
     """Rows without a match, NULL in the columns of the other side."""
     own = set(missing.schema.names)
     pairs = zip(like.schema.names, like.schema.types, strict=True)
-    return missing._project([(name, col(name) if name in own else lit(None, type)) for name, type in pairs], None)
+    return project(missing, [(name, col(name) if name in own else lit(None, type)) for name, type in pairs])
 
 
 def half(left: Collection, right: Collection, kind: str, parts: list[Expr], strategy: str) -> Collection:
@@ -143,13 +144,13 @@ def half(left: Collection, right: Collection, kind: str, parts: list[Expr], stra
         read = list(dict.fromkeys(name for part in (*equal, *mixed) for name in part.columns() if name in own))
         domain = candidates.select(*read).distinct()
         found_ones = inner(domain, others, [*equal, *mixed], strategy).select(*read).distinct()
-        witnesses = found_ones._project([(f"#match {name}", col(name)) for name in read], None)
+        witnesses = project(found_ones, [(f"#match {name}", col(name)) for name in read])
         pairs = [col(n).is_same(col(f"#match {n}")) for n in read]
     else:
         keys = [(f"#match{at}", other) for at, (_, other, _) in enumerate(found.pairs)]
         positions = others.schema.positions
         columns = [(name, normal(other, expression_type(other, positions))) for name, other in keys]
-        witnesses = others._project(columns or [("#match", lit(0))], None).distinct()
+        witnesses = project(others, columns or [("#match", lit(0))]).distinct()
         pairs = [
             Expr("is_same" if same else "eq", (one, col(f"#match{at}")))
             for at, (one, _, same) in enumerate(found.pairs)
