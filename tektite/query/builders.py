@@ -6,26 +6,21 @@ by position.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tektite.dataflow.reduce import GroupResults, Groups
 from tektite.expr import Expr
 from tektite.query import columns, joins, reductions
 from tektite.query.collection import Collection, derived
-from tektite.query.columns import Columns, Numbers, column_numbers
+from tektite.query.columns import Columns, Numbers
 from tektite.values import types
 
-__all__ = ["column_numbers", "derived", "inner_join", "project", "reduce_groups", "with_float_keys"]
+__all__ = ["derived", "inner_join", "project", "reduce_groups"]
 
 
 def project(collection: Collection, outputs: Sequence[tuple[str, Expr]], predicate: Expr | None = None) -> Collection:
     """One column for each (name, expression), of the rows for which the predicate is true."""
     return derived(columns.project(collection.operator, outputs, predicate), collection)
-
-
-def with_float_keys(collection: Collection, keys: Iterable[int]) -> Collection:
-    """The same rows with 0.0 in place of -0.0 in some columns, so that grouping by them finds both equal."""
-    return derived(columns.with_float_keys(collection.operator, keys), collection)
 
 
 def inner_join(
