@@ -231,7 +231,12 @@ class Dataflow:
             callback()
 
     def drop(self) -> None:
-        """Release every handle, every hold and all that waits."""
+        """Release every handle, every hold and all that waits. May be repeated."""
+        self.let_go()
+        self.root.clear()
+
+    def let_go(self) -> None:
+        """Release every handle and every hold. A dataflow that was being built may have nodes that are not whole."""
         self.away = None
         for handle in self.handles:
             handle.drop()
@@ -241,7 +246,6 @@ class Dataflow:
         self.holds.clear()
         self.traces.clear()
         self.full_buffers.clear()
-        self.root.clear()
 
     def empty(self) -> None:
         """Keep nothing but the graph of a dataflow that was dropped, for `begin_anew`."""

@@ -168,13 +168,12 @@ class Engine:
             stored.rules = replace(stored.rules, checked=checked and not stream)
             return stored.facade
         made = InputCore(core, name, declared, core.epoch)
-        facade = core.add_input(made)
-        if storage is not None:
-            described = made.describe().to_json()
-            storage.append(DurableChange(core.epoch, arrangements={name: described}, lows={name: made.low}))
-        return facade
+        described = made.describe().to_json()
+        change = DurableChange(core.epoch, arrangements={name: described}, lows={name: made.low})
+        return core.add_input(made, core.to_storage(change))
 
     @property
+    @guarded_by_core
     def epoch(self) -> int:
         """The epoch that `advance` will close next."""
         return self._core.epoch
@@ -188,17 +187,7 @@ class Engine:
         (any dict that JSON can hold): they become durable together with the epochs, and are found in `positions` at the
         next start.
         """
-        core = self._core
-        for function in core.hooks.before_advance:
-            function()
-        going = core.open_inputs()
-        latest = max((source.low for source in going), default=core.epoch)
-        target = max(latest, core.epoch) + 1 if to is None else to
-        check_time(target)
-        if target < latest:
-            raise IncorrectError(f"cannot advance to {target}: an input has closed the epochs before {latest}")
-        core.close_epochs(dict.fromkeys(going, target), positions=positions)
-        return core.epoch
+        return self._core.commit(self._core.writes, to, positions)
 
     def run(self) -> bool:
         """Give every view one more turn; whether all of them are up to date."""
@@ -238,6 +227,7 @@ class Engine:
     # ------------------------------------------------------------------ storage
 
     @property
+    @guarded_by_core
     def visible(self) -> int:
         """The first epoch that answers do not show: the open one."""
         return self._core.epoch
@@ -304,11 +294,13 @@ class Engine:
         return by_name(self._core.inputs, name, "input").facade
 
     @property
+    @guarded_by_core
     def views(self) -> tuple[str, ...]:
         """The names of all views."""
         return tuple(self._core.views)
 
     @property
+    @guarded_by_core
     def tables(self) -> tuple[str, ...]:
         """The names of all inputs."""
         return tuple(self._core.inputs)
@@ -344,10 +336,16 @@ class Engine:
         ['edges']
         """
         catalog = self._core.catalog
-        reader = catalog.new_flow(f"kept by {by}")
+        catalog.clean_up()
         lead = collection._columns(by)
-        RecordingCatalog(catalog, reader).arrangement(collection.operator, lead, None, len(lead))
-        return PinnedArrangement(catalog, reader)
+        reader = catalog.begun(catalog.new_flow(f"kept by {by}"))
+        try:
+            RecordingCatalog(catalog, reader).arrangement(collection.operator, lead, None, len(lead))
+        except BaseException:
+            catalog.abandon(reader)
+            raise
+        catalog.finished(reader)
+        return PinnedArrangement(self._core, reader)
 
     @guarded_by_core
     def arrangements(self, of: Input | View | None = None) -> list[ArrangementInfo]:
@@ -376,11 +374,14 @@ class Engine:
         """Memory of everything that is kept indexed: the shared arrangements, and what views keep for themselves."""
         return self._core.bytes
 
-    def close(self) -> None:
-        """Stop what feeds the engine, drop every view, make every closed epoch durable if there is a storage, and stop the
-        threads.
+    def close(self, *, discard: bool = False) -> None:
+        """Stop what feeds the engine, make every closed epoch durable if there is a storage, drop every view, and stop the
+        threads. Closing twice is harmless.
+
+        If the storage cannot be written, an error says why, and the engine stays open: close it again, or with `discard`,
+        which gives up epochs that are not durable.
         """
-        self._core.close()
+        self._core.close(discard)
 
     def __enter__(self) -> Self:
         return self
@@ -409,7 +410,8 @@ class Engine:
         """
         from tektite.sql import run
 
-        with self._core.lock:
+        with self._core.lock.held:
+            self._core.lock.roll_forward()
             return run(self, text, parameters)
 
     @guarded_by_core

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tektite.engine.lock import guarded_by_core
 from tektite.query.collection import Collection
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Input(Collection):
     @property
     def pending(self) -> int:
         """Updates that wait for their epoch to close."""
-        return self._core.pending.rows
+        return self._core.engine.writes.rows(self._core)
 
     @property
     def closed(self) -> bool:
@@ -76,9 +77,10 @@ class Input(Collection):
         """
         self._core.update(data, times, diffs)
 
+    @guarded_by_core
     def rollback(self) -> None:
         """Forget every update whose epoch has not been closed."""
-        self._core.rollback()
+        self._core.engine.writes.forget(self._core)
 
     def advance(self, to: int | None = None) -> int:
         """Close this input's epochs before `to` (the open one, where left out); its new open epoch."""

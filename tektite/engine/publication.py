@@ -54,11 +54,6 @@ class Publication:
             self.low = view.low
             self.storage.append(DurableChange(view.engine.epoch, rows=rows, lows={view.name: view.low}))
 
-    def withdraw(self) -> None:
-        """Remove what is stored: the view has been dropped."""
-        self.handle.drop()
-        self.storage.append(DurableChange(self.view.engine.epoch, arrangements={self.view.name: None}))
-
     def _begin(self, chunks: list[list[Chunk]]) -> None:
         """Bring what is stored to what the view holds."""
         view, writer = self.view, self.storage.writer

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from tektite.dataflow.flow import Dataflow, last_closed
 from tektite.dataflow.join import PIECE
 from tektite.dataflow.linear import function_name
 from tektite.engine.constraints import check_time
-from tektite.engine.lock import guarded
+from tektite.engine.lock import EngineLock, guarded
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.kernels.operators.join import JOIN_STATE, join
 from tektite.kernels.seek.route import split_epoch
@@ -35,8 +35,8 @@ class Subscription(Protocol):
     def table(self) -> pa.Table:
         """What has changed since the last call."""
 
-    def close(self) -> None:
-        """Stop following."""
+    def let_go(self) -> None:
+        """Stop following. May be repeated."""
 
 
 class ViewCore:
@@ -52,10 +52,19 @@ class ViewCore:
     is_single = False
 
     def __init__(
-        self, engine: EngineCore, name: str, definition: plan.Operator, flow: Dataflow, arranged: Arranged, keep: bool
+        self,
+        engine: EngineCore,
+        name: str,
+        definition: plan.Operator,
+        flow: Dataflow,
+        arranged: Arranged,
+        keep: bool,
+        together: Sequence[ViewCore],
     ) -> None:
         self.engine = engine
         self.name = name
+        self.together = together
+        """The views that its dataflow makes, itself included."""
         self.definition = definition
         self.schema = definition.schema
         self.operator = plan.Read(definition.schema, self)
@@ -74,7 +83,7 @@ class ViewCore:
         flow.on_failed.append(self._let_go)
 
     @property
-    def lock(self) -> Any:
+    def lock(self) -> EngineLock:
         """The engine's, which guards everything that changes it."""
         return self.engine.lock
 
@@ -203,7 +212,7 @@ class ViewCore:
 
     def _let_go(self) -> None:
         for subscription in list(self.subscriptions):
-            subscription.close()
+            subscription.let_go()
         if self.hold is not None:
             self.hold.drop()
 

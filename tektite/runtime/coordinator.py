@@ -20,13 +20,13 @@ class Coordinator:
     def __init__(self, turn: float, executor: Executor) -> None:
         self.turn = turn
         self.executor = executor
-        self.flows: list[Dataflow] = []
+        self.flows: dict[Dataflow, None] = {}
         self.journal: Journal | None = None
 
     def add(self, flow: Dataflow) -> None:
-        """A new dataflow; what it reads has been added before."""
+        """A new dataflow; what it reads has been added before. May be repeated."""
         flow.journal = self.journal
-        self.flows.append(flow)
+        self.flows[flow] = None
 
     def watch(self) -> Journal:
         """Take down every sweep from here on."""
@@ -37,17 +37,17 @@ class Coordinator:
         return self.journal
 
     def remove(self, flow: Dataflow) -> None:
-        """Drop a dataflow and everything it holds."""
+        """Drop a dataflow and everything it holds. May be repeated."""
         flow.drop()
-        if flow in self.flows:
-            self.flows.remove(flow)
+        self.flows.pop(flow, None)
 
     def run(self) -> bool:
         """Give every dataflow one turn; whether all of them are current."""
         current = True
         turn = self.turn
-        self.executor.begin(self.flows)
-        for flow in list(self.flows):  # a callback may install or drop views
+        flows = list(self.flows)
+        self.executor.begin(flows)
+        for flow in flows:  # a callback may install or drop views
             if flow not in self.flows:
                 continue
             if not flow.work(time.perf_counter() + turn):

@@ -17,6 +17,7 @@ and merges nothing. `on_mint` reports what is minted there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from tektite.kernels.seek.route import split_epoch
 from tektite.kernels.sort.build import build
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
+from tektite.trace.merge import DiffOverflow
 from tektite.trace.spine import Shape, Spine, Unmerged, Version
 from tektite.trace.times import Frontier, antichain
 from tektite.values.words import Words
@@ -79,6 +81,29 @@ class Trace:
                 handle.pins[shard] = version
             queue.append(batch)
         spines[shard].insert(batch)
+
+    def prepare(self, shard: int, chunks: Sequence[Chunk], upper: Frontier) -> Mint:
+        """Minting in two steps, for who may not fail half way: what can fail is done here, and `Mint.apply` does the rest.
+        The chunks, none of them empty, are one batch each. Nothing else may be minted in between.
+        """
+        lower = self._uppers[shard]
+        batches = []
+        for chunk in chunks:
+            batches.append(Batch(chunk.head, chunk.keep, lower, upper, lower))
+            lower = upper
+        if self.spines is None:
+            return Mint(self, shard, batches, EMPTY)
+        spine = self.spines[shard]
+        spine.make_room(batches[0].n if len(batches) == 1 else sum([batch.n for batch in batches]))
+        return Mint(self, shard, batches, spine.version)
+
+    def settle(self, shard: int) -> None:
+        """Do the merging that `Mint.apply` has left. Rows whose multiplicities do not add up to 64 bits stay apart, for
+        whoever adds them up to report.
+        """
+        if self.spines is not None:
+            with suppress(DiffOverflow):
+                self.spines[shard].settle()
 
     def restore(self, shard: int, batches: Iterable[Batch], upper: Frontier) -> None:
         """Start with history that was minted before this trace existed, up to `upper`, and without readers."""
@@ -150,6 +175,36 @@ class Trace:
     def bytes(self) -> int:
         """Memory of the spines, including merges in progress."""
         return sum(spine.bytes + spine.bytes_in_progress for spine in self.spines or ())
+
+
+class Mint:
+    """Batches of one shard that are ready to be minted. `version` is what the shard holds before them."""
+
+    __slots__ = ("batches", "shard", "trace", "version")
+
+    def __init__(self, trace: Trace, shard: int, batches: list[Batch], version: Version) -> None:
+        self.trace = trace
+        self.shard = shard
+        self.batches = batches
+        self.version = version
+
+    def apply(self) -> None:
+        """Mint the batches. An exception may end this at any point: called again before anything else is minted, it does
+        what is left.
+        """
+        trace, shard, batches = self.trace, self.shard, self.batches
+        last = batches[-1]
+        trace._uppers[shard] = last.upper
+        for handle in trace.handles:
+            queue = handle.queues[shard]
+            if not queue:
+                if handle.reads_versions:
+                    handle.pins[shard] = self.version
+            elif queue[-1] is last:
+                continue
+            queue += batches
+        if trace.spines is not None:
+            trace.spines[shard].append(*batches)
 
 
 class Hold:

@@ -17,6 +17,7 @@ from sqlglot import exp
 from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.engine.view import View
+from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, FaultError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
 from tektite.expr.fold import folded as folded_constant
@@ -289,16 +290,16 @@ class Session:
             moment = self._told = self.clock()
             self._now = core.transient_input(f"{HIDDEN}now", columns, ["clock"], "upsert", [(0, moment)])
             core_of(self._now).is_single = True
-            core.hooks.before_advance.append(self.tick)
+            core.hooks.before_commit.append(self.tick)
         return self._now
 
-    def tick(self) -> None:
+    def tick(self, writes: WriteSet) -> None:
         """Let the time pass, for queries that mention it."""
         if self._now is not None:
             moment = self.clock()
             if moment != self._told:
                 self._told = moment
-                self._now.insert([(0, moment)])
+                core_of(self._now).write([(0, moment)], None, 1, "insert", writes)
 
     # ------------------------------------------------------------------ changes
 
@@ -310,14 +311,7 @@ class Session:
         if self.transaction is not None:
             self.transaction.write(table, writes)
             return
-        with core_of(self.engine).lock:
-            before = core_of(table).savepoint()
-            try:
-                transactions.apply(table, writes)
-                self.engine.advance()
-            except TektiteError:
-                core_of(table).rollback(before)
-                raise
+        transactions.commit_writes(self.engine, {table: writes})
 
     # ------------------------------------------------------------------ names
 

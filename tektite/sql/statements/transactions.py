@@ -18,7 +18,8 @@ from sqlglot import exp
 from tektite.engine.core import core_of
 from tektite.engine.input_core import InputCore
 from tektite.engine.view_core import ViewCore
-from tektite.errors import ConflictError, TektiteError
+from tektite.engine.write_set import WriteSet
+from tektite.errors import ConflictError
 from tektite.plan import algebra as plan
 from tektite.plan.substitute import substitute
 from tektite.query.collection import Collection
@@ -92,22 +93,16 @@ class Transaction:
 
     def commit(self) -> None:
         """Write everything, and close an epoch."""
-        with core_of(self._engine).lock:
-            before = {table: core_of(table).savepoint() for table in self._writes}
-            try:
-                for table, writes in self._writes.items():
-                    apply(table, writes)
-                self._engine.advance()
-            except TektiteError:
-                for table, savepoint in before.items():
-                    core_of(table).rollback(savepoint)
-                raise
+        commit_writes(self._engine, self._writes)
 
 
-def apply(table: Input, writes: list[Write]) -> None:
-    """Write to a table, in the epoch that is open."""
-    for verb, rows in writes:
-        (table.insert if verb == "insert" else table.remove)(rows)
+def commit_writes(engine: Engine, writes: Mapping[Input, list[Write]]) -> None:
+    """Write to some tables, and close an epoch with that alone."""
+    together = WriteSet()
+    for table, changes in writes.items():
+        for verb, rows in changes:
+            core_of(table).write(rows, None, 1 if verb == "insert" else -1, verb, together)
+    core_of(engine).commit(together)
 
 
 # ---------------------------------------------------------------------- statements
