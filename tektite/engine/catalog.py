@@ -41,7 +41,7 @@ class Entry:
 
     name: str
     collection: tuple[Any, ...]
-    source: Source
+    source: EpochSource
     trace: Trace
     columns: tuple[int, ...]
     column_names: tuple[str, ...]
@@ -84,12 +84,12 @@ class ConstantSource:
         if not rows:
             return
         buf, head, offsets = route(chunk.at, np.arange(sharded_by, dtype=np.int64), shards)
-        routed = Chunk(head, (chunk.keep, buf))
+        routed = Chunk(head, (chunk.memory, buf))
         for shard in range(shards):
             part = routed.slice(int(offsets[shard]), int(offsets[shard + 1]))
             if part.n:
                 built = consolidate([part], (width, 1, 1), 0)
-                self.trace.mint(shard, built.head, built.keep, ((1,),))
+                self.trace.mint(shard, built.head, built.memory, ((1,),))
 
 
 class Catalog:

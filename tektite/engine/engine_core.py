@@ -28,6 +28,7 @@ from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, FaultError, IncorrectError, NotFoundError
 from tektite.query.collection import Collection
+from tektite.query.columns import column_numbers
 from tektite.runtime import allocator
 from tektite.runtime.coordinator import Coordinator
 from tektite.runtime.executor import Executor
@@ -78,7 +79,7 @@ class EngineCore:
         """The epoch that `Engine.advance` closes next."""
         self.is_closed = False
         self._extensions: dict[type, Any] = {}
-        self._tidying = allocator.Tidying()
+        self._trimmer = allocator.MemoryTrimmer()
         if self.storage is not None:
             try:
                 self._recover(self.storage)
@@ -261,7 +262,7 @@ class EngineCore:
         """Give every view one more turn; whether all of them are up to date."""
         current = self.coordinator.run()
         if current:
-            self._tidying.chance()
+            self._trimmer.trim_if_due()
         return current
 
     @guarded
@@ -271,7 +272,7 @@ class EngineCore:
         if 0 < self.epoch <= view.flow.low or self.coordinator.current(view.flow):
             return
         self.coordinator.finish(view.flow)
-        self._tidying.chance()
+        self._trimmer.trim_if_due()
 
     def is_current(self, view: ViewCore) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""
@@ -328,7 +329,9 @@ class EngineCore:
         """Views of several collections by one dataflow, in which what they have in common is computed once."""
         for name, collection in collections.items():
             self._check_installable(name, collection)
-        leads = [collection._columns((keys or {}).get(name, ())) for name, collection in collections.items()]
+        leads = [
+            column_numbers(collection.schema, (keys or {}).get(name, ())) for name, collection in collections.items()
+        ]
         flow, arranged = self.catalog.render(", ".join(collections), [c.operator for c in collections.values()], leads)
         views: list[ViewCore] = []
         try:
@@ -402,7 +405,7 @@ class EngineCore:
         self.lock.decide(StepByStep(*steps))
         if held >= 8 * allocator.BULK:
             gc.collect()  # a dataflow's nodes refer to each other
-            allocator.give_back()
+            allocator.trim()
 
     # ------------------------------------------------------------------ shared arrangements
 
@@ -418,7 +421,7 @@ class EngineCore:
     @guarded
     def is_arranged(self, collection: Collection, by: str | Sequence[str] = ()) -> bool:
         """Whether there is an arrangement of the collection, by some columns, that can be read as it is."""
-        lead = collection._columns(by)
+        lead = column_numbers(collection.schema, by)
         found = self.catalog.find(fingerprint(collection.operator), lead, None, len(lead) if lead else 1 << 30)
         return found is not None
 

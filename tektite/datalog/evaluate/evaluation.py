@@ -22,7 +22,8 @@ from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
 from tektite.plan.unique import unique_columns
 from tektite.query import aggregates
-from tektite.query.collection import ROUND_LIMIT, Collection, Loop
+from tektite.query.collection import ROUND_LIMIT, Collection
+from tektite.query.loops import Loop
 from tektite.values.schema import Schema
 from tektite.values.types import Int, Type
 
@@ -159,7 +160,7 @@ class Evaluation:
         if rules[0].aggregates:
             return True
         rule = self._joined(rules[0])
-        shown = {term for term in rule.terms if isinstance(term, ir.Variable)}
+        shown = {term for term in rule.terms if isinstance(term, ir.RuleVariable)}
         for literal in rule.body:
             if isinstance(literal, ir.Atom):
                 stored = self._inside.get(literal.predicate) or self.collections[literal.predicate]
@@ -174,7 +175,7 @@ class Evaluation:
                 return self.aggregated([rule], schema, as_sets=True)
             rule = self._joined(rule)
             types = self.inference.variables(rule)
-            shown = [term.of if isinstance(term, ir.Aggregate) else term for term in rule.terms]
+            shown = [term.of if isinstance(term, ir.HeadAggregate) else term for term in rule.terms]
             wanted = sorted(names(v for term in shown for v in ir.variables(term)))
             constants = None if self._inside else self._constants
             joins = self.joins(rule.predicate)
@@ -216,7 +217,7 @@ class Evaluation:
         taken: dict[str, aggregates.ColumnAggregate] = {}
         keys: list[str] = []
         for name, term, type in zip(schema.names, head.terms, schema.types, strict=True):
-            if not isinstance(term, ir.Aggregate):
+            if not isinstance(term, ir.HeadAggregate):
                 outputs[name] = output(term, type, types)
                 keys.append(name)
             elif term.kind == "count" or term.of is None:
@@ -228,7 +229,7 @@ class Evaluation:
         if not outputs:
             outputs["all"] = col(bindings.schema.names[0])
         grouped = project(bindings, outputs)
-        shown = [term.of if isinstance(term, ir.Aggregate) else term for term in head.terms]
+        shown = [term.of if isinstance(term, ir.HeadAggregate) else term for term in head.terms]
         for name, operand in zip(schema.names, shown, strict=True):
             if expressions.may_fail(operand):
                 column = name if name in outputs else f"of {name}"
@@ -288,7 +289,7 @@ class Evaluation:
         stored = self.base(predicate)
         parts = self._parts(predicate, facts, schema)
         for rule in rules:
-            taken = [(at, term.kind) for at, term in enumerate(rule.terms) if isinstance(term, ir.Aggregate)]
+            taken = [(at, term.kind) for at, term in enumerate(rule.terms) if isinstance(term, ir.HeadAggregate)]
             if not is_fact(rule):
                 parts.append(self.rule(rule, schema, plainly=taken == [improvement]))
         if stored is not None:
@@ -311,9 +312,9 @@ def plain(term: ir.HeadTerm, type: Type) -> Any:
     return expressions.plain_value(term.value, type)
 
 
-def output(term: ir.HeadTerm | None, type: Type, types: Mapping[ir.Variable, Type]) -> Expr:
+def output(term: ir.HeadTerm | None, type: Type, types: Mapping[ir.RuleVariable, Type]) -> Expr:
     """A head's term as an expression of its column's type."""
-    assert term is not None and not isinstance(term, ir.Aggregate)
+    assert term is not None and not isinstance(term, ir.HeadAggregate)
     if isinstance(term, ir.Constant):
         return expressions.literal(term.value, type)
     found = expressions.expression(term, types)
@@ -368,7 +369,7 @@ def improvements(definitions: Definitions, component: tuple[str, ...]) -> dict[s
                     continue
                 for at in rule.aggregates:
                     term = rule.terms[at]
-                    assert isinstance(term, ir.Aggregate)
+                    assert isinstance(term, ir.HeadAggregate)
                     if term.kind not in ("min", "max") or len(rule.aggregates) > 1:
                         continue
                     if found.setdefault(predicate, (at, term.kind)) != (at, term.kind):
@@ -384,7 +385,7 @@ def grows(rule: ir.Rule) -> bool:
     computed = [
         term for literal in rule.body if isinstance(literal, ir.Comparison) for term in (literal.left, literal.right)
     ]
-    return any(isinstance(term, ir.Compute | ir.Aggregate) for term in (*rule.terms, *computed))
+    return any(isinstance(term, ir.Compute | ir.HeadAggregate) for term in (*rule.terms, *computed))
 
 
 def looked_up_by(predicate: str, rules: Sequence[ir.Rule]) -> tuple[int, ...]:

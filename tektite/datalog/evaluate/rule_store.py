@@ -36,6 +36,7 @@ from tektite.datalog.syntax import ir
 from tektite.engine.core import core_of
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.plan import algebra as plan
+from tektite.query.builders import derived
 from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.query.match import check_strategy
 from tektite.values.schema import Schema
@@ -65,7 +66,7 @@ class Registered:
 
 
 @dataclass
-class Kept:
+class SharingDecision:
     """What the policy decided for a predicate, and why."""
 
     shared: bool
@@ -103,7 +104,7 @@ class RuleStore:
         self.state = State()
         self._evaluation: Evaluation | None = None
         self._stored: dict[str, Collection | None] = {}
-        self.policy: dict[str, Kept] = {}
+        self.policy: dict[str, SharingDecision] = {}
         self._own = False
         hooks = core_of(engine).hooks
         hooks.name_claims.append(lambda name: "a Datalog rule" if self.known(name) and not self._own else None)
@@ -356,7 +357,7 @@ class RuleStore:
             why = "it is recursive" if recursive else "it keeps state of its own" if shared else "it needs no state"
         else:
             shared, why = wanted, f"share={{{predicate!r}: {wanted}}} says so"
-        self.policy[predicate] = Kept(shared, why)
+        self.policy[predicate] = SharingDecision(shared, why)
         return shared_collection(predicate, found) if shared else found
 
     def is_kept(self, name: str) -> bool:
@@ -367,7 +368,7 @@ class RuleStore:
         operator = found.operator
         while isinstance(operator, plan.Project):
             operator = operator.input
-        return isinstance(operator, plan.Arrange) and core_of(self.engine).is_arranged(found._new(operator))
+        return isinstance(operator, plan.Arrange) and core_of(self.engine).is_arranged(derived(operator, found))
 
     def describe(self, name: str) -> str:
         """What the policy says of a relation, for people."""
@@ -456,9 +457,9 @@ def shared_collection(title: str, found: Collection) -> Collection:
     """A collection as an arrangement of the catalog; renaming stays outside, so that what leaves one loop stays together."""
     operator = found.operator
     if isinstance(operator, plan.Project) and isinstance(operator.input, plan.Leave):
-        inner = found._new(operator.input)
+        inner = derived(operator.input, found)
         arranged = inner.arrange(by=inner.schema.names[0], title=title)
-        return found._new(plan.Project(operator.schema, arranged.operator, operator.outputs, operator.predicate))
+        return derived(plan.Project(operator.schema, arranged.operator, operator.outputs, operator.predicate), found)
     return found.arrange(by=found.schema.names[0], title=title)
 
 

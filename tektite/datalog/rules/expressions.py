@@ -17,7 +17,7 @@ from tektite.expr import Expr, coalesce, col, concat, greatest, least, lit, type
 from tektite.expr.comparisons import OPERATIONS
 from tektite.values.types import Bool, DecimalType, Float, Int, String, Type
 
-Types = Mapping[ir.Variable, Type]
+Types = Mapping[ir.RuleVariable, Type]
 HIGHEST_POWER = 64
 EXACT = Context(prec=400)
 """Enough digits for any float's shortest text."""
@@ -67,7 +67,7 @@ def expression(term: ir.Term, types: Types) -> Expr:
 
 def term_type(term: ir.Term, types: Types) -> Type | None:
     """The type of a term; None while that of one of its variables is not known."""
-    if isinstance(term, ir.Variable):
+    if isinstance(term, ir.RuleVariable):
         return types.get(term)
     if isinstance(term, ir.Constant):
         return constant_type(term.value)
@@ -78,7 +78,7 @@ def term_type(term: ir.Term, types: Types) -> Type | None:
 
 def may_fail(term: ir.HeadTerm | None) -> bool:
     """Whether a term may have no value: where it divides."""
-    if isinstance(term, ir.Aggregate):
+    if isinstance(term, ir.HeadAggregate):
         return may_fail(term.of)
     if not isinstance(term, ir.Compute):
         return False
@@ -121,7 +121,7 @@ def _checked(term: ir.Term, found: Expr, types: Types) -> Type:
 
 
 def _expression(term: ir.Term, types: Types) -> Expr:
-    if isinstance(term, ir.Variable):
+    if isinstance(term, ir.RuleVariable):
         return col(term.name)
     if isinstance(term, ir.Constant):
         return lit(term.value)

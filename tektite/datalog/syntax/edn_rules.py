@@ -28,7 +28,7 @@ class Parameter:
     """One `:in` parameter: the variables it binds, and whether it takes one tuple of values or many."""
 
     name: str
-    variables: tuple[ir.Variable, ...]
+    variables: tuple[ir.RuleVariable, ...]
     many: bool
 
 
@@ -38,7 +38,7 @@ class Find:
 
     terms: tuple[ir.HeadTerm, ...]
     names: tuple[str, ...]
-    keep: tuple[ir.Variable, ...]
+    keep: tuple[ir.RuleVariable, ...]
     parameters: tuple[Parameter, ...]
     body: tuple[ir.Literal, ...]
     position: ir.Position
@@ -94,9 +94,9 @@ class PatternReader:
     def __init__(self) -> None:
         self._fresh = 0
 
-    def fresh(self) -> ir.Variable:
+    def fresh(self) -> ir.RuleVariable:
         self._fresh += 1
-        return ir.Variable(f"_ {self._fresh}")
+        return ir.RuleVariable(f"_ {self._fresh}")
 
     # ------------------------------------------------------------------ rules and queries
 
@@ -146,7 +146,7 @@ class PatternReader:
             if isinstance(item, Group) and item.kind == "vector":
                 raise UnsupportedError(f"{item.position}: :find takes variables and aggregates, not {show(item)}")
             term = self.head_term(item)
-            name = f"{term.kind}_{term.of}" if isinstance(term, ir.Aggregate) else str(term)
+            name = f"{term.kind}_{term.of}" if isinstance(term, ir.HeadAggregate) else str(term)
             while name in names:
                 name += "_"
             terms.append(term)
@@ -190,12 +190,12 @@ class PatternReader:
                 )
             if len(terms) != 1:
                 raise IncorrectError(f"{form.position}: {kind} is taken of one variable")
-            return ir.Aggregate(kind, self._variable(terms[0]))
+            return ir.HeadAggregate(kind, self._variable(terms[0]))
         return self.term(form)
 
-    def _variable(self, form: Form) -> ir.Variable:
+    def _variable(self, form: Form) -> ir.RuleVariable:
         term = self.term(form)
-        if not isinstance(term, ir.Variable) or term.anonymous:
+        if not isinstance(term, ir.RuleVariable) or term.anonymous:
             raise IncorrectError(f"{form.position}: expected a variable such as ?x, found {show(form)}")
         return term
 
@@ -205,7 +205,7 @@ class PatternReader:
             if form.name == "_":
                 return self.fresh()
             if form.name.startswith("?") and len(form.name) > 1:
-                return ir.Variable(form.name[1:])
+                return ir.RuleVariable(form.name[1:])
             raise IncorrectError(
                 f"{form.position}: expected a variable such as ?{form.name}, or a value; found {form.name}"
             )
@@ -252,7 +252,7 @@ class PatternReader:
             raise IncorrectError(f"{form.position}: {show(form)} has a branch without a clause")
         return ir.Disjunction(branches, outer, form.position)
 
-    def _outer(self, form: Group, rest: list[Form]) -> tuple[ir.Variable, ...]:
+    def _outer(self, form: Group, rest: list[Form]) -> tuple[ir.RuleVariable, ...]:
         if not rest or not isinstance(rest[0], Group) or rest[0].kind != "vector":
             raise IncorrectError(f"{form.position}: {show(form.items[0])} begins with the variables it shares, [?x]")
         return tuple(self._variable(item) for item in rest[0].items)

@@ -35,7 +35,7 @@ NOWHERE = Position("program", 1, 1)
 
 
 @dataclass(frozen=True)
-class Variable:
+class RuleVariable:
     """A name for a value, the same throughout one rule."""
 
     name: str
@@ -85,7 +85,7 @@ class Compute:
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class HeadAggregate:
     """An aggregate in a head: of what the term comes to in each binding of the body, or of the bindings themselves."""
 
     kind: str
@@ -95,8 +95,8 @@ class Aggregate:
         return f"{self.kind}({'' if self.of is None else self.of})"
 
 
-Term = Variable | Constant | Compute
-HeadTerm = Term | Aggregate
+Term = RuleVariable | Constant | Compute
+HeadTerm = Term | HeadAggregate
 
 
 @dataclass(frozen=True)
@@ -157,13 +157,13 @@ class Aggregation:
     `witnesses` are those whose values the body gives to the rule. All other variables of the body are its own.
     """
 
-    result: Variable
+    result: RuleVariable
     kind: str
     of: Term | None
     body: tuple[Literal, ...]
     position: Position = field(default=NOWHERE, compare=False)
-    outer: tuple[Variable, ...] | None = None
-    witnesses: tuple[Variable, ...] = ()
+    outer: tuple[RuleVariable, ...] | None = None
+    witnesses: tuple[RuleVariable, ...] = ()
 
     def __str__(self) -> str:
         of = "" if self.of is None else f" {self.of}"
@@ -175,7 +175,7 @@ class Conjunction:
     """A negated group of literals, `(not ...)`; `outer` are the variables it shares with the rest, None for all it can."""
 
     body: tuple[Literal, ...]
-    outer: tuple[Variable, ...] | None
+    outer: tuple[RuleVariable, ...] | None
     position: Position = field(default=NOWHERE, compare=False)
 
     def __str__(self) -> str:
@@ -187,7 +187,7 @@ class Disjunction:
     """One of several groups of literals; `outer` are the variables that the rest may see, None for all."""
 
     branches: tuple[tuple[Literal, ...], ...]
-    outer: tuple[Variable, ...] | None = None
+    outer: tuple[RuleVariable, ...] | None = None
     position: Position = field(default=NOWHERE, compare=False)
 
     def __str__(self) -> str:
@@ -230,7 +230,7 @@ class Rule:
     @property
     def aggregates(self) -> tuple[int, ...]:
         """The places of the aggregates in the head."""
-        return tuple(at for at, term in enumerate(self.terms) if isinstance(term, Aggregate))
+        return tuple(at for at, term in enumerate(self.terms) if isinstance(term, HeadAggregate))
 
     def where(self) -> str:
         """The rule and its place, for messages."""
@@ -281,18 +281,18 @@ class Text:
     improvements: tuple[Improvement, ...] = ()
 
 
-def variables(of: HeadTerm | None) -> Iterator[Variable]:
+def variables(of: HeadTerm | None) -> Iterator[RuleVariable]:
     """The variables of a term, in order, with repetitions."""
-    if isinstance(of, Variable):
+    if isinstance(of, RuleVariable):
         yield of
     elif isinstance(of, Compute):
         for arg in of.args:
             yield from variables(arg)
-    elif isinstance(of, Aggregate):
+    elif isinstance(of, HeadAggregate):
         yield from variables(of.of)
 
 
-def literal_variables(literal: Literal) -> Iterator[Variable]:
+def literal_variables(literal: Literal) -> Iterator[RuleVariable]:
     """The variables of a literal, in order, with repetitions; of nested bodies all, except for what an aggregate whose scope is
     decided keeps to itself.
     """
@@ -321,13 +321,13 @@ def literal_variables(literal: Literal) -> Iterator[Variable]:
                 yield from body_variables(branch)
 
 
-def body_variables(body: Iterable[Literal]) -> Iterator[Variable]:
+def body_variables(body: Iterable[Literal]) -> Iterator[RuleVariable]:
     """The variables of some literals, in order, with repetitions."""
     for literal in body:
         yield from literal_variables(literal)
 
 
-def plain_variables(body: Iterable[Literal]) -> Iterator[Variable]:
+def plain_variables(body: Iterable[Literal]) -> Iterator[RuleVariable]:
     """The variables of some literals, without those that stand only in the body of an aggregate whose scope is not decided."""
     for literal in body:
         match literal:
@@ -342,7 +342,7 @@ def plain_variables(body: Iterable[Literal]) -> Iterator[Variable]:
                 yield from literal_variables(literal)
 
 
-def named(found: Iterable[Variable]) -> tuple[Variable, ...]:
+def named(found: Iterable[RuleVariable]) -> tuple[RuleVariable, ...]:
     """Each variable that has a name, once, in order."""
     return tuple(dict.fromkeys(v for v in found if not v.anonymous))
 
@@ -365,7 +365,7 @@ def canonical(rule: Rule) -> str:
             seen = {**parts, variable: "this"}
             each[variable] = digest(rendered(rule, seen.__getitem__, seen.__getitem__))
         parts = each
-    names: dict[Variable, str] = {}
+    names: dict[RuleVariable, str] = {}
     return rendered(rule, lambda variable: names.setdefault(variable, f"v{len(names)}"), parts.__getitem__)
 
 
@@ -374,9 +374,9 @@ def digest(text: str) -> str:
     return blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def rendered(value: Any, name: Callable[[Variable], str], part: Callable[[Variable], str]) -> str:
+def rendered(value: Any, name: Callable[[RuleVariable], str], part: Callable[[RuleVariable], str]) -> str:
     """A rule or a piece of it as text, with `name` for its variables; bodies are ordered by how they read with `part`."""
-    if isinstance(value, Variable):
+    if isinstance(value, RuleVariable):
         return "_" if value.anonymous else name(value)
     if isinstance(value, Constant):
         return f"{type(value.value).__name__} {value.value!r}"

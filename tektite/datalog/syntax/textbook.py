@@ -252,17 +252,17 @@ class Reader:
 
     def _aggregation(self, tree: Tree[Any], result: Tree[Any], sign: str, of: Tree[Any]) -> ir.Literal:
         term = self.term(result)
-        if sign == "=" and isinstance(term, ir.Variable) and not term.anonymous:
+        if sign == "=" and isinstance(term, ir.RuleVariable) and not term.anonymous:
             return self.aggregate(of, term)
         fresh = self.fresh("value")
-        if sign == "=" and isinstance(term, ir.Variable):  # `_ = max x : { ... }`, for the sake of its witnesses
+        if sign == "=" and isinstance(term, ir.RuleVariable):  # `_ = max x : { ... }`, for the sake of its witnesses
             return self.aggregate(of, fresh)
         both = (self.aggregate(of, fresh), ir.Comparison(sign, term, fresh, self.position(tree)))
         if result is not tree.children[0]:
             both = (both[0], ir.Comparison(MIRRORED[sign], term, fresh, self.position(tree)))
         return ir.Disjunction((both,), None, self.position(tree))
 
-    def aggregate(self, tree: Tree[Any], result: ir.Variable) -> ir.Aggregation:
+    def aggregate(self, tree: Tree[Any], result: ir.RuleVariable) -> ir.Aggregation:
         """An aggregate over a body of its own."""
         first, *rest = tree.children
         of: ir.Term | None = None
@@ -291,10 +291,10 @@ class Reader:
 
     # ------------------------------------------------------------------ terms
 
-    def fresh(self, name: str) -> ir.Variable:
+    def fresh(self, name: str) -> ir.RuleVariable:
         """A variable that no text can name."""
         self._fresh += 1
-        return ir.Variable(f"{name} {self._fresh}")
+        return ir.RuleVariable(f"{name} {self._fresh}")
 
     def head_term(self, tree: Any, has_body: bool) -> ir.HeadTerm:
         """A term of a head, where `sum(x)` and its like are aggregates."""
@@ -305,9 +305,9 @@ class Reader:
                 if not terms and kind != "count":
                     raise self.wrong(tree, f"{name} is taken of a term: {name}(x)")
                 of = self.term(terms[0]) if terms else None
-                if isinstance(of, ir.Variable) and of.anonymous and kind == "count":
+                if isinstance(of, ir.RuleVariable) and of.anonymous and kind == "count":
                     of = None
-                return ir.Aggregate(kind, of)
+                return ir.HeadAggregate(kind, of)
         if isinstance(tree, Tree) and tree.data.startswith("aggregate"):
             raise self.wrong(tree, "an aggregate over a body of its own goes into the body: n = count : { ... }")
         return self.term(tree)
@@ -319,7 +319,7 @@ class Reader:
                 name = str(tree.children[0])
                 if name == "nil":
                     raise UnsupportedError(f"{self.position(tree)}: nil, as records have it, is not supported here")
-                return self.fresh("_") if name in ("_", "?") else ir.Variable(name.removeprefix("?"))
+                return self.fresh("_") if name in ("_", "?") else ir.RuleVariable(name.removeprefix("?"))
             case "number":
                 return ir.Constant(self._number(tree))
             case "float":
@@ -331,7 +331,7 @@ class Reader:
                     raise UnsupportedError(
                         f"{self.position(tree)}: {tree.children[0]}: constructors are not supported; arguments belong to goals"
                     )
-                return ir.Variable(str(tree.children[0]))
+                return ir.RuleVariable(str(tree.children[0]))
             case "parenthesis":
                 return self.term(tree.children[0])
             case "minus":
