@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, consolidate, serves
-from tektite.dataflow.flow import Dataflow, Source, last_closed
+from tektite.dataflow.flow import Dataflow, EpochSource, last_closed
 from tektite.engine.graph_cache import CachedGraph, GraphCache
 from tektite.engine.lock import Decision, StepByStep
 from tektite.errors import ConflictError

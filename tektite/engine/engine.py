@@ -338,7 +338,7 @@ class Engine:
         """
         catalog = self._core.catalog
         catalog.clean_up()
-        lead = collection._columns(by)
+        lead = column_numbers(collection.schema, by)
         reader = catalog.begun(catalog.new_flow(f"kept by {by}"))
         try:
             RecordingCatalog(catalog, reader).arrangement(collection.operator, lead, None, len(lead))

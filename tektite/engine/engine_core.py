@@ -222,7 +222,7 @@ class EngineCore:
             self.storage.writer.admit()
         updates, adopted = writes.updates, writes.adopted
         if sum([pending.rows for pending in updates.values()]) >= allocator.BULK:
-            self._tidying.soon()
+            self._trimmer.trim_soon()
         epoch = self.epoch
         inputs, others = [], []
         left = updates.copy()

@@ -27,7 +27,7 @@ from tektite.spark.encoded import collect
 from tektite.spark.failures import explained, failed_job, reason
 from tektite.spark.feed import Feed
 from tektite.spark.load import apply, feed_of
-from tektite.spark.positions import Record, commit, recorded
+from tektite.spark.positions import ReadPositions, commit, recorded
 from tektite.spark.progress import EpochProgress, OnProgress, Steps
 from tektite.spark.session import described
 from tektite.storage.store import PosixStore

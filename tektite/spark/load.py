@@ -23,7 +23,7 @@ from tektite.spark.bulk import RUNS, HeldBatches, Loaded, Target, discard, held_
 from tektite.spark.encoded import Encoded, collect
 from tektite.spark.failures import explained
 from tektite.spark.feed import Feed
-from tektite.spark.positions import Record, commit, recorded
+from tektite.spark.positions import ReadPositions, commit, recorded
 from tektite.spark.progress import Shown, watched
 from tektite.spark.session import classic, described, is_connect
 from tektite.storage.leases import Lease
@@ -109,7 +109,7 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
     engine, core, into = source.engine, core_of(source.engine), core_of(source)
     assert core.storage is not None
     store, manifest = core.storage.writer.store, core.storage.writer.manifest
-    held: Held = ()
+    held: HeldBatches = ()
     with core.lock.held:
         core.lock.roll_forward()
         looks = into.semantics != "bag" or into.rules.repeats or (into.rules.checked and not feed.only_adds)

@@ -55,7 +55,7 @@ def recorded(source: Input) -> ReadPositions:
     return ReadPositions.from_json(source.engine.positions.get(source.name, {}))
 
 
-def commit(source: Input, record: Record, writes: WriteSet) -> None:
+def commit(source: Input, record: ReadPositions, writes: WriteSet) -> None:
     """Close the open epoch with a write set, and set the input's record to `record`."""
     core = core_of(source.engine)
     if core.store is not None:

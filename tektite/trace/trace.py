@@ -89,7 +89,7 @@ class Trace:
         lower = self._uppers[shard]
         batches = []
         for chunk in chunks:
-            batches.append(Batch(chunk.head, chunk.keep, lower, upper, lower))
+            batches.append(Batch(chunk.head, chunk.memory, lower, upper, lower))
             lower = upper
         if self.spines is None:
             return Mint(self, shard, batches, EMPTY)
