@@ -101,17 +101,69 @@ class Dataflow:
         self.part: SweepPart | None = None
         self.journal: Journal | None = None
         self.failure: TektiteError | None = None
+        self.outlets: list[Handle] = []
+        """Handles on its result that are emptied after each sweep."""
+        self.on_wake: Callable[[Dataflow], None] | None = None
+        """Called when it gets something to do."""
         self._at_rest()
 
     def _at_rest(self) -> None:
         """Reset to the state before the first sweep."""
         self.first = 0
-        self.low = 0
+        self._low = 0
         self.high = 0
         self.running = False
+        self.awake = True
+        """Whether it may have something to do: its first sweep, or changes of its sources."""
+        self.swept = False
         self.sweep: Sweep | None = None
-        self.closed = False
         self.rounds = 0
+
+    @property
+    def low(self) -> int:
+        """The first epoch that it has not answered. One that is asleep has nothing to do, so its answers hold as far as its
+        sources are closed: no sweep is needed for that.
+        """
+        if not self.awake:
+            self._low = self.high = max(self._low, self.available())
+        return self._low
+
+    @low.setter
+    def low(self, epoch: int) -> None:
+        self._low = epoch
+
+    @property
+    def closed(self) -> bool:
+        """Whether its result can never change again."""
+        return not self.awake and all([source.closed for source in self.sources])
+
+    def wake(self) -> None:
+        """Note that there is something to do."""
+        if not self.awake:
+            self.low = self.low  # as far as it had nothing to do
+            self.awake = True
+        if self.on_wake is not None:
+            self.on_wake(self)
+
+    def add_outlet(self, handle: Handle) -> None:
+        """Take turns while a handle on its result has something: whoever empties it is told after each sweep. The result may be
+        the arrangement of a source, and then nothing else wakes this dataflow.
+        """
+        handle.wake = self.wake
+        self.outlets.append(handle)
+        self.wake()
+
+    def rest(self) -> bool:
+        """Fall asleep if there is nothing to do. Returns whether it sleeps."""
+        if self.failure is None and (
+            self.running
+            or not self.swept
+            or any([reader.handle.waiting() for reader in self.imports])
+            or any([handle.waiting() for handle in self.outlets])
+        ):
+            return False
+        self.awake = False
+        return True
 
     @property
     def flow(self) -> Dataflow:
@@ -198,7 +250,6 @@ class Dataflow:
             if source.failure is not None:
                 raise FaultError(f"it reads {source.name!r}, which failed: {source.failure}", self.name)
         if high <= self.low:
-            self.closed = all(source.closed for source in self.sources)
             return False
         self.high = high
         self.running = True
@@ -210,7 +261,7 @@ class Dataflow:
     def _end(self) -> None:
         self.running = False
         self.low = self.high
-        self.closed = all(source.closed for source in self.sources)
+        self.swept = True
         self.root.rest()
         if self.rounds:
             for trace in self.traces:
@@ -225,7 +276,10 @@ class Dataflow:
         """Stop forever and release everything. Users of the result get the error."""
         self.failure = explained(error, self.name)
         self.running = False
+        readers = [handle.wake for trace in self.traces for handle in trace.handles if handle.wake is not None]
         self.drop()
+        for wake in readers:
+            wake()  # to fail in their turn
         for callback in self.on_failed:
             callback()
 
@@ -236,7 +290,7 @@ class Dataflow:
 
     def let_go(self) -> None:
         """Release every handle and every hold. A dataflow that was being built may have nodes that are not whole."""
-        self.away = None
+        self.part = None
         for handle in self.handles:
             handle.drop()
         self.handles.clear()
@@ -244,6 +298,7 @@ class Dataflow:
             hold.drop()
         self.holds.clear()
         self.traces.clear()
+        self.outlets.clear()
         self.full_buffers.clear()
 
     def empty(self) -> None:

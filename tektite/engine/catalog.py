@@ -48,7 +48,7 @@ class Entry:
     sharded_by: int
     flow: Dataflow | None
     hold: Hold | None = None
-    readers: list[Dataflow] = field(default_factory=list)
+    readers: dict[Dataflow, None] = field(default_factory=dict)
     together: Sequence[Entry] = ()
     """What was made with it for readers, itself included, and is dropped with it; nothing for an input or a view."""
     graphs: WeakKeyDictionary[CachedGraph, tuple[ref[plan.Operator], Columns]] = field(
@@ -312,8 +312,7 @@ class Catalog:
         """A reader is gone: drop what was made for readers and has none left. May be repeated."""
         used = self._used.get(reader, ())
         for entry in used:
-            if reader in entry.readers:
-                entry.readers.remove(reader)
+            entry.readers.pop(reader, None)
         for entry in used:
             self._drop_unread(entry)
         self._used.pop(reader, None)
@@ -321,7 +320,7 @@ class Catalog:
     def note(self, reader: Dataflow, entry: Entry) -> None:
         """Count a dataflow among the readers of an arrangement."""
         self._used.setdefault(reader, []).append(entry)
-        entry.readers.append(reader)
+        entry.readers[reader] = None
 
     def _drop_unread(self, entry: Entry) -> None:
         """Drop an arrangement that was made for readers, the others of its dataflow, and what that alone has read, if nobody

@@ -37,6 +37,7 @@ class Publication:
         self.low: int | None = None
         """The epoch up to which the view is stored; None until the first answer."""
         view.flow.on_swept.append(self.publish)
+        view.flow.add_outlet(self.handle)
         view.flow.on_failed.append(self.handle.drop)
         self.publish()
 

@@ -20,7 +20,7 @@ from tektite.kernels.seek.route import split_epoch
 from tektite.plan import algebra as plan
 from tektite.plan.unique import unique_columns
 from tektite.trace.chunk import Chunk
-from tektite.trace.trace import Hold, Trace
+from tektite.trace.trace import Handle, Hold, Trace
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 class Subscription(Protocol):
     """Who follows a view's changes."""
+
+    handle: Handle
+    """Has the changes that have not been told."""
 
     def table(self) -> pa.Table:
         """What has changed since the last call."""
@@ -204,6 +207,7 @@ class ViewCore:
                     self.flow.fail(FaultError(f"callback {function_name(function)} raised {error!r}", self.name))
 
         self.flow.on_swept.append(deliver)
+        self.flow.add_outlet(changes.handle)
 
     def release(self) -> None:
         """Let go of the trace and of all subscriptions, for good."""

@@ -50,8 +50,8 @@ class Trace:
 
     def begin(self) -> None:
         """Start without history and without readers."""
-        self.handles: list[Handle] = []
-        self.holds: list[Hold] = []
+        self.handles: dict[Handle, None] = {}
+        self.holds: dict[Hold, None] = {}
         self.spines: Sequence[Spine] | None = None
         self._uppers: list[Frontier] = [((0,) * self.times,)] * self.shards
 
@@ -72,13 +72,19 @@ class Trace:
         spines = self.spines
         if spines is None:
             for handle in self.handles:
-                handle.queues[shard].append(batch)
+                queue = handle.queues[shard]
+                if not queue and handle.wake is not None:
+                    handle.wake()
+                queue.append(batch)
             return
         version = spines[shard].version
         for handle in self.handles:
             queue = handle.queues[shard]
-            if not queue and handle.reads_versions:
-                handle.pins[shard] = version
+            if not queue:
+                if handle.reads_versions:
+                    handle.pins[shard] = version
+                if handle.wake is not None:
+                    handle.wake()
             queue.append(batch)
         spines[shard].insert(batch)
 
@@ -141,14 +147,13 @@ class Trace:
 
     def add_hold(self, hold: Hold) -> None:
         """Keep history for a reader of versions."""
-        self.holds.append(hold)
+        self.holds[hold] = None
         if self.spines is None:
             self.spines = [Spine(self.shape, self.effort, self.frontier) for _ in range(self.shards)]
 
     def release(self, hold: Hold) -> None:
         """Remove a reader of versions. Without any, history is dropped."""
-        if hold in self.holds:
-            self.holds.remove(hold)
+        self.holds.pop(hold, None)
         if not self.holds:
             self.spines = None
 
@@ -200,6 +205,8 @@ class Mint:
             if not queue:
                 if handle.reads_versions:
                     handle.pins[shard] = self.version
+                if handle.wake is not None:
+                    handle.wake()
             elif queue[-1] is last:
                 continue
             queue += batches
@@ -230,17 +237,21 @@ class Handle:
     The history that exists at the start is the first delta.
     """
 
-    __slots__ = ("hold", "pins", "queues", "reads_versions", "trace")
+    __slots__ = ("hold", "pins", "queues", "reads_versions", "trace", "wake")
 
-    def __init__(self, trace: Trace, frontier: Callable[[], Frontier] | None) -> None:
+    def __init__(
+        self, trace: Trace, frontier: Callable[[], Frontier] | None, wake: Callable[[], None] | None = None
+    ) -> None:
+        """`wake` is called when a queue that was empty is about to get a batch."""
         self.trace = trace
+        self.wake = wake
         self.queues: list[list[Batch]] = [
             [batch for batch in trace.version(shard).batches if batch.n] for shard in range(trace.shards)
         ]
         self.pins: list[Version] = [EMPTY] * trace.shards
         self.reads_versions = frontier is not None
         self.hold = None if frontier is None else Hold(trace, frontier)
-        trace.handles.append(self)
+        trace.handles[self] = None
 
     @classmethod
     def from_state(
@@ -306,8 +317,7 @@ class Handle:
 
     def drop(self) -> None:
         """Stop reading; dropping twice is harmless."""
-        if self in self.trace.handles:
-            self.trace.handles.remove(self)
+        self.trace.handles.pop(self, None)
         if self.hold is not None:
             self.hold.drop()
 

@@ -114,6 +114,7 @@ def an_install_finds_its_time() -> None:
     """A view of two inputs, one of which is behind, speaks from the last epoch that the other one has closed."""
     with tk.Engine(merging="eager") as engine:
         a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        engine.hold(a)
         for epoch in range(3):
             a.insert([(epoch,)])
             a.advance()
