@@ -23,6 +23,7 @@ from tektite.engine.input import Input
 from tektite.engine.input_core import InputCore
 from tektite.engine.lock import EngineLock, StepByStep, guarded
 from tektite.engine.publication import Publication
+from tektite.engine.session import Sessions, Snapshots
 from tektite.engine.view import Changes, View
 from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
@@ -70,7 +71,11 @@ class EngineCore:
             workers = self.storage.shards
         self.workers = workers or 1
         self.coordinator = Coordinator(turn, Threads(self.workers))
-        self.catalog = Catalog(self.coordinator, self.dictionary, self.workers, merging, self.lock.decide)
+        self.snapshots = Snapshots()
+        self.sessions = Sessions(self)
+        self.catalog = Catalog(
+            self.coordinator, self.dictionary, self.workers, merging, self.lock.decide, self.snapshots.earliest
+        )
         self.inputs: dict[str, InputCore] = {}
         self.views: dict[str, ViewCore] = {}
         self.writes = WriteSet()
@@ -169,7 +174,8 @@ class EngineCore:
         positions: Mapping[str, Position | None] | None = None,
         known: tuple[Mark, Mark] | None = None,
     ) -> int:
-        """Close the open epoch of every input (or all epochs before `to`) with what a write set holds; the new open epoch.
+        """Close the open epoch of every input (or all epochs before `to`) with what a write set holds; the time at which that can
+        be read.
 
         `positions` become durable with the epochs. The texts between the marks `known` are in adopted files.
         """
@@ -182,7 +188,21 @@ class EngineCore:
         if target < latest:
             raise IncorrectError(f"cannot advance to {target}: an input has closed the epochs before {latest}")
         self.close_epochs(dict.fromkeys(going, target), writes, None, positions, known)
-        return self.epoch
+        return self.epoch - 1
+
+    def write(self, source: InputCore, write: Callable[[WriteSet | None], None], timed: bool = False) -> None:
+        """Let a function write to an input: into the transaction of the calling session, or, without one, into what `advance`
+        commits. `timed` says that updates have times of their own.
+        """
+        transaction = self.sessions.transaction
+        if transaction is None:
+            write(None)
+            return
+        if timed:
+            raise IncorrectError(
+                f"input {source.name!r}: what a transaction writes counts in the epoch that its commit closes: leave out the time"
+            )
+        transaction.write(source, write)
 
     @guarded
     def close_epochs(
@@ -325,8 +345,11 @@ class EngineCore:
         keys: Mapping[str, str | Sequence[str]] | None = None,
         keep: bool = True,
         on_change: Callable[[pa.Table], None] | None = None,
+        since: int | None = None,
     ) -> list[View]:
-        """Views of several collections by one dataflow, in which what they have in common is computed once."""
+        """Views of several collections by one dataflow, in which what they have in common is computed once. They can be read from
+        `since` on, an epoch that a transaction reads, or else from the last closed one.
+        """
         for name, collection in collections.items():
             self._check_installable(name, collection)
         leads = [
@@ -335,7 +358,7 @@ class EngineCore:
         flow, arranged = self.catalog.render(", ".join(collections), [c.operator for c in collections.values()], leads)
         views: list[ViewCore] = []
         try:
-            flow.settle_start()
+            flow.settle_start(since)
             for (name, collection), found in zip(collections.items(), arranged, strict=True):
                 view = ViewCore(self, name, collection.operator, flow, found, keep, views)
                 view.facade = View(self.engine, view)

@@ -21,9 +21,9 @@ all under the engine's lock:
 call               who, and when                        may fail                            changes
 =================  ===================================  ==================================  ============================
 input.write        sessions, at any time                yes: rows that do not fit           the write set it is given
-input.prepare      prepare_epoch, dry_run               yes: rows break the declaration     nothing
+input.prepare      prepare_epoch, transactions          yes: rows break the declaration     nothing
 engine.commit      whoever has a write set              yes, and then nothing happened      the write set's inputs, clocks
-input.dry_run      a transaction, at each statement     yes: as write and prepare           nothing
+input.changes_by   a transaction that reads its writes  yes: as prepare                     nothing
 input.current_rows a load that needs what is under its  no, given encoded rows              nothing
                    keys; counts closed epochs alone
 =================  ===================================  ==================================  ============================
@@ -122,6 +122,8 @@ class PreparedInput:
         for mint in self.mints:
             mint.apply()
         self.source.writes = self.writes
+        if self.mints or self.adopted:
+            self.source.changed = self.high - 1
         self.source.low = self.high
 
 
