@@ -213,7 +213,7 @@ class Engine:
         >>> import tektite as tk
         >>> engine = tk.Engine()
         >>> accounts = engine.input("accounts", key="name", semantics="upsert", name=tk.String, balance=tk.Int)
-        >>> total = engine.install("total", accounts.sum("balance"))
+        >>> total = engine.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(balance) AS total FROM accounts").view
         >>> with engine.transaction() as opening:
         ...     accounts.insert([("ann", 5), ("bob", 0)])
         >>> with engine.transaction() as transfer:
