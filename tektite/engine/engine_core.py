@@ -7,6 +7,7 @@ installs and drops dataflows. Every method may be called from any thread: those 
 from __future__ import annotations
 
 import gc
+import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -287,11 +288,16 @@ class EngineCore:
 
     @guarded
     def finish(self, view: ViewCore) -> None:
-        """Bring one view up to date with the epochs that are closed."""
+        """Bring one view up to date with the epochs that are closed. Others may use the engine meanwhile, unless the caller is
+        called by a sweep itself.
+        """
         # Before the first epoch closes, what is constant is there already.
         if 0 < self.epoch <= view.flow.low or self.coordinator.current(view.flow):
             return
-        self.coordinator.finish(view.flow)
+        turn = math.inf if self.coordinator.working or self.lock.is_kept else self.coordinator.turn
+        while not self.coordinator.finish(view.flow, turn) and not view.dropped:
+            self.lock.let_others()
+            self.lock.roll_forward()
         self._trimmer.trim_if_due()
 
     def is_current(self, view: ViewCore) -> bool:

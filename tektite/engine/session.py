@@ -58,6 +58,8 @@ class Session:
     def __init__(self, core: EngineCore) -> None:
         self._core = core
         self._transaction: Transaction | None = None
+        self.statement_began = 0
+        """The open epoch when its statement of SQL began."""
         self._tokens: list[Token[tuple[Session, ...]]] = []
 
     @property

@@ -28,6 +28,8 @@ class Coordinator:
         """All dataflows, each with a number that is larger than those of its sources."""
         self.awake: dict[Dataflow, None] = {}
         """Those that may have something to do."""
+        self.working = 0
+        """How many dataflows have a turn: more than one, if a callback of the first brings another one up to date."""
         self.journal: Journal | None = None
         self._numbers = itertools.count()
 
@@ -92,7 +94,11 @@ class Coordinator:
 
     def _work(self, flow: Dataflow, deadline: float) -> bool:
         """Give a dataflow a turn. Returns whether it is current."""
-        current = flow.work(deadline)
+        self.working += 1
+        try:
+            current = flow.work(deadline)
+        finally:
+            self.working -= 1
         if flow.rest():
             self.awake.pop(flow, None)
         return current
@@ -104,14 +110,18 @@ class Coordinator:
         for needed in upstream:
             self._work(needed, time.perf_counter() + self.turn)
 
-    def finish(self, flow: Dataflow) -> None:
-        """Run `flow` and what it reads until it is current, however long that takes."""
+    def finish(self, flow: Dataflow, seconds: float = math.inf) -> bool:
+        """Run `flow` and what it reads until it is current or has failed, or for about so many seconds; whether it is or has."""
         upstream = self._upstream(flow)
+        until = time.perf_counter() + seconds
         while not self._are_current(upstream) and flow.failure is None:
             self.executor.begin(upstream)
             for needed in upstream:
                 whole = needed.part is not None or not self.executor.sends
-                self._work(needed, math.inf if whole else time.perf_counter() + self.turn)
+                self._work(needed, until if whole else min(until, time.perf_counter() + self.turn))
+            if time.perf_counter() > until:
+                return self._are_current(upstream) or flow.failure is not None
+        return True
 
     def current(self, flow: Dataflow) -> bool:
         """Whether `flow` and everything it reads include all epochs that the inputs have closed."""

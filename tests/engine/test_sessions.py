@@ -294,3 +294,50 @@ def test_random_transactions_are_isolated(seed: int, tmp_path: Path) -> None:
     engine.close()
     with make_engine(storage=tmp_path / "storage") as engine:
         read(engine.sql, *versions[-1])
+
+
+def test_a_long_read_lets_others_go_on() -> None:
+    """While one thread waits for a large join, others write, read and install."""
+    engine = make_engine()
+    numbers = engine.input("numbers", k=tk.Int, v=tk.Int)
+    numbers.insert([(n % 40, n) for n in range(40_000)])
+    engine.advance()
+    small = engine.install("small", numbers.count())
+    large = engine.install("large", numbers.join(numbers.rename(w="v"), on="k").count(by="k"))
+    assert not large.current
+    ended = threading.Event()
+    found: list[Any] = []
+
+    def read() -> None:
+        found.append(sorted(large.rows()))
+        ended.set()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    epochs = 0
+    while not ended.is_set():
+        numbers.insert([(100 + epochs, 0)])
+        engine.advance()
+        assert small.rows() == [(40_001 + epochs,)]
+        epochs += 1
+    thread.join()
+    assert epochs > 2
+    assert set(found[0]) >= {(k, 1000 * 1000) for k in range(40)}
+
+
+def test_a_statement_that_was_overtaken_sees_what_overtook_it() -> None:
+    """An UPDATE reads for long, and others update the same row meanwhile: none of the changes is lost."""
+    engine = make_engine()
+    engine.sql("CREATE TABLE numbers (k int, v int); CREATE TABLE total (id int PRIMARY KEY, n int)")
+    engine.table("numbers").insert([(n % 40, n) for n in range(6_000)])
+    engine.advance()
+    engine.sql("INSERT INTO total VALUES (1, 0)")
+    slow = "UPDATE total SET n = n + 1 WHERE id <= (SELECT count(*) FROM numbers a JOIN numbers b ON a.k = b.k)"
+    thread = threading.Thread(target=lambda: engine.sql(slow))
+    thread.start()
+    updates = 0
+    while thread.is_alive():
+        engine.sql("UPDATE total SET n = n + 1 WHERE id = 1")
+        updates += 1
+    thread.join()
+    assert engine.sql("SELECT n FROM total").rows() == [(updates + 1,)]

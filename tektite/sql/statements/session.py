@@ -88,7 +88,7 @@ class Session:
         """Run one statement."""
         source = statement.source
         try:
-            return self._run(statement, parameters)
+            return self._run_whole(statement, parameters)
         except RecursionError:
             raise source.error("the statement is nested too deeply", None, UnsupportedError) from None
         except TektiteError as error:
@@ -96,6 +96,25 @@ class Session:
             if placed is error:
                 raise
             raise placed from error
+
+    def _run_whole(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
+        """Run one statement as if alone. A long query lets others change what the statement is about to write: then it is run
+        again, and at last without giving others a turn.
+        """
+        core = core_of(self.engine)
+        user = core.sessions.current()
+        for _ in range(2):
+            user.statement_began = core.epoch
+            try:
+                return self._run(statement, parameters)
+            except transactions.Overtaken:
+                continue
+        kept, core.lock.is_kept = core.lock.is_kept, True
+        try:
+            user.statement_began = core.epoch
+            return self._run(statement, parameters)
+        finally:
+            core.lock.is_kept = kept
 
     def _run(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
         source = statement.source

@@ -33,6 +33,10 @@ def writes_of(new: pa.Table | None, old: pa.Table | None) -> list[Write]:
     return [(verb, rows) for verb, rows in both if rows is not None and rows.num_rows]
 
 
+class Overtaken(Exception):  # noqa: N818 # nobody but the session sees it
+    """Somebody has closed an epoch between what a statement read and what it is about to write."""
+
+
 def write(session: Session, table: Input, writes: list[Write]) -> None:
     """Change a table: in the transaction that is open, where what breaks the table's declaration is refused here, not at COMMIT;
     or else in an epoch of its own.
@@ -46,9 +50,13 @@ def write(session: Session, table: Input, writes: list[Write]) -> None:
     if session.transaction is not None:
         session.transaction.write(source, write_all, check=True)
     else:
+        core = core_of(session.engine)
+        if core.epoch != core.sessions.current().statement_began:
+            raise Overtaken
         together = WriteSet()
         write_all(together)
-        core_of(session.engine).commit(together)
+        core.commit(together)
+        core.sessions.current().statement_began = core.epoch
 
 
 # ---------------------------------------------------------------------- statements
