@@ -147,7 +147,7 @@ class Dataflow:
     def wake(self) -> None:
         """Note that there is something to do."""
         if not self.awake:
-            self.low = self.low  # as far as it had nothing to do
+            self._low = self.low  # as far as it had nothing to do
             self.awake = True
         if self.on_wake is not None:
             self.on_wake(self)
@@ -165,8 +165,8 @@ class Dataflow:
         if self.failure is None and (
             self.running
             or not self.swept
-            or any([reader.handle.waiting() for reader in self.imports])
-            or any([handle.waiting() for handle in self.outlets])
+            or any([any(reader.handle.queues) for reader in self.imports])
+            or (self.outlets and any([any(handle.queues) for handle in self.outlets]))
         ):
             return False
         self.awake = False

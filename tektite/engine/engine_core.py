@@ -182,97 +182,109 @@ class EngineCore:
         """
         for function in self.hooks.before_commit:
             function(writes)
-        going = self.open_inputs()
-        latest = max([source.low for source in going], default=self.epoch)
-        target = max(latest, self.epoch) + 1 if to is None else to
-        check_time(target)
-        if target < latest:
-            raise IncorrectError(f"cannot advance to {target}: an input has closed the epochs before {latest}")
-        self.close_epochs(dict.fromkeys(going, target), writes, None, positions, known)
+        going, target = self.open_inputs(), self.epoch
+        for source in going:
+            if source.low > target:
+                target = source.low
+        if to is None:
+            target += 1
+        else:
+            check_time(to)
+            latest = max([source.low for source in going], default=self.epoch)
+            if to < latest:
+                raise IncorrectError(f"cannot advance to {to}: an input has closed the epochs before {latest}")
+            target = to
+        self._close(going, target, writes, None, positions, known)
         return self.epoch - 1
 
-    def write(self, source: InputCore, write: Callable[[WriteSet | None], None], timed: bool = False) -> None:
-        """Let a function write to an input: into the transaction of the calling session, or, without one, into what `advance`
-        commits. `timed` says that updates have times of their own.
+    def writes_of_session(self, source: InputCore, timed: bool = False) -> WriteSet:
+        """Where the calling session writes to: into its transaction, or, without one, into what `advance` commits. `timed` says
+        that the updates have times of their own.
         """
         transaction = self.sessions.transaction
         if transaction is None:
-            write(None)
-            return
+            return self.writes
         if timed:
             raise IncorrectError(
                 f"input {source.name!r}: what a transaction writes counts in the epoch that its commit closes: leave out the time"
             )
-        transaction.write(source, write)
+        return transaction.writes
 
     @guarded
     def close_epochs(
-        self,
-        targets: Mapping[InputCore, int],
-        writes: WriteSet,
-        ending: InputCore | None = None,
-        positions: Mapping[str, Position | None] | None = None,
-        known: tuple[Mark, Mark] | None = None,
+        self, sources: Sequence[InputCore], high: int, writes: WriteSet, ending: InputCore | None = None
     ) -> None:
-        """Close each input's epochs before its target, with what a write set has of them, together: all of them, or, if one
-        has bad updates, none. `ending` is an input that ends with it.
+        """Close some inputs' epochs before `high`, with what a write set has of them, together: all of them, or, if one has bad
+        updates, none. `ending` is an input that ends with it.
         """
-        prepared = self.prepare_epoch(targets, writes, ending, positions, known)
+        self._close(sources, high, writes, ending, None, None)
+
+    def _close(
+        self,
+        sources: Sequence[InputCore],
+        high: int,
+        writes: WriteSet,
+        ending: InputCore | None,
+        positions: Mapping[str, Position | None] | None,
+        known: tuple[Mark, Mark] | None,
+    ) -> None:
+        prepared = self.prepare_epoch(sources, high, writes, ending, positions, known)
         self.lock.decide(prepared)
         changed = [each.source for each in prepared.inputs]
         del prepared  # what the traces merge away need not stay
         for source in changed:
             source.settle()
-        self.run()
+        if self.coordinator.run():
+            self._trimmer.trim_if_due()
 
     def prepare_epoch(
         self,
-        targets: Mapping[InputCore, int],
+        sources: Sequence[InputCore],
+        high: int,
         writes: WriteSet,
         ending: InputCore | None = None,
         positions: Mapping[str, Position | None] | None = None,
         known: tuple[Mark, Mark] | None = None,
     ) -> PreparedEpoch:
         """Everything about closing epochs that can fail. Nothing changes; the caller holds the lock until it decides."""
-        self.check_running()
-        if positions and self.storage is None:
-            raise IncorrectError("positions are kept in a storage, and this engine has none: Engine(storage=path)")
-        durable = None
-        if self.storage is not None:
+        if self.is_closed:
+            self.check_running()
+        storage, durable = self.storage, None
+        if storage is not None:
             durable = DurableChange(self.epoch, positions=checked_positions(positions or {}), known=known)
-            self.storage.writer.admit()
+            storage.writer.admit()
+        elif positions:
+            raise IncorrectError("positions are kept in a storage, and this engine has none: Engine(storage=path)")
         updates, adopted = writes.updates, writes.adopted
-        if sum([pending.rows for pending in updates.values()]) >= allocator.BULK:
+        inputs, others, left = [], [], {}
+        rows = 0
+        for source, pending in updates.items():
+            rows += pending.rows
+            left[source] = pending
+        if rows >= allocator.BULK:
             self._trimmer.trim_soon()
-        epoch = self.epoch
-        inputs, others = [], []
-        left = updates.copy()
-        for source, high in targets.items():
-            if high > epoch:
-                epoch = high
+        for source in sources:
             if source in updates or source in adopted:
                 prepared = source.prepare(high, writes)
                 prepared.make_ready()
                 inputs.append(prepared)
-                if prepared.later is None:
-                    left.pop(source, None)
-                else:
+                left.pop(source, None)
+                if prepared.later is not None:
                     left[source] = prepared.later
             else:
-                others.append((source, high))
-        if durable is not None and self.storage is not None:
+                others.append(source)
+        epoch = max(self.epoch, high)
+        if durable is not None and storage is not None:
             durable.epoch = epoch
             for prepared in inputs:
                 if prepared.source.is_stored:
                     durable.rows += prepared.rows_to_store()
                     durable.files += prepared.files
-            for source, high in targets.items():
-                if source.is_stored:
-                    durable.lows[source.name] = high
+            durable.lows = {source.name: high for source in sources if source.is_stored}
             if ending is not None:
                 durable.arrangements[ending.name] = replace(ending.describe(), closed=True).to_json()
-            self.storage.writer.number(durable)
-        return PreparedEpoch(self, inputs, others, epoch, ending, durable, writes, left)
+            storage.writer.number(durable)
+        return PreparedEpoch(self, inputs, others, high, epoch, ending, durable, writes, left)
 
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run an input's work on every shard, side by side if there are enough rows."""

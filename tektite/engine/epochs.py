@@ -109,10 +109,10 @@ class PreparedInput:
     def make_ready(self) -> None:
         """Do everything about applying that can fail."""
         source, upper = self.source, ((self.high,),)
-        by_shard = [[] if batch is None or not batch.n else [batch] for batch in self.batches]
+        by_shard: list[tuple[Chunk, ...]] = [() if batch is None or not batch.n else (batch,) for batch in self.batches]
         for shard, batch in self.more:
             if batch.n:
-                by_shard[shard].append(batch)
+                by_shard[shard] = (*by_shard[shard], batch)
         self.mints = [source.trace.prepare(shard, found, upper) for shard, found in enumerate(by_shard) if found]
         self.writes = source.writes + (1 if self.mints or self.adopted else 0)
 
@@ -134,8 +134,10 @@ class PreparedEpoch:
     core: EngineCore
     inputs: list[PreparedInput]
     """Inputs with updates."""
-    others: list[tuple[InputCore, int]]
-    """Inputs without any, and their next open epochs."""
+    others: list[InputCore]
+    """Inputs without any."""
+    high: int
+    """The open epoch of these inputs afterwards."""
     epoch: int
     """The engine's open epoch afterwards."""
     ending: InputCore | None
@@ -151,8 +153,8 @@ class PreparedEpoch:
         core = self.core
         for prepared in self.inputs:
             prepared.apply()
-        for source, low in self.others:
-            source.low = low
+        for source in self.others:
+            source.low = self.high
         self.writes.updates = self.left
         self.writes.adopted = {}
         core.epoch = self.epoch

@@ -64,21 +64,18 @@ class Input(Collection):
 
         In an upsert input a row replaces the one that has its key; in a set input a row that is there already stays as it is.
         """
-        core = self._core
-        core.engine.write(core, lambda into: core.write(data, time, 1, "insert", into), time is not None)
+        self._core.write(data, time, 1, "insert", self._core.engine.writes_of_session(self._core, time is not None))
 
     def remove(self, data: Any, *, time: int | None = None) -> None:
         """Take rows away. In an upsert input the key columns alone decide, and `data` may hold only those."""
-        core = self._core
-        core.engine.write(core, lambda into: core.write(data, time, -1, "remove", into), time is not None)
+        self._core.write(data, time, -1, "remove", self._core.engine.writes_of_session(self._core, time is not None))
 
     def update(self, data: Any, *, times: Any = None, diffs: Any = None) -> None:
         """Change multiplicities: row i by `diffs[i]` at epoch `times[i]` (by 1, in the open epoch, where left out).
 
         Times may come in any order and may lie ahead; each counts when its epoch closes. Diffs are for bag inputs.
         """
-        core = self._core
-        core.engine.write(core, lambda into: core.update(data, times, diffs, into), times is not None)
+        self._core.update(data, times, diffs, self._core.engine.writes_of_session(self._core, times is not None))
 
     @guarded_by_core
     def rollback(self) -> None:

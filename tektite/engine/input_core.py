@@ -182,7 +182,7 @@ class InputCore:
         writes = WriteSet() if target > self.low else self.engine.writes
         self.write(data, None, 1, "insert", writes)
         if target > self.low:
-            self.engine.close_epochs({self: target}, writes)
+            self.engine.close_epochs([self], target, writes)
 
     @guarded
     def update(self, data: Any, times: Any = None, diffs: Any = None, into: WriteSet | None = None) -> None:
@@ -335,7 +335,7 @@ class InputCore:
         """Close its epochs before `to` (the open one, where left out); the last one of them."""
         self.check_open("advance")
         to = self.low + 1 if to is None else self._time(to)
-        self.engine.close_epochs({self: to}, self.engine.writes)
+        self.engine.close_epochs([self], to, self.engine.writes)
         return self.low - 1
 
     @guarded
@@ -344,7 +344,7 @@ class InputCore:
         self.check_open("close again")
         writes = self.engine.writes
         to = max([self.low, *(last + 1 for _, last in writes.updates.get(self, ()))])
-        self.engine.close_epochs({self: to}, writes, ending=self)
+        self.engine.close_epochs([self], to, writes, ending=self)
 
     def prepare(self, high: int, writes: WriteSet, at: int | None = None) -> PreparedInput:
         """What closing the epochs before `high` would make of the input, as it is or as it was `at` a time, with what a write set

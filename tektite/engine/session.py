@@ -133,10 +133,7 @@ class Sessions:
     @property
     def transaction(self) -> Transaction | None:
         """The transaction that is open in the current session, if one is."""
-        entered = _CURRENT.get()
-        if not entered and not hasattr(self._by_thread, "session"):
-            return None
-        return self.current().open_transaction
+        return self.current().open_transaction if self._core.snapshots.any else None
 
 
 class Snapshots:
@@ -144,18 +141,25 @@ class Snapshots:
 
     def __init__(self) -> None:
         self._open: WeakSet[Transaction] = WeakSet()
+        self.any = False
+        """Whether there may be open transactions."""
 
     def add(self, transaction: Transaction) -> None:
         """Keep the epoch of a transaction readable."""
         self._open.add(transaction)
+        self.any = True
 
     def remove(self, transaction: Transaction) -> None:
         """A transaction is over. May be repeated."""
         self._open.discard(transaction)
+        self.any = bool(self._open)
 
     def earliest(self) -> int | None:
         """The earliest epoch that a transaction reads; None without one."""
-        return min([each.epoch for each in self._open], default=None) if self._open else None
+        if not self.any:
+            return None
+        self.any = bool(self._open)
+        return min([each.epoch for each in self._open], default=None)
 
 
 class Transaction:
@@ -163,7 +167,8 @@ class Transaction:
 
     def __init__(self, core: EngineCore) -> None:
         self._core = core
-        self._writes = WriteSet()
+        self.writes = WriteSet()
+        """What it has written."""
         self.is_open = True
         """Whether it can still be written to and committed."""
         self.epoch: int
@@ -184,27 +189,26 @@ class Transaction:
     # ------------------------------------------------------------------ writing
 
     @guarded
-    def write(self, source: InputCore, write: Callable[[WriteSet], None], check: bool = False) -> None:
-        """Let a function write to an input; with `check`, what breaks the input's declaration is refused at once. A call that
-        fails leaves everything as it was.
+    def write(self, source: InputCore, write: Callable[[WriteSet], None]) -> None:
+        """Let a function write to an input. What breaks the input's declaration is refused at once, and a call that fails leaves
+        everything as it was.
         """
         self._check_open()
-        before = list(self._writes.updates.get(source, ()))
+        before = list(self.writes.updates.get(source, ()))
         try:
-            write(self._writes)
-            if check:
-                source.prepare(source.low + 1, self._writes, self.epoch)
+            write(self.writes)
+            source.prepare(source.low + 1, self.writes, self.epoch)
         except BaseException:
-            self._writes.updates[source] = PendingUpdates(source.update_shape, before)
+            self.writes.updates[source] = PendingUpdates(source.update_shape, before)
             raise
 
     def changes(self, table: Input) -> bool:
         """Whether something was written to a table."""
-        return self._writes.rows(table._core) > 0
+        return self.writes.rows(table._core) > 0
 
     def forget(self, source: InputCore) -> None:
         """Drop what was written to one input."""
-        self._writes.forget(source)
+        self.writes.forget(source)
 
     @guarded
     def commit(self) -> int:
@@ -213,9 +217,9 @@ class Transaction:
         """
         self._check_open()
         try:
-            for source in list(self._writes.updates):
+            for source in list(self.writes.updates):
                 self._check_conflict(source)
-            self.time = self._core.commit(self._writes)
+            self.time = self._core.commit(self.writes)
         finally:
             self._end()
         return self.time
@@ -228,7 +232,7 @@ class Transaction:
     def _end(self) -> None:
         self.is_open = False
         self._core.snapshots.remove(self)
-        self._writes = WriteSet()
+        self.writes = WriteSet()
 
     def _check_open(self) -> None:
         if not self.is_open:
@@ -239,7 +243,7 @@ class Transaction:
         if source.changed <= self.epoch:
             return
         if source.semantics == "upsert":
-            common = source.keys_changed_since(self.epoch, self._writes.of(source))
+            common = source.keys_changed_since(self.epoch, self.writes.of(source))
             if common:
                 raise TransactionConflict(
                     f"input {source.name!r}: {common} of the keys that this transaction writes have been changed by another one "
@@ -247,7 +251,7 @@ class Transaction:
                 )
         elif source.semantics == "bag":
             try:
-                source.prepare(source.low + 1, self._writes)
+                source.prepare(source.low + 1, self.writes)
             except IncorrectError as error:
                 raise TransactionConflict(
                     f"input {source.name!r}: a row that this transaction removes was removed by another one since it began "
@@ -277,9 +281,9 @@ class Transaction:
         if isinstance(source, ViewCore):
             definition = substitute(source.definition, other)
             return read if definition is source.definition else definition
-        if not isinstance(source, InputCore) or not self._writes.rows(source):
+        if not isinstance(source, InputCore) or not self.writes.rows(source):
             return read
-        words, diffs = source.changes_by(self._writes, self.epoch)
+        words, diffs = source.changes_by(self.writes, self.epoch)
         gained, lost = (np.repeat(words, np.maximum(by, 0), axis=1) for by in (diffs, -diffs))
         parts: list[plan.Operator] = [read]
         if gained.shape[1]:

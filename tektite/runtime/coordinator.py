@@ -64,6 +64,13 @@ class Coordinator:
         if self.executor.sends:
             # Another process may sweep a dataflow before the changes of its sources are here.
             return self._run_all()
+        if len(self.awake) <= 1:  # by far the most frequent case
+            for flow in list(self.awake):
+                current = self._work(flow, time.perf_counter() + self.turn)
+                if not self.awake or self.awake.keys() == {flow}:
+                    return current
+            if not self.awake:
+                return True
         current = True
         numbers = self.flows
         waiting = sorted([(numbers[flow], flow) for flow in self.awake], key=_number)

@@ -17,7 +17,6 @@ nothing and merges nothing. `on_mint` reports what is minted there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 
 import numpy as np
 
@@ -108,8 +107,10 @@ class Trace:
         whoever adds them up to report.
         """
         if self.spines is not None:
-            with suppress(DiffOverflow):
+            try:
                 self.spines[shard].settle()
+            except DiffOverflow:
+                return
 
     def restore(self, shard: int, batches: Iterable[Batch], upper: Frontier) -> None:
         """Start with history that was minted before this trace existed, up to `upper`, and without readers."""

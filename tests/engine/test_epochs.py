@@ -52,7 +52,7 @@ def test_committing_takes_what_was_prepared(table: tk.Input) -> None:
     view = table.engine.install("all", table)
     core = core_of(table.engine)
     with core.lock.held:
-        prepared = core.prepare_epoch({core_of(table): 2}, core.writes)
+        prepared = core.prepare_epoch([core_of(table)], 2, core.writes)
         assert core.epoch == table.epoch == 1
         prepared.apply()
         after = state_of(table)

@@ -48,7 +48,7 @@ def write(session: Session, table: Input, writes: list[Write]) -> None:
             source.write(rows, None, 1 if verb == "insert" else -1, verb, into)
 
     if session.transaction is not None:
-        session.transaction.write(source, write_all, check=True)
+        session.transaction.write(source, write_all)
     else:
         core = core_of(session.engine)
         if core.epoch != core.sessions.current().statement_began:
