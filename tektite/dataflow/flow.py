@@ -285,10 +285,7 @@ class Dataflow:
         """Stop forever and release everything. Users of the result get the error."""
         self.failure = explained(error, self.name)
         self.running = False
-        readers = [handle.wake for trace in self.traces for handle in trace.handles if handle.wake is not None]
         self.drop()
-        for wake in readers:
-            wake()  # to fail in their turn
         for callback in self.on_failed:
             callback()
 

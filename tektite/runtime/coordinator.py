@@ -44,6 +44,12 @@ class Coordinator:
     def _wake(self, flow: Dataflow) -> None:
         self.awake[flow] = None
 
+    def _wake_readers(self) -> None:
+        """Let dataflows that read one which has failed fail in their turn."""
+        for flow in self.flows:
+            if fails(flow):
+                flow.wake()
+
     def watch(self) -> Journal:
         """Record every sweep from now on."""
         if self.journal is None:
@@ -102,10 +108,13 @@ class Coordinator:
     def _work(self, flow: Dataflow, deadline: float) -> bool:
         """Give a dataflow a turn. Returns whether it is current."""
         self.working += 1
+        sound = flow.failure is None
         try:
             current = flow.work(deadline)
         finally:
             self.working -= 1
+            if sound and flow.failure is not None:
+                self._wake_readers()
         if flow.rest():
             self.awake.pop(flow, None)
         return current
@@ -135,7 +144,7 @@ class Coordinator:
         return self._are_current(self._upstream(flow))
 
     def _are_current(self, flows: list[Dataflow]) -> bool:
-        return all([not f.awake or (not f.running and f.available() <= f.low) for f in flows])
+        return all([not f.awake or (not f.running and f.available() <= f.low and not fails(f)) for f in flows])
 
     def _upstream(self, flow: Dataflow) -> list[Dataflow]:
         """What `flow` reads, directly or indirectly, and `flow` itself at the end."""
@@ -147,6 +156,11 @@ class Coordinator:
                     found.add(other)
                     waiting.append(other)
         return [flow] if len(found) == 1 else sorted(found, key=lambda f: flows.get(f, math.inf))
+
+
+def fails(flow: Dataflow) -> bool:
+    """Whether a dataflow is about to fail because a source has."""
+    return flow.failure is None and any([source.failure is not None for source in flow.sources])
 
 
 def _number(waiting: tuple[int, Dataflow]) -> int:
