@@ -284,10 +284,20 @@ def ready(
             return from_outside(literal, grounded(rest, have), loose) <= have
         case ir.Conjunction() | ir.Disjunction():
             later = grounded(rest, have)  # and whatever else aggregates will give
-            if any(isinstance(other, ir.Aggregation) for other in rest):
+            if has_aggregate(rest):
                 later |= loose
             return mentioned([literal]) & later <= have
     return mentioned([literal]) <= have
+
+
+def has_aggregate(body: Iterable[ir.Literal]) -> bool:
+    """Whether an aggregate stands in a body, or in one of its alternatives."""
+    for literal in body:
+        if isinstance(literal, ir.Aggregation):
+            return True
+        if isinstance(literal, ir.Disjunction) and any(map(has_aggregate, literal.branches)):
+            return True
+    return False
 
 
 def known(term: ir.Term, bound: Iterable[ir.Variable]) -> bool:

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 
+from tektite.datalog.rules import safety
 from tektite.datalog.rules.safety import bound_by
-from tektite.datalog.rules.scopes import scoped
+from tektite.datalog.rules.scopes import scoped, unbound
 from tektite.datalog.syntax import ir
 
 ALTERNATIVES = 4096
@@ -85,30 +86,48 @@ class Normaliser:
     def _once(self, body: tuple[ir.Literal, ...], rule: ir.Rule) -> tuple[ir.Literal, ...]:
         """A body whose bindings count, in which alternatives are a predicate: what holds for two reasons counts once."""
         found = list(body)
-        places = [at for at, literal in enumerate(found) if isinstance(literal, ir.Disjunction)]
-        # Alternatives that bind what they show by themselves come first: others may need what they bind.
-        for alone in (True, False):
-            for at in places:
-                literal = found[at]
-                if not isinstance(literal, ir.Disjunction):
-                    continue
-                outer = tuple(other for other in found if other is not literal)
-                shown = self._shown(literal, outer, rule)
-                if alone and not all(bound_by(x, results=False).issuperset(shown) for x in literal.branches):
-                    continue
-                terms: tuple[ir.Term, ...] = tuple(shown) or (ir.Constant(1),)
-                name = self._name(rule, "or")
-                for branch in literal.branches:
-                    self._define(name, terms, self._guarded(branch, shown, outer, rule), rule, literal.position)
-                found[at] = ir.Atom(name, terms, literal.position)
+        left = [literal for literal in found if isinstance(literal, ir.Disjunction)]
+        while left:
+            # Alternatives may need what others bind: those that need no others come first.
+            literal = next((choice for choice in left if self._stands(choice, found, rule)), left[0])
+            outer = tuple(other for other in found if other is not literal)
+            shown = self._shown(literal, outer, rule)
+            terms: tuple[ir.Term, ...] = tuple(shown) or (ir.Constant(1),)
+            name = self._name(rule, "or")
+            for branch in literal.branches:
+                if literal.outer is not None:
+                    branch = self._renamed(branch, literal.outer, rule)
+                branch = completed(self._guarded(branch, shown, outer, rule), shown, outer)
+                self._define(name, terms, branch, rule, literal.position)
+            left.remove(literal)
+            found[found.index(literal)] = ir.Atom(name, terms, literal.position)
         return tuple(found)
 
+    def _stands(self, choice: ir.Disjunction, body: Sequence[ir.Literal], rule: ir.Rule) -> bool:
+        """Whether each alternative, with what stands beside the alternatives, binds all that they show."""
+        outer = tuple(other for other in body if other is not choice)
+        shown = self._shown(choice, outer, rule)
+        beside = [literal for literal in outer if not isinstance(literal, ir.Disjunction)]
+        return all(bound_by([*beside, *branch]).issuperset(shown) for branch in choice.branches)
+
     def _shown(self, literal: ir.Disjunction, outer: tuple[ir.Literal, ...], rule: ir.Rule) -> list[ir.Variable]:
-        """The variables of alternatives that the rest of a rule, or all of them, look at."""
-        outside = {*seen_in(outer), *(v for term in rule.terms for v in ir.variables(term))}
+        """The variables of alternatives that the rest of a rule, or all of them, look at. A variable that the alternatives have
+        only within aggregates is one of these if the rest binds it, or if the rest has its values from nowhere else.
+        """
+        head = {v for term in rule.terms for v in ir.variables(term)}
+        outside = {*seen_in(outer), *head}
         seen = [set(seen_in(branch)) for branch in literal.branches]
-        shown = [v for v in ir.named(ir.literal_variables(literal)) if v in outside or all(v in s for s in seen)]
-        return shown if literal.outer is None else [v for v in shown if v in literal.outer]
+        bound = bound_by((*outer, literal))
+        loose = {*head, *unbound((*outer, literal), bound)} - bound
+        plain = set.union(bound_by(outer), loose, *seen)
+        found = ir.named(ir.literal_variables(literal))
+        shown = [v for v in found if (v in outside and v in plain) or all(v in s for s in seen)]
+        if literal.outer is not None:
+            shown = [v for v in shown if v in literal.outer]
+        for variable in shown:
+            if variable in outside and variable not in bound and variable not in loose:
+                raise safety.unbound(rule, variable, str(literal))
+        return shown
 
     def _renamed(
         self, body: tuple[ir.Literal, ...], outer: tuple[ir.Variable, ...], rule: ir.Rule
@@ -260,11 +279,26 @@ def seen_in(body: Iterable[ir.Literal]) -> Iterable[ir.Variable]:
     return ir.plain_variables(literal for literal in body if not isinstance(literal, ir.Conjunction))
 
 
-def binding(body: Iterable[ir.Literal], wanted: Iterable[ir.Variable]) -> tuple[ir.Literal, ...]:
-    """The positive literals of a body that can stand by themselves and that variables connect with those wanted."""
+def completed(
+    branch: tuple[ir.Literal, ...], shown: Sequence[ir.Variable], outer: Iterable[ir.Literal]
+) -> tuple[ir.Literal, ...]:
+    """An alternative, with the literals beside the alternatives that compute from its variables what it does not bind itself."""
+    bound = bound_by(branch)
+    missing = [v for v in shown if v not in bound]
+    if not missing:
+        return branch
+    return (*branch, *binding([x for x in outer if not isinstance(x, ir.Disjunction)], missing, bound))
+
+
+def binding(
+    body: Iterable[ir.Literal], wanted: Iterable[ir.Variable], given: Iterable[ir.Variable] = ()
+) -> tuple[ir.Literal, ...]:
+    """The positive literals of a body that can stand by themselves, or with what is given, and that variables connect with those
+    wanted.
+    """
     left = [x for x in body if not isinstance(x, ir.Negation | ir.Conjunction)]
-    while not all(is_bound(x, bound_by(left)) for x in left):
-        bound = bound_by(left)
+    while not all(is_bound(x, bound_by(left, given)) for x in left):
+        bound = bound_by(left, given)
         left = [literal for literal in left if is_bound(literal, bound)]
     reached = set(wanted)
     kept: list[ir.Literal] = []
