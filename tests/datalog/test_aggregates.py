@@ -172,6 +172,9 @@ REFUSED = {
     "a name that alternatives share and none of them always binds": (
         "o(n) :- n = count : { (_ = max y : { e(w, y) }; a(w)), (e(_, 3); a(w)) }.", "variable 'w' in .* is not bound",
     ),
+    "alternatives and an aggregate that need each other": (
+        "o(n) :- n = count : { (a(x); e(x, u)), u = min y : { e(x, y) } }.", "variable 'u' in .* is not bound",
+    ),
     "aggregates of each other": (
         "o(n, m) :- n = count : { a(x), x < m }, m = count : { a(x), x < n }.",
         r"the aggregates count \(program:1:16\) and count \(program:1:45\) are computed from each other",

@@ -282,12 +282,16 @@ def seen_in(body: Iterable[ir.Literal]) -> Iterable[ir.Variable]:
 def completed(
     branch: tuple[ir.Literal, ...], shown: Sequence[ir.Variable], outer: Iterable[ir.Literal]
 ) -> tuple[ir.Literal, ...]:
-    """An alternative, with the literals beside the alternatives that compute from its variables what it does not bind itself."""
+    """An alternative, with the literals beside the alternatives that compute from its variables what it does not bind itself.
+
+    An aggregate is none of them: it is taken for the values that all alternatives give, not for those of one.
+    """
     bound = bound_by(branch)
     missing = [v for v in shown if v not in bound]
     if not missing:
         return branch
-    return (*branch, *binding([x for x in outer if not isinstance(x, ir.Disjunction)], missing, bound))
+    beside = [x for x in outer if not isinstance(x, ir.Disjunction | ir.Aggregation)]
+    return (*branch, *binding(beside, missing, bound))
 
 
 def binding(
