@@ -210,7 +210,7 @@ def check_body(body: tuple[ir.Literal, ...], given: set[ir.Variable], wanted: se
     loose = left_open(body, given, wanted)
     bound, left = set(given), list(body)
     while left:
-        tried = next((x for x in left if ready(x, bound, [y for y in left if y is not x], loose)), None)
+        tried = next_literal(left, bound, loose)
         match tried:
             case None:
                 raise Unsafe(f"cannot order {left}")
@@ -260,13 +260,27 @@ def extended(
     if not body:
         yield start
         return
-    for at, literal in enumerate(body):
-        rest = body[:at] + body[at + 1 :]
-        if ready(literal, start, rest, loose):
-            for found in solutions(literal, start, facts, loose, wanted | shared_by(rest, literal)):
-                yield from extended(rest, found, facts, loose, wanted)
-            return
-    raise AssertionError(f"cannot order {body}")
+    literal = next_literal(body, start, loose)
+    assert literal is not None, f"cannot order {body}"
+    rest = tuple(other for other in body if other is not literal)
+    for found in solutions(literal, start, facts, loose, wanted | shared_by(rest, literal)):
+        yield from extended(rest, found, facts, loose, wanted)
+
+
+def next_literal(
+    body: Sequence[ir.Literal], bound: Iterable[ir.Variable], loose: set[ir.Variable]
+) -> ir.Literal | None:
+    """The first literal that may be tried. Where all wait for others, a choice that gives values to all it shares need not wait."""
+    have = set(bound)
+    for literal in body:
+        if ready(literal, have, [other for other in body if other is not literal], loose):
+            return literal
+    for literal in body:
+        if isinstance(literal, ir.Disjunction):
+            own = grounded([literal], have)
+            if ready(literal, own, [other for other in body if other is not literal], loose):
+                return literal
+    return None
 
 
 def ready(
