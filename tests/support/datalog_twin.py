@@ -270,7 +270,7 @@ def extended(
 def next_literal(
     body: Sequence[ir.Literal], bound: Iterable[ir.Variable], loose: set[ir.Variable]
 ) -> ir.Literal | None:
-    """The first literal that may be tried. Where all wait for others, a choice that gives values to all it shares need not wait."""
+    """The first literal that may be tried. Where all wait for others, a choice that binds all it shares need not wait."""
     have = set(bound)
     for literal in body:
         if ready(literal, have, [other for other in body if other is not literal], loose):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from tektite.datalog.evaluate.explain import explain_predicate
 from tektite.datalog.evaluate.rule_store import RuleStore
+from tektite.datalog.rules.equivalence import with_closures
+from tektite.datalog.rules.functors import with_functors
+from tektite.datalog.rules.records import without_records
 from tektite.datalog.syntax import ir
 from tektite.datalog.syntax.edn_rules import is_edn, parse_rules
 from tektite.datalog.syntax.textbook import parse_program
@@ -87,7 +90,12 @@ def register(
     rounds: int = ROUND_LIMIT,
     share: Mapping[str, bool] | None = None,
     joins: str = "auto",
+    functors: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Program:
     """Register a text in either syntax."""
     parsed = parse_rules(text, source) if is_edn(text) else parse_program(text, source)
+    parsed = with_functors(parsed, functors or {})
+    columns, structures = store.structures(parsed)
+    parsed = without_records(parsed, columns, structures)
+    parsed = with_closures(parsed, store.engine.tables)
     return Program(store, parsed, store.register(parsed, rounds, share, joins))

@@ -8,6 +8,7 @@ a `:find` a multiset: a row is there as often as the body holds for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from tektite.datalog.evaluate.goals import Plan, argument_rows, parameter_predicate
 from tektite.datalog.evaluate.rule_store import RuleStore, close_names
+from tektite.datalog.rules.records import constant
 from tektite.datalog.syntax import ir
 from tektite.datalog.syntax.edn_rules import Find, Parameter, is_edn, parse_query
 from tektite.datalog.syntax.textbook import parse_goal
@@ -241,9 +243,23 @@ def free_name(store: RuleStore, stem: str) -> str:
     return next(name for number in count(1) if (name := f"{stem} {number}") not in taken)
 
 
+def with_constant_records(goal: ir.Atom, title: str) -> ir.Atom:
+    """A goal whose records are the texts that they are."""
+    terms: list[ir.Term] = []
+    for term in goal.terms:
+        found = constant(term) if isinstance(term, ir.Construct) else term
+        if found is None:
+            raise IncorrectError(
+                f"{title}: {term} in a goal must be a record of constants; ask for the column, and filter"
+            )
+        terms.append(found)
+    return replace(goal, terms=tuple(terms))
+
+
 def goal_query(store: RuleStore, goal: ir.Atom, title: str) -> Find:
     """A goal as a query for all columns of its predicate."""
     name = goal.predicate
+    goal = with_constant_records(goal, title)
     if not store.known(name) and store.stored(name) is None:
         raise NotFoundError(f"{title}: there is no relation {name!r}: {close_names(name, store.names())}")
     (collection,) = store.collections([name], title)

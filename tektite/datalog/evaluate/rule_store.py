@@ -81,13 +81,16 @@ class State:
     rounds: dict[str, int] = field(default_factory=dict)
     share: dict[str, bool] = field(default_factory=dict)
     joins: dict[str, str] = field(default_factory=dict)
+    structures: dict[str, ir.Structure] = field(default_factory=dict)
 
     def copy(self) -> State:
         definitions = Definitions(
             dict(self.definitions.rules), dict(self.definitions.declarations), dict(self.definitions.improvements)
         )
         registered = {name: copy(found) for name, found in self.registered.items()}
-        return State(definitions, registered, dict(self.rounds), dict(self.share), dict(self.joins))
+        return State(
+            definitions, registered, dict(self.rounds), dict(self.share), dict(self.joins), dict(self.structures)
+        )
 
 
 def rule_store(engine: Engine) -> RuleStore:
@@ -127,6 +130,9 @@ class RuleStore:
                 raise ConflictError(
                     f"{declaration.position}: {declaration.predicate!r} is declared with other columns at {before.position}"
                 )
+        for structure in text.structures:
+            if state.structures.setdefault(structure.name, structure) != structure:
+                raise ConflictError(f"{text.source}: type {structure.name!r} is declared with other fields already")
         defined = self._add_rules(state, text, rounds)
         for predicate in defined:
             if state.joins.setdefault(predicate, joins) != joins:
@@ -158,6 +164,12 @@ class RuleStore:
         self.state = state
         self._evaluation = None
         return defined
+
+    def structures(self, text: ir.Text) -> tuple[dict[str, Sequence[str | None]], dict[str, ir.Structure]]:
+        """The structures of the columns of all predicates, and all structures, with those of a text that is to be registered."""
+        declarations = (*self.state.definitions.declarations.values(), *text.declarations)
+        columns: dict[str, Sequence[str | None]] = {d.predicate: d.structures for d in declarations if d.structures}
+        return columns, {**self.state.structures, **{s.name: s for s in text.structures}}
 
     def _add_rules(self, state: State, text: ir.Text, rounds: int) -> list[str]:
         given: dict[str, list[ir.Rule]] = {}

@@ -12,6 +12,8 @@ from dataclasses import replace
 from itertools import product
 
 from tektite.datalog.rules import safety
+from tektite.datalog.rules.binding import binding
+from tektite.datalog.rules.ranges import is_range, numbers
 from tektite.datalog.rules.safety import bound_by
 from tektite.datalog.rules.scopes import scoped, unbound
 from tektite.datalog.syntax import ir
@@ -155,6 +157,12 @@ class Normaliser:
         outside = {*seen_in(rule.body), *(v for term in rule.terms for v in ir.variables(term))}
         for group in negated:
             body.append(self._negated(rule, group, outside, tuple(body)))
+        for at, literal in enumerate(body):
+            if isinstance(literal, ir.Comparison) and is_range(literal):
+                beside = tuple(other for other in body if other is not literal)
+                made, body[at] = numbers(literal, rule, beside, lambda: self._name(rule, "range"))
+                for each in made:
+                    self.add(each)
         return replace(rule, body=tuple(body))
 
     def _flat(self, body: Iterable[ir.Literal], rule: ir.Rule) -> tuple[ir.Literal, ...]:
@@ -294,31 +302,6 @@ def completed(
     return (*branch, *binding(beside, missing, bound))
 
 
-def binding(
-    body: Iterable[ir.Literal], wanted: Iterable[ir.Variable], given: Iterable[ir.Variable] = ()
-) -> tuple[ir.Literal, ...]:
-    """The positive literals of a body that can stand by themselves, or with what is given, and that variables connect with those
-    wanted.
-    """
-    left = [x for x in body if not isinstance(x, ir.Negation | ir.Conjunction)]
-    while not all(is_bound(x, bound_by(left, given)) for x in left):
-        bound = bound_by(left, given)
-        left = [literal for literal in left if is_bound(literal, bound)]
-    reached = set(wanted)
-    kept: list[ir.Literal] = []
-    while near := [x for x in left if x not in kept and reached.intersection(ir.literal_variables(x))]:
-        kept += near
-        reached.update(ir.body_variables(near))
-    return tuple(literal for literal in left if literal in kept)
-
-
-def is_bound(literal: ir.Literal, bound: set[ir.Variable]) -> bool:
-    """Whether all variables of a literal are bound, in each of its alternatives."""
-    if isinstance(literal, ir.Disjunction):
-        return all(bound_by(branch, bound).issuperset(ir.body_variables(branch)) for branch in literal.branches)
-    return bound.issuperset(ir.literal_variables(literal))
-
-
 def ir_error(rule: ir.Rule, problem: str) -> Exception:
     """An error about a rule."""
     from tektite.errors import IncorrectError
@@ -333,7 +316,7 @@ def substitute(literal: ir.Literal, names: dict[ir.Variable, ir.Variable]) -> ir
         if isinstance(of, ir.Variable):
             return names.get(of, of)
         if isinstance(of, ir.Compute):
-            return ir.Compute(of.op, tuple(map(term, of.args)))
+            return replace(of, args=tuple(map(term, of.args)))
         return of
 
     def body(of: tuple[ir.Literal, ...]) -> tuple[ir.Literal, ...]:

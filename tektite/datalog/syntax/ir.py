@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from hashlib import blake2b
 from typing import Any
 
+from tektite.expr.record_text import PythonFunction
 from tektite.values.types import Type
 
 Value = int | float | str | bool
@@ -85,6 +86,13 @@ class Compute:
 
 
 @dataclass(frozen=True)
+class Call(Compute):
+    """A function that is written in Python, of other terms."""
+
+    function: PythonFunction
+
+
+@dataclass(frozen=True)
 class Aggregate:
     """An aggregate in a head: of what the term comes to in each binding of the body, or of the bindings themselves."""
 
@@ -95,7 +103,25 @@ class Aggregate:
         return f"{self.kind}({'' if self.of is None else self.of})"
 
 
-Term = Variable | Constant | Compute
+@dataclass(frozen=True)
+class Construct:
+    """A record `[a, b]`, a tagged value `$Tag(a, b)`, or nil, which has no args. `rules.records` replaces it."""
+
+    tag: str | None
+    args: tuple[Term, ...] | None
+
+    def __str__(self) -> str:
+        if self.args is None:
+            return "nil"
+        shown = ", ".join(map(str, self.args))
+        return f"[{shown}]" if self.tag is None else f"${self.tag}({shown})" if self.args else f"${self.tag}"
+
+
+HOLDS = Constant(True)
+"""The one value in the one column of a predicate that is written without columns."""
+HOLDS_COLUMN = "holds"
+
+Term = Variable | Constant | Compute | Construct
 HeadTerm = Term | Aggregate
 
 
@@ -238,13 +264,43 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Structure:
+    """A type whose values have fields: a record type, whose one tag is None, or a type of tagged values. The fields of each tag
+    have names and types; a type is "number", "unsigned", "float", "symbol" or the name of another structure.
+    """
+
+    name: str
+    tags: tuple[tuple[str | None, tuple[tuple[str, str], ...]], ...]
+
+    def fields(self, tag: str | None) -> tuple[tuple[str, str], ...] | None:
+        """The fields of a tag, if the type has it."""
+        return dict(self.tags).get(tag)
+
+
+@dataclass(frozen=True)
+class Functor:
+    """A function that is written in Python, declared: the types of its arguments and of its result, by name."""
+
+    name: str
+    arguments: tuple[str, ...]
+    result: str
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
 class Declaration:
-    """The columns of a predicate, declared; `unsigned` are those whose facts hold no negative number."""
+    """The columns of a predicate, declared.
+
+    `unsigned` are the columns whose facts hold no negative number, `structures` the name of the structure of each column that
+    has one. `equivalence` says that the predicate is an equivalence relation.
+    """
 
     predicate: str
     columns: tuple[tuple[str, Type], ...]
     position: Position = field(default=NOWHERE, compare=False)
     unsigned: tuple[str, ...] = ()
+    structures: tuple[str | None, ...] = ()
+    equivalence: bool = False
 
 
 @dataclass(frozen=True)
@@ -279,14 +335,18 @@ class Text:
     declarations: tuple[Declaration, ...] = ()
     directives: tuple[Directive, ...] = ()
     improvements: tuple[Improvement, ...] = ()
+    structures: tuple[Structure, ...] = ()
+    functors: tuple[Functor, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What was read and has no effect here, for people."""
 
 
 def variables(of: HeadTerm | None) -> Iterator[Variable]:
     """The variables of a term, in order, with repetitions."""
     if isinstance(of, Variable):
         yield of
-    elif isinstance(of, Compute):
-        for arg in of.args:
+    elif isinstance(of, Compute | Construct):
+        for arg in of.args or ():
             yield from variables(arg)
     elif isinstance(of, Aggregate):
         yield from variables(of.of)
