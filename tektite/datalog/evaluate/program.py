@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tektite.datalog.evaluate.explain import explain_predicate
@@ -91,9 +92,11 @@ def register(
     share: Mapping[str, bool] | None = None,
     joins: str = "auto",
     functors: Mapping[str, Callable[..., Any]] | None = None,
+    macros: Mapping[str, str] | None = None,
+    folders: Sequence[Path] = (),
 ) -> Program:
-    """Register a text in either syntax."""
-    parsed = parse_rules(text, source) if is_edn(text) else parse_program(text, source)
+    """Register a text in either syntax. `macros` and `folders` are for the preprocessor."""
+    parsed = parse_rules(text, source) if is_edn(text) else parse_program(text, source, macros, folders)
     parsed = with_functors(parsed, functors or {})
     columns, structures = store.structures(parsed)
     parsed = without_records(parsed, columns, structures)

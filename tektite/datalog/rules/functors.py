@@ -21,10 +21,6 @@ def with_functors(text: ir.Text, given: Mapping[str, Callable[..., Any]]) -> ir.
     if not given and not text.functors and not any("@" in str(rule) for rule in text.rules):
         return text
     declared = {functor.name: functor for functor in text.functors}
-    for name in given:
-        if name not in declared:
-            known = ", ".join(declared) or "none"
-            raise NotFoundError(f"functors: the program declares no functor {name!r}; it declares: {known}")
     functions: dict[str, PythonFunction] = {}
     for functor in text.functors:
         if functor.name in given:

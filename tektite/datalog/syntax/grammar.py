@@ -6,6 +6,7 @@ A directive that is not known is refused by name where it begins, whatever follo
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -182,8 +183,8 @@ def refuse(token: Token) -> Token:
     raise Refused(token)
 
 
-def parse(text: str, source: str, start: str) -> Tree[Any]:
-    """The tree of a text that is a `start` of the grammar.
+def parse(text: str, source: str, start: str, places: Sequence[tuple[str, int]] | None = None) -> Tree[Any]:
+    """The tree of a text that is a `start` of the grammar. `places` has the file and line that each line comes from.
 
     >>> [statement.data.value for statement in parse("p(1). .output p", "program", "start").children]
     ['clause', 'directive']
@@ -193,11 +194,13 @@ def parse(text: str, source: str, start: str) -> Tree[Any]:
     except Refused as refused:
         token = refused.token
         shown = " ".join(token.split()).rstrip("{ ")
+        source, line = place_of(token.line or 1, source, places)
         raise UnsupportedError(
-            f"{source}:{token.line}:{token.column}: {shown} is Soufflé that is not supported here"
+            f"{source}:{line}:{token.column}: {shown} is Soufflé that is not supported here"
         ) from None
     except UnexpectedInput as error:
-        line, column = max(error.line, 1), max(error.column, 1)
+        source, line = place_of(max(error.line, 1), source, places)
+        column = max(error.column, 1)
         before, after = text[: error.pos_in_stream or 0], text[error.pos_in_stream or 0 :]
         for pattern, behind, what in NOT_HERE:
             if re.search(pattern, before) and re.match(behind, after):
@@ -216,3 +219,8 @@ def parse(text: str, source: str, start: str) -> Tree[Any]:
             found = repr(str(getattr(error, "token", "")))
         shown = "\n" + error.get_context(text, 60).rstrip() if error.pos_in_stream is not None else ""
         raise IncorrectError(f"{source}:{line}:{column}: did not expect {found} here{shown}") from None
+
+
+def place_of(line: int, source: str, places: Sequence[tuple[str, int]] | None) -> tuple[str, int]:
+    """The file and the line that a line of a program comes from."""
+    return places[line - 1] if places and line <= len(places) else (source, line)

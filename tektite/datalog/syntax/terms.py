@@ -7,13 +7,14 @@ literal stands beside the one that has the term.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from lark import Token, Tree
 
 from tektite.datalog.syntax import ir
+from tektite.datalog.syntax.grammar import place_of
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.expr.comparisons import MIRRORED, OPPOSITE
 
@@ -29,8 +30,11 @@ AUTOINC = (
 class TermReader:
     """Turns trees of bodies and terms into literals and terms."""
 
-    def __init__(self, source: str, text: str, goal: bool = False) -> None:
-        """With `goal`, a `$name` stands for an argument."""
+    def __init__(
+        self, source: str, text: str, goal: bool = False, places: Sequence[tuple[str, int]] | None = None
+    ) -> None:
+        """With `goal`, a `$name` stands for an argument. `places` has the file and line that each line comes from."""
+        self.places = places
         self.source = source
         self.text = text
         self.goal = goal
@@ -39,7 +43,8 @@ class TermReader:
 
     def position(self, tree: Tree[Any] | Token) -> ir.Position:
         meta: Any = tree if isinstance(tree, Token) else tree.meta
-        return ir.Position(self.source, getattr(meta, "line", 1) or 1, getattr(meta, "column", 1) or 1)
+        source, line = place_of(getattr(meta, "line", 1) or 1, self.source, self.places)
+        return ir.Position(source, line, getattr(meta, "column", 1) or 1)
 
     def wrong(self, tree: Tree[Any] | Token, problem: str) -> IncorrectError:
         return IncorrectError(f"{self.position(tree)}: {problem}")

@@ -7,6 +7,8 @@ are expanded first, so that the rules of their instances are rules like any othe
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from lark import Token, Tree
@@ -15,6 +17,7 @@ from tektite.datalog.syntax import ir
 from tektite.datalog.syntax.components import expanded
 from tektite.datalog.syntax.declared_types import PLAIN, STATEMENTS, DeclaredTypes
 from tektite.datalog.syntax.grammar import parse
+from tektite.datalog.syntax.preprocessor import Place, preprocessed
 from tektite.datalog.syntax.terms import TermReader, unquoted
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.values.types import Bool, String
@@ -26,15 +29,19 @@ CHOICE = (
 GOAL = re.compile(r"^\s*\?-")
 
 
-def parse_program(text: str, source: str = "program") -> ir.Text:
-    """The rules, facts, declarations and directives of a text.
+def parse_program(
+    text: str, source: str = "program", macros: Mapping[str, str] | None = None, folders: Sequence[Path] = ()
+) -> ir.Text:
+    """The rules, facts, declarations and directives of a text. `macros` are defined before it begins; `folders` have the files
+    that it includes, if they do not lie beside it.
 
     >>> program = parse_program("reach(x, z) :- reach(x, y), edge(y, z).  // one step further")
     >>> print(*program.rules)
     reach(x, z) :- reach(x, y), edge(y, z).
     """
-    reader = Reader(source, text)
-    statements = expanded(parse(text, source, "start").children, reader.wrong)
+    given = preprocessed(text, source, macros, folders)
+    reader = Reader(source, given.text, given.places)
+    statements = expanded(parse(given.text, source, "start", given.places).children, reader.wrong)
     for statement in statements:
         if statement.data in STATEMENTS:
             reader.types.add(statement)
@@ -61,8 +68,8 @@ def parse_goal(text: str, source: str = "goal") -> ir.Atom:
 class Reader(TermReader):
     """Turns the parser's trees into rules."""
 
-    def __init__(self, source: str, text: str) -> None:
-        super().__init__(source, text)
+    def __init__(self, source: str, text: str, places: Sequence[Place] | None) -> None:
+        super().__init__(source, text, places=places)
         self.types = DeclaredTypes(self.wrong)
         self.rules: list[ir.Rule] = []
         self.declarations: list[ir.Declaration] = []
