@@ -9,8 +9,10 @@ fact_files      reads and writes Soufflé's fact files
 fact_stores     facts in JSON files and SQLite databases
 goals           evaluates a goal: its rules, rewritten for their arguments or not
 program         one registered text, and the views of its predicates
+pulls           pull patterns: nested dicts that stay up to date
 queries         goals `tc("david", ?)` and queries `[:find ...]`
 record_files    records in fact files
 relation_files  which file a directive names, in which format
 rule_store      registered rules, what is built of them, and their readers
+spread          median, variance and standard deviation of groups
 """

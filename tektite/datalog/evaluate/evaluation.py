@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tektite.datalog.evaluate import spread
 from tektite.datalog.evaluate.bodies import Body, names
 from tektite.datalog.rules import expressions, strata
 from tektite.datalog.rules.types import Inference, column_names
@@ -214,6 +215,7 @@ class Evaluation:
         bindings = each[0].concat(*each[1:]) if len(each) > 1 else each[0]
         outputs: dict[str, Expr] = {}
         taken: dict[str, aggregates.ColumnAggregate] = {}
+        spreads: dict[str, tuple[str, str]] = {}
         keys: list[str] = []
         for name, term, type in zip(schema.names, head.terms, schema.types, strict=True):
             if not isinstance(term, ir.Aggregate):
@@ -221,6 +223,9 @@ class Evaluation:
                 keys.append(name)
             elif term.kind == "count" or term.of is None:
                 taken[name] = aggregates.count()
+            elif term.kind in spread.KINDS:
+                outputs[f"of {name}"] = expressions.expression(term.of, types)
+                spreads[name] = (term.kind, f"of {name}")
             else:
                 outputs[f"of {name}"] = expressions.expression(term.of, types)
                 kind = term.kind.replace("-", "_")
@@ -233,7 +238,7 @@ class Evaluation:
             if expressions.may_fail(operand):
                 column = name if name in outputs else f"of {name}"
                 grouped = grouped.filter(col(column).is_not_null())
-        return grouped.group_by(keys).agg(**taken).select(*schema.names)
+        return spread.grouped(grouped, keys, taken, spreads).select(*schema.names)
 
     # ------------------------------------------------------------------ recursion
 

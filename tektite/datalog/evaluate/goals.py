@@ -11,7 +11,7 @@ from tektite.datalog.rules import expressions, magic, safety, strata
 from tektite.datalog.rules.normal_form import normalise
 from tektite.datalog.rules.types import Inference
 from tektite.datalog.syntax import ir
-from tektite.datalog.syntax.edn_rules import Find, Parameter
+from tektite.datalog.syntax.edn_queries import Find, Parameter
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.query.collection import Collection
 from tektite.values.schema import Schema

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,8 @@ def register(
 ) -> Program:
     """Register a text in either syntax. `macros` and `folders` are for the preprocessor."""
     parsed = parse_rules(text, source) if is_edn(text) else parse_program(text, source, macros, folders)
+    patterns = store.patterns()
+    parsed = replace(parsed, rules=tuple(replace(rule, body=patterns.body(rule.body)) for rule in parsed.rules))
     parsed = with_functors(parsed, functors or {})
     columns, structures = store.structures(parsed)
     parsed = without_records(parsed, columns, structures)

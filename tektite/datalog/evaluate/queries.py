@@ -16,10 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.datalog.evaluate.goals import Plan, argument_rows, parameter_predicate
+from tektite.datalog.evaluate.pulls import Pull
 from tektite.datalog.evaluate.rule_store import RuleStore, close_names
 from tektite.datalog.rules.records import constant
 from tektite.datalog.syntax import ir
-from tektite.datalog.syntax.edn_rules import Find, Parameter, is_edn, parse_query
+from tektite.datalog.syntax.edn_queries import Find, Parameter, parse_query
+from tektite.datalog.syntax.edn_rules import is_edn
 from tektite.datalog.syntax.textbook import parse_goal
 from tektite.engine.core import core_of
 from tektite.engine.view_core import read_version
@@ -83,6 +85,13 @@ class Query:
             self.view = engine.install(plan.title, self.plan.collection(self._inputs, views))
         except BaseException:
             self._forget_asks()
+            raise
+        self._pulls: list[Pull] = []
+        try:
+            for place, patterns in plan.find.pulls:
+                self._pulls.append(Pull(plan.store, plan.title, len(plan.find.terms), place, patterns))
+        except BaseException:
+            self._drop_views()
             raise
         if self._asks:
             core_of(self._asks[0]).flow.on_swept.append(self._watch)
@@ -149,6 +158,36 @@ class Query:
         """The answer as tuples."""
         return self._current().rows()
 
+    def answer(self) -> Any:
+        """What the query's :find asks for: rows, a list of values for `[?x ...]`, a row or None for `[?x ?y]`, a value or None
+        for `?x .`; with dicts for what is pulled. Of several rows, one row is the least.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> _ = engine.attribute("name", tk.String, cardinality="one"), engine.attribute("knows", tk.Int)
+        >>> engine.transact('[1 :name "ann"] [2 :name "bob"] [1 :knows 2]')
+        >>> _ = engine.advance()
+        >>> engine.query('[:find ?e . :where [?e :name "bob"]]').answer()
+        2
+        >>> engine.query("[:find (pull ?e [:name {:knows [:name]}]) . :where [?e :knows]]").answer()
+        {':name': 'ann', ':knows': [{':name': 'bob'}]}
+        """
+        shape = self.plan.find.shape
+        rows = self.rows()
+        if shape in ("row", "value"):
+            rows = [min(rows)] if rows else []
+        for pull in self._pulls:
+            read = pull.read()
+            rows = [(*row[: pull.place], read(row[pull.place]), *row[pull.place + 1 :]) for row in rows]
+        match shape:
+            case "values":
+                return [row[0] for row in rows]
+            case "row":
+                return rows[0] if rows else None
+            case "value":
+                return rows[0][0] if rows else None
+        return rows
+
     def snapshot(self) -> pa.Table:
         """The answer as a table."""
         return self._current().snapshot()
@@ -190,10 +229,16 @@ class Query:
     def drop(self) -> None:
         """Stop maintaining the answer, and whatever was kept for it alone."""
         engine = self.view.engine
-        self.view.drop()
+        self._drop_views()
         self._forget_asks()
         for source in self.parameters.values():
             engine.drop(source.name)
+
+    def _drop_views(self) -> None:
+        for pull in self._pulls:
+            pull.drop()
+        self._pulls = []
+        self.view.drop()
 
     def __enter__(self) -> Query:
         return self
@@ -216,7 +261,11 @@ def ask(
     if strategy not in STRATEGIES:
         raise IncorrectError(f"query: strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
     title = name or free_name(store, "query")
-    find = parse_query(text, title) if is_edn(text) else goal_query(store, parse_goal(text, title), title)
+    if is_edn(text):
+        find = parse_query(text, title)
+        find = replace(find, body=store.patterns().body(find.body))
+    else:
+        find = goal_query(store, parse_goal(text, title), title)
     unknown = [name for name in given if name not in {p.name for p in find.parameters}]
     if unknown:
         known = [p.name for p in find.parameters]
@@ -230,7 +279,7 @@ def ask(
             inputs[parameter.name] = made
             if parameter.name in given:
                 core_of(made).begin_with(argument_rows(parameter, given[parameter.name]), at_once=plan.is_constant())
-        return Query(plan, inputs, strategy == "auto")
+        return Query(plan, inputs, strategy == "auto" and not find.pulls)
     except BaseException:
         for made in inputs.values():
             store.engine.drop(made.name)

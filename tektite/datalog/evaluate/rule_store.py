@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 from tektite.datalog.evaluate.evaluation import Definitions, Evaluation, improvements, is_distinct
 from tektite.datalog.rules import monotone, safety, strata
 from tektite.datalog.rules.normal_form import normalise
+from tektite.datalog.rules.patterns import PatternResolver
 from tektite.datalog.rules.types import Inference
 from tektite.datalog.rules.unify import unify
 from tektite.datalog.syntax import ir
@@ -170,6 +171,20 @@ class RuleStore:
         declarations = (*self.state.definitions.declarations.values(), *text.declarations)
         columns: dict[str, Sequence[str | None]] = {d.predicate: d.structures for d in declarations if d.structures}
         return columns, {**self.state.structures, **{s.name: s for s in text.structures}}
+
+    def attributes(self) -> list[str]:
+        """The attributes that there are, in the order of their names."""
+        found = [(name, self.engine.table(name).schema.names) for name in self.engine.tables]
+        return sorted(name for name, columns in found if columns in (("e",), ("e", "v")))
+
+    def patterns(self) -> PatternResolver:
+        """What replaces patterns by atoms of the attributes that there are."""
+
+        def types(name: str) -> tuple[Type, ...] | None:
+            stored = self.stored(name)
+            return None if stored is None else tuple(stored.schema.types)
+
+        return PatternResolver(types, self.attributes())
 
     def _add_rules(self, state: State, text: ir.Text, rounds: int) -> list[str]:
         given: dict[str, list[ir.Rule]] = {}

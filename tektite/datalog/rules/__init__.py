@@ -7,6 +7,7 @@ functors     functions in Python
 magic        goal-directed evaluation: rules rewritten so that they derive only what some arguments ask for (magic sets)
 monotone     least and greatest values in recursion: allowed where a better value can only lead to better ones
 normal_form  rules whose bodies are plain conjunctions
+patterns     patterns that depend on the attributes that there are
 ranges       ranges of numbers as predicates
 records      records and tagged values as functions of texts
 safety       every variable of a rule gets its values from a positive atom, or is computed from such variables

@@ -344,3 +344,5 @@ def substitute(literal: ir.Literal, names: dict[ir.Variable, ir.Variable]) -> ir
             return replace(literal, body=body(literal.body), outer=outer)
         case ir.Disjunction():
             return replace(literal, branches=tuple(map(body, literal.branches)))
+        case ir.Pattern():
+            raise AssertionError(f"{literal} is resolved before")

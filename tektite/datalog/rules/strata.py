@@ -13,7 +13,7 @@ from tektite.datalog.syntax import ir
 from tektite.errors import IncorrectError
 
 Rules = Mapping[str, Sequence[ir.Rule]]
-INVENTED = re.compile(r"( (not|or|given|at|range|count|sum|min|max|avg|count-distinct) \d+)+$")
+INVENTED = re.compile(r"( (not|or|given|at|range|count|sum|min|max|avg|count-distinct|median|variance|stddev) \d+)+$")
 """How the names of predicates end that stand for a group within a rule (`tektite.datalog.rules.normal_form`)."""
 
 

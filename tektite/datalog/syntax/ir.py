@@ -16,7 +16,7 @@ from tektite.values.types import Type
 
 Value = int | float | str | bool
 
-AGGREGATES = ("count", "sum", "min", "max", "avg", "count-distinct")
+AGGREGATES = ("count", "sum", "min", "max", "avg", "count-distinct", "median", "variance", "stddev")
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
@@ -235,7 +235,23 @@ class Lookup:
         return f"{self.atom} else {self.default}"
 
 
-Literal = Atom | Negation | Comparison | Condition | Aggregation | Conjunction | Disjunction | Lookup
+@dataclass(frozen=True)
+class Pattern:
+    """`[entity attribute value]` where it depends on the attributes that there are: the attribute is a variable, or there is no
+    value and the attribute may have one. `rules.patterns` replaces it.
+    """
+
+    entity: Term
+    attribute: str | Variable
+    value: Term | None
+    position: Position = field(default=NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        shown = f":{self.attribute}" if isinstance(self.attribute, str) else f"?{self.attribute}"
+        return f"[{self.entity} {shown}{'' if self.value is None else f' {self.value}'}]"
+
+
+Literal = Atom | Negation | Comparison | Condition | Aggregation | Conjunction | Disjunction | Lookup | Pattern
 
 
 @dataclass(frozen=True)
@@ -379,6 +395,9 @@ def literal_variables(literal: Literal) -> Iterator[Variable]:
         case Disjunction():
             for branch in literal.branches:
                 yield from body_variables(branch)
+        case Pattern():
+            for part in (literal.entity, literal.attribute, literal.value):
+                yield from variables(None if isinstance(part, str) else part)
 
 
 def body_variables(body: Iterable[Literal]) -> Iterator[Variable]:
