@@ -20,6 +20,8 @@ from tektite.values.types import Float
 from tektite.values.words import float_words, word_floats
 
 KINDS = ("median", "variance", "stddev")
+WHOLE = "the whole"
+"""The key column of an answer that is one group. No text can name a column with a space in it."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,9 @@ def grouped(
     """One row for each group: aggregates, and for each name in `spread` one of KINDS of a column."""
     if not spread:
         return rows.group_by(list(keys)).agg(**taken)
+    if not keys:  # one group: it has a key, so that medians may be joined to the other aggregates
+        keys = [WHOLE]
+        rows = rows.with_columns(**{WHOLE: 1})
     sums: dict[str, ColumnAggregate] = dict(taken)
     outputs: dict[str, Expr] = {name: col(name) for name in taken}
     medians = {name: column for name, (kind, column) in spread.items() if kind == "median"}
@@ -70,5 +75,6 @@ def grouped(
     found = found.select(*keys, **(outputs or {"count": col("count")}))
     for name, column in medians.items():
         values = rows.select(*keys, **{name: col(column).cast(Float)})
-        found = found._with_part(values._reduce_groups(Median(len(keys)), list(keys), **{name: Float}), list(keys))
+        medians_of = values._reduce_groups(Median(len(keys)), list(keys), **{name: Float})
+        found = found.join(medians_of, on=list(keys)).select(*found.schema.names, name)
     return found
