@@ -141,8 +141,23 @@ REFUSED = {
         ".functor f(a: number, b: number, c: number, d: number): number\np(@f(x, x, x, x)) :- edge(x, _).", tk.NotFoundError,
         "no function",
     ),
-    "a choice": (
-        ".decl p(x: number) choice-domain x", tk.UnsupportedError, "program:1:20: choice-domain .*order in which rules",
+    "a choice by a column that is not there": (
+        ".decl p(x: number) choice-domain y\np(1).", tk.IncorrectError,
+        "program:1:34: choice-domain: there is no column 'y'; .*: x",
+    ),
+    "a choice without rules": (".decl p(x: number) choice-domain x", tk.IncorrectError, "'p' has a choice-domain and no rules"),
+    "a choice among least values": (
+        ".decl p(x: number, y: number) choice-domain x\np(x, min(y)) :- edge(x, y).", tk.IncorrectError, "keeps least",
+    ),
+    "a choice of an equivalence relation": (
+        ".decl p(x: number, y: number) eqrel choice-domain x\np(1, 2).", tk.IncorrectError, "it can be one of them",
+    ),
+    "a subsumption of an input": (
+        "edge(a, b) <= edge(c, d) :- a <= c, b <= d.", tk.UnsupportedError, "program:1:1: 'edge' is an input: subsumption",
+    ),
+    "a subsumption by another predicate": ("p(1). q(2). p(x) <= q(y) :- x < y.", tk.IncorrectError, "'p' is subsumed by"),
+    "a subsumption in recursion": (
+        "p(1, 1). p(x + 1, y) :- p(x, y). p(a, b) <= p(c, d) :- a < c, b <= d.", tk.IncorrectError, "a negation of 'p'",
     ),
     "a limit": (".limitsize p(n=1)", tk.UnsupportedError, r"program:1:1: \.limitsize p"),
     "a component that is not there": (

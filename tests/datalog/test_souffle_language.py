@@ -146,6 +146,41 @@ ANSWERS: dict[str, tuple[str, Rows]] = {
         ".decl q(x: number, y: number) eqrel  q(1, 5).  q(y, z) :- q(x, w), e(x, y), e(w, z).  "
         "o(x, y) :- q(x, y), x < y.", [(1, 5), (2, 6)],
     ),
+    # Choices.
+    "a choice": (".decl o(x: symbol, n: number) choice-domain x  o(x, n) :- t(x), n(n), n > strlen(x).",
+                 [("", 1), ("a", 2), ("ab", 3), ("b", 2), ("xyz", 10)]),
+    "a spanning tree": (
+        ".decl o(x: number, y: number) choice-domain y  o(0, 1).  o(x, y) :- o(_, x), e(x, y).  "
+        "o(x, y) :- o(_, x), e(x, z), e(z, y).",
+        [(0, 1), (1, 2), (1, 3)],
+    ),
+    "a matching": (
+        ".decl o(x: number, y: number) choice-domain x, y  o(x, y) :- n(x), n(y), x != y.", [(0, 1), (1, 0), (2, 3), (3, 2)],
+    ),
+    "pairs of columns": (
+        ".decl o(a: number, b: number, c: number) choice-domain (a, b)  o(a, b, c) :- n(a), n(b), n(c), a < 1, b < 2.",
+        [(0, 0, 0), (0, 1, 0)],
+    ),
+    "a choice that something reads": (
+        ".decl c(k: number, x: number) choice-domain k  c(1, x) :- e(x, _).  "
+        "o(x, n) :- c(_, x), n = count : { c(_, _) }.", [(1, 1)],
+    ),
+    # Subsumption.
+    "subsumption by one column": ("o(1, y) :- e(_, y).  o(x, a) <= o(x, b) :- b <= a.", [(1, 1)]),
+    "subsumption by two columns": (
+        "o(x, y) :- e(x, y).  o(3, 4) :- n(3).  o(a, b) <= o(c, d) :- a <= c, b <= d.", [(7, 7)],
+    ),
+    "subsumption that leaves several": (
+        "o(x, 10 - x) :- n(x), x < 4.  o(1, 5) :- n(1).  "
+        "o(a, b) <= o(c, d) :- a <= c, b <= d.", [(0, 10), (1, 9), (2, 8), (3, 7)],
+    ),
+    "subsumption of records and floats, which are declared": (
+        ".type P = [x: number]  .decl q(p: P, f: float)  q([x], to_float(x)) :- n(x), x = 3.  q([1], 2) :- n(1).  q([0], 1) :- n(1).  "
+        "q(a, f) <= q(b, g) :- f < g, a = [x], b = [y], x < y.  o(x, f) :- q([x], f).", [(3, 3.0)],
+    ),
+    "subsumption by another predicate": (
+        "o(x) :- n(x).  o(a) <= o(b) :- e(a, b).", [(0,), (10,)],
+    ),
     # Components.
     "components with parameters, bases and overriding": (
         """

@@ -29,6 +29,8 @@ from tektite.values.types import Int, Type
 
 ENDLESS = 1 << 62
 """Rounds of a recursion without arithmetic: its values are those that are there already, so that it ends by itself."""
+NEWNESS = "newness"
+"""The column that tells facts that were chosen in an earlier round, 0, from candidates, 1."""
 ADVICE = (
     "its rules make values that were not there before: bound them, as in n < 1000, or give the program a larger rounds= "
     "(--rounds on the command line)"
@@ -80,7 +82,7 @@ class Evaluation:
                 continue
             improved = improvements(self.definitions, component)
             strata.check(rules, component, improved)
-            if strata.is_recursive(rules, component):
+            if strata.is_recursive(rules, component) or any(self.choices(name) for name in component):
                 self._recursive(component, improved)
             else:
                 self._plain(component[0])
@@ -91,6 +93,11 @@ class Evaluation:
         declared = self.definitions.declarations.get(predicate)
         chosen = column_names(predicate, len(types), declared, self.definitions.rules.get(predicate, ()))
         return Schema(dict(zip(chosen, types, strict=True)))
+
+    def choices(self, predicate: str) -> tuple[tuple[str, ...], ...]:
+        """The groups of columns on which no two facts of a predicate agree, because one of them is chosen."""
+        declared = self.definitions.declarations.get(predicate)
+        return declared.choices if declared is not None and predicate in self.definitions.rules else ()
 
     def relation(self, predicate: str) -> Collection:
         """A predicate's collection, as a rule sees it: inside a loop it is the loop's own."""
@@ -250,6 +257,7 @@ class Evaluation:
             predicate: self._begun(predicate, first[predicate], improved.get(predicate)) for predicate in component
         }
         kept: dict[str, Collection] = {}
+        chosen: dict[str, Collection] = {}
         with Loop(", ".join(component), limit, shared=True, advice=ADVICE) as loop:
             variables = {}
             for predicate in component:
@@ -257,18 +265,29 @@ class Evaluation:
                 lead = looked_up_by(predicate, recursive)
                 order = columns_in_order(lead, len(schema.names), improved.get(predicate))
                 columns = schema.select(*(schema.names[at] for at in order))
+                if self.choices(predicate):
+                    columns = Schema({**dict(zip(columns.names, columns.types, strict=True)), NEWNESS: Int})
                 variable = variables[predicate] = loop.variable(predicate, schema=columns)
-                every = variable.concat(*(part.select(*columns.names) for part in begun[predicate]))
+                parts = [
+                    part.with_columns(**{NEWNESS: 1}) if NEWNESS in columns.names else part for part in begun[predicate]
+                ]
+                every = variable.concat(*(part.select(*columns.names) for part in parts))
                 if predicate in improved:
                     kept[predicate] = improve(every, columns.names, improved[predicate][1])
+                elif self.choices(predicate):
+                    chosen[predicate] = choose(every, self.choices(predicate))
+                    kept[predicate] = chosen[predicate].select(*columns.names[:-1])
                 else:
                     kept[predicate] = every.arrange(by=[schema.names[at] for at in lead], title=predicate).distinct()
                 self._inside[predicate] = kept[predicate].select(*schema.names)
             for predicate in component:
                 schema = self.schema(predicate)
                 said = [self.rule(rule, schema, plainly=predicate in improved) for rule in further[predicate]]
-                every = said[0].concat(*said[1:]) if len(said) > 1 else said[0]
-                variables[predicate].set(every.select(*kept[predicate].schema.names))
+                said = [part.select(*kept[predicate].schema.names) for part in said]
+                if predicate in chosen:
+                    said = [part.with_columns(**{NEWNESS: 1}) for part in said]
+                    said.append(kept[predicate].with_columns(**{NEWNESS: 0}))
+                variables[predicate].set(said[0].concat(*said[1:]) if len(said) > 1 else said[0])
             left = {predicate: loop.leave(kept[predicate], predicate) for predicate in component}
         self._inside.clear()
         for predicate in component:
@@ -357,6 +376,28 @@ def improve(every: Collection, columns: Sequence[str], kind: str) -> Collection:
     """The least or greatest value of the last column for each combination of the others."""
     *by, value = columns
     return every.min(value, by=by) if kind == "min" else every.max(value, by=by)
+
+
+def choose(every: Collection, domains: Sequence[Sequence[str]]) -> Collection:
+    """One row for each value of each domain: a row that was chosen in an earlier round, else the least candidate.
+
+    With several domains, a candidate that loses to one that another domain leaves out has its turn in the next round. So rounds
+    go on until no candidate is left that agrees with no chosen row.
+    """
+    if len(domains) == 1:
+        return least_of(every, domains[0])
+    before, new = every.filter(col(NEWNESS) == 0), every.filter(col(NEWNESS) == 1)
+    for domain in domains:
+        new = new.join(before.select(*domain), on=list(domain), how="anti")
+    for domain in domains:
+        new = least_of(new, domain)
+    return before.concat(new)
+
+
+def least_of(rows: Collection, domain: Sequence[str]) -> Collection:
+    """The least row for each value of a domain, those that were chosen before first."""
+    order = [NEWNESS, *(name for name in rows.schema.names if name not in (NEWNESS, *domain))]
+    return rows.top(1, order, list(domain))
 
 
 def improvements(definitions: Definitions, component: tuple[str, ...]) -> dict[str, tuple[int, str]]:

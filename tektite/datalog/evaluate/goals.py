@@ -76,6 +76,8 @@ class Plan:
         rules = {**self.store.state.definitions.rules, **self.helpers}
         kept = {name for name in rules if self.store.is_kept(name)} if strategy == "auto" else set()
         shared = {name for name, wanted in self.store.state.share.items() if wanted}
+        # What is chosen depends on all candidates, not on those that are asked for.
+        shared |= {d.predicate for d in self.store.state.definitions.declarations.values() if d.choices}
         given = frozenset(parameter_predicate(self.title, p.name) for p in self.find.parameters)
         # An aggregate that is all there is of a predicate is one that a loop may keep, too.
         alone = {name for name, said in rules.items() if len(said) == 1 and len(said[0].aggregates) == 1}

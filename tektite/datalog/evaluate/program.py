@@ -12,6 +12,7 @@ from tektite.datalog.evaluate.rule_store import RuleStore
 from tektite.datalog.rules.equivalence import with_closures
 from tektite.datalog.rules.functors import with_functors
 from tektite.datalog.rules.records import without_records
+from tektite.datalog.rules.subsumption import with_subsumptions
 from tektite.datalog.syntax import ir
 from tektite.datalog.syntax.edn_rules import is_edn, parse_rules
 from tektite.datalog.syntax.textbook import parse_program
@@ -101,7 +102,7 @@ def register(
     patterns = store.patterns()
     parsed = replace(parsed, rules=tuple(replace(rule, body=patterns.body(rule.body)) for rule in parsed.rules))
     parsed = with_functors(parsed, functors or {})
+    parsed = with_closures(with_subsumptions(parsed, store.engine.tables), store.engine.tables)
     columns, structures = store.structures(parsed)
     parsed = without_records(parsed, columns, structures)
-    parsed = with_closures(parsed, store.engine.tables)
     return Program(store, parsed, store.register(parsed, rounds, share, joins))

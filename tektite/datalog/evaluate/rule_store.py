@@ -154,6 +154,7 @@ class RuleStore:
         inputs = self._inputs_for(text, state)
         self._check_outputs(text, state, inputs)
         check_unsigned(text, state)
+        check_choices(text, state)
         inference = self._check(state, {name: schema.types for name, schema in inputs.items()})
         for predicate in defined:
             for name in (predicate, *state.registered[predicate].helpers):
@@ -464,6 +465,24 @@ def check_unsigned(text: ir.Text, state: State) -> None:
                 raise IncorrectError(
                     f"{rule.where()}: {term} in column {name!r} of {rule.predicate!r}, which is unsigned"
                 )
+
+
+def check_choices(text: ir.Text, state: State) -> None:
+    """Refuse a choice-domain of a predicate that has no rules, or of which only the least or greatest values stay."""
+    for declaration in text.declarations:
+        name = declaration.predicate
+        if not declaration.choices:
+            continue
+        if name not in state.definitions.rules:
+            raise IncorrectError(
+                f"{declaration.position}: {name!r} has a choice-domain and no rules: choose in a predicate whose rule reads it"
+            )
+        rules = state.definitions.rules[name]
+        if name in state.definitions.improvements or any(rule.aggregates for rule in rules):
+            raise IncorrectError(
+                f"{declaration.position}: {name!r} has a choice-domain, and keeps least or greatest values, or aggregates: take "
+                "these in a predicate of their own"
+            )
 
 
 def negative(value: ir.Value) -> bool:

@@ -13,6 +13,7 @@ records      records and tagged values as functions of texts
 safety       every variable of a rule gets its values from a positive atom, or is computed from such variables
 scopes       which variables of an aggregate are outer, witnesses, or its own
 strata       which predicates must be known before which, and which are defined through each other
+subsumption  subsumption that compares several columns
 types        from what is known of some columns, through the rules, to all others
 unfold       a rule's atom replaced by the body of the one rule that defines it
 unify        where a rule says that two variables are equal, one of them stands for both

@@ -39,6 +39,8 @@ def with_closures(text: ir.Text, stored: Container[str]) -> ir.Text:
         else:
             steps = f"{name} given 0"
             rules = tuple(replace(rule, predicate=steps) if rule.predicate == name else rule for rule in text.rules)
+            said = replace(declaration, predicate=steps, equivalence=False)
+            text = replace(text, declarations=(*text.declarations, said))
         pairs = [(X, Y), (Y, X)] if steps != name else [(Y, X)]
         closure = [ir.Rule(name, (X, Y), (ir.Atom(steps, pair, place),), place, shown) for pair in pairs]
         for pair in [(Y, Z), (Z, Y)] if steps != name else [(Y, Z)]:

@@ -308,7 +308,8 @@ class Declaration:
     """The columns of a predicate, declared.
 
     `unsigned` are the columns whose facts hold no negative number, `structures` the name of the structure of each column that
-    has one. `equivalence` says that the predicate is an equivalence relation.
+    has one. `equivalence` says that the predicate is an equivalence relation. `choices` are groups of columns: of the facts that
+    agree on such a group, one stays.
     """
 
     predicate: str
@@ -317,6 +318,7 @@ class Declaration:
     unsigned: tuple[str, ...] = ()
     structures: tuple[str | None, ...] = ()
     equivalence: bool = False
+    choices: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -343,6 +345,19 @@ class Improvement:
 
 
 @dataclass(frozen=True)
+class Subsumption:
+    """`worse <= better :- body`: a fact goes if there is another that the body allows in its place."""
+
+    worse: Atom
+    better: Atom
+    body: tuple[Literal, ...]
+    position: Position = field(default=NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.worse} <= {self.better} :- {', '.join(map(str, self.body))}."
+
+
+@dataclass(frozen=True)
 class Text:
     """What a text says: declarations, rules (facts among them) and directives, in its order."""
 
@@ -353,6 +368,7 @@ class Text:
     improvements: tuple[Improvement, ...] = ()
     structures: tuple[Structure, ...] = ()
     functors: tuple[Functor, ...] = ()
+    subsumptions: tuple[Subsumption, ...] = ()
     notes: tuple[str, ...] = ()
     """What was read and has no effect here, for people."""
 

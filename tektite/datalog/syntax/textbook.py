@@ -22,10 +22,6 @@ from tektite.datalog.syntax.terms import TermReader, unquoted
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.values.types import Bool, String
 
-CHOICE = (
-    "choice-domain is not supported: which fact is chosen depends on the order in which rules run. To choose the least, write "
-    "p(x, a) <= p(x, b) :- b <= a. or take a min"
-)
 GOAL = re.compile(r"^\s*\?-")
 
 
@@ -76,6 +72,7 @@ class Reader(TermReader):
         self.directives: list[ir.Directive] = []
         self.improvements: list[ir.Improvement] = []
         self.functors: list[ir.Functor] = []
+        self.subsumptions: list[ir.Subsumption] = []
         self.notes: list[str] = []
 
     def result(self) -> ir.Text:
@@ -88,6 +85,7 @@ class Reader(TermReader):
             tuple(self.improvements),
             self.types.structures(),
             tuple(self.functors),
+            tuple(self.subsumptions),
             tuple(self.notes),
         )
 
@@ -141,15 +139,17 @@ class Reader(TermReader):
                     self.directives.append(ir.Directive(qualifier, name, (), self.position(tree)))
             elif qualifier == "eqrel":
                 equivalence = True
-        for child in tree.children:
-            if isinstance(child, Tree) and child.data == "choice":
-                raise UnsupportedError(f"{self.position(child)}: {CHOICE}")
         kinds = [(str(c.children[0]), self.types.resolved(str(c.children[1]), c)) for c in columns]
         typed = tuple((name, PLAIN.get(kind, String)) for name, kind in kinds) or ((ir.HOLDS_COLUMN, Bool),)
         if len({name for name, _ in typed}) < len(typed):
             raise self.wrong(tree, f"two columns of {names[0]!r} have one name")
         if equivalence and (len(typed) != 2 or typed[0][1] != typed[1][1]):
             raise self.wrong(tree, f"{names[0]!r} is an equivalence relation: it needs two columns of one type")
+        choices = self._choices(tree, [name for name, _ in typed])
+        if equivalence and choices:
+            raise self.wrong(
+                tree, f"{names[0]!r} is an equivalence relation, and has a choice-domain: it can be one of them"
+            )
         structures = tuple(kind if kind not in PLAIN else None for _, kind in kinds)
         for name in names:
             self.declarations.append(
@@ -160,8 +160,25 @@ class Reader(TermReader):
                     tuple(name for name, kind in kinds if kind == "unsigned"),
                     structures if any(structures) else (),
                     equivalence,
+                    choices,
                 )
             )
+
+    def _choices(self, tree: Tree[Any], columns: list[str]) -> tuple[tuple[str, ...], ...]:
+        """The groups of columns behind choice-domain."""
+        found = []
+        for choice in tree.children:
+            if not isinstance(choice, Tree) or choice.data != "choice":
+                continue
+            for domain in choice.children:
+                group = tuple(map(str, domain.children))
+                for name in group:
+                    if name not in columns:
+                        raise self.wrong(
+                            domain, f"choice-domain: there is no column {name!r}; there are: {', '.join(columns)}"
+                        )
+                found.append(group)
+        return tuple(found)
 
     def _clause(self, tree: Tree[Any]) -> None:
         heads, *rest = tree.children
@@ -184,27 +201,24 @@ class Reader(TermReader):
         """`p(x, a) <= p(x, b) :- b <= a.`: of the facts that agree on x, the least stays."""
         left, sign, right = heads.children
         worse, better = self.literal(left), self.literal(right)
-        test = body[0][0] if body and len(body) == 1 and len(body[0]) == 1 else None
-        if (
-            sign == "<="
-            and isinstance(worse, ir.Atom)
-            and isinstance(better, ir.Atom)
-            and isinstance(test, ir.Comparison)
-        ):
-            differing = [i for i, pair in enumerate(zip(worse.terms, better.terms, strict=False)) if pair[0] != pair[1]]
-            if worse.predicate == better.predicate and len(worse.terms) == len(better.terms) and len(differing) == 1:
-                a, b = worse.terms[differing[0]], better.terms[differing[0]]
-                ways = {(b, "<=", a): "min", (b, "<", a): "min", (a, ">=", b): "min", (a, ">", b): "min",
-                        (b, ">=", a): "max", (b, ">", a): "max", (a, "<=", b): "max", (a, "<", b): "max"}  # fmt: skip
-                kind = ways.get((test.left, test.op, test.right))
-                if kind is not None:
-                    place = self.position(tree)
-                    self.improvements.append(ir.Improvement(worse.predicate, differing[0], kind, place))
-                    return
-        raise UnsupportedError(
-            f"{self.position(tree)}: subsumption is supported where one column is compared and the others are equal: "
-            "p(x, a) <= p(x, b) :- b <= a."
-        )
+        atoms = isinstance(worse, ir.Atom) and isinstance(better, ir.Atom)
+        if sign != "<=" or not atoms or not body:
+            raise self.wrong(tree, "a subsumption is p(x, a) <= p(x, b) :- b <= a.")
+        assert isinstance(worse, ir.Atom) and isinstance(better, ir.Atom)
+        if (worse.predicate, len(worse.terms)) != (better.predicate, len(better.terms)):
+            raise self.wrong(tree, f"a fact of {worse.predicate!r} is subsumed by another of it, not by {better}")
+        place = self.position(tree)
+        test = body[0][0] if len(body) == 1 and len(body[0]) == 1 else None
+        differing = [i for i, pair in enumerate(zip(worse.terms, better.terms, strict=True)) if pair[0] != pair[1]]
+        if isinstance(test, ir.Comparison) and len(differing) == 1:
+            a, b = worse.terms[differing[0]], better.terms[differing[0]]
+            ways = {(b, "<=", a): "min", (b, "<", a): "min", (a, ">=", b): "min", (a, ">", b): "min",
+                    (b, ">=", a): "max", (b, ">", a): "max", (a, "<=", b): "max", (a, "<", b): "max"}  # fmt: skip
+            kind = ways.get((test.left, test.op, test.right))
+            if kind is not None:
+                self.improvements.append(ir.Improvement(worse.predicate, differing[0], kind, place))
+                return
+        self.subsumptions.append(ir.Subsumption(worse, better, self.flat(body, tree), place))
 
 
 def is_goal(tree: Tree[Any]) -> bool:

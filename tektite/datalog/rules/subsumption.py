@@ -1,0 +1,59 @@
+"""Subsumption in general: `p(a) <= p(b) :- test.` removes every fact a of `p` for which another one, b, passes the test.
+
+The rules of `p` say candidates. A candidate stays if no other candidate subsumes it. So `p` must not be defined through
+itself; where one column alone is compared, recursion is possible, and `rules.monotone` says when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import replace
+
+from tektite.datalog.syntax import ir
+from tektite.errors import UnsupportedError
+
+
+def with_subsumptions(text: ir.Text, stored: Container[str]) -> ir.Text:
+    """A text with rules for its subsumptions. `stored` are the predicates that are inputs.
+
+    >>> from tektite.datalog.syntax.textbook import parse_program
+    >>> text = parse_program("p(x, y) :- q(x, y).  p(a, b) <= p(c, d) :- a <= c, b <= d.")
+    >>> print(*with_subsumptions(text, ()).rules, sep="\\n")
+    p given 0(x, y) :- q(x, y).
+    p not 0(a, b) :- p given 0(a, b), p given 0(c, d), a <= c, b <= d, (a != c; b != d).
+    p(column 0, column 1) :- p given 0(column 0, column 1), !p not 0(column 0, column 1).
+    """
+    if not text.subsumptions:
+        return text
+    inputs = {directive.predicate for directive in text.directives if directive.kind == "input"}
+    rules = list(text.rules)
+    declarations = list(text.declarations)
+    for name in dict.fromkeys(found.worse.predicate for found in text.subsumptions):
+        place = next(found.position for found in text.subsumptions if found.worse.predicate == name)
+        if name in inputs or name in stored:
+            raise UnsupportedError(
+                f"{place}: {name!r} is an input: subsumption removes facts that rules derive; write a rule that reads {name!r}"
+            )
+        if any(i.predicate == name for i in text.improvements):
+            raise UnsupportedError(f"{place}: {name!r} has a subsumption of one column, and others: write one of them")
+        given, gone = f"{name} given 0", f"{name} not 0"
+        declared = [d for d in text.declarations if d.predicate == name]
+        declarations += [replace(d, predicate=other) for d in declared for other in (given, gone)]
+        rules = [replace(rule, predicate=given) if rule.predicate == name else rule for rule in rules]
+        for found in text.subsumptions:
+            if found.worse.predicate == name:
+                rules.append(removal(found, given, gone))
+        width = len(next(found.worse.terms for found in text.subsumptions if found.worse.predicate == name))
+        columns = tuple(ir.Variable(f"column {at}") for at in range(width))
+        body = (ir.Atom(given, columns, place), ir.Negation(ir.Atom(gone, columns, place)))
+        rules.append(ir.Rule(name, columns, body, place, str(text.subsumptions[0])))
+    return replace(text, rules=tuple(rules), declarations=tuple(declarations))
+
+
+def removal(found: ir.Subsumption, given: str, gone: str) -> ir.Rule:
+    """The rule that says which candidates go."""
+    worse, better = replace(found.worse, predicate=given), replace(found.better, predicate=given)
+    pairs = zip(worse.terms, better.terms, strict=True)
+    differ = tuple((ir.Comparison("!=", a, b, found.position),) for a, b in pairs if a != b)
+    other = (ir.Disjunction(differ, None, found.position),) if differ else ()
+    return ir.Rule(gone, worse.terms, (worse, better, *found.body, *other), found.position, str(found))
