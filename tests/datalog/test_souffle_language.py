@@ -175,8 +175,8 @@ ANSWERS: dict[str, tuple[str, Rows]] = {
         "o(a, b) <= o(c, d) :- a <= c, b <= d.", [(0, 10), (1, 9), (2, 8), (3, 7)],
     ),
     "subsumption of records and floats, which are declared": (
-        ".type P = [x: number]  .decl q(p: P, f: float)  q([x], to_float(x)) :- n(x), x = 3.  q([1], 2) :- n(1).  q([0], 1) :- n(1).  "
-        "q(a, f) <= q(b, g) :- f < g, a = [x], b = [y], x < y.  o(x, f) :- q([x], f).", [(3, 3.0)],
+        ".type P = [x: number]  .decl q(p: P, f: float)  q([x], to_float(x)) :- n(x), x = 3.  q([1], 2) :- n(1).  "
+        "q([0], 1) :- n(1).  q(a, f) <= q(b, g) :- f < g, a = [x], b = [y], x < y.  o(x, f) :- q([x], f).", [(3, 3.0)],
     ),
     "subsumption by another predicate": (
         "o(x) :- n(x).  o(a) <= o(b) :- e(a, b).", [(0,), (10,)],
@@ -331,3 +331,17 @@ def test_goal_may_ask_for_a_record_and_for_a_predicate_without_columns() -> None
         e.remove([(1, "a")])
         engine.advance()
         assert (found.rows(), full.rows()) == ([], [(True,)])
+
+
+def test_types_of_a_text_are_known_to_later_texts_and_go_with_it() -> None:
+    with make_engine() as engine:
+        first = engine.datalog(".type P = [x: number]  .decl p(p: P)  p([1]).  p([2]).")
+        second = engine.datalog(".decl q(p: P)  q(r) :- p(r), r = [x], x > 1.")
+        assert second["q"].rows() == [("[2]",)]
+        with pytest.raises(tk.ConflictError, match="type 'P' is declared with other fields already"):
+            engine.datalog('.type P = [x: symbol]  .decl s(p: P)  s(["a"]).')
+        engine.view("q").drop()
+        second.drop()
+        first.drop()
+        third = engine.datalog('.type P = [x: symbol]  .decl p(p: P)  p(["a"]).')
+        assert third["p"].rows() == [('["a"]',)]

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import ir, statements
 
 Facts = dict[str, set[tuple[Any, ...]]]
 Binding = dict[ir.Variable, Any]
@@ -29,7 +29,7 @@ class Unsafe(Exception):
     """A rule in which something gives a variable no value, or a count or sum is to have been attained somewhere."""
 
 
-def evaluate(text: ir.Text, given: Mapping[str, set[tuple[Any, ...]]]) -> Facts:
+def evaluate(text: statements.Text, given: Mapping[str, set[tuple[Any, ...]]]) -> Facts:
     """All facts that follow from the given ones."""
     facts: Facts = {name: set(rows) for name, rows in given.items()}
     levels = strata(text.rules)

@@ -8,11 +8,12 @@ recursive rules look it up by; what is fed back is what the rules say of it, bef
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from tektite.datalog.evaluate import spread
 from tektite.datalog.evaluate.bodies import Body, names
+from tektite.datalog.evaluate.heads import is_fact, located, output, plain, present, project
+from tektite.datalog.evaluate.kept_rows import NEWNESS, Definitions, choose, columns_in_order, improve, improvements
 from tektite.datalog.rules import expressions, strata
 from tektite.datalog.rules.types import Inference, column_names
 from tektite.datalog.rules.unfold import unfold, unfoldable
@@ -25,25 +26,14 @@ from tektite.plan.unique import unique_columns
 from tektite.query import aggregates
 from tektite.query.collection import ROUND_LIMIT, Collection, Loop
 from tektite.values.schema import Schema
-from tektite.values.types import Int, Type
+from tektite.values.types import Int
 
 ENDLESS = 1 << 62
 """Rounds of a recursion without arithmetic: its values are those that are there already, so that it ends by itself."""
-NEWNESS = "newness"
-"""The column that tells facts that were chosen in an earlier round, 0, from candidates, 1."""
 ADVICE = (
     "its rules make values that were not there before: bound them, as in n < 1000, or give the program a larger rounds= "
     "(--rounds on the command line)"
 )
-
-
-@dataclass
-class Definitions:
-    """Normal rules by predicate, with what is declared of some."""
-
-    rules: dict[str, list[ir.Rule]] = field(default_factory=dict)
-    declarations: dict[str, ir.Declaration] = field(default_factory=dict)
-    improvements: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
 class Evaluation:
@@ -324,44 +314,6 @@ class Evaluation:
 # ---------------------------------------------------------------------- helpers
 
 
-def is_fact(rule: ir.Rule) -> bool:
-    """Whether a rule is a fact that is written out."""
-    return not rule.body and all(isinstance(term, ir.Constant) for term in rule.terms)
-
-
-def plain(term: ir.HeadTerm, type: Type) -> Any:
-    """The value of a fact's term, as its column's type."""
-    assert isinstance(term, ir.Constant)
-    return expressions.plain_value(term.value, type)
-
-
-def output(term: ir.HeadTerm | None, type: Type, types: Mapping[ir.Variable, Type]) -> Expr:
-    """A head's term as an expression of its column's type."""
-    assert term is not None and not isinstance(term, ir.Aggregate)
-    if isinstance(term, ir.Constant):
-        return expressions.literal(term.value, type)
-    found = expressions.expression(term, types)
-    return found.cast(type) if expressions.term_type(term, types) != type else found
-
-
-def project(bindings: Collection, outputs: Mapping[str, Expr]) -> Collection:
-    """Columns computed from bindings."""
-    return bindings.select(**outputs)
-
-
-def present(found: Collection, schema: Schema, shown: Sequence[ir.HeadTerm | None]) -> Collection:
-    """The rows all of whose computed terms have a value."""
-    for name, term in zip(schema.names, shown, strict=True):
-        if expressions.may_fail(term):
-            found = found.filter(col(name).is_not_null())
-    return found
-
-
-def located(error: IncorrectError, rule: ir.Rule) -> IncorrectError:
-    """The error with the rule it is about, unless it names one."""
-    return error if str(error).startswith("rule ") else type(error)(f"{rule.where()}: {error}")
-
-
 def is_distinct(collection: Collection) -> bool:
     """Whether a collection is known to hold each row once."""
     return unique_columns(collection.operator) is not None
@@ -370,59 +322,6 @@ def is_distinct(collection: Collection) -> bool:
 def as_set(collection: Collection) -> Collection:
     """A collection with each row once."""
     return collection if is_distinct(collection) else collection.distinct()
-
-
-def improve(every: Collection, columns: Sequence[str], kind: str) -> Collection:
-    """The least or greatest value of the last column for each combination of the others."""
-    *by, value = columns
-    return every.min(value, by=by) if kind == "min" else every.max(value, by=by)
-
-
-def choose(every: Collection, domains: Sequence[Sequence[str]]) -> Collection:
-    """One row for each value of each domain: a row that was chosen in an earlier round, else the least candidate.
-
-    With several domains, a candidate that loses to one that another domain leaves out has its turn in the next round. So rounds
-    go on until no candidate is left that agrees with no chosen row.
-    """
-    if len(domains) == 1:
-        return least_of(every, domains[0])
-    before, new = every.filter(col(NEWNESS) == 0), every.filter(col(NEWNESS) == 1)
-    for domain in domains:
-        new = new.join(before.select(*domain), on=list(domain), how="anti")
-    for domain in domains:
-        new = least_of(new, domain)
-    return before.concat(new)
-
-
-def least_of(rows: Collection, domain: Sequence[str]) -> Collection:
-    """The least row for each value of a domain, those that were chosen before first."""
-    order = [NEWNESS, *(name for name in rows.schema.names if name not in (NEWNESS, *domain))]
-    return rows.top(1, order, list(domain))
-
-
-def improvements(definitions: Definitions, component: tuple[str, ...]) -> dict[str, tuple[int, str]]:
-    """The predicates of a component of which only the least or greatest values stay: those declared so, and those that a
-    rule with min or max in its head defines through the component. A min or max of what lies below is an aggregate like
-    any other, whatever the other rules of its predicate say.
-    """
-    found = {p: definitions.improvements[p] for p in component if p in definitions.improvements}
-    rules = definitions.rules
-    if strata.is_recursive(rules, component):
-        for predicate in component:
-            for rule in rules.get(predicate, ()):
-                if not any(other in component for other, _ in strata.dependencies(rule)):
-                    continue
-                for at in rule.aggregates:
-                    term = rule.terms[at]
-                    assert isinstance(term, ir.Aggregate)
-                    if term.kind not in ("min", "max") or len(rule.aggregates) > 1:
-                        continue
-                    if found.setdefault(predicate, (at, term.kind)) != (at, term.kind):
-                        raise IncorrectError(
-                            f"{rule.where()}: {term} in recursion, where another rule of {predicate!r} keeps "
-                            f"{found[predicate][1]} of column {found[predicate][0] + 1}: one predicate keeps one of them"
-                        )
-    return found
 
 
 def grows(rule: ir.Rule) -> bool:
@@ -449,10 +348,3 @@ def looked_up_by(predicate: str, rules: Sequence[ir.Rule]) -> tuple[int, ...]:
             if best:
                 return best
     return (0,)
-
-
-def columns_in_order(lead: Sequence[int], width: int, improvement: tuple[int, str] | None) -> tuple[int, ...]:
-    """The columns as they are kept: those that are looked up first, and one that is improved last."""
-    last = () if improvement is None else (improvement[0],)
-    order = dict.fromkeys((*lead, *range(width)))
-    return (*(at for at in order if at not in last), *last)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tektite.datalog.evaluate.evaluation import improvements
+from tektite.datalog.evaluate.kept_rows import improvements
 from tektite.datalog.rules import strata
 from tektite.plan import algebra as plan
 

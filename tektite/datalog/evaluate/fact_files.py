@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import statements
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
 from tektite.values.schema import Schema
 from tektite.values.types import Float, Int, String, Type
@@ -48,7 +48,7 @@ class Form:
     unsigned: tuple[str, ...] = ()
 
 
-def form(directive: ir.Directive, declared: ir.Declaration | None = None) -> Form:
+def form(directive: statements.Directive, declared: statements.Declaration | None = None) -> Form:
     """The form that a directive asks for. A parameter that is not understood is refused, because what it says of a file
     would be read or written otherwise.
     """
@@ -73,7 +73,9 @@ def form(directive: ir.Directive, declared: ir.Declaration | None = None) -> For
     return Form(separator, flags["headers"], columns, flags["rfc4180"], unsigned)
 
 
-def places(directive: ir.Directive, declared: ir.Declaration | None, where: str) -> tuple[int, ...] | None:
+def places(
+    directive: statements.Directive, declared: statements.Declaration | None, where: str
+) -> tuple[int, ...] | None:
     """`columns="2:0"`: the places in a line that the relation's columns are read from, in their order."""
     text = directive.option("columns", "")
     if not text:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tektite.datalog.evaluate.evaluation import Definitions, Evaluation, improvements
+from tektite.datalog.evaluate.evaluation import Evaluation
+from tektite.datalog.evaluate.kept_rows import Definitions, improvements
 from tektite.datalog.evaluate.rule_store import RuleStore, close_names
 from tektite.datalog.rules import expressions, magic, safety, strata
 from tektite.datalog.rules.normal_form import normalise

@@ -13,7 +13,7 @@ from tektite.datalog.rules.equivalence import with_closures
 from tektite.datalog.rules.functors import with_functors
 from tektite.datalog.rules.records import without_records
 from tektite.datalog.rules.subsumption import with_subsumptions
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import statements
 from tektite.datalog.syntax.edn_rules import is_edn, parse_rules
 from tektite.datalog.syntax.textbook import parse_program
 from tektite.errors import ConflictError, NotFoundError
@@ -37,7 +37,7 @@ class Program:
     [('ann', 'bea'), ('ann', 'cid'), ('bea', 'cid')]
     """
 
-    def __init__(self, store: RuleStore, text: ir.Text, predicates: list[str]) -> None:
+    def __init__(self, store: RuleStore, text: statements.Text, predicates: list[str]) -> None:
         self.store = store
         self.text = text
         self.predicates = tuple(predicates)
@@ -98,7 +98,11 @@ def register(
     folders: Sequence[Path] = (),
 ) -> Program:
     """Register a text in either syntax. `macros` and `folders` are for the preprocessor."""
-    parsed = parse_rules(text, source) if is_edn(text) else parse_program(text, source, macros, folders)
+    parsed = (
+        parse_rules(text, source)
+        if is_edn(text)
+        else parse_program(text, source, macros, folders, store.state.structures)
+    )
     patterns = store.patterns()
     parsed = replace(parsed, rules=tuple(replace(rule, body=patterns.body(rule.body)) for rule in parsed.rules))
     parsed = with_functors(parsed, functors or {})

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from tektite.datalog.rules.records import shown_constant, written
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import statements
 from tektite.errors import IncorrectError
 from tektite.expr.record_text import NIL, QUOTED, fields_of, unquoted
 
-Structures = Mapping[str, ir.Structure]
+Structures = Mapping[str, statements.Structure]
 
 
 def as_in_files(text: str) -> str:
@@ -58,7 +58,7 @@ def from_json(value: Any, kind: str, structures: Structures, where: str) -> str:
 def from_files(text: str, kind: str, structures: Structures, where: str) -> str:
     """A record of a fact file as rules have it.
 
-    >>> structure = ir.Structure("L", ((None, (("x", "symbol"), ("l", "L"))),))
+    >>> structure = statements.Structure("L", ((None, (("x", "symbol"), ("l", "L"))),))
     >>> from_files("[a b, [c, nil]]", "L", {"L": structure}, "file:1")
     '["a b", ["c", nil]]'
     """

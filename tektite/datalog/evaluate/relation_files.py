@@ -20,7 +20,7 @@ import pyarrow as pa
 from tektite.datalog.evaluate import fact_stores
 from tektite.datalog.evaluate.fact_files import Form, form, lines, ordered, read_facts, write_facts
 from tektite.datalog.evaluate.record_files import as_in_files, as_json, from_files, from_json
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import ir, statements
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
 from tektite.values.schema import Schema
 from tektite.values.types import Bool
@@ -35,9 +35,9 @@ HOLDS = "()"
 class RelationFile:
     """A directive, with what is declared of its relation."""
 
-    directive: ir.Directive
-    declared: ir.Declaration | None
-    structures: Mapping[str, ir.Structure]
+    directive: statements.Directive
+    declared: statements.Declaration | None
+    structures: Mapping[str, statements.Structure]
     form: Form
 
     @property
@@ -158,7 +158,9 @@ class RelationFile:
 
 
 def relation_file(
-    directive: ir.Directive, declared: ir.Declaration | None, structures: Mapping[str, ir.Structure]
+    directive: statements.Directive,
+    declared: statements.Declaration | None,
+    structures: Mapping[str, statements.Structure],
 ) -> RelationFile:
     """The file that a directive names; refuses what it asks for and is not supported."""
     kind = directive.option("IO", "file")

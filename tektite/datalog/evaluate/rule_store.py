@@ -19,21 +19,28 @@ Policy, for a predicate that another query or rule reads:
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from tektite.datalog.evaluate.evaluation import Definitions, Evaluation, improvements, is_distinct
+from tektite.datalog.evaluate.evaluation import Evaluation, is_distinct
+from tektite.datalog.evaluate.kept_rows import improvements
+from tektite.datalog.evaluate.registered import (
+    Kept,
+    Registered,
+    State,
+    check_choices,
+    check_unsigned,
+    credited,
+    used_structures,
+)
 from tektite.datalog.rules import monotone, safety, strata
 from tektite.datalog.rules.normal_form import normalise
 from tektite.datalog.rules.patterns import PatternResolver
 from tektite.datalog.rules.types import Inference
 from tektite.datalog.rules.unify import unify
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import ir, statements
 from tektite.engine.core import core_of
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.plan import algebra as plan
@@ -45,53 +52,6 @@ from tektite.values.types import Type
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
     from tektite.engine.view import View
-
-
-@dataclass
-class Registered:
-    """A predicate's rules as they were registered, for telling whether another registration means the same."""
-
-    rules: tuple[ir.Rule, ...]
-    improvement: tuple[int, str] | None
-    where: str
-    helpers: tuple[str, ...] = ()
-    users: int = 1
-
-    def means(self, rules: Sequence[ir.Rule], improvement: tuple[int, str] | None) -> bool:
-        """Whether some rules say the same, whatever their variables are called and however their clauses are ordered."""
-        if self.improvement != improvement:
-            return False
-        mine, others = set(self.rules), set(rules)
-        return mine == others or {ir.canonical(r) for r in mine} == {ir.canonical(r) for r in others}
-
-
-@dataclass
-class Kept:
-    """What the policy decided for a predicate, and why."""
-
-    shared: bool
-    why: str
-
-
-@dataclass
-class State:
-    """Everything registered; replaced as a whole, so that a refused registration leaves no trace."""
-
-    definitions: Definitions = field(default_factory=Definitions)
-    registered: dict[str, Registered] = field(default_factory=dict)
-    rounds: dict[str, int] = field(default_factory=dict)
-    share: dict[str, bool] = field(default_factory=dict)
-    joins: dict[str, str] = field(default_factory=dict)
-    structures: dict[str, ir.Structure] = field(default_factory=dict)
-
-    def copy(self) -> State:
-        definitions = Definitions(
-            dict(self.definitions.rules), dict(self.definitions.declarations), dict(self.definitions.improvements)
-        )
-        registered = {name: copy(found) for name, found in self.registered.items()}
-        return State(
-            definitions, registered, dict(self.rounds), dict(self.share), dict(self.joins), dict(self.structures)
-        )
 
 
 def rule_store(engine: Engine) -> RuleStore:
@@ -117,7 +77,7 @@ class RuleStore:
 
     def register(
         self,
-        text: ir.Text,
+        text: statements.Text,
         rounds: int = ROUND_LIMIT,
         share: Mapping[str, bool] | None = None,
         joins: str = "auto",
@@ -167,7 +127,9 @@ class RuleStore:
         self._evaluation = None
         return defined
 
-    def structures(self, text: ir.Text) -> tuple[dict[str, Sequence[str | None]], dict[str, ir.Structure]]:
+    def structures(
+        self, text: statements.Text
+    ) -> tuple[dict[str, Sequence[str | None]], dict[str, statements.Structure]]:
         """The structures of the columns of all predicates, and all structures, with those of a text that is to be registered."""
         declarations = (*self.state.definitions.declarations.values(), *text.declarations)
         columns: dict[str, Sequence[str | None]] = {d.predicate: d.structures for d in declarations if d.structures}
@@ -187,7 +149,7 @@ class RuleStore:
 
         return PatternResolver(types, self.attributes())
 
-    def _add_rules(self, state: State, text: ir.Text, rounds: int) -> list[str]:
+    def _add_rules(self, state: State, text: statements.Text, rounds: int) -> list[str]:
         given: dict[str, list[ir.Rule]] = {}
         for rule in text.rules:
             given.setdefault(rule.predicate, []).append(rule)
@@ -229,7 +191,7 @@ class RuleStore:
             state.rounds |= dict.fromkeys((predicate, *helpers), rounds)
         return list(given)
 
-    def _inputs_for(self, text: ir.Text, state: State) -> dict[str, Schema]:
+    def _inputs_for(self, text: statements.Text, state: State) -> dict[str, Schema]:
         """The inputs that a text asks for: those it declares as input, and those it declares and has no rules for."""
         wanted = {d.predicate: d.position for d in text.directives if d.kind == "input"}
         for declaration in text.declarations:
@@ -251,7 +213,7 @@ class RuleStore:
                 found[name] = Schema(dict(declaration_of.columns))
         return found
 
-    def _check_outputs(self, text: ir.Text, state: State, inputs: Mapping[str, Schema]) -> None:
+    def _check_outputs(self, text: statements.Text, state: State, inputs: Mapping[str, Schema]) -> None:
         """Refuse an output of something that is not there."""
         for directive in text.directives:
             name = directive.predicate
@@ -317,6 +279,7 @@ class RuleStore:
             state.rounds.pop(name, None)
         for predicate in going:
             del state.registered[predicate]
+        state.structures = used_structures(state)
         self.state = state
         self._evaluation = None
 
@@ -435,59 +398,6 @@ class RuleStore:
             yield
         finally:
             self._own = False
-
-
-def credited(normal: Sequence[ir.Rule], given: Sequence[ir.Rule]) -> list[ir.Rule]:
-    """Normal rules, each with the text of the rule that it comes from: the last that begins before it."""
-
-    def place(of: ir.Rule) -> tuple[int, int]:
-        return (of.position.line, of.position.column)
-
-    given = sorted(given, key=place)
-    places = list(map(place, given))
-    found = []
-    for rule in normal:
-        if not rule.written:
-            source = given[max(bisect_right(places, place(rule)) - 1, 0)]
-            rule = replace(rule, written=source.written or str(source))
-        found.append(rule)
-    return found
-
-
-def check_unsigned(text: ir.Text, state: State) -> None:
-    """Refuse a fact with a negative number in an unsigned column."""
-    for rule in text.rules:
-        declared = state.definitions.declarations.get(rule.predicate)
-        if declared is None or not declared.unsigned:
-            continue
-        for (name, _), term in zip(declared.columns, rule.terms, strict=False):
-            if name in declared.unsigned and isinstance(term, ir.Constant) and negative(term.value):
-                raise IncorrectError(
-                    f"{rule.where()}: {term} in column {name!r} of {rule.predicate!r}, which is unsigned"
-                )
-
-
-def check_choices(text: ir.Text, state: State) -> None:
-    """Refuse a choice-domain of a predicate that has no rules, or of which only the least or greatest values stay."""
-    for declaration in text.declarations:
-        name = declaration.predicate
-        if not declaration.choices:
-            continue
-        if name not in state.definitions.rules:
-            raise IncorrectError(
-                f"{declaration.position}: {name!r} has a choice-domain and no rules: choose in a predicate whose rule reads it"
-            )
-        rules = state.definitions.rules[name]
-        if name in state.definitions.improvements or any(rule.aggregates for rule in rules):
-            raise IncorrectError(
-                f"{declaration.position}: {name!r} has a choice-domain, and keeps least or greatest values, or aggregates: take "
-                "these in a predicate of their own"
-            )
-
-
-def negative(value: ir.Value) -> bool:
-    """Whether a constant is a number below zero."""
-    return not isinstance(value, str) and value < 0
 
 
 def has_state(found: Collection) -> bool:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import replace
 
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import ir, statements
 
 X, Y, Z = map(ir.Variable, "xyz")
 
 
-def with_closures(text: ir.Text, stored: Container[str]) -> ir.Text:
+def with_closures(text: statements.Text, stored: Container[str]) -> statements.Text:
     """A text with the rules that make its equivalence relations what they are. `stored` are the predicates that are inputs.
 
     >>> from tektite.datalog.syntax.textbook import parse_program

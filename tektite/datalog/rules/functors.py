@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import ir, statements
 from tektite.datalog.syntax.declared_types import PLAIN
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
 from tektite.expr.record_text import PythonFunction
@@ -16,7 +16,7 @@ MOST_ARGUMENTS = 3
 """Arguments that the memo of a function takes (`tektite.expr.text`)."""
 
 
-def with_functors(text: ir.Text, given: Mapping[str, Callable[..., Any]]) -> ir.Text:
+def with_functors(text: statements.Text, given: Mapping[str, Callable[..., Any]]) -> statements.Text:
     """A text whose calls have the Python functions that they call."""
     if not given and not text.functors and not any("@" in str(rule) for rule in text.rules):
         return text
@@ -48,7 +48,7 @@ def with_functors(text: ir.Text, given: Mapping[str, Callable[..., Any]]) -> ir.
     return replace(text, rules=tuple(rules))
 
 
-def python_function(functor: ir.Functor, function: Callable[..., Any]) -> PythonFunction:
+def python_function(functor: statements.Functor, function: Callable[..., Any]) -> PythonFunction:
     """A declared functor with its function."""
     if not callable(function):
         raise IncorrectError(

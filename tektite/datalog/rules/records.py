@@ -14,17 +14,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tektite.datalog.rules.safety import bound_by
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import ir, statements
 from tektite.errors import IncorrectError
 from tektite.expr.literals import literal_word, show_word
 from tektite.expr.record_text import NIL, quoted
 from tektite.values.types import Float
 
-Structures = Mapping[str, ir.Structure]
+Structures = Mapping[str, statements.Structure]
 Columns = Mapping[str, Sequence[str | None]]
 
 
-def without_records(text: ir.Text, columns: Columns, structures: Structures) -> ir.Text:
+def without_records(text: statements.Text, columns: Columns, structures: Structures) -> statements.Text:
     """A text whose rules have functions of texts for records. `columns` names the structures of predicates' columns."""
     if not any(map(has_record, text.rules)):
         return text

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import replace
 
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import ir, statements
 from tektite.errors import UnsupportedError
 
 
-def with_subsumptions(text: ir.Text, stored: Container[str]) -> ir.Text:
+def with_subsumptions(text: statements.Text, stored: Container[str]) -> statements.Text:
     """A text with rules for its subsumptions. `stored` are the predicates that are inputs.
 
     >>> from tektite.datalog.syntax.textbook import parse_program
@@ -50,7 +50,7 @@ def with_subsumptions(text: ir.Text, stored: Container[str]) -> ir.Text:
     return replace(text, rules=tuple(rules), declarations=tuple(declarations))
 
 
-def removal(found: ir.Subsumption, given: str, gone: str) -> ir.Rule:
+def removal(found: statements.Subsumption, given: str, gone: str) -> ir.Rule:
     """The rule that says which candidates go."""
     worse, better = replace(found.worse, predicate=given), replace(found.better, predicate=given)
     pairs = zip(worse.terms, better.terms, strict=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tektite.datalog.rules import expressions
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import ir, statements
 from tektite.errors import IncorrectError, TektiteError
 from tektite.values.types import Float, Int, Type
 
@@ -180,7 +180,7 @@ def head_type(term: ir.HeadTerm, types: expressions.Types, rule: ir.Rule) -> Typ
 
 
 def column_names(
-    predicate: str, arity: int, declared: ir.Declaration | None, rules: Sequence[ir.Rule]
+    predicate: str, arity: int, declared: statements.Declaration | None, rules: Sequence[ir.Rule]
 ) -> tuple[str, ...]:
     """What a predicate's columns are called: as declared, or like the variables of its first rule that names them all."""
     if declared is not None:

@@ -6,12 +6,12 @@ A column is of a plain type (number, unsigned, float, symbol) or of a structure,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from lark import Tree
 
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import statements
 from tektite.values.types import Float, Int, String, Type
 
 PLAIN: dict[str, Type] = {"number": Int, "unsigned": Int, "float": Float, "symbol": String}
@@ -20,10 +20,11 @@ Wrong = Callable[[Any, str], Exception]
 
 
 class DeclaredTypes:
-    """The types of one text, by name. They may be declared in any order."""
+    """The types of one text, by name. They may be declared in any order. `known` are structures that earlier texts declare."""
 
-    def __init__(self, wrong: Wrong) -> None:
+    def __init__(self, wrong: Wrong, known: Collection[str] = ()) -> None:
         self.wrong = wrong
+        self.known = known
         self.aliases: dict[str, tuple[Tree[Any], list[str]]] = {}
         self._fields: dict[str, tuple[Tree[Any], list[tuple[str | None, list[Tree[Any]]]]]] = {}
 
@@ -44,7 +45,7 @@ class DeclaredTypes:
 
     def resolved(self, name: str, tree: Tree[Any], within: tuple[str, ...] = ()) -> str:
         """The plain type or the structure that a name stands for."""
-        if name in PLAIN or name in self._fields:
+        if name in PLAIN or name in self._fields or (name in self.known and name not in self.aliases):
             return name
         if name not in self.aliases:
             known = ", ".join((*PLAIN, *self.aliases, *self._fields))
@@ -53,7 +54,7 @@ class DeclaredTypes:
         if name in within:
             raise self.wrong(place, f"type {name} is defined by itself")
         found = {self.resolved(other, place, (*within, name)) for other in of}
-        if len(found) > 1 and any(kind in self._fields for kind in found):
+        if len(found) > 1 and any(kind not in PLAIN for kind in found):
             raise self.wrong(place, f"type {name} is a union of records; declare one type of tagged values instead")
         if len({PLAIN.get(kind, String) for kind in found}) > 1:
             raise self.wrong(
@@ -64,9 +65,9 @@ class DeclaredTypes:
     def structure(self, name: str, tree: Tree[Any]) -> str | None:
         """The structure that a name stands for, if it is one."""
         found = self.resolved(name, tree)
-        return found if found in self._fields else None
+        return found if found not in PLAIN else None
 
-    def structures(self) -> tuple[ir.Structure, ...]:
+    def structures(self) -> tuple[statements.Structure, ...]:
         """All records and tagged types, their fields resolved."""
         found = []
         for name, (_, tags) in self._fields.items():
@@ -74,5 +75,5 @@ class DeclaredTypes:
             for tag, columns in tags:
                 fields = [(str(c.children[0]), self.resolved(str(c.children[1]), c)) for c in columns]
                 shown.append((tag, tuple(fields)))
-            found.append(ir.Structure(name, tuple(shown)))
+            found.append(statements.Structure(name, tuple(shown)))
         return tuple(found)

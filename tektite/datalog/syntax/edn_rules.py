@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import ir, statements
 from tektite.datalog.syntax.edn import Form, Group, Keyword, Scalar, Symbol, read, show
 from tektite.errors import IncorrectError
 
@@ -32,7 +32,7 @@ def is_edn(text: str) -> bool:
     return first.startswith(("[", "(", "{"))
 
 
-def parse_rules(text: str, source: str = "program") -> ir.Text:
+def parse_rules(text: str, source: str = "program") -> statements.Text:
     """The rules of a text: `[(head ?a) clause ...]`, one after the other or all in one vector.
 
     >>> print(*parse_rules("[(knows ?a ?b) [?a :person/knows ?x] (knows ?x ?b)]").rules)
@@ -52,7 +52,7 @@ def parse_rules(text: str, source: str = "program") -> ir.Text:
             forms[:0] = form.items
         else:
             rules.append(reader.rule(form))
-    return ir.Text(source, tuple(rules))
+    return statements.Text(source, tuple(rules))
 
 
 class PatternReader:

@@ -1,4 +1,4 @@
-"""Rules as both syntaxes give them: terms, literals, rules and programs, each with the place it was written at.
+"""Rules as both syntaxes give them: terms, literals and rules, each with the place it was written at.
 
 Positions are for messages; two rules that differ in nothing else are equal. A variable written `_` is
 anonymous: it stands once, matches anything, and is never looked at again.
@@ -6,13 +6,10 @@ anonymous: it stands once, matches anything, and is never looked at again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
-from hashlib import blake2b
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 from tektite.expr.record_text import PythonFunction
-from tektite.values.types import Type
 
 Value = int | float | str | bool
 
@@ -279,100 +276,6 @@ class Rule:
         return f"rule {(self.written or str(self))!r} ({self.position})"
 
 
-@dataclass(frozen=True)
-class Structure:
-    """A type whose values have fields: a record type, whose one tag is None, or a type of tagged values. The fields of each tag
-    have names and types; a type is "number", "unsigned", "float", "symbol" or the name of another structure.
-    """
-
-    name: str
-    tags: tuple[tuple[str | None, tuple[tuple[str, str], ...]], ...]
-
-    def fields(self, tag: str | None) -> tuple[tuple[str, str], ...] | None:
-        """The fields of a tag, if the type has it."""
-        return dict(self.tags).get(tag)
-
-
-@dataclass(frozen=True)
-class Functor:
-    """A function that is written in Python, declared: the types of its arguments and of its result, by name."""
-
-    name: str
-    arguments: tuple[str, ...]
-    result: str
-    position: Position = field(default=NOWHERE, compare=False)
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """The columns of a predicate, declared.
-
-    `unsigned` are the columns whose facts hold no negative number, `structures` the name of the structure of each column that
-    has one. `equivalence` says that the predicate is an equivalence relation. `choices` are groups of columns: of the facts that
-    agree on such a group, one stays.
-    """
-
-    predicate: str
-    columns: tuple[tuple[str, Type], ...]
-    position: Position = field(default=NOWHERE, compare=False)
-    unsigned: tuple[str, ...] = ()
-    structures: tuple[str | None, ...] = ()
-    equivalence: bool = False
-    choices: tuple[tuple[str, ...], ...] = ()
-
-
-@dataclass(frozen=True)
-class Directive:
-    """`.input`, `.output` or `.printsize` of a predicate, with its options."""
-
-    kind: str
-    predicate: str
-    options: tuple[tuple[str, str], ...] = ()
-    position: Position = field(default=NOWHERE, compare=False)
-
-    def option(self, name: str, default: str) -> str:
-        return dict(self.options).get(name, default)
-
-
-@dataclass(frozen=True)
-class Improvement:
-    """Of two facts of a predicate that agree elsewhere, the one with the least (or greatest) value in a column stays."""
-
-    predicate: str
-    column: int
-    kind: str
-    position: Position = field(default=NOWHERE, compare=False)
-
-
-@dataclass(frozen=True)
-class Subsumption:
-    """`worse <= better :- body`: a fact goes if there is another that the body allows in its place."""
-
-    worse: Atom
-    better: Atom
-    body: tuple[Literal, ...]
-    position: Position = field(default=NOWHERE, compare=False)
-
-    def __str__(self) -> str:
-        return f"{self.worse} <= {self.better} :- {', '.join(map(str, self.body))}."
-
-
-@dataclass(frozen=True)
-class Text:
-    """What a text says: declarations, rules (facts among them) and directives, in its order."""
-
-    source: str
-    rules: tuple[Rule, ...] = ()
-    declarations: tuple[Declaration, ...] = ()
-    directives: tuple[Directive, ...] = ()
-    improvements: tuple[Improvement, ...] = ()
-    structures: tuple[Structure, ...] = ()
-    functors: tuple[Functor, ...] = ()
-    subsumptions: tuple[Subsumption, ...] = ()
-    notes: tuple[str, ...] = ()
-    """What was read and has no effect here, for people."""
-
-
 def variables(of: HeadTerm | None) -> Iterator[Variable]:
     """The variables of a term, in order, with repetitions."""
     if isinstance(of, Variable):
@@ -440,46 +343,3 @@ def plain_variables(body: Iterable[Literal]) -> Iterator[Variable]:
 def named(found: Iterable[Variable]) -> tuple[Variable, ...]:
     """Each variable that has a name, once, in order."""
     return tuple(dict.fromkeys(v for v in found if not v.anonymous))
-
-
-def canonical(rule: Rule) -> str:
-    """A rule's meaning as text: neither what its variables are called nor how the clauses of a body are ordered counts. Equal
-    texts mean the same; rules whose variables play parts that are told apart by their names alone may have different ones.
-
-    >>> from tektite.datalog.syntax.textbook import parse_program
-    >>> one, other = parse_program("p(x) :- q(x, y), r(y).  p(a) :- r(b), q(a, b).").rules
-    >>> canonical(one) == canonical(other)
-    True
-    """
-    found = named([*(v for term in rule.terms for v in variables(term)), *body_variables(rule.body)])
-    parts = dict.fromkeys(found, "")
-    # What a variable does in the rule, by what those beside it do: three steps tell apart what lies three clauses away.
-    for _ in range(3):
-        each = {}
-        for variable in found:
-            seen = {**parts, variable: "this"}
-            each[variable] = digest(rendered(rule, seen.__getitem__, seen.__getitem__))
-        parts = each
-    names: dict[Variable, str] = {}
-    return rendered(rule, lambda variable: names.setdefault(variable, f"v{len(names)}"), parts.__getitem__)
-
-
-def digest(text: str) -> str:
-    """A short text that stands for a long one."""
-    return blake2b(text.encode(), digest_size=12).hexdigest()
-
-
-def rendered(value: Any, name: Callable[[Variable], str], part: Callable[[Variable], str]) -> str:
-    """A rule or a piece of it as text, with `name` for its variables; bodies are ordered by how they read with `part`."""
-    if isinstance(value, Variable):
-        return "_" if value.anonymous else name(value)
-    if isinstance(value, Constant):
-        return f"{type(value.value).__name__} {value.value!r}"
-    if isinstance(value, tuple):
-        if any(isinstance(item, Literal | tuple) for item in value):
-            value = sorted(value, key=lambda item: rendered(item, part, part))
-        return "(" + ",".join(rendered(item, name, part) for item in value) + ")"
-    if is_dataclass(value):
-        shown = (rendered(getattr(value, f.name), name, part) for f in fields(value) if f.compare)
-        return type(value).__name__ + "(" + ",".join(shown) + ")"
-    return repr(value)

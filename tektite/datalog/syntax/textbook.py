@@ -7,13 +7,13 @@ are expanded first, so that the rules of their instances are rules like any othe
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lark import Token, Tree
 
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import ir, statements
 from tektite.datalog.syntax.components import expanded
 from tektite.datalog.syntax.declared_types import PLAIN, STATEMENTS, DeclaredTypes
 from tektite.datalog.syntax.grammar import parse
@@ -26,17 +26,21 @@ GOAL = re.compile(r"^\s*\?-")
 
 
 def parse_program(
-    text: str, source: str = "program", macros: Mapping[str, str] | None = None, folders: Sequence[Path] = ()
-) -> ir.Text:
+    text: str,
+    source: str = "program",
+    macros: Mapping[str, str] | None = None,
+    folders: Sequence[Path] = (),
+    known: Collection[str] = (),
+) -> statements.Text:
     """The rules, facts, declarations and directives of a text. `macros` are defined before it begins; `folders` have the files
-    that it includes, if they do not lie beside it.
+    that it includes, if they do not lie beside it. `known` are structures that earlier texts declare.
 
     >>> program = parse_program("reach(x, z) :- reach(x, y), edge(y, z).  // one step further")
     >>> print(*program.rules)
     reach(x, z) :- reach(x, y), edge(y, z).
     """
     given = preprocessed(text, source, macros, folders)
-    reader = Reader(source, given.text, given.places)
+    reader = Reader(source, given.text, given.places, known)
     statements = expanded(parse(given.text, source, "start", given.places).children, reader.wrong)
     for statement in statements:
         if statement.data in STATEMENTS:
@@ -64,20 +68,20 @@ def parse_goal(text: str, source: str = "goal") -> ir.Atom:
 class Reader(TermReader):
     """Turns the parser's trees into rules."""
 
-    def __init__(self, source: str, text: str, places: Sequence[Place] | None) -> None:
+    def __init__(self, source: str, text: str, places: Sequence[Place] | None, known: Collection[str]) -> None:
         super().__init__(source, text, places=places)
-        self.types = DeclaredTypes(self.wrong)
+        self.types = DeclaredTypes(self.wrong, known)
         self.rules: list[ir.Rule] = []
-        self.declarations: list[ir.Declaration] = []
-        self.directives: list[ir.Directive] = []
-        self.improvements: list[ir.Improvement] = []
-        self.functors: list[ir.Functor] = []
-        self.subsumptions: list[ir.Subsumption] = []
+        self.declarations: list[statements.Declaration] = []
+        self.directives: list[statements.Directive] = []
+        self.improvements: list[statements.Improvement] = []
+        self.functors: list[statements.Functor] = []
+        self.subsumptions: list[statements.Subsumption] = []
         self.notes: list[str] = []
 
-    def result(self) -> ir.Text:
+    def result(self) -> statements.Text:
         """Everything read so far."""
-        return ir.Text(
+        return statements.Text(
             self.source,
             tuple(self.rules),
             tuple(self.declarations),
@@ -116,7 +120,7 @@ class Reader(TermReader):
         shared = each[-1] if not any(each[:-1]) else ()
         for target, options in zip(targets, each, strict=True):
             name = str(target.children[0])
-            self.directives.append(ir.Directive(str(kind)[1:], name, options or shared, self.position(target)))
+            self.directives.append(statements.Directive(str(kind)[1:], name, options or shared, self.position(target)))
 
     def _functor(self, tree: Tree[Any]) -> None:
         name, *columns = [child for child in tree.children if isinstance(child, Tree) or child.type != "STATEFUL"]
@@ -126,7 +130,7 @@ class Reader(TermReader):
             )
         *arguments, result = [str(c.children[-1]) if isinstance(c, Tree) else str(c) for c in columns]
         kinds = [self.types.resolved(kind, tree) for kind in (*arguments, result)]
-        self.functors.append(ir.Functor(str(name), tuple(kinds[:-1]), kinds[-1], self.position(tree)))
+        self.functors.append(statements.Functor(str(name), tuple(kinds[:-1]), kinds[-1], self.position(tree)))
 
     def _declaration(self, tree: Tree[Any]) -> None:
         tokens = [child for child in tree.children if isinstance(child, Token)]
@@ -136,7 +140,7 @@ class Reader(TermReader):
         for qualifier in [str(token) for token in tokens if token.type == "QUALIFIER"]:
             if qualifier in ("input", "output", "printsize"):
                 for name in names:
-                    self.directives.append(ir.Directive(qualifier, name, (), self.position(tree)))
+                    self.directives.append(statements.Directive(qualifier, name, (), self.position(tree)))
             elif qualifier == "eqrel":
                 equivalence = True
         kinds = [(str(c.children[0]), self.types.resolved(str(c.children[1]), c)) for c in columns]
@@ -153,7 +157,7 @@ class Reader(TermReader):
         structures = tuple(kind if kind not in PLAIN else None for _, kind in kinds)
         for name in names:
             self.declarations.append(
-                ir.Declaration(
+                statements.Declaration(
                     name,
                     typed,
                     self.position(tree),
@@ -216,9 +220,9 @@ class Reader(TermReader):
                     (b, ">=", a): "max", (b, ">", a): "max", (a, "<=", b): "max", (a, "<", b): "max"}  # fmt: skip
             kind = ways.get((test.left, test.op, test.right))
             if kind is not None:
-                self.improvements.append(ir.Improvement(worse.predicate, differing[0], kind, place))
+                self.improvements.append(statements.Improvement(worse.predicate, differing[0], kind, place))
                 return
-        self.subsumptions.append(ir.Subsumption(worse, better, self.flat(body, tree), place))
+        self.subsumptions.append(statements.Subsumption(worse, better, self.flat(body, tree), place))
 
 
 def is_goal(tree: Tree[Any]) -> bool:
