@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 NIL = "nil"
 LARGEST = 2**63 - 1
+WHOLE = re.compile(r"[-+]?([0-9]{1,30}|0[xX][0-9a-fA-F]{1,30}|0[bB][01]{1,70})")
 QUOTED = re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)
 PIECE = re.compile(r'"(?:\\.|[^"\\])*"|[\[(]|[\])]|, |[^"\[\](),]+|,', re.DOTALL)
 """What a record's text is made of: a text, an opening or closing bracket, a comma, anything else."""
@@ -78,6 +79,11 @@ def whole_power(base: Expr, exponent: Expr) -> Expr:
     return Expr("whole_power", (base, exponent))
 
 
+def whole_of_text(value: Expr) -> Expr:
+    """The whole number that a text says, in digits, as 0x1f or as 0b101. A text that says none is an error."""
+    return Expr("whole_of_text", (value,))
+
+
 def python_call(function: PythonFunction, *args: Expr) -> Expr:
     """What a Python function says of some values."""
     return Expr("python_call", args, (function,))
@@ -94,7 +100,8 @@ def typed(resolver: Resolver, expr: Expr, *args: Step) -> Step:
     elif expr.op == "whole_power":
         wanted, result = (Int, Int), Int
     else:
-        wanted, result = (String,), expr.params[1] if expr.op == "record_field" else String
+        results = {"record_field": expr.params[1] if len(expr.params) > 1 else Int, "whole_of_text": Int}
+        wanted, result = (String,), results.get(expr.op, String)
     if len(args) != len(wanted):
         raise resolver.wrong(expr, f"{expr.op} takes {len(wanted)} values", *args)
     steps = []
@@ -103,7 +110,7 @@ def typed(resolver: Resolver, expr: Expr, *args: Step) -> Step:
             raise resolver.wrong(expr, f"{expr.op} needs {', '.join(map(str, wanted))}", *args)
         steps.append(resolver.floats(arg) if type == Float else arg)
     found = resolver.text(expr.op, expr, result, steps, expr.params)
-    if expr.op != "whole_power":
+    if expr.op not in ("whole_power", "whole_of_text"):
         return found
     # The error waits until a row needs the value: a condition may exclude the row.
     return Step(ops.CHECK_PARSED, Int, (found, steps[0]), 0, expr)
@@ -211,9 +218,21 @@ def _checked(function: PythonFunction, values: tuple[Any, ...]) -> Any:
     return float(value) if function.result == Float else value
 
 
+def _wholes(texts: Any) -> npt.NDArray[np.int64]:
+    words = np.full(len(texts), NULL, np.int64)
+    for at, text in enumerate(texts.to_pylist()):
+        if WHOLE.fullmatch(text):
+            plain = text.lstrip("+-")
+            value = int(plain, 0) if plain[:2].lower() in ("0x", "0b") else int(plain)
+            if value <= LARGEST:
+                words[at] = -value if text.startswith("-") else value
+    return words
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "quoted": lambda texts: pa.array(map(quoted, texts.to_pylist()), pa.string()),
     "record_field": _fields,
     "whole_power": _whole_powers,
     "python_call": _called,
+    "whole_of_text": _wholes,
 }

@@ -121,6 +121,13 @@ REFUSED = {
     "a union of records": (
         ".type P = [x: number]\n.type Q = [y: number]\n.type R = P | Q\n.decl p(r: R)", tk.IncorrectError, "union of records",
     ),
+    "nil in a column of texts": (
+        ".type R = [x: number]\n.decl p(s: symbol, r: R)\np(nil, nil).", tk.IncorrectError, "nil is a record, and no declaration",
+    ),
+    "nil in a field of texts": (
+        ".type R = [x: symbol]\n.decl p(r: R)\np([nil]).", tk.IncorrectError, "nil is a record, and no declaration",
+    ),
+    "nil in a column that is not declared": ("p(nil) :- edge(_, _).", tk.IncorrectError, "nil is a record, and no declaration"),
     "a tag that no type has": ("p($A(x)) :- edge(x, _).", tk.IncorrectError, r"the fields of \$A\(x\) are does not follow"),
     "a tag of another type": (
         ".type T = A {x: number}\n.type U = B {}\n.decl p(t: T)\np($B) :- edge(_, _).", tk.IncorrectError,

@@ -46,6 +46,9 @@ ANSWERS: dict[str, tuple[str, Rows]] = {
     "logic binds less than arithmetic": ("o(x - 1 lor x - 1 land 0) :- n(x), x < 3.", [(0,), (1,)]),
     "a shift with zeros": ("o(-1 bshru 60 + x) :- n(x), x < 2.", [(7,), (15,)]),
     "conversions": ("o(to_unsigned(1.9), to_number(to_string(x)), as(x, number)) :- n(x), x > 3.", [(1, 10, 10)]),
+    "numbers of texts": (
+        "o(to_number(x + \"10\"), to_number(\"-0xfF\"), to_number(\"0b101\")) :- t(x), x = \"\".", [(10, -255, 5)],
+    ),
     "a range up": ("o(x) :- x = range(1, 4).", [(1,), (2,), (3,)]),
     "a range down": ("o(x) :- x = range(2, 0).", [(1,), (2,)]),
     "a range with steps": ("o(x) :- x = range(1, 8, 3).  "
@@ -60,6 +63,9 @@ ANSWERS: dict[str, tuple[str, Rows]] = {
     "texts that do not match as a whole": ("o(x) :- t(x), !match(\"a|x|\", x).", [("ab",), ("b",), ("xyz",)]),
     "texts that contain": ("o(x) :- t(x), contains(\"b\", x).  "
         "o(x) :- t(x), t(y), y = \"a\", contains(y, x).", [("a",), ("ab",), ("b",)]),
+    "texts that are joined by +": (
+        "o(\"<\" + x + \">\" + to_string(1)) :- t(x), x != \"\", strlen(x) < 2.", [("<a>1",), ("<b>1",)],
+    ),
     # Records.
     "records that are built and taken apart": (
         ".type P = [x: number, y: number]  .decl p(r: P)  p([y, x]) :- e(x, y).  "
@@ -178,6 +184,9 @@ ANSWERS: dict[str, tuple[str, Rows]] = {
         ".type P = [x: number]  .decl q(p: P, f: float)  q([x], to_float(x)) :- n(x), x = 3.  q([1], 2) :- n(1).  "
         "q([0], 1) :- n(1).  q(a, f) <= q(b, g) :- f < g, a = [x], b = [y], x < y.  o(x, f) :- q([x], f).", [(3, 3.0)],
     ),
+    "subsumption whose body has the predicate itself": (
+        "o(x) :- n(x).  o(a) <= o(b) :- !e(a, _), o(b), b > 3.", [(1,), (2,), (3,), (10,)],
+    ),
     "subsumption by another predicate": (
         "o(x) :- n(x).  o(a) <= o(b) :- e(a, b).", [(0,), (10,)],
     ),
@@ -219,6 +228,23 @@ ANSWERS: dict[str, tuple[str, Rows]] = {
         o(1, x) :- a.not(x).   o(2, x) :- b.not(x).
         """,
         [(1, 0), (1, 2), (1, 10), (2, 0), (2, 1), (2, 2)],
+    ),
+    "a component within one with a parameter": (
+        """
+        .comp Outer<T> { .comp In { .decl r(x: T) }  .init i = In  .decl s(x: T)  s(x) :- i.r(x). }
+        .init a = Outer<number>   .init b = Outer<symbol>
+        a.i.r(x) :- n(x), x > 3.   b.i.r(x) :- t(x), x = "b".   o(to_string(x)) :- a.s(x).   o(x) :- b.s(x).
+        """,
+        [("10",), ("b",)],
+    ),
+    "a parameter that is passed on": (
+        """
+        .comp A { .decl x(s: symbol)  x("A"). }   .comp B { .decl x(s: symbol)  x("B"). }
+        .comp Top<Z> { .comp Foo<Z> : Bar<Z> {}   .comp Bar<Q> { .init X = Q }   .init f = Foo<Z> }
+        .init a = Top<A>   .init b = Top<B>
+        o(s, x) :- a.f.X.x(s), n(x), x = 1.   o(s, x) :- b.f.X.x(s), n(x), x = 2.
+        """,
+        [("A", 1), ("B", 2)],
     ),
     "types of components": (
         """

@@ -15,7 +15,7 @@ from tektite.datalog.syntax import ir
 from tektite.errors import IncorrectError, TektiteError, UnsupportedError
 from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, type_of, when
 from tektite.expr.comparisons import OPERATIONS
-from tektite.expr.record_text import python_call, record, record_field, whole_power
+from tektite.expr.record_text import python_call, record, record_field, whole_of_text, whole_power
 from tektite.values.types import Bool, DecimalType, Float, Int, String, Type
 
 Types = Mapping[ir.Variable, Type]
@@ -145,6 +145,12 @@ def _expression(term: ir.Term, types: Types) -> Expr:
     if term.op in ("/", "%"):
         both = [term_type(arg, types) for arg in term.args]
         return _divided(term.op, args[0], args[1], both == [Int, Int])
+    if term.op == "+" and String in [term_type(arg, types) for arg in term.args]:
+        if [term_type(arg, types) for arg in term.args] != [String, String]:
+            raise IncorrectError(
+                f"{term}: + joins two texts, or adds two numbers; make a text of the other with to_string"
+            )
+        return concat(*args)
     if term.op == "^":
         return _power(term, args[0], args[1], types)
     if term.op in WHOLE and len(args) == 1:
@@ -165,6 +171,8 @@ def _divided(op: str, a: Expr, b: Expr, whole: bool) -> Expr:
 
 def _whole(a: Expr, type: Type | None) -> Expr:
     """A value as a whole number: of a float what stands before its point, as in Soufflé, where a cast would round it."""
+    if type == String:
+        return whole_of_text(a)
     if type is None or (type != Float and type.kind != "decimal"):
         return a.cast(Int)
     return ((a.abs() // 1) * a.sign()).cast(Int)

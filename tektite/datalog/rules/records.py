@@ -191,7 +191,7 @@ class Rewriter:
         if not isinstance(term, ir.Construct):
             return term
         if term.args is None:
-            return ir.Constant(NIL)
+            return self.nil(kind)
         fields = self.fields(term, kind)
         args = [self.built(arg, field) for arg, (_, field) in zip(term.args, fields, strict=True)]
         if all(isinstance(arg, ir.Constant) for arg in args):
@@ -204,11 +204,19 @@ class Rewriter:
         shape = " ".join([term.tag or "", *(shape_of(field) for _, field in fields)])
         return ir.Compute("record", (ir.Constant(shape), *args))
 
+    def nil(self, kind: str | None) -> ir.Constant:
+        """The record without fields, where a record type is wanted."""
+        if kind is None or kind not in self.structures or self.structures[kind].fields(None) is None:
+            raise self.wrong(
+                "nil is a record, and no declaration says that a record stands there: declare the column with a record type"
+            )
+        return ir.Constant(NIL)
+
     def taken_apart(self, pattern: Pattern) -> list[ir.Literal]:
         """What a variable must be to match a record, and the record's variables computed from it."""
         whole, record, place = pattern.variable, pattern.record, pattern.position
         if record.args is None:
-            return [ir.Comparison("=", whole, ir.Constant(NIL), place)]
+            return [ir.Comparison("=", whole, self.nil(self.known.get(whole)), place)]
         fields = self.fields(record, self.known.get(whole))
         test: ir.Literal = ir.Comparison("!=", whole, ir.Constant(NIL), place)
         if record.tag is not None:
@@ -254,7 +262,7 @@ class Rewriter:
         patterns = []
         for term, kind in zip(atom.terms, kinds, strict=False):
             if isinstance(term, ir.Construct) and term.args is None:
-                term = ir.Constant(NIL)
+                term = self.nil(kind)
             elif isinstance(term, ir.Construct):
                 variable = self.fresh()
                 if kind is not None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import replace
+from typing import Any
 
+from tektite.datalog.rules.functors import mapped
 from tektite.datalog.syntax import ir, statements
 from tektite.errors import UnsupportedError
 
@@ -56,4 +58,11 @@ def removal(found: statements.Subsumption, given: str, gone: str) -> ir.Rule:
     pairs = zip(worse.terms, better.terms, strict=True)
     differ = tuple((ir.Comparison("!=", a, b, found.position),) for a, b in pairs if a != b)
     other = (ir.Disjunction(differ, None, found.position),) if differ else ()
-    return ir.Rule(gone, worse.terms, (worse, better, *found.body, *other), found.position, str(found))
+    # What the body says of the predicate itself it says of the candidates.
+    body = mapped(found.body, lambda x: replace(x, predicate=given) if is_atom_of(x, found.worse.predicate) else x)
+    return ir.Rule(gone, worse.terms, (worse, better, *body, *other), found.position, str(found))
+
+
+def is_atom_of(part: Any, predicate: str) -> bool:
+    """Whether a part of a rule is an atom of a predicate."""
+    return isinstance(part, ir.Atom) and part.predicate == predicate

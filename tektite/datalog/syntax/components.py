@@ -106,7 +106,7 @@ class Expander:
             )
         members = self._members(of, mine, ())
         prefix = f"{scope.prefix}{name}."
-        around = Scope(prefix, scope.relations, scope.types, scope.instances, scope.components, scope.depth + 1)
+        around = Scope(prefix, scope.relations, mine.types, scope.instances, scope.components, scope.depth + 1)
         yield from self.statements(members, around)
 
     def _members(self, of: Tree[Any], scope: Scope, within: tuple[str, ...]) -> list[Member]:
