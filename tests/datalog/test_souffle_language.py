@@ -187,6 +187,16 @@ ANSWERS: dict[str, tuple[str, Rows]] = {
     "subsumption whose body has the predicate itself": (
         "o(x) :- n(x).  o(a) <= o(b) :- !e(a, _), o(b), b > 3.", [(1,), (2,), (3,), (10,)],
     ),
+    "subsumption in recursion": (
+        "far(x, y, 1, y) :- e(x, y).  far(x, z, k + 1, c + z) :- far(x, y, k, c), e(y, z).  "
+        "far(x, y, j, b) <= far(x, y, k, c) :- k <= j, c <= b.  o(y, k, c) :- far(1, y, k, c).",
+        [(1, 3, 6), (2, 1, 2), (3, 2, 5)],
+    ),
+    "subsumption of records in recursion": (
+        ".type I = [low: number, high: number]  .decl v(x: number, i: I)  v(1, [0, 0]) :- n(0).  "
+        "v(y, [l, h + 1]) :- v(x, [l, h]), e(x, y), h < 9.  v(x, [a, b]) <= v(x, [c, d]) :- c <= a, b <= d.  o(x, i) :- v(x, i).",
+        [(1, "[0, 9]"), (2, "[0, 7]"), (3, "[0, 8]")],
+    ),
     "subsumption by another predicate": (
         "o(x) :- n(x).  o(a) <= o(b) :- e(a, b).", [(0,), (10,)],
     ),

@@ -44,6 +44,10 @@ PROGRAMS = {
     """,
     "ranges": "o(x, y) :- e(x, z), y = range(x, z).   o(x, y + 10) :- n(x), y = range(0, count : { e(x, _) }).",
     "subsumption": "o(x, y) :- e(x, y).   o(a, b) <= o(c, d) :- a <= c, b <= d.   o(a, b) <= o(c, d) :- n(a), a = d, b = c.",
+    "subsumption in recursion": """
+        o(x, y, 1, y) :- e(x, y).   o(x, z, k + 1, c + z) :- o(x, y, k, c), e(y, z).
+        o(x, y, j, b) <= o(x, y, k, c) :- k <= j, c <= b.
+    """,
     "a predicate without columns": "some() :- n(x), e(x, x).   o(x) :- n(x), !some().   o(x) :- e(x, _), some().",
     "components": """
         .comp Reach { .decl step(x: number, y: number)  .decl from(x: number)  .decl at(x: number)

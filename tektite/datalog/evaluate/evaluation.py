@@ -15,6 +15,7 @@ from tektite.datalog.evaluate.bodies import Body, names
 from tektite.datalog.evaluate.heads import is_fact, located, output, plain, present, project
 from tektite.datalog.evaluate.kept_rows import NEWNESS, Definitions, choose, columns_in_order, improve, improvements
 from tektite.datalog.rules import expressions, strata
+from tektite.datalog.rules.subsumption import candidates, subsumed
 from tektite.datalog.rules.types import Inference, column_names
 from tektite.datalog.rules.unfold import unfold, unfoldable
 from tektite.datalog.rules.unify import unify
@@ -248,9 +249,13 @@ class Evaluation:
         }
         kept: dict[str, Collection] = {}
         chosen: dict[str, Collection] = {}
+        reduced = {p: (candidates(p), subsumed(p)) for p in component if subsumed(p) in component}
+        computed = {name for p, (_, gone) in reduced.items() for name in (p, gone)}
         with Loop(", ".join(component), limit, shared=True, advice=ADVICE) as loop:
             variables = {}
             for predicate in component:
+                if predicate in computed:
+                    continue
                 schema = self.schema(predicate)
                 lead = looked_up_by(predicate, recursive)
                 order = columns_in_order(lead, len(schema.names), improved.get(predicate))
@@ -270,18 +275,33 @@ class Evaluation:
                 else:
                     kept[predicate] = every.arrange(by=[schema.names[at] for at in lead], title=predicate).distinct()
                 self._inside[predicate] = kept[predicate].select(*schema.names)
-            for predicate in component:
+            for predicate, (given, gone) in reduced.items():
+                kept |= self._reduced(predicate, given, gone)
+            for predicate in variables:
                 schema = self.schema(predicate)
                 said = [self.rule(rule, schema, plainly=predicate in improved) for rule in further[predicate]]
                 said = [part.select(*kept[predicate].schema.names) for part in said]
                 if predicate in chosen:
                     said = [part.with_columns(**{NEWNESS: 1}) for part in said]
                     said.append(kept[predicate].with_columns(**{NEWNESS: 0}))
+                for other, (given, _) in reduced.items():
+                    if given == predicate:
+                        said.append(renamed(self._inside[other], schema).select(*kept[predicate].schema.names))
                 variables[predicate].set(said[0].concat(*said[1:]) if len(said) > 1 else said[0])
             left = {predicate: loop.leave(kept[predicate], predicate) for predicate in component}
         self._inside.clear()
         for predicate in component:
             self._finish(predicate, left[predicate].select(*self.schema(predicate).names), True)
+
+    def _reduced(self, predicate: str, given: str, gone: str) -> dict[str, Collection]:
+        """A predicate with subsumptions, within its loop: the candidates of the round, but for those that others subsume."""
+        schema = self.schema(predicate)
+        removed = [self.rule(rule, self.schema(gone)) for rule in self.definitions.rules[gone]]
+        self._inside[gone] = (removed[0].concat(*removed[1:]) if len(removed) > 1 else removed[0]).distinct()
+        everything = renamed(self._inside[given], schema)
+        stays = everything.join(renamed(self._inside[gone], schema), on=list(schema.names), how="anti")
+        self._inside[predicate] = stays
+        return {predicate: stays, gone: self._inside[gone]}
 
     def _divided(self, component: tuple[str, ...]) -> tuple[dict[str, list[ir.Rule]], dict[str, list[ir.Rule]]]:
         """Each predicate's rules that do not read the component, and those that do."""
@@ -312,6 +332,11 @@ class Evaluation:
 
 
 # ---------------------------------------------------------------------- helpers
+
+
+def renamed(rows: Collection, schema: Schema) -> Collection:
+    """Rows with the names of a schema for their columns, in their order."""
+    return rows.select(**{new: col(old) for new, old in zip(schema.names, rows.schema.names, strict=True)})
 
 
 def is_distinct(collection: Collection) -> bool:

@@ -10,6 +10,7 @@ from tektite.datalog.evaluate.kept_rows import Definitions, improvements
 from tektite.datalog.evaluate.rule_store import RuleStore, close_names
 from tektite.datalog.rules import expressions, magic, safety, strata
 from tektite.datalog.rules.normal_form import normalise
+from tektite.datalog.rules.subsumption import subsumed
 from tektite.datalog.rules.types import Inference
 from tektite.datalog.syntax import ir
 from tektite.datalog.syntax.edn_queries import Find, Parameter
@@ -77,7 +78,8 @@ class Plan:
         rules = {**self.store.state.definitions.rules, **self.helpers}
         kept = {name for name in rules if self.store.is_kept(name)} if strategy == "auto" else set()
         shared = {name for name, wanted in self.store.state.share.items() if wanted}
-        # What is chosen depends on all candidates, not on those that are asked for.
+        # What is chosen, or subsumed, depends on all candidates, not on those that are asked for.
+        shared |= {name for name in rules if subsumed(name) in rules}
         shared |= {d.predicate for d in self.store.state.definitions.declarations.values() if d.choices}
         given = frozenset(parameter_predicate(self.title, p.name) for p in self.find.parameters)
         # An aggregate that is all there is of a predicate is one that a loop may keep, too.

@@ -1,7 +1,10 @@
 """Subsumption in general: `p(a) <= p(b) :- test.` removes every fact a of `p` for which another one, b, passes the test.
 
-The rules of `p` say candidates. A candidate stays if no other candidate subsumes it. So `p` must not be defined through
-itself; where one column alone is compared, recursion is possible, and `rules.monotone` says when.
+The rules of `p` say candidates. A candidate stays if no other candidate subsumes it. If `p` is defined through itself, the
+candidates of a round are what its rules say of the facts that stayed in the round before, and these facts. So a fact stays until
+another subsumes it, whatever it was derived from, as in Soufflé.
+
+Where one column alone is compared, `rules.monotone` has a better way.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ def with_subsumptions(text: statements.Text, stored: Container[str]) -> statemen
             )
         if any(i.predicate == name for i in text.improvements):
             raise UnsupportedError(f"{place}: {name!r} has a subsumption of one column, and others: write one of them")
-        given, gone = f"{name} given 0", f"{name} not 0"
+        given, gone = candidates(name), subsumed(name)
         declared = [d for d in text.declarations if d.predicate == name]
         declarations += [replace(d, predicate=other) for d in declared for other in (given, gone)]
         rules = [replace(rule, predicate=given) if rule.predicate == name else rule for rule in rules]
@@ -52,15 +55,41 @@ def with_subsumptions(text: statements.Text, stored: Container[str]) -> statemen
     return replace(text, rules=tuple(rules), declarations=tuple(declarations))
 
 
+def candidates(predicate: str) -> str:
+    """The predicate that holds the candidates of one that has subsumptions."""
+    return f"{predicate} given 0"
+
+
+def subsumed(predicate: str) -> str:
+    """The predicate that holds the candidates that do not stay."""
+    return f"{predicate} not 0"
+
+
 def removal(found: statements.Subsumption, given: str, gone: str) -> ir.Rule:
     """The rule that says which candidates go."""
-    worse, better = replace(found.worse, predicate=given), replace(found.better, predicate=given)
+    (worse, equal), (better, also) = (
+        plain(atom, given, how) for atom, how in ((found.worse, "worse"), (found.better, "better"))
+    )
     pairs = zip(worse.terms, better.terms, strict=True)
     differ = tuple((ir.Comparison("!=", a, b, found.position),) for a, b in pairs if a != b)
     other = (ir.Disjunction(differ, None, found.position),) if differ else ()
     # What the body says of the predicate itself it says of the candidates.
     body = mapped(found.body, lambda x: replace(x, predicate=given) if is_atom_of(x, found.worse.predicate) else x)
-    return ir.Rule(gone, worse.terms, (worse, better, *body, *other), found.position, str(found))
+    return ir.Rule(gone, worse.terms, (worse, better, *equal, *also, *body, *other), found.position, str(found))
+
+
+def plain(atom: ir.Atom, predicate: str, name: str) -> tuple[ir.Atom, list[ir.Literal]]:
+    """An atom of another predicate whose terms are variables that have names, and what those are equal to."""
+    terms: list[ir.Term] = []
+    equations: list[ir.Literal] = []
+    for at, term in enumerate(atom.terms):
+        if isinstance(term, ir.Variable) and not term.anonymous:
+            terms.append(term)
+            continue
+        terms.append(ir.Variable(f"{name} {at}"))
+        if not isinstance(term, ir.Variable):
+            equations.append(ir.Comparison("=", terms[-1], term, atom.position))
+    return ir.Atom(predicate, tuple(terms), atom.position), equations
 
 
 def is_atom_of(part: Any, predicate: str) -> bool:
