@@ -30,7 +30,7 @@ from tektite.values.schema import Schema
 from tektite.values.types import Int
 
 ENDLESS = 1 << 62
-"""Rounds of a recursion without arithmetic: its values are those that are there already, so that it ends by itself."""
+"""The round limit of a recursion without arithmetic. It makes no new values, so it always ends."""
 ADVICE = (
     "its rules make values that were not there before: bound them, as in n < 1000, or give the program a larger rounds= "
     "(--rounds on the command line)"
@@ -91,7 +91,7 @@ class Evaluation:
         return declared.choices if declared is not None and predicate in self.definitions.rules else ()
 
     def relation(self, predicate: str) -> Collection:
-        """A predicate's collection, as a rule sees it: inside a loop it is the loop's own."""
+        """The collection that rules read for a predicate: inside its loop, the loop's own."""
         found = self._inside.get(predicate)
         return self.collections[predicate] if found is None else found
 
@@ -150,7 +150,7 @@ class Evaluation:
         return parts + [self.rule(rule, schema) for rule in rules if not is_fact(rule)]
 
     def is_set(self, rules: Sequence[ir.Rule]) -> bool:
-        """Whether the rules cannot say the same thing twice: one that shows all its variables, an aggregate, or facts."""
+        """Whether the rules derive no fact twice: a single rule that shows all its variables, an aggregate, or facts."""
         if all(is_fact(rule) for rule in rules):
             return True
         if len(rules) > 1:
@@ -167,7 +167,7 @@ class Evaluation:
         return True
 
     def rule(self, rule: ir.Rule, schema: Schema, plainly: bool = False) -> Collection:
-        """What one rule says, in the predicate's columns. With `plainly`, an aggregate's operand stands for it."""
+        """The facts of one rule, in the predicate's columns. With `plainly`, an aggregate is replaced by its operand."""
         try:
             if rule.aggregates and not plainly:
                 return self.aggregated([rule], schema, as_sets=True)
@@ -185,7 +185,7 @@ class Evaluation:
             raise located(error, rule) from None
 
     def _joined(self, rule: ir.Rule, keep_head: bool = False) -> ir.Rule:
-        """A rule as it is joined: predicates without state replaced by what they say, and equal variables by one."""
+        """The rule to join: stateless predicates are unfolded, and equal variables are merged."""
         rule = unfold(rule, self.unfolded)
         return unify(rule, self.inference.variables(rule), keep_head)
 
@@ -350,7 +350,7 @@ def as_set(collection: Collection) -> Collection:
 
 
 def grows(rule: ir.Rule) -> bool:
-    """Whether a rule may make values that are not there yet."""
+    """Whether a rule may make new values."""
     computed = [
         term for literal in rule.body if isinstance(literal, ir.Comparison) for term in (literal.left, literal.right)
     ]

@@ -231,7 +231,7 @@ class Plan:
         return self.joins if self.joins != "auto" else self.store.state.joins.get(magic.origin(predicate), "auto")
 
     def asks(self, inputs: Mapping[str, Input]) -> dict[str, Collection]:
-        """What the query asks for beyond its arguments, where that is known before the answers are."""
+        """The goals that are known before the answers, as collections."""
         if self.rewriting is None:
             return {}
         evaluation = self.evaluation(inputs)
@@ -254,7 +254,7 @@ class Plan:
         return found if evaluation.is_set(rules) or not self.as_set else found.distinct()
 
     def domains(self) -> dict[str, list[tuple[str, int]]]:
-        """For each predicate of `asks`, the stored columns that its further values come from."""
+        """For each collection of `asks`, the stored columns that its values come from."""
         found: dict[str, list[tuple[str, int]]] = {}
         for goal in self.rewriting.spreading() if self.rewriting is not None else []:
             name = magic.asked(goal)

@@ -15,7 +15,7 @@ from tektite.values.types import Type
 
 
 def is_fact(rule: ir.Rule) -> bool:
-    """Whether a rule is a fact that is written out."""
+    """Whether a rule is a fact: no body, and constants only."""
     return not rule.body and all(isinstance(term, ir.Constant) for term in rule.terms)
 
 
@@ -48,5 +48,5 @@ def present(found: Collection, schema: Schema, shown: Sequence[ir.HeadTerm | Non
 
 
 def located(error: IncorrectError, rule: ir.Rule) -> IncorrectError:
-    """The error with the rule it is about, unless it names one."""
+    """The error, with its rule if the message does not name one."""
     return error if str(error).startswith("rule ") else type(error)(f"{rule.where()}: {error}")

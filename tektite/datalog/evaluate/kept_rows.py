@@ -1,4 +1,4 @@
-"""Which of the facts that rules derive stay: least and greatest values, and choices."""
+"""Predicates that keep some of their derived facts: least or greatest values, and choices."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tektite.expr import col
 from tektite.query.collection import Collection
 
 NEWNESS = "newness"
-"""The column that tells facts that were chosen in an earlier round, 0, from candidates, 1."""
+"""A column of choices: 0 for facts chosen in an earlier round, 1 for candidates."""
 
 
 @dataclass
 class Definitions:
-    """Normal rules by predicate, with what is declared of some."""
+    """Normal rules, declarations and improvements by predicate."""
 
     rules: dict[str, list[ir.Rule]] = field(default_factory=dict)
     declarations: dict[str, statements.Declaration] = field(default_factory=dict)
@@ -78,7 +78,7 @@ def improvements(definitions: Definitions, component: tuple[str, ...]) -> dict[s
 
 
 def columns_in_order(lead: Sequence[int], width: int, improvement: tuple[int, str] | None) -> tuple[int, ...]:
-    """The columns as they are kept: those that are looked up first, and one that is improved last."""
+    """The order of columns in an arrangement: look-up columns first, the improved column last."""
     last = () if improvement is None else (improvement[0],)
     order = dict.fromkeys((*lead, *range(width)))
     return (*(at for at in order if at not in last), *last)

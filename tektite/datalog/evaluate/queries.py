@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 STRATEGIES = ("auto", "goal", "full")
 FEW = 64
-"""Arguments up to which a query is never evaluated in full instead: their derivation is short whatever the rules are."""
+"""A query with at most this many arguments is never switched to full evaluation: deriving for them is cheap."""
 SHARE = 3
 """One in so many of all values: a query whose arguments come to ask for more is evaluated in full. Deriving a fact for an
 argument costs two to three times what it costs in full (same generation on a grid): each rule looks up what is asked, too.
@@ -62,7 +62,7 @@ class Query:
     """
 
     def __init__(self, plan: Plan, parameters: Mapping[str, Input], watching: bool) -> None:
-        """With `watching`, the query is evaluated in full from the moment on that its arguments ask for a large share."""
+        """With `watching`, the query switches to full evaluation when its arguments ask for a large share of all values."""
         self.plan = plan
         self.parameters = dict(parameters)
         self._inputs = {parameter_predicate(plan.title, name): made for name, made in parameters.items()}
@@ -99,7 +99,7 @@ class Query:
     # ------------------------------------------------------------------ how much is asked
 
     def _watch(self) -> None:
-        """After what is asked has changed, before it is answered: if it is too much, answer everything instead."""
+        """Called when the arguments have changed, before the answer follows: switch to full evaluation if they ask for much."""
         # Who follows the changes of the view would lose them with it.
         view = core_of(self.view)
         if self._over or view.dropped or view.subscriptions or not self._asks_for_much():
@@ -116,7 +116,7 @@ class Query:
         self.plan.why = f"its arguments come to ask for more than one in {SHARE} of all values"
 
     def _asks_for_much(self) -> bool:
-        """Whether one of the predicates that are asked for is asked for more than its share of values."""
+        """Whether the goals ask some predicate for more than one in SHARE of its values."""
         for view, places in zip(self._asks, self.plan.domains().values(), strict=True):
             if core_of(view).trace.rows <= FEW or not places:
                 continue
@@ -126,7 +126,7 @@ class Query:
         return False
 
     def _values(self, name: str, column: int) -> int:
-        """How many different values a stored column has."""
+        """The number of distinct values of a stored column."""
         found_there: Any = self.plan.store.stored(name)
         if found_there is None:
             return 1 << 62
@@ -144,7 +144,7 @@ class Query:
         self._asks = []
 
     def _current(self) -> View:
-        """The view, once it is known how much is asked. What is asked is dropped when nobody needs it, not within its sweep."""
+        """The view, after the arguments were checked. Views of arguments are dropped here, not within their own sweep."""
         for view in self._asks:
             if not self._over:
                 view.engine.finish(view)
@@ -287,13 +287,13 @@ def ask(
 
 
 def free_name(store: RuleStore, stem: str) -> str:
-    """A name that no view has, nor the parameters of an earlier query that a storage has kept."""
+    """A name that no view has, and no stored parameter of an earlier query."""
     taken = {*store.engine.views, *(name.split(" ?")[0] for name in store.engine.tables)}
     return next(name for number in count(1) if (name := f"{stem} {number}") not in taken)
 
 
 def with_constant_records(goal: ir.Atom, title: str) -> ir.Atom:
-    """A goal whose records are the texts that they are."""
+    """A goal with its records as text constants."""
     terms: list[ir.Term] = []
     for term in goal.terms:
         found = constant(term) if isinstance(term, ir.Construct) else term

@@ -15,7 +15,7 @@ from tektite.errors import IncorrectError
 
 @dataclass
 class Registered:
-    """A predicate's rules as they were registered, for telling whether another registration means the same."""
+    """A predicate's rules as they were registered."""
 
     rules: tuple[ir.Rule, ...]
     improvement: tuple[int, str] | None
@@ -24,7 +24,7 @@ class Registered:
     users: int = 1
 
     def means(self, rules: Sequence[ir.Rule], improvement: tuple[int, str] | None) -> bool:
-        """Whether some rules say the same, whatever their variables are called and however their clauses are ordered."""
+        """Whether other rules mean the same. Names of variables and the order of clauses do not count."""
         if self.improvement != improvement:
             return False
         mine, others = set(self.rules), set(rules)
@@ -33,7 +33,7 @@ class Registered:
 
 @dataclass
 class Kept:
-    """What the policy decided for a predicate, and why."""
+    """A sharing decision and its reason."""
 
     shared: bool
     why: str
@@ -41,7 +41,7 @@ class Kept:
 
 @dataclass
 class State:
-    """Everything registered; replaced as a whole, so that a refused registration leaves no trace."""
+    """Everything registered. It is replaced as a whole, so that a refused registration changes nothing."""
 
     definitions: Definitions = field(default_factory=Definitions)
     registered: dict[str, Registered] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class State:
 
 
 def credited(normal: Sequence[ir.Rule], given: Sequence[ir.Rule]) -> list[ir.Rule]:
-    """Normal rules, each with the text of the rule that it comes from: the last that begins before it."""
+    """Normal rules with the text of the rule that each comes from: the last one that begins before it."""
 
     def place(of: ir.Rule) -> tuple[int, int]:
         return (of.position.line, of.position.column)
@@ -78,7 +78,7 @@ def credited(normal: Sequence[ir.Rule], given: Sequence[ir.Rule]) -> list[ir.Rul
 
 
 def used_structures(state: State) -> dict[str, statements.Structure]:
-    """The structures that some declared column has, or a field of one."""
+    """The structures that declared columns use, directly or in fields."""
     waiting = [name for d in state.definitions.declarations.values() for name in d.structures if name is not None]
     found: dict[str, statements.Structure] = {}
     while waiting:

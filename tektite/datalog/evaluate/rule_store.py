@@ -1,4 +1,4 @@
-"""The rule store of an engine: what is registered, what is built of it, and who wants it.
+"""The rule store of an engine: registered rules, the collections built from them, and their views.
 
 Registering a text checks it against everything registered before and stores it; nothing runs. The first who wants a
 predicate's facts has it built, together with what it needs, in an order that follows from the rules alone; what several want is
@@ -82,7 +82,7 @@ class RuleStore:
         share: Mapping[str, bool] | None = None,
         joins: str = "auto",
     ) -> list[str]:
-        """Store what a text says; the predicates that it defines."""
+        """Check a text and store it. Returns the predicates that it defines."""
         check_strategy(joins, "datalog: joins")
         state = self.state.copy()
         for declaration in text.declarations:
@@ -130,18 +130,18 @@ class RuleStore:
     def structures(
         self, text: statements.Text
     ) -> tuple[dict[str, Sequence[str | None]], dict[str, statements.Structure]]:
-        """The structures of the columns of all predicates, and all structures, with those of a text that is to be registered."""
+        """The structures of predicates' columns, and all structures: those registered, and those of a text."""
         declarations = (*self.state.definitions.declarations.values(), *text.declarations)
         columns: dict[str, Sequence[str | None]] = {d.predicate: d.structures for d in declarations if d.structures}
         return columns, {**self.state.structures, **{s.name: s for s in text.structures}}
 
     def attributes(self) -> list[str]:
-        """The attributes that there are, in the order of their names."""
+        """The names of all attributes, sorted."""
         found = [(name, self.engine.table(name).schema.names) for name in self.engine.tables]
         return sorted(name for name, columns in found if columns in (("e",), ("e", "v")))
 
     def patterns(self) -> PatternResolver:
-        """What replaces patterns by atoms of the attributes that there are."""
+        """A resolver of patterns over the current attributes."""
 
         def types(name: str) -> tuple[Type, ...] | None:
             stored = self.stored(name)
@@ -192,7 +192,7 @@ class RuleStore:
         return list(given)
 
     def _inputs_for(self, text: statements.Text, state: State) -> dict[str, Schema]:
-        """The inputs that a text asks for: those it declares as input, and those it declares and has no rules for."""
+        """The inputs to create for a text: relations with `.input`, and declared relations without rules."""
         wanted = {d.predicate: d.position for d in text.directives if d.kind == "input"}
         for declaration in text.declarations:
             if declaration.predicate not in state.definitions.rules:
@@ -214,7 +214,7 @@ class RuleStore:
         return found
 
     def _check_outputs(self, text: statements.Text, state: State, inputs: Mapping[str, Schema]) -> None:
-        """Refuse an output of something that is not there."""
+        """Refuse a directive for a relation that does not exist."""
         for directive in text.directives:
             name = directive.predicate
             if name not in state.registered and name not in inputs and self.stored(name, state) is None:
@@ -224,7 +224,7 @@ class RuleStore:
                 )
 
     def _check(self, state: State, inputs: Mapping[str, Sequence[Type]]) -> Inference:
-        """Refuse what clashes: columns, types, and cycles through negation. What is known of types then."""
+        """Check columns, types and cycles through negation. Returns the inferred types."""
         inference = self._inference(state, inputs)
         rules = state.definitions.rules
         for component in strata.components(rules, list(rules)):
@@ -303,7 +303,7 @@ class RuleStore:
         return [*self.state.registered, *self.engine.tables, *(v for v in self.engine.views if not self.known(v))]
 
     def evaluation(self) -> Evaluation:
-        """What is built already. What is stored may have been dropped and made anew: then it is built again."""
+        """The current evaluation. It is built again if a stored relation was dropped and created anew."""
         fresh = {name: self.stored(name) for name in self._stored}
         if self._evaluation is None or any(fresh[name] is not self._stored[name] for name in fresh):
             self._stored = {}
@@ -328,7 +328,7 @@ class RuleStore:
         return found
 
     def collections(self, names: Sequence[str], asked_by: str) -> list[Collection]:
-        """The collections of some predicates, built now if they are not yet."""
+        """The collections of some predicates. Builds those that do not exist."""
         rules = self.state.definitions.rules
         for component in strata.components(rules, names):
             for name in component:
@@ -339,7 +339,7 @@ class RuleStore:
         return [evaluation.collections[name] for name in names]
 
     def _derived(self, predicate: str, found: Collection, recursive: bool) -> Collection:
-        """The policy: what is read by others as an arrangement of its own, and what is derived by each reader."""
+        """Apply the sharing policy to a predicate: one shared arrangement, or a derivation for each reader."""
         wanted = self.state.share.get(predicate)
         stateless = not recursive and not has_state(found)
         if wanted is None:
@@ -351,7 +351,7 @@ class RuleStore:
         return shared_collection(predicate, found) if shared else found
 
     def is_kept(self, name: str) -> bool:
-        """Whether somebody has a predicate's facts maintained in full, so that reading them costs nothing more."""
+        """Whether a predicate is already maintained in full."""
         found = None if self._evaluation is None else self._evaluation.collections.get(name)
         if found is None:
             return False
@@ -361,7 +361,7 @@ class RuleStore:
         return isinstance(operator, plan.Arrange) and core_of(self.engine).is_arranged(found._new(operator))
 
     def describe(self, name: str) -> str:
-        """What the policy says of a relation, for people."""
+        """The sharing decision for a relation, as text."""
         if name not in self.state.definitions.rules:
             return "stored; read where it lies"
         policy = self.policy[name]
@@ -370,12 +370,12 @@ class RuleStore:
     # ------------------------------------------------------------------ interest
 
     def view(self, name: str) -> View:
-        """The view of a predicate, built if nobody has asked for it yet."""
+        """The view of a predicate. Installs it if it does not exist."""
         (view,) = self.views([name])
         return view
 
     def views(self, names: Sequence[str]) -> list[View]:
-        """The views of several predicates, those that are not there yet by one dataflow."""
+        """The views of several predicates. Missing ones are installed together, in one dataflow."""
         missing = [name for name in dict.fromkeys(names) if self.title(name) not in self.engine.views]
         found = self.collections(missing, "view")
         for name, collection in zip(missing, found, strict=True):
@@ -387,12 +387,12 @@ class RuleStore:
         return [self.engine.view(self.title(name)) for name in names]
 
     def title(self, predicate: str) -> str:
-        """What the view of a predicate is called: like it, unless what is stored for it has that name already."""
+        """The name of a predicate's view: the predicate's name, or `p in full` if an input has that name."""
         return f"{predicate} in full" if predicate in self.engine.tables else predicate
 
     @contextmanager
     def _owning(self) -> Iterator[None]:
-        """Give names of rules to what belongs to them."""
+        """Allow names of predicates for views and inputs that the store creates."""
         self._own = True
         try:
             yield
@@ -401,7 +401,7 @@ class RuleStore:
 
 
 def has_state(found: Collection) -> bool:
-    """Whether a predicate's collection ends in something that keeps state anyway."""
+    """Whether the last operator of a predicate's collection keeps state."""
     operator = found.operator
     while isinstance(operator, plan.Project):
         operator = operator.input
@@ -409,7 +409,7 @@ def has_state(found: Collection) -> bool:
 
 
 def shared_collection(title: str, found: Collection) -> Collection:
-    """A collection as an arrangement of the catalog; renaming stays outside, so that what leaves one loop stays together."""
+    """A collection as an arrangement of the catalog. A renaming stays outside, so that predicates of one loop share its run."""
     operator = found.operator
     if isinstance(operator, plan.Project) and isinstance(operator.input, plan.Leave):
         inner = found._new(operator.input)
@@ -419,7 +419,7 @@ def shared_collection(title: str, found: Collection) -> Collection:
 
 
 def close_names(name: str, known: Sequence[str]) -> str:
-    """What may have been meant, and what there is."""
+    """The closest known name, and all known names, for an error message."""
     close = get_close_matches(name, known, 1)
     meant = f"did you mean {close[0]!r}? " if close else ""
     return f"{meant}there are: {', '.join(map(repr, known)) or 'none'}"

@@ -19,7 +19,7 @@ from tektite.datalog.rules.scopes import scoped, unbound
 from tektite.datalog.syntax import ir
 
 ALTERNATIVES = 4096
-"""Rules that the alternatives of one rule may come to."""
+"""The greatest number of rules that one rule may expand to."""
 
 
 def normalise(rules: Iterable[ir.Rule], counted: bool = False) -> list[ir.Rule]:
@@ -39,7 +39,7 @@ def normalise(rules: Iterable[ir.Rule], counted: bool = False) -> list[ir.Rule]:
 
 
 class Normaliser:
-    """Collects normal rules and makes up names for what they need."""
+    """Collects normal rules, and names the helper predicates that they need."""
 
     def __init__(self) -> None:
         self.rules: list[ir.Rule] = []
@@ -50,14 +50,14 @@ class Normaliser:
         return self._numbers[of]
 
     def fresh(self, rule: ir.Rule) -> ir.Variable:
-        """A variable that a rule does not have. Its body may hold some that were made for the rule around it."""
+        """A variable that a rule does not have. Its body may have fresh variables of the rule around it."""
         taken = set(ir.body_variables(rule.body))
         while (made := ir.Variable(f"term {self._number(f'{rule.predicate} terms')}")) in taken:
             pass
         return made
 
     def add(self, rule: ir.Rule, counted: bool = False) -> None:
-        """Take a rule in."""
+        """Normalise one rule."""
         if counted or rule.aggregates:
             rule = scoped(replace(rule, body=self._flat(rule.body, rule)))
             rule = replace(rule, body=self._once(rule.body, rule))
@@ -65,7 +65,7 @@ class Normaliser:
             self.rules.append(self._conjunctive(scoped(replace(rule, body=self._flat(body, rule)))))
 
     def alternatives(self, body: Sequence[ir.Literal], rule: ir.Rule) -> list[tuple[ir.Literal, ...]]:
-        """The conjunctions that a body with disjunctions comes to."""
+        """The conjunctions that a body with disjunctions expands to."""
         choices: list[list[tuple[ir.Literal, ...]]] = []
         count = 1
         for literal in body:
@@ -86,7 +86,7 @@ class Normaliser:
         return [tuple(literal for part in parts for literal in part) for parts in product(*choices)]
 
     def _once(self, body: tuple[ir.Literal, ...], rule: ir.Rule) -> tuple[ir.Literal, ...]:
-        """A body whose bindings count, in which alternatives are a predicate: what holds for two reasons counts once."""
+        """Replace the alternatives of a body whose bindings are counted by predicates, so that each binding counts once."""
         found = list(body)
         left = [literal for literal in found if isinstance(literal, ir.Disjunction)]
         while left:
@@ -106,7 +106,7 @@ class Normaliser:
         return tuple(found)
 
     def _stands(self, choice: ir.Disjunction, body: Sequence[ir.Literal], rule: ir.Rule) -> bool:
-        """Whether each alternative, with what stands beside the alternatives, binds all that they show."""
+        """Whether each branch, together with the literals beside the choice, binds all shown variables."""
         outer = tuple(other for other in body if other is not choice)
         shown = self._shown(choice, outer, rule)
         beside = [literal for literal in outer if not isinstance(literal, ir.Disjunction)]
@@ -134,7 +134,7 @@ class Normaliser:
     def _renamed(
         self, body: tuple[ir.Literal, ...], outer: tuple[ir.Variable, ...], rule: ir.Rule
     ) -> tuple[ir.Literal, ...]:
-        """A body whose variables, but for the outer ones, are nobody else's."""
+        """A body with fresh names for all but its outer variables."""
         hidden = [v for v in ir.named(ir.body_variables(body)) if v not in outer]
         names = {v: self.fresh(rule) for v in hidden}
         return tuple(substitute(literal, names) for literal in body)
@@ -185,7 +185,7 @@ class Normaliser:
         return tuple(found)
 
     def _plain(self, atom: ir.Atom, rule: ir.Rule) -> tuple[ir.Atom, list[ir.Literal]]:
-        """An atom whose computed terms are variables, and what these are equal to."""
+        """An atom with variables in place of computed terms, and an equation for each."""
         terms: list[ir.Term] = []
         equations: list[ir.Literal] = []
         for term in atom.terms:
@@ -197,7 +197,7 @@ class Normaliser:
         return replace(atom, terms=tuple(terms)), equations
 
     def _name(self, rule: ir.Rule, kind: str) -> str:
-        """A name for a predicate that stands for something in a rule."""
+        """The name of a new helper predicate."""
         return f"{rule.predicate} {kind} {self._number(f'{rule.predicate} {kind}')}"
 
     def _define(
@@ -209,7 +209,7 @@ class Normaliser:
         position: ir.Position,
         counted: bool = False,
     ) -> None:
-        """Take in a rule for a predicate that stands for something in another rule."""
+        """Add a rule of a helper predicate."""
         self.add(ir.Rule(name, terms, body, position, rule.written), counted)
 
     def _guarded(
@@ -240,7 +240,7 @@ class Normaliser:
     def _negated(
         self, rule: ir.Rule, group: ir.Conjunction, outside: set[ir.Variable], outer: tuple[ir.Literal, ...]
     ) -> ir.Literal:
-        """The negation of a group: of its one atom, or of a predicate that stands for it."""
+        """The negation of a group: of its single atom, or of a helper predicate."""
         seen = [v for v in ir.named(ir.body_variables(group.body)) if v in outside]
         shared = seen if group.outer is None else [v for v in seen if v in group.outer]
         if len(group.body) == 1 and isinstance(group.body[0], ir.Atom):
@@ -310,7 +310,7 @@ def ir_error(rule: ir.Rule, problem: str) -> Exception:
 
 
 def substitute(literal: ir.Literal, names: dict[ir.Variable, ir.Variable]) -> ir.Literal:
-    """A literal with some variables named otherwise."""
+    """A literal with some variables renamed."""
 
     def term(of: ir.Term) -> ir.Term:
         if isinstance(of, ir.Variable):
