@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 from pyspark.sql.types import LongType, StructType
 
 if TYPE_CHECKING:
-    from tektite.spark.stored import Stored
+    from tektite.spark.stored import StorageReader
     from tektite.storage.leases import Lease
 
 __all__ = ["DefaultSource"]
@@ -108,8 +108,8 @@ class DefaultSource(DataSource):
 
     def schema(self) -> StructType:
         from tektite.errors import IncorrectError
-        from tektite.spark.out import spark_schema
         from tektite.spark.stored import open_stored
+        from tektite.spark.view_frames import spark_schema
 
         options = Options(self.options)
         schema = spark_schema(open_stored(options.path).collection(options.view).schema)
@@ -163,12 +163,12 @@ class _Both:
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_lease": None}
 
-    def opened(self) -> Stored:
+    def opened(self) -> StorageReader:
         from tektite.spark.stored import open_stored
 
         return open_stored(self.options.path)
 
-    def hold(self, stored: Stored, version: int) -> None:
+    def hold(self, stored: StorageReader, version: int) -> None:
         """Keep the files of a version from being deleted, until a later one is held or the lease ends by itself."""
         from tektite.storage.leases import Lease
 

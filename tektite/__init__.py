@@ -7,7 +7,9 @@ from tektite.engine.view import Change, Changes, View
 from tektite.errors import ConflictError, FaultError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, when
 from tektite.query.aggregates import all, any, avg, count, count_distinct, max, min, sum
-from tektite.query.collection import Collection, Grouped, Loop, LoopVariable
+from tektite.query.collection import Collection
+from tektite.query.grouped import Grouped
+from tektite.query.loops import Loop, LoopVariable
 from tektite.query.match import match
 from tektite.storage.options import Storage
 from tektite.values.schema import Schema

@@ -138,7 +138,7 @@ def kernels_share(engine: tk.Engine, work: Any) -> Record:
 
 def exchange_levels(engine: tk.Engine) -> int:
     """The longest chain of exchanges by key that a change can pass through, over all dataflows of an engine."""
-    from tektite.dataflow.arrange import Arrange
+    from tektite.dataflow.arrange import ArrangeNode
 
     levels: dict[int, int] = {}
     for flow in core_of(engine).coordinator.flows:
@@ -146,7 +146,7 @@ def exchange_levels(engine: tk.Engine) -> int:
             reached = max(
                 [levels.get(id(member), 0), *(levels.get(id(i.trace), 0) for i in flow.imports if i.node is member)]
             )
-            if isinstance(member, Arrange) and not member.settled:
+            if isinstance(member, ArrangeNode) and not member.settled:
                 reached += 1
             arranged = getattr(member, "arranged", None) or getattr(member, "output", None)
             targets = [edge.target for edge in member.port.edges] if hasattr(member, "port") else []

@@ -166,7 +166,7 @@ def serve(pipe: Connection, scale: float, kind: str, history: bool, batch: int, 
     side = Side(scale, kind, history, batch, whole)
     gc.collect()
     pa.default_memory_pool().release_unused()
-    allocator.give_back()
+    allocator.trim()
     start_bytes = resident()
     pipe.send([{name: words.shape[1] for name, words in part.items()} for part in side.batches])
     while True:

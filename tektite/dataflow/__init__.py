@@ -1,17 +1,17 @@
-"""The physical dataflow: scopes, the agenda that schedules them, and the operators.
+"""The physical dataflow: operators, the scopes that they run in, and the agenda that schedules them.
 
-arrange           arrange, and how other operators read an arrangement
-flow              one installed graph of operators, swept over intervals of epochs
-graph             scopes, ports and the agenda: what runs next in one dataflow, and how chunks travel between nodes
-join              pairs of updates that agree on a key, at the least upper bound of their times
-journal           what is known of sweeps, kept for the last of them and told to listeners when one has ended
-linear            projection, filter, negation, Python functions, and the accumulators of linear aggregates
-loop              variables that feed back, and the way out of a scope
-node              what every operator is, and all that an executor knows of it
-output            functions that see changes pass
-pipeline_actions  what happens to rows on their way through a pipeline: look-ups, subtraction, intersection
-pipelines         one stateless way from the changes of each relation of a conjunction to the changes of its result
-put_off           keys that wait for later moments
-range_filter      the rows of a group whose value lies on one side of the group's bound, while both change
-reduce            what each key's rows come to, kept as an arrangement
+arrange           arrange sorts updates into a trace; readers give other operators its versions and changes
+deferred_keys     keys that a reduction has to evaluate at later moments
+flow              `Dataflow`: one installed graph of operators, and its sweeps
+graph             scopes, ports and edges; the agenda decides which node runs next
+join              join of two arrangements
+journal           records of the last sweeps, for listeners and `Engine.progress`
+linear            steps on edges: projection, filter, negation, Python functions, accumulators of aggregates
+loop              feedback into the next round, and the exit from a loop
+node              `Node`: the contract between operators and executors
+output            calls Python functions with changes
+pipeline_actions  what a pipeline does with rows: fetch, subtract, intersect
+pipelines         conjunctions by delta queries: one stateless pipeline for each relation
+range_filter      rows on one side of their group's bound, while both change
+reduce            reductions by key: built in, by Python functions, by functions of many groups
 """

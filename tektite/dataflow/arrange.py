@@ -1,8 +1,8 @@
-"""Arrange, and how other operators read an arrangement.
+"""Arrange sorts updates into a trace; readers give other operators its versions and changes.
 
-Arrange holds updates until their moment comes, sorts and consolidates them, and mints one batch per shard and moment,
-however many logical times it covers. Its buffer consolidates as it grows, so that its memory follows the number of
-distinct updates and not the number offered.
+Arrange buffers updates until their moment comes, then sorts and consolidates them into one batch per shard and moment, however
+many logical times the batch covers. The buffer consolidates as it grows. Its memory is proportional to the number of distinct
+updates, not to the number received.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tektite.trace.trace import Handle, Trace
 from tektite.values.words import Words
 
 CONSOLIDATE_AT = 1 << 17
-"""Rows that a buffer takes in before it first consolidates: two or three chunks of a join, well within the L2 cache."""
+"""Rows that a buffer receives before it first consolidates: two or three chunks of a join, well within the L2 cache."""
 
 
 class Buffer:
-    """Updates of one shape that wait at a node, per moment and shard."""
+    """Updates of one shape that wait at a node, by moment and shard."""
 
     def __init__(self, node: Node, data: int, diffs: int = 1, shards: int | None = None) -> None:
         self.flow = node.flow
@@ -44,7 +44,7 @@ class Buffer:
         return self.__dict__ | {"_waiting": {}, "_raw": {}, "_full": set()}
 
     def add(self, shard: int, chunk: Chunk, moment: Moment) -> None:
-        """Keep a chunk; have the buffer consolidated when what came in since the last time outgrows what was kept then."""
+        """Add a chunk. Once the rows added since the last consolidation outnumber those left by it, mark the buffer as full."""
         waiting = self._waiting.get(moment)
         if waiting is None:
             waiting = self._waiting[moment] = [[] for _ in range(self.shards)]
@@ -60,44 +60,44 @@ class Buffer:
                 self._full.add((moment, shard))
 
     def consolidate(self) -> None:
-        """Consolidate what is full, side by side."""
+        """Consolidate all full places in parallel."""
         full = sorted(self._full)
         self._full.clear()
         self.flow.workers.spread([partial(self.consolidate_at, *place) for place in full])
 
     def consolidate_at(self, moment: Moment, shard: int) -> None:
-        """Consolidate what waits at a moment for a shard."""
+        """Consolidate the rows of one moment and shard."""
         waiting = self._waiting[moment]
         built = consolidate(waiting[shard], self.shape, self.flow.low)
         waiting[shard] = [built]
         self._raw[moment, shard] = (built.n, 0)
 
     def put(self, shard: int, chunk: Chunk, moment: Moment) -> None:
-        """Keep a chunk that others have consolidated as far as that pays."""
+        """Add a chunk that needs no consolidation here."""
         self._waiting.setdefault(moment, [[] for _ in range(self.shards)])[shard].append(chunk)
 
     def waiting(self, moment: Moment) -> list[list[Chunk]]:
-        """What waits at a moment, per shard."""
+        """The chunks of a moment, by shard. They stay in the buffer."""
         return self._waiting.get(moment, [])
 
     def gathered(self, moment: Moment, shard: int) -> list[Chunk]:
-        """What waits at a moment for a shard, as one chunk that follows from its rows alone."""
+        """The rows of a moment and shard as one chunk, which does not depend on the order of their arrival."""
         chunks = self._waiting[moment][shard]
         return [consolidate(chunks, self.shape, self.flow.low)] if chunks else []
 
     def moments(self) -> list[Moment]:
-        """The moments at which something waits."""
+        """The moments for which there are rows, in order."""
         return sorted(self._waiting)
 
     def take(self, moment: Moment) -> list[list[Chunk]] | None:
-        """Everything that waits at a moment, per shard."""
+        """Remove and return the chunks of a moment, by shard."""
         if self._raw:
             for shard in range(self.shards):
                 self._raw.pop((moment, shard), None)
         return self._waiting.pop(moment, None)
 
     def take_shard(self, shard: int, moment: Moment) -> list[Chunk]:
-        """What waits at a moment for one shard; what waits for others stays."""
+        """Remove and return the chunks of a moment for one shard."""
         waiting = self._waiting.get(moment)
         if waiting is None:
             return []
@@ -106,18 +106,18 @@ class Buffer:
         return chunks
 
     def forget(self, moment: Moment) -> None:
-        """Forget what waits at a moment."""
+        """Drop the rows of a moment."""
         self.take(moment)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all rows."""
         self._waiting.clear()
         self._raw.clear()
         self._full.clear()
 
 
 def consolidate(chunks: list[Chunk], shape: tuple[int, int, int], low: int) -> Chunk:
-    """Chunks as one sorted, consolidated chunk; epochs before `low` become `low`."""
+    """The rows of some chunks as one sorted, consolidated chunk. Epochs before `low` become `low`."""
     if len(chunks) == 1 and isinstance(chunks[0], Consolidated) and chunks[0].low >= low:
         return chunks[0]
     table = np.array([chunk.at for chunk in chunks], np.int64)
@@ -127,8 +127,8 @@ def consolidate(chunks: list[Chunk], shape: tuple[int, int, int], low: int) -> C
     return Consolidated(head, buf, low)
 
 
-class Reader:
-    """A node's handle on an arrangement, possibly of an outer scope or of another dataflow."""
+class ArrangementReader:
+    """A node's access to an arrangement, which may belong to an outer scope or to another dataflow."""
 
     def __init__(self, node: Node, arranged: Arranged, reads_versions: bool = True) -> None:
         self.node = node
@@ -144,26 +144,26 @@ class Reader:
             arranged.readers.append(self)
 
     def begin(self) -> None:
-        """Take hold of the trace, with its present history as the first delta."""
+        """Open a handle on the trace. Its present history is the first delta."""
         self.handle = Handle(self.trace, None if self._scope is None else self._scope.frontier)
         self.node.flow.handles.append(self.handle)
 
     def wake(self, moment: Moment = ()) -> None:
-        """Put the node on its agenda, because something waits in the handle's queue."""
+        """Schedule the node if batches wait in the handle's queue."""
         if self.handle.waiting():
             self.node.scope.schedule(self.node.position, moment + (0,) * self.lift)
 
     def take(self, shard: int) -> tuple[Version, tuple[Batch, ...], Version]:
-        """Old, delta and new for this step: from another dataflow, exactly the sweep's share."""
+        """Old, delta and new for this run. Of another dataflow's arrangement, only the epochs of this sweep."""
         if self.imported:
             return self.handle.take_before(shard, self.node.flow.high)
         return self.handle.take(shard)
 
 
 class Arranged:
-    """An arrangement as operators see it: a trace, the scope it lives in, and the order of its columns.
+    """An arrangement as operators see it: a trace, its scope, and the order of its columns.
 
-    `columns` says which column of the collection each data column of the trace is; the first ones are the key.
+    `columns` says which column of the collection each data column of the trace is. The key columns come first.
     """
 
     def __init__(self, trace: Trace, scope: Scope, columns: tuple[int, ...], sharded_by: int, imported: bool) -> None:
@@ -172,31 +172,31 @@ class Arranged:
         self.columns = columns
         self.sharded_by = sharded_by
         self.imported = imported
-        self.readers: list[Reader] = []
+        self.readers: list[ArrangementReader] = []
 
     def renamed(self, positions: dict[int, int]) -> Arranged:
-        """The same arrangement for a collection whose columns are these in another order."""
+        """The same arrangement for a collection with the same columns in another order."""
         columns = tuple(positions[column] for column in self.columns)
         other = Arranged(self.trace, self.scope, columns, self.sharded_by, self.imported)
         other.readers = self.readers
         return other
 
     def mint(self, shard: int, rows: Chunk) -> None:
-        """Append sorted, consolidated rows of the scope's current moment as a batch."""
-        self.trace.mint(shard, rows.head, rows.keep, self.scope.passed())
+        """Append sorted, consolidated rows of the scope's current moment to the trace, as a batch."""
+        self.trace.mint(shard, rows.head, rows.memory, self.scope.passed())
 
     def wake_readers(self, moment: Moment) -> None:
-        """Let the readers in this dataflow know of a new batch."""
+        """Schedule the readers in this dataflow, because there is a new batch."""
         for reader in self.readers:
             reader.wake(moment)
 
 
-class Ordered(Protocol):
-    """An arrangement, however it is known: by a dataflow, or by the catalog."""
+class AnyArrangement(Protocol):
+    """What an arrangement of a dataflow and one of the catalog have in common."""
 
     @property
     def trace(self) -> Trace:
-        """Where it is kept."""
+        """The trace that holds it."""
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -207,9 +207,9 @@ class Ordered(Protocol):
         """How many leading columns decide the shard."""
 
 
-def serves(arranged: Ordered, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
-    """Whether an arrangement begins with the columns `lead` and is sharded by `sharded_by` columns; where that is None,
-    by any number up to `key`.
+def serves(arranged: AnyArrangement, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
+    """Whether an arrangement begins with the columns `lead` and is sharded by `sharded_by` columns. None means any number up
+    to `key`.
     """
     if arranged.columns[: len(lead)] != lead:
         return False
@@ -218,8 +218,8 @@ def serves(arranged: Ordered, lead: tuple[int, ...], sharded_by: int | None, key
     return arranged.sharded_by == sharded_by if sharded_by is not None else arranged.sharded_by <= key
 
 
-class Arrange(Node):
-    """Exchange by key, hold until the moment comes, mint."""
+class ArrangeNode(Node):
+    """Sends rows to the shard of their key, buffers them until their moment comes, and mints a batch."""
 
     def __init__(
         self,
@@ -233,8 +233,8 @@ class Arrange(Node):
         diffs: int = 1,
         settled: bool = False,
     ) -> None:
-        """`prepare` brings a chunk's columns into the order of the trace; `key` leading columns decide the shard. What is
-        `settled` comes in at the right shard already.
+        """`prepare` puts a chunk's columns into the order of the trace. The first `key` columns decide the shard. Input that is
+        `settled` arrives at the right shard already.
         """
         super().__init__(scope, shards, name)
         width = len(columns) if data is None else data
@@ -276,27 +276,27 @@ class Arrange(Node):
 
 
 def exchange_by(node: Node, key: Words, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
-    """Address each row of a chunk to the shard that its key belongs to."""
+    """Address each row of a chunk to the shard of its key."""
     buf, head, offsets = route(chunk.at, key, node.shards)
-    routed = Chunk(head, (chunk.keep, buf))
+    routed = Chunk(head, (chunk.memory, buf))
     for shard in range(node.shards):
         start, stop = int(offsets[shard]), int(offsets[shard + 1])
         if stop > start:
             outbox.append((node, shard, routed.slice(start, stop), moment))
 
 
-class Changes(Node):
-    """An arrangement's updates as a stream: what is queued, in the collection's own column order."""
+class ChangesNode(Node):
+    """Emits an arrangement's updates as they are minted, in the collection's own column order."""
 
     def __init__(self, scope: Scope, shards: int, arranged: Arranged, name: str) -> None:
         super().__init__(scope, shards, name)
-        self.reader = Reader(self, arranged, reads_versions=False)
+        self.reader = ArrangementReader(self, arranged, reads_versions=False)
 
     def run(self, moment: Moment) -> None:
         def work(shard: int, outbox: Outbox) -> None:
             _, delta, _ = self.reader.take(shard)
             for batch in delta:
-                self.port.emit(shard, Chunk(batch.head, batch.keep), moment, self.times, outbox)
+                self.port.emit(shard, Chunk(batch.head, batch.memory), moment, self.times, outbox)
 
         rows = sum(batch.n for queue in self.reader.handle.queues for batch in queue)
         self.each_shard(work, rows)

@@ -1,8 +1,8 @@
-"""Dataflow: one installed graph of operators, swept over intervals of epochs.
+"""Dataflow: one installed graph of operators, and its sweeps over intervals of epochs.
 
-A sweep takes from every source exactly the updates of the epochs low ≤ e < high, all that are available when it starts,
-and runs the agenda until it is empty. It can be suspended between nodes and resumed. Updates from before `low`
-count as happening at `low`: that is what makes an installation on compacted history correct from its first answer on.
+A sweep takes from every source exactly the updates of the epochs low ≤ e < high: all epochs that the sources have closed when it
+starts. It runs the agenda until it is empty, and can be suspended between nodes. Updates from before `low` count as updates at
+`low`, so a query installed on compacted history is correct from its first answer on.
 """
 
 from __future__ import annotations
@@ -18,49 +18,49 @@ from tektite.trace.times import Frontier
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tektite.dataflow.arrange import Buffer, Reader
+    from tektite.dataflow.arrange import ArrangementReader, Buffer
     from tektite.trace.trace import Handle, Hold, Trace
 
 
 class Workers(Protocol):
-    """Run the work of nodes on the shards that this process has."""
+    """Runs the work of nodes on the shards of this process."""
 
     def map(self, work: Callable[[int, Outbox], None], shards: int, rows: int) -> list[Outbox]:
-        """Run `work` on each of these shards, of `shards` in all; their outboxes, in order. `rows` is how much there is to do,
-        for choosing a way.
+        """Run `work` on each of this process's shards, of `shards` in all. Returns their outboxes, in order. `rows`
+        estimates the work, so that little of it need not be spread.
         """
 
     def spread(self, tasks: Sequence[Callable[[], None]]) -> None:
-        """Run tasks that are large and do not depend on each other."""
+        """Run large tasks that do not depend on each other."""
 
 
-class Part(Protocol):
-    """A part of a sweep that other processes run: no node of the dataflow runs here until it has ended."""
+class SweepPart(Protocol):
+    """A part of a sweep that other processes run. Until it has ended, no node of the dataflow runs here."""
 
     def ended(self, flow: Dataflow, deadline: float) -> bool:
-        """Wait for its end until the deadline; whether it has come, and the dataflow's turn with it."""
+        """Wait until the deadline. Returns whether the part has ended and `apply` may be called for this dataflow."""
 
     def apply(self, flow: Dataflow) -> None:
-        """Bring a dataflow to the state that the part left it in, or raise what failed."""
+        """Bring a dataflow to the state that the part left it in, or raise its error."""
 
-    def following(self, flow: Dataflow) -> Part | None:
-        """The next part of the dataflow's sweep, if that is not for this process either."""
+    def next_part(self, flow: Dataflow) -> SweepPart | None:
+        """The next part of the dataflow's sweep, if other processes run that as well."""
 
 
-class Source(Protocol):
-    """What a dataflow reads: something that closes epochs. It has answers for the epochs first ≤ e < low."""
+class EpochSource(Protocol):
+    """An input or dataflow that another dataflow reads. It closes epochs and has answers for the epochs first ≤ e < low."""
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """Its name in errors."""
 
     @property
     def first(self) -> int:
-        """The first epoch that it answers for."""
+        """The first epoch that it has an answer for."""
 
     @property
     def flow(self) -> Dataflow | None:
-        """The dataflow that makes it; None for an input."""
+        """The dataflow that computes it; None for an input."""
 
     @property
     def low(self) -> int:
@@ -68,20 +68,20 @@ class Source(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended for good."""
+        """Whether it will never change again."""
 
     @property
     def failure(self) -> TektiteError | None:
-        """Why it has stopped, if it has."""
+        """The error that stopped it, if one did."""
 
 
-def last_closed(source: Source) -> Callable[[], Frontier]:
-    """The hold that lets a newcomer be answered at once: the last epoch that the source has closed."""
+def last_closed(source: EpochSource) -> Callable[[], Frontier]:
+    """The frontier of a hold on the last epoch that the source has closed, so that a new query is answered at once."""
     return lambda: ((max(source.low - 1, 0),),)
 
 
 class Dataflow:
-    """A graph of operators with the interval of epochs that it has consumed and is consuming."""
+    """A graph of operators. It has consumed the epochs before `low`; while it is running, it consumes those before `high`."""
 
     def __init__(self, name: str, workers: Workers, shards: int, effort: str) -> None:
         self.name = name
@@ -89,22 +89,22 @@ class Dataflow:
         self.shards = shards
         self.effort = effort
         self.root = Scope(self)
-        self.sources: list[Source] = []
-        self.imports: list[Reader] = []
+        self.sources: list[EpochSource] = []
+        self.imports: list[ArrangementReader] = []
         self.handles: list[Handle] = []
         self.traces: list[Trace] = []
         self.full_buffers: list[Buffer] = []
-        """Buffers of its nodes that took in so much that it is worth consolidating them."""
+        """Buffers of its nodes that have become worth consolidating."""
         self.holds: list[Hold] = []
         self.on_swept: list[Callable[[], None]] = []
         self.on_failed: list[Callable[[], None]] = []
-        self.away: Part | None = None
+        self.part: SweepPart | None = None
         self.journal: Journal | None = None
         self.failure: TektiteError | None = None
         self._at_rest()
 
     def _at_rest(self) -> None:
-        """No sweep runs, and there was none."""
+        """Reset to the state before the first sweep."""
         self.first = 0
         self.low = 0
         self.high = 0
@@ -115,24 +115,24 @@ class Dataflow:
 
     @property
     def flow(self) -> Dataflow:
-        """The dataflow itself, as what makes the arrangement that others read."""
+        """The dataflow itself: as a source, it is computed by itself."""
         return self
 
-    def read(self, source: Source) -> None:
-        """Note that the dataflow depends on `source`."""
+    def read(self, source: EpochSource) -> None:
+        """Record that the dataflow depends on `source`."""
         if source not in self.sources:
             self.sources.append(source)
 
     def settle_start(self) -> None:
-        """Choose the as-of of the first sweep: the last epoch that the most advanced source has closed, and none that
-        a source has no answer for because it waits for its own first sweep.
+        """Choose the first epoch to answer: the last one that the most advanced source has closed, but none before the first
+        answer of a source.
         """
         self.first = max((max(source.low - 1, source.first) for source in self.sources), default=0)
         self.low = self.high = self.first
 
     def available(self, ahead: Mapping[Dataflow | None, int] | None = None) -> int:
-        """The epoch up to which every source has been closed. A source that ended for good holds nobody up. Some dataflows
-        may be `ahead`, about to be swept up to the epochs given.
+        """The epoch up to which all sources have been closed. A source that will never change again does not count. `ahead` gives
+        the epochs up to which some dataflows are about to be swept.
         """
         if ahead:
             lows = [(ahead.get(source.flow, source.low), source.closed) for source in self.sources]
@@ -141,59 +141,58 @@ class Dataflow:
         return min(going) if going else max((source.low for source in self.sources), default=0)
 
     def work(self, deadline: float) -> bool:
-        """Run, or go on with, sweeps of everything available until the deadline. Whether the dataflow is then current."""
+        """Run or resume sweeps of everything available until the deadline. Returns whether the dataflow is current."""
         try:
             while self.failure is None:
                 resumed = self.running
-                sent = self.away is not None
+                sent = self.part is not None
                 if not resumed and not self.begin():
                     break
-                if not self._go_on(deadline):
+                if not self._continue(deadline):
                     return False
                 self._end()
                 if not resumed:  # the sweep took everything there was
                     break
-                if (
-                    sent or time.perf_counter() > deadline
-                ):  # whoever sent the last sweep away decides on the next one too
+                # The executor that sent the last sweep away decides on the next one too.
+                if sent or time.perf_counter() > deadline:
                     return self.failure is not None or self.available() <= self.low
         except BaseException as error:
-            # Half a node's work may be done: after an interrupt, too, the dataflow cannot go on.
+            # A node may have done half of its work, so the dataflow cannot continue, not even after an interrupt.
             self.fail(error)
             if not isinstance(error, Exception):
                 raise
         return True
 
-    def _go_on(self, deadline: float) -> bool:
-        """Do what waits, or wait for those who do it; whether nothing is left to do."""
-        while self.away is not None:
-            if not self.away.ended(self, deadline):
+    def _continue(self, deadline: float) -> bool:
+        """Run the agenda, or wait for the process that runs it. Returns whether nothing is left to do."""
+        while self.part is not None:
+            if not self.part.ended(self, deadline):
                 return False
-            away, self.away = self.away, None
-            away.apply(self)
+            part, self.part = self.part, None
+            part.apply(self)
             if not self.running:  # the part could not be run: the sweep has not begun
                 return False
-            self.away = away.following(self)
+            self.part = part.next_part(self)
         return run_agenda(self.root, deadline)
 
-    def leave(self, away: Part, high: int) -> None:
-        """Let others run a sweep up to `high`, or what comes next of the one that has begun."""
-        self.away = away
+    def run_elsewhere(self, part: SweepPart, high: int) -> None:
+        """Let other processes run a sweep up to `high`, or the next part of the present one."""
+        self.part = part
         self.high = high
         self.running = True
         self._note()
 
     def queued(self) -> int:
-        """How many changes of its sources wait for it."""
+        """The number of changes of its sources that it has not consumed."""
         return sum([batch.n for reader in self.imports for queue in reader.handle.queues for batch in queue])
 
     def _note(self) -> None:
-        """Take down that a sweep has begun."""
+        """Start a record of the sweep for the journal."""
         if self.journal is not None and self.sweep is None:
             self.sweep = Sweep(self.name, self.low, self.high, self.queued())
 
     def begin(self) -> bool:
-        """Start a sweep, if there is anything to sweep."""
+        """Start a sweep if epochs are available. Returns whether one was started."""
         high = self.available()
         for source in self.sources:
             if source.failure is not None:
@@ -223,7 +222,7 @@ class Dataflow:
             callback()
 
     def fail(self, error: BaseException) -> None:
-        """Stop for good, letting go of everything held; the error is what users of the result will see."""
+        """Stop forever and release everything. Users of the result get the error."""
         self.failure = explained(error, self.name)
         self.running = False
         self.drop()
@@ -231,8 +230,8 @@ class Dataflow:
             callback()
 
     def drop(self) -> None:
-        """Release every handle, every hold and all that waits."""
-        self.away = None
+        """Release all handles and holds, and drop all waiting rows."""
+        self.part = None
         for handle in self.handles:
             handle.drop()
         self.handles.clear()
@@ -244,7 +243,7 @@ class Dataflow:
         self.root.clear()
 
     def empty(self) -> None:
-        """Keep nothing but the graph of a dataflow that was dropped, for `begin_anew`."""
+        """Drop everything but the graph of a dropped dataflow, for `begin_anew`."""
         self.on_swept.clear()
         self.on_failed.clear()
         self._at_rest()
@@ -253,20 +252,20 @@ class Dataflow:
                 reader.handle.forget()
 
     def begin_anew(self, name: str) -> None:
-        """Begin as another dataflow, with the graph of this one. It was dropped and emptied before, and has no loop."""
+        """Start as another dataflow with the same graph. Requires that it was dropped and emptied, and has no loop."""
         self.name = name
         assert not self.root.nested
         for node in self.root.nodes:
             node.begin()
 
     def ship(self) -> dict[str, Any]:
-        """The attributes of a copy in another process; what else a dataflow has, a copy does without."""
+        """The attributes of a copy in another process. A copy does not need the others."""
         kept = ("name", "shards", "effort", "first", "low", "high", "running", "rounds", "root")
         return {name: getattr(self, name) for name in kept}
 
 
 def explained(error: BaseException, name: str) -> TektiteError:
-    """What users of a dataflow see of an error in it."""
+    """The error that users of a dataflow get for an error in it."""
     if isinstance(error, FaultError):
         return error
     if isinstance(error, TektiteError):

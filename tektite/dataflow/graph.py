@@ -1,10 +1,12 @@
-"""Scopes, ports and the agenda: what runs next in one dataflow, and how chunks travel between nodes.
+"""Scopes, ports and edges: how chunks travel between nodes. The agenda: which node of a dataflow runs next.
 
-A *moment* is the tuple of rounds that a scope is running; the outermost scope's only moment is (). Everything that
-waits in a dataflow waits at a node, at a moment of the node's scope, and is entered in that scope's agenda. A scope
-runs its moments in lexicographic order, and at each moment its nodes in topological order; a nested scope is a node
-of its parent that runs all its moments under the parent's moment. So a node never receives anything at a moment that
-has passed, and a node with nothing to do costs nothing.
+A *moment* is the tuple of rounds that a scope is running. The only moment of the outermost scope is ().
+
+* Rows that wait do so at a node and a moment of its scope. They are entered in the scope's agenda.
+* A scope runs its moments in lexicographic order, and at each moment its nodes in topological order.
+* A nested scope is a node of its parent. It runs all its moments under the parent's moment.
+
+Promise: a node never receives anything at a moment that has passed. A node without work costs nothing.
 """
 
 from __future__ import annotations
@@ -26,17 +28,11 @@ if TYPE_CHECKING:
 Moment = tuple[int, ...]
 
 
-class Step(Protocol):
-    """A linear operation on chunks: looks at one row at a time, keeps nothing."""
+class LinearStep(Protocol):
+    """A linear operation on chunks: processes each row on its own and has no state."""
 
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
-        """The chunk transformed; `times` is the number of its time columns."""
-
-
-class Runnable(Protocol):
-    """What an agenda schedules: a node, or a nested scope."""
-
-    position: int
+        """The transformed chunk. `times` is the number of its time columns."""
 
 
 class Scope:
@@ -61,12 +57,12 @@ class Scope:
             parent.add(self)
 
     def add(self, member: Node | Scope) -> None:
-        """Put a node or a nested scope behind everything that is in the scope so far."""
+        """Append a node or a nested scope."""
         member.position = len(self.body)
         self.body.append(member)
 
     def enters(self, parent: Scope) -> None:
-        """Something of the parent enters this scope: it has to come after all that the parent holds so far."""
+        """Move this scope to the end of its parent, because something that the parent has by now enters it."""
         members = parent.body
         members.remove(self)
         members.append(self)
@@ -74,7 +70,7 @@ class Scope:
             member.position = position
 
     def schedule(self, position: int, moment: Moment) -> None:
-        """Enter the node at `position` in the agenda of `moment`."""
+        """Add the node at `position` to the agenda of `moment`."""
         waiting = self._agenda.get(moment)
         if waiting is None:
             self._agenda[moment] = [position]
@@ -85,7 +81,7 @@ class Scope:
             heappush(waiting, position)
 
     def next(self, outer: Moment) -> tuple[Node | Scope, Moment] | None:
-        """Take the next node from the agenda under the parent's moment `outer`; None when nothing is left there."""
+        """Take the next node from the agenda under the parent's moment `outer`; None if there is none."""
         moments = self._moments
         while moments:
             moment = moments[0]
@@ -101,7 +97,7 @@ class Scope:
         return None
 
     def upcoming(self, outer: Moment) -> tuple[Node, Moment] | None:
-        """The node that would run next under the parent's moment `outer`, here or in a scope inside."""
+        """The node that would run next under the parent's moment `outer`, in this scope or in one nested in it."""
         for moment in sorted(self._agenda):
             if moment[:-1] == outer:
                 for position in sorted(self._agenda[moment]):
@@ -112,7 +108,7 @@ class Scope:
         return None
 
     def strike(self, positions: set[int], moments: Sequence[Moment]) -> None:
-        """Take nodes that others have run off the agenda of some moments."""
+        """Remove nodes that other processes have run from the agenda of some moments."""
         for moment in moments:
             waiting = self._agenda.get(moment)
             if waiting:
@@ -124,7 +120,7 @@ class Scope:
         self.flow.rounds += 1
         if moment[-1] > self.limit:
             raise FaultError(
-                f"loop {self.name!r} did not come to rest within {self.limit} rounds; {self.advice}",
+                f"loop {self.name!r} still changes after {self.limit} rounds; {self.advice}",
                 self.flow.name,
             )
 
@@ -146,7 +142,7 @@ class Scope:
 
     @property
     def nodes(self) -> list[Node]:
-        """The nodes of this scope itself, in their order."""
+        """The nodes of this scope itself, in order."""
         return [member for member in self.body if not isinstance(member, Scope)]
 
     @property
@@ -155,27 +151,27 @@ class Scope:
         return [member for member in self.body if isinstance(member, Scope)]
 
     def scopes(self) -> Iterator[Scope]:
-        """This scope and all inside, outer ones first."""
+        """This scope and all nested ones, outer ones first."""
         yield self
         for scope in self.nested:
             yield from scope.scopes()
 
     def enclosing(self) -> Iterator[Scope]:
-        """This scope and all that it is in, from the inside out."""
+        """This scope and all that enclose it, from the inside out."""
         scope: Scope | None = self
         while scope is not None:
             yield scope
             scope = scope.parent
 
     def rest(self) -> None:
-        """Start over at moment zero: the sweep has ended."""
+        """Return to moment zero at the end of a sweep."""
         self.moment = (0,) * self.depth
         for member in self.body:
             if isinstance(member, Scope):
                 member.rest()
 
     def clear(self) -> None:
-        """Forget everything that waits."""
+        """Empty the agenda and all buffers."""
         self._moments.clear()
         self._agenda.clear()
         self.rest()
@@ -183,12 +179,12 @@ class Scope:
             member.clear()
 
     def ship(self) -> dict[str, Any]:
-        """The attributes of a copy in another process: its agenda is empty."""
+        """The attributes of a copy in another process. Its agenda is empty."""
         return self.__dict__ | {"_moments": [], "_agenda": {}, "_passed": (None, ())}
 
 
 class Port:
-    """An output of a node: chunks put here run through each edge to the node at its other end."""
+    """The output of a node. Each edge carries the emitted chunks to another node."""
 
     __slots__ = ("edges",)
 
@@ -196,8 +192,8 @@ class Port:
         self.edges: list[Edge] = []
 
     def emit(self, shard: int, chunk: Chunk, moment: Moment, times: int, outbox: Outbox) -> None:
-        """Run a chunk of one moment through the edges and leave the results in the outbox. A step that several edges begin
-        with runs once.
+        """Send a chunk of one moment through the edges, and put the results into the outbox. Steps that several edges begin with
+        run once.
         """
         if chunk.n:
             done: Done = {}
@@ -206,17 +202,19 @@ class Port:
 
 
 class Edge:
-    """The way from a port to a node: linear steps, then the scopes entered, then the exchange."""
+    """The way from a port to a node: linear steps, then entry into nested scopes, then the exchange."""
 
     __slots__ = ("lift", "steps", "target")
 
-    def __init__(self, steps: Sequence[Step], lift: int, target: Node) -> None:
+    def __init__(self, steps: Sequence[LinearStep], lift: int, target: Node) -> None:
         self.steps = tuple(steps)
         self.lift = lift
         self.target = target
 
     def carry(self, shard: int, chunk: Chunk, moment: Moment, times: int, outbox: Outbox, done: Done) -> None:
-        """Transform a chunk and address it. `done` keeps what steps made of chunks, so that numbers tell these apart."""
+        """Transform a chunk and address it. `done` holds the results of steps by the id of their chunk. All these
+        chunks live as long as it does, so ids are unique.
+        """
         for step in self.steps:
             made = done.get((step, id(chunk)))
             if made is None:
@@ -231,13 +229,13 @@ class Edge:
         target.exchange(shard, chunk, moment, outbox)
 
 
-Done = dict[tuple[Step, int], Chunk]
+Done = dict[tuple[LinearStep, int], Chunk]
 Delivery = tuple["Node", int, Chunk, Moment]
 Outbox = list[Delivery]
 
 
 def enter(chunk: Chunk, times: int, lift: int) -> Chunk:
-    """The chunk with `lift` zero rounds behind its time columns. The diff is the last column."""
+    """The chunk with `lift` further time columns, all zero. The diff is the last column."""
     columns = int(chunk.head[2])
     key = (columns, lift)
     spec = _ENTER.get(key)
@@ -251,7 +249,7 @@ _ENTER: dict[tuple[int, int], Words] = {}
 
 
 def run_agenda(root: Scope, deadline: float) -> bool:
-    """Run a dataflow's agenda until it is empty (True) or the deadline has passed (False)."""
+    """Run a dataflow's agenda. Returns whether it is empty; False if the deadline came first."""
     path: list[tuple[Scope, Moment]] = [(root, ())]
     while path:
         scope, outer = path[-1]

@@ -1,8 +1,8 @@
-"""Join: pairs of updates that agree on a key, at the least upper bound of their times.
+"""Join: pairs of updates with equal keys, at the least upper bound of their times.
 
-Old and new are separated by version, not by time: Δ(AB) = ΔA·B_old + A_new·ΔB. This is exact for any partial order, with many
-epochs in one batch and with shared traces that run ahead. Output comes in bounded pieces that the buffers behind it consolidate
-as they arrive, so memory does not follow the raw output of the join.
+Versions, not times, separate old from new: Δ(AB) = ΔA·B_old + A_new·ΔB. This is exact for any partial order, for many epochs in
+one batch, and for shared traces that run ahead. Output comes in pieces of bounded size, which the next buffers consolidate as
+they arrive. So memory does not grow with the raw output of the join.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import deque
 
 import numpy as np
 
-from tektite.dataflow.arrange import Arranged, Reader
+from tektite.dataflow.arrange import Arranged, ArrangementReader
 from tektite.dataflow.graph import Moment, Outbox, Port, Scope
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
@@ -23,27 +23,27 @@ from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version
 
 PIECE = 1 << 15
-"""Rows of one piece of output: its columns stay in the L2 cache while filters and projections behind the join run."""
+"""Rows of one piece of output. Its columns stay in the L2 cache while the filters and projections after the join run."""
 PIECES_PER_RUN = 16
-"""Pieces made before the dataflow may be suspended: some ten milliseconds, and some 20 MiB a shard that are not delivered yet."""
+"""Pieces before the dataflow may be suspended: about ten milliseconds, and 20 MiB a shard that are not delivered yet."""
 
 NULLS_MATCH = 1
 
 
-class Task:
-    """One side's delta against the other side's version, with the place where it stopped."""
+class JoinTask:
+    """The join of one side's delta with the other side's version, and how far it has come."""
 
-    __slots__ = ("delta", "keep", "other", "side", "state")
+    __slots__ = ("delta", "inputs", "other", "side", "state")
 
     def __init__(self, side: int, delta: tuple[Batch, ...], other: Version) -> None:
         self.side = side
         self.delta = np.array([batch.at for batch in delta], np.int64)
         self.other = other.table
-        self.keep = (delta, other)
+        self.inputs = (delta, other)
         self.state = np.zeros(JOIN_STATE, np.int64)
 
 
-class Join(Node):
+class JoinNode(Node):
     """The join of two arrangements on their first `key` columns."""
 
     def __init__(
@@ -61,11 +61,11 @@ class Join(Node):
         super().__init__(scope, shards, name)
         self.key = key
         self.flags = NULLS_MATCH if nulls_match else 0
-        self.readers = (Reader(self, left), Reader(self, right))
+        self.readers = (ArrangementReader(self, left), ArrangementReader(self, right))
         widths = (left.trace.data, right.trace.data)
         self.specs = [np.array([c if s == side else widths[side] + c for s, c in output], np.int64) for side in (0, 1)]
         self.data = len(output)
-        self.tasks: list[deque[Task]] = [deque() for _ in range(shards)]
+        self.tasks: list[deque[JoinTask]] = [deque() for _ in range(shards)]
 
     @property
     def busy(self) -> bool:
@@ -82,9 +82,9 @@ class Join(Node):
             _, delta_left, new_left = left.take(shard)
             old_right, delta_right, _ = right.take(shard)
             if delta_left and len(old_right.table):
-                self.tasks[shard].append(Task(0, delta_left, old_right))
+                self.tasks[shard].append(JoinTask(0, delta_left, old_right))
             if delta_right and len(new_left.table):
-                self.tasks[shard].append(Task(1, delta_right, new_left))
+                self.tasks[shard].append(JoinTask(1, delta_right, new_left))
             rows += sum(batch.n for batch in delta_left) + sum(batch.n for batch in delta_right)
         self.each_shard(self._work, rows)
         if any(self.tasks):
@@ -109,7 +109,7 @@ class Join(Node):
 
 
 def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, times: int, outbox: Outbox) -> None:
-    """Emit rows whose rounds may differ, cut into parts of one moment each."""
+    """Emit rows of several rounds, in one chunk for each moment."""
     if not chunk.n:
         return
     if times == 1:
@@ -119,6 +119,6 @@ def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, times: int, 
         port.emit(shard, chunk, tuple(chunk.constant(data + i) for i in range(1, times)), times, outbox)
         return
     buf, head, offsets, moments = partition_moments(chunk.at, data, times)
-    parts = Chunk(head, (chunk.keep, buf))
+    parts = Chunk(head, (chunk.memory, buf))
     for i, found in enumerate(moments.tolist()):
         port.emit(shard, parts.slice(int(offsets[i]), int(offsets[i + 1])), tuple(found), times, outbox)

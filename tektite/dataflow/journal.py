@@ -1,4 +1,4 @@
-"""Journal: what is known of sweeps, kept for the last of them and told to listeners when one has ended."""
+"""Journal: records of the last sweeps. Listeners are called with each sweep that has ended."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 KEPT = 256
-"""Sweeps that are remembered."""
+"""The number of sweeps that are remembered."""
 
 
 @dataclass
 class Sweep:
-    """One sweep of a dataflow: a view's, or that of an arrangement that views share."""
+    """One sweep of a dataflow, which computes a view or an arrangement that views share."""
 
     name: str
     low: int
-    """The first epoch that it brought."""
+    """The first epoch that it computed."""
     high: int
-    """The first epoch that it left to the next one."""
+    """The first epoch after it, which it left to the next sweep."""
     rows: int
-    """Changes of its sources that it began with."""
+    """Changes of its sources that waited when it began."""
     jobs: list[str] = field(default_factory=list)
-    """The groups of the Spark jobs that ran parts of it; none, if it ran in this process."""
+    """The groups of the Spark jobs that ran parts of it; empty if it ran in this process."""
     stages: int = 0
-    """Stages of these jobs."""
+    """The number of stages of these jobs."""
     sent: int = 0
-    """Rows that their shards sent each other."""
+    """Rows that the shards of these jobs sent each other."""
     written: int = 0
-    """Bytes of the files that their tasks wrote."""
+    """Bytes of the files that the tasks of these jobs wrote."""
     why: str = ""
     """Why it ran where it did."""
     seconds: float = 0.0
-    """From its beginning to its end, what others did meanwhile included."""
+    """Time from beginning to end, including other work in between."""
     began: float = field(default_factory=time.perf_counter, repr=False)
 
     @property
@@ -44,16 +44,16 @@ class Sweep:
 
 
 class Journal:
-    """Remembers the last sweeps of an engine."""
+    """The last sweeps of an engine."""
 
     def __init__(self, why: str = "") -> None:
-        """`why` says why sweeps run in this process."""
+        """`why` is the reason that is recorded for sweeps that ran in this process."""
         self.sweeps: deque[Sweep] = deque(maxlen=KEPT)
         self.listeners: list[Callable[[Sweep], None]] = []
         self.why = why
 
     def ended(self, sweep: Sweep) -> None:
-        """Take down a sweep that has ended. What a listener raises is a warning: it cannot undo the sweep."""
+        """Record a sweep that has ended. An error of a listener becomes a warning, because it cannot undo the sweep."""
         sweep.seconds = time.perf_counter() - sweep.began
         sweep.why = sweep.why or self.why
         self.sweeps.append(sweep)

@@ -1,4 +1,7 @@
-"""Steps on edges: projection, filter, negation, Python functions, and the accumulators of linear aggregates."""
+"""Steps on edges: projection, filter, negation, Python functions, and accumulators of linear aggregates.
+
+A step processes each row on its own and has no state.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +21,22 @@ from tektite.values.types import Float
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
-    from tektite.expr import Program
+    from tektite.expr import RowProgram
     from tektite.values.dictionary import Dictionary
     from tektite.values.schema import Schema
 
 FUNCTION_ROWS = 1 << 16
-"""Rows handed to a Python function at a time: enough to spread the cost of a call, few enough to bound its memory."""
+"""Rows for one call of a Python function: enough to amortise the call, few enough to bound its memory."""
 
 GROUPED_ROWS = 1024
-"""Rows from which on it is tried to add up those of one key before they are sorted: fewer are sorted at once."""
+"""From this many rows on, those of one key are added up before sorting. Fewer rows are cheaper to sort at once."""
 
 EXPLODED_ROWS = 1 << 16
-"""Rows with floats exploded at a time: several times as many come of them, and are consolidated before the next."""
+"""Rows with floats that are exploded together. The result has several times as many rows; it is consolidated before the next."""
 
 
 class SelectStep:
-    """Some of the data columns, in another order; column -1-i is the i-th of some constant words. Copies nothing."""
+    """Chooses and reorders data columns; column -1-i is the i-th constant word. Copies nothing."""
 
     def __init__(self, columns: Sequence[int], constants: Sequence[int] = ()) -> None:
         self.columns = list(columns)
@@ -49,29 +52,29 @@ class SelectStep:
 
 
 class NegateStep:
-    """Every diff negated."""
+    """Negates every diff."""
 
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
         buf, head = scale(chunk.at, int(chunk.head[2]) - 1, -1)
         if head[0] < 0:
             raise IncorrectError("a negated multiplicity does not fit into 64 bits")
-        return Chunk(head, (chunk.keep, buf))
+        return Chunk(head, (chunk.memory, buf))
 
 
 class ProgramStep:
-    """Expressions and a predicate, fused into one program."""
+    """Evaluates expressions and a predicate, compiled into one program."""
 
-    def __init__(self, program: Program, data: int) -> None:
+    def __init__(self, program: RowProgram, data: int) -> None:
         self.program = program
         self.data = data
 
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
-        keep, head = self.program.run(chunk.at, self.data, times, 1, 0, chunk.keep)
-        return Chunk(head, keep)
+        memory, head = self.program.run(chunk.at, self.data, times, 1, 0, chunk.memory)
+        return Chunk(head, memory)
 
 
 class FunctionStep:
-    """A Python function over Arrow record batches. It must be pure: retractions evaluate it again."""
+    """Calls a Python function with Arrow tables. The function must be pure, because retractions evaluate it again."""
 
     def __init__(
         self,
@@ -136,7 +139,7 @@ class FunctionStep:
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """How errors call a user's function."""
+    """The name of a user's function in errors."""
     return f"function {getattr(function, '__qualname__', repr(function))}"
 
 
@@ -149,15 +152,15 @@ class LinearAggregate(Protocol):
 
     @property
     def column(self) -> int | None:
-        """The column it is taken of; None for whole rows."""
+        """The aggregated column; None for whole rows."""
 
 
 class Accumulate:
-    """Turns rows into keys with accumulators for diffs, so that building and merging aggregate for free.
+    """Turns rows into keys with accumulators in place of diffs. Building and merging batches adds them up at no extra cost.
 
-    Sums of integers are held as two limbs that are summed independently (low 32 bits, high 32 bits), which is exact
-    for two thousand million rows a group. Sums of floats are as exact: each float column adds a few more rows to a group,
-    by a further data column and a further diff column (see kernels/accumulate.py).
+    A sum of integers is two accumulators, one for the low 32 bits and one for the high ones. It is exact for two thousand
+    million rows in a group. Sums of floats are exact too: each float column adds a few rows to a group, a data column and a
+    diff column (see kernels/operators/accumulate.py).
     """
 
     def __init__(self, key: Sequence[int], aggregates: Sequence[LinearAggregate], schema: Schema, times: int) -> None:
@@ -175,7 +178,7 @@ class Accumulate:
                 self.kinds.append(("count", 0))
                 continue
             column = aggregate.column
-            # each column is counted and summed once, however many aggregates are taken of it
+            # Each column is counted and summed once, however many aggregates use it.
             if column not in counts:
                 spec += [COUNT_PRESENT, column]
                 counts[column] = self.diffs
@@ -222,7 +225,7 @@ class Accumulate:
         return Chunk(head, buf)
 
     def _add_up(self, chunk: Chunk) -> Chunk:
-        """The accumulators of each key's rows together, if keys repeat; otherwise of each row."""
+        """One row of accumulators for each key if keys repeat, otherwise one for each row."""
         buf, head = accumulate_groups(chunk.at, self.width, self.times, self.spec)
         return self._accumulate(chunk) if head[0] == NOT_WORTH_IT else Chunk(head, buf)
 
@@ -230,4 +233,4 @@ class Accumulate:
         buf, head = accumulate(chunk.at, self.width, self.times, self.spec)
         if head[0] < 0:
             raise IncorrectError("a multiplicity times a value does not fit into 64 bits")
-        return Chunk(head, (chunk.keep, buf))
+        return Chunk(head, (chunk.memory, buf))

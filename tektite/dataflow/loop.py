@@ -1,8 +1,8 @@
-"""Loops: variables that feed back, and the way out of a scope.
+"""Loops: feedback into the next round, and the exit from a loop.
 
-A variable is what its definition was one round earlier. Entering a scope adds a round 0 to every time, feeding back adds one to
-the last round, leaving drops it. Feedback and leave consolidate what passes through them, so that a loop whose changes cancel
-comes to rest.
+A variable of a loop is what its definition was one round earlier. Entering a scope appends round 0 to every time, feedback adds
+one to the last round, and leaving drops the last round. Feedback and leave consolidate their rows, so that a loop ends once all
+changes cancel.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tektite.kernels.seek.route import shift
 from tektite.trace.chunk import Chunk, column_spec
 
 
-class Variable(Node):
-    """Feedback: what arrives at a round goes out at the next one."""
+class FeedbackNode(Node):
+    """A loop's variable: emits at each round what it received in the round before."""
 
     for_next_round = True
 
@@ -29,7 +29,7 @@ class Variable(Node):
         self.row = np.arange(data, dtype=np.int64)
 
     def exchange(self, shard: int, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
-        """Equal rows have to meet in one shard, or a change and its retraction could circulate for ever."""
+        """Send equal rows to one shard. Otherwise a change and its retraction could circulate forever."""
         if self.shards == 1:
             outbox.append((self, 0, chunk, moment))
         else:
@@ -38,18 +38,18 @@ class Variable(Node):
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         buf, head = shift(chunk.at, self.data + self.times - 1, 1)
         following = (*moment[:-1], moment[-1] + 1)
-        self.buffer.add(shard, Chunk(head, (chunk.keep, buf)), following)
+        self.buffer.add(shard, Chunk(head, (chunk.memory, buf)), following)
         self.scope.schedule(self.position, following)
 
     def run(self, moment: Moment) -> None:
         release(self, self.buffer, moment)
 
 
-class Leave(Node):
-    """The way out of a loop: a node of the outer scope that collects what the inner one says at each outer moment."""
+class LeaveNode(Node):
+    """The exit from a loop: a node of the outer scope that collects rows of all inner rounds at each outer moment."""
 
     def __init__(self, scope: Scope, shards: int, data: int, name: str) -> None:
-        """`scope` is the outer one."""
+        """`scope` is the outer scope."""
         super().__init__(scope, shards, name)
         self.buffer = Buffer(self, data)
         self.without_round = column_spec([c for c in range(data + self.times + 2) if c != data + self.times])
@@ -64,7 +64,7 @@ class Leave(Node):
 
 
 def release(node: Node, buffer: Buffer, moment: Moment) -> None:
-    """Emit what waits at a moment, consolidated."""
+    """Emit the rows of a moment, consolidated."""
     waiting = buffer.take(moment)
     if waiting is None:
         return

@@ -1,22 +1,27 @@
-"""Node: what every operator is, and all that an executor knows of it.
+"""Node: the contract between operators and executors.
 
-An executor runs nodes without knowing which they are. It may run a whole dataflow in this process, all shards beside each other,
-or give copies of its nodes to processes that have one shard each. For that a node says
+An executor runs nodes without knowing which operators they are. It runs a dataflow in this process, with all shards, or gives
+copies of the nodes to processes that have one shard each. For that, a node says
 
 ========================  ==============================================================================================
 what it reads             `reads` (handles on arrangements, with their queues and versions) and `consults` (traces whose
                           versions it reads without a handle)
-what it makes             `port`, whose edges lead to other nodes, and `mints`, the trace that it alone adds to
-what waits for it         `buffers`: rows by moment and shard, which can be taken and put
-where stages are cut      `routes`, `hops`, `for_next_round` and `engine_only`
-whether it is at rest     `busy`
-how a copy is made        `ship`, then `act_as` with what `decide` has decided for all shards
-how a copy is followed    `replay`, which takes from the handles what a run has taken elsewhere
+what it produces          `port`, whose edges lead to other nodes, and `mints`, the trace that only it appends to
+what waits for it         `buffers`: rows by moment and shard
+where stages end          `routes`, `hops`, `for_next_round` and `engine_only`
+whether it is suspended   `busy`
+how a copy is made        `ship`, then `act_as` with what `decide` decided for all shards
+how to follow a copy      `replay`, which takes from the handles what the copy's run has taken
 ========================  ==============================================================================================
 
-Promise to operators: a node runs at a moment when everything that other nodes have for it at that moment is there, and never
-again at an earlier one. What is asked of them: all that lasts beyond a moment is in a trace; all that waits is in `reads` or
-`buffers`; work on a shard touches that shard's part alone and depends on nothing else, so that it can be done twice.
+Executors promise: a node runs at a moment once everything that other nodes send it at that moment has arrived. Afterwards it does
+not run at an earlier moment.
+
+Operators promise:
+
+* All state that outlives a moment is in a trace.
+* All rows that wait are in `reads` or `buffers`.
+* Work on a shard uses and changes only that shard's state, so that it can be repeated.
 """
 
 from __future__ import annotations
@@ -28,50 +33,50 @@ from tektite.dataflow.graph import Moment, Outbox, Port, Scope
 from tektite.trace.chunk import Chunk
 
 if TYPE_CHECKING:
-    from tektite.dataflow.arrange import Reader
+    from tektite.dataflow.arrange import ArrangementReader
     from tektite.trace.spine import Shape
     from tektite.trace.trace import Trace
 
 
 class Waiting(Protocol):
-    """Rows that wait for a node in one place of it, by moment and shard. A copy of it in another process begins empty."""
+    """A buffer of a node: rows by moment and shard. A copy in another process starts empty."""
 
     shape: Shape
     """The data, time and diff columns of the rows."""
 
     def moments(self) -> list[Moment]:
-        """The moments at which something waits, in order."""
+        """The moments for which there are rows, in order."""
 
     def waiting(self, moment: Moment) -> Sequence[Sequence[Chunk]]:
-        """What waits at a moment, per shard; it stays where it is."""
+        """The chunks of a moment, by shard. They stay in the buffer."""
 
     def gathered(self, moment: Moment, shard: int) -> Sequence[Chunk]:
-        """What waits at a moment for a shard, in as few chunks and in as certain an order as can be."""
+        """The rows of a moment and shard, in as few chunks as possible and in an order that does not depend on their arrival."""
 
     def put(self, shard: int, chunk: Chunk, moment: Moment) -> None:
-        """Let rows wait that were `gathered` or `waiting` elsewhere."""
+        """Add rows that were `gathered` or `waiting` in another process."""
 
     def forget(self, moment: Moment) -> None:
-        """Let nothing wait at a moment: others have run it."""
+        """Drop the rows of a moment, because another process has run it."""
 
     def clear(self) -> None:
-        """Let nothing wait."""
+        """Drop all rows."""
 
 
 class Node:
-    """An operator. Its state is kept per shard; a shard's work touches no other shard's state."""
+    """An operator. Its state is divided into shards. Work on one shard does not touch the state of others."""
 
     mints: Trace | None = None
-    """The trace that the node alone adds to, if there is one."""
+    """The trace that only this node appends to, if it has one."""
     routes = False
-    """Whether what comes in goes to the shard of its key: a stage ends before the node."""
+    """Whether input goes to the shard of its key, so that a stage ends before this node."""
     hops = 0
-    """How many more exchanges rows make inside the node: it runs in so many more stages."""
+    """The number of exchanges inside the node. It runs in that many further stages."""
     for_next_round = False
-    """Whether what comes in at a round is for the next one."""
+    """Whether input of a round is processed in the next round."""
     engine_only = False
-    """Whether it runs in the engine's own process alone: because it needs all shards at once, or something that cannot travel.
-    What comes behind it runs there too.
+    """Whether it can run only in the engine's process, because it needs all shards at once or something that cannot be sent.
+    Nodes that depend on it run there too.
     """
 
     def __init__(self, scope: Scope, shards: int, name: str) -> None:
@@ -80,44 +85,44 @@ class Node:
         self.shards = shards
         self.name = name
         self.port = Port()
-        self.reads: list[Reader] = []
-        """Its handles on arrangements. A `Reader` enters itself here."""
+        self.reads: list[ArrangementReader] = []
+        """Its handles on arrangements. An `ArrangementReader` adds itself."""
         self.buffers: list[Waiting] = []
-        """Where rows wait for it. A `Buffer` enters itself here; their order is part of what the node is."""
+        """Its buffers. A `Buffer` adds itself. Copies of the node have the same buffers in the same order."""
         self.position = -1
         scope.add(self)
 
     @property
     def times(self) -> int:
-        """Number of time columns in this node's scope."""
+        """The number of time columns in this node's scope."""
         return self.scope.depth + 1
 
     # ------------------------------------------------------------------ work
 
     def exchange(self, shard: int, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
-        """Address a chunk that comes in at `shard`; nodes that need their input by key route it."""
+        """Address a chunk that comes from `shard`. Nodes that need their input by key send each row to the shard of its key."""
         outbox.append((self, shard, chunk, moment))
 
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
-        """Take in a chunk, and make sure that the agenda knows."""
+        """Buffer a chunk and schedule the node."""
         raise NotImplementedError(f"{self.name} takes no chunks")
 
     def run(self, moment: Moment) -> None:
-        """Do everything that waits at `moment`, or a bounded part of it and schedule the rest."""
+        """Process everything that waits at `moment`, or a bounded part of it, and schedule the rest."""
         raise NotImplementedError
 
     @property
     def busy(self) -> bool:
-        """Whether it has stopped in the middle of its work, with rows that are in no buffer."""
+        """Whether it was suspended with rows that are in no buffer."""
         return False
 
     def clear(self) -> None:
-        """Forget what waits here, and what is half done."""
+        """Drop waiting rows and unfinished work."""
         for buffer in self.buffers:
             buffer.clear()
 
     def begin(self) -> None:
-        """Begin anew with the histories of what it reads, as if it had just been made. Nothing waits here."""
+        """Start again with the full history of what it reads, as a node that was just made. Requires that nothing waits."""
         if self.mints is not None:
             self.mints.begin()
             self.flow.traces.append(self.mints)
@@ -125,7 +130,7 @@ class Node:
             reader.begin()
 
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
-        """Run `work` on every shard that this process has, then deliver what it emitted, in the order of shards."""
+        """Run `work` on every shard of this process, then deliver what it emitted, in the order of shards."""
         if self.shards == 1:
             alone: Outbox = []
             work(0, alone)
@@ -139,29 +144,29 @@ class Node:
         while full:
             full.pop().consolidate()
 
-    # ------------------------------------------------------------------ copies that are one shard
+    # ------------------------------------------------------------------ copies with one shard
 
     def consults(self) -> Sequence[Trace]:
-        """The traces whose versions it reads beside those of `reads`."""
+        """The traces whose versions it reads without a handle in `reads`."""
         return ()
 
     def ship(self) -> dict[str, Any]:
-        """The attributes of a copy in another process; it is made without its constructor. Other nodes, scopes, dataflows, traces
-        and handles among them become their copies, and buffers begin empty.
+        """The attributes of a copy in another process, which is made without its constructor. Nodes, scopes, dataflows, traces
+        and handles among them are replaced by their copies. Buffers start empty.
         """
-        assert not self.busy, f"{self.name} is in the middle of its work"
+        assert not self.busy, f"{self.name} is suspended"
         return dict(self.__dict__)
 
     def decide(self, is_known: Callable[[Trace], bool]) -> Any:
-        """What all shards have to decide alike before a part of a sweep, as plain values; None if there is nothing.
-        `is_known` says of a trace that all it will get in this part waits in its handles already.
+        """A decision for a part of a sweep that all shards must share, as plain values; None if there is none. `is_known` tells
+        whether everything that a trace will get in this part is already queued in its handles.
         """
         return None
 
     def act_as(self, shard: int, decision: Any) -> None:
-        """Be one shard of several, in a process that has no other, and follow what was decided. Said before each part."""
+        """Act as one shard of several, in a process that has no other, and follow a decision. Called before each part."""
 
     def replay(self, shard: int, moment: Moment) -> None:
-        """Take what a run at `moment` has taken on a shard, elsewhere or before, without doing its work again."""
+        """Take from the handles what a run at `moment` has taken on a shard in another process, without its work."""
         for reader in self.reads:
             reader.take(shard)

@@ -1,4 +1,4 @@
-"""Where results leave a dataflow: functions that see changes pass."""
+"""Calls Python functions with the changes of a collection."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from tektite.values.schema import Schema
 
 
-class Inspect(Node):
-    """Shows the consolidated changes of each moment to a Python function, as a table with time and diff columns."""
+class InspectNode(Node):
+    """Calls a Python function with the consolidated changes of each moment, as a table with time and diff columns."""
 
     engine_only = True
 

@@ -1,8 +1,8 @@
-"""What happens to rows on their way through a pipeline: look-ups, subtraction, intersection.
+"""Actions of a pipeline: fetch, subtract and intersect.
 
-Every action reads one version of an arrangement, the one that its place in the pipeline says, and keeps nothing. What it makes of
-its rows comes in pieces of bounded size. It reads whichever shard has a key: all shards are in this process's memory, and
-versions do not change.
+An action has no state. It reads arrangements at the versions that its place in the pipeline requires, and returns its results in
+pieces of bounded size. It may read the keys of any shard, because all shards are in this process's memory and versions do not
+change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, consolidate
-from tektite.dataflow.graph import Step
+from tektite.dataflow.graph import LinearStep
 from tektite.dataflow.join import PIECE
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
@@ -31,33 +31,33 @@ from tektite.values.words import Words
 EMPTY: Words = np.zeros(3, np.int64)
 """The head of no rows."""
 
-Found = tuple[Words, list[Words]]
-"""What the extenders of an item look like, and the memory that this points to."""
+FoundKeys = tuple[Words, list[Words]]
+"""A description of an item's extenders for the kernel, and the memory that it points to."""
 
 Taken = tuple[Version, tuple[Batch, ...], Version]
 
 
 class Versions:
-    """What all readers saw when the node ran: old, delta and new, by reader and shard, and the order of the relations."""
+    """What all readers took when the node ran: old, delta and new, by reader and shard. `ranks` orders the relations."""
 
     def __init__(self, taken: list[list[Taken]], ranks: Sequence[int]) -> None:
         self.taken = taken
         self.ranks = ranks
 
-    def table(self, lookup: Lookup, shard: int) -> Version:
-        """The version of an arrangement that a lookup reads: new if its relation comes before the source."""
+    def table(self, lookup: KeyLookup, shard: int) -> Version:
+        """The version that a lookup reads: new if its relation ranks before the source, otherwise old."""
         old, _, new = self.taken[lookup.reader][shard]
         return new if self.ranks[lookup.relation] < self.ranks[lookup.source] else old
 
-    def everywhere(self, lookup: Lookup) -> tuple[Words, Words]:
-        """The batches of all shards that a lookup reads, and where those of each shard begin."""
+    def everywhere(self, lookup: KeyLookup) -> tuple[Words, Words]:
+        """The batches that a lookup reads in all shards, and where those of each shard start."""
         tables = [self.table(lookup, shard).table for shard in range(len(self.taken[lookup.reader]))]
         return np.concatenate(tables), np.cumsum([0, *map(len, tables)], dtype=np.int64)
 
 
 class Item:
-    """Rows that wait for an action, with the shard in which it finds their keys. Once `table` is there they are sorted, and
-    `state` says how far the action has come.
+    """Rows that wait for an action, and the shard that has their keys. `table` is set once they are sorted. `state` says how far
+    the action has come.
     """
 
     __slots__ = ("action", "chunks", "found", "rows", "shard", "state", "table", "versions")
@@ -69,16 +69,16 @@ class Item:
         self.rows = sum(chunk.n for chunk in chunks)
         self.versions = versions
         self.table: Words | None = None
-        self.found: Found | None = None
+        self.found: FoundKeys | None = None
         self.state: Words = np.zeros(JOIN_STATE, np.int64)
 
 
-class Lookup:
-    """How an action in the pipeline of relation `source` reads an arrangement: the first `key` data columns of its rows are
-    those of the arrangement.
+class KeyLookup:
+    """How an action in the pipeline of relation `source` looks its rows up in an arrangement of `relation`: by their first `key`
+    data columns.
 
-    Rows have `data` columns. Where they are `settled`, those that come in together have their keys in one shard, that of the
-    action before; where they are `sorted`, they come from a source whose batches are sorted by the key.
+    Rows have `data` columns. They are `settled` if the shard of the action before has their keys too. They are `sorted` if they
+    come from a source whose batches are sorted by the key.
     """
 
     def __init__(
@@ -96,33 +96,33 @@ class Lookup:
 
 
 class Branch:
-    """Where the rows that an action makes go: through linear steps, to the next action or out of the pipeline."""
+    """Where the results of an action go: through linear steps, then to the next action or out of the pipeline."""
 
-    def __init__(self, steps: Sequence[Step], target: Action | None) -> None:
+    def __init__(self, steps: Sequence[LinearStep], target: Action | None) -> None:
         self.steps = tuple(steps)
         self.target = target
 
 
 NOWHERE = Branch((), None)
-"""Where rows go until an action is connected to the next one."""
+"""The branch of an action that is not connected yet."""
 
 
 class Action(Protocol):
-    """One place in a pipeline that rows stop at. A row takes about `weight` times as long as a row that is looked up.
-    One that `reads_all_shards` finds keys in several shards at once.
+    """One action of a pipeline. A row costs about `weight` times as much as one that is fetched. `reads_all_shards` says whether
+    the action looks keys up in several shards at once.
     """
 
-    lookup: Lookup
+    lookup: KeyLookup
     branch: Branch
     weight: int
     reads_all_shards: bool
 
     def work(self, node: Node, item: Item) -> tuple[Chunk, bool]:
-        """The next piece of what becomes of an item's rows, and whether it was the last."""
+        """The next piece of the results for an item's rows, and whether it is the last."""
 
 
-def joined(node: Node, lookup: Lookup, item: Item, spec: Words) -> Chunk:
-    """The next piece of the join of an item's rows with the arrangement that a look-up reads."""
+def joined(node: Node, lookup: KeyLookup, item: Item, spec: Words) -> Chunk:
+    """The next piece of the join of an item's rows with the arrangement of a lookup."""
     trace, table = lookup.trace, item.versions.table(lookup, item.shard).table
     if not len(table):
         item.state[0] = 1
@@ -136,15 +136,15 @@ def joined(node: Node, lookup: Lookup, item: Item, spec: Words) -> Chunk:
     return Chunk(head, buf)
 
 
-class Fetch:
-    """Each row with all rows of the arrangement that have its key. `spec` lists the columns to produce, those of the
-    arrangement counted on from `lookup.data`.
+class FetchAction:
+    """Joins each row with all rows of the arrangement that have its key. `spec` lists the columns to produce; the columns of
+    the arrangement are numbered from `lookup.data` on.
     """
 
     weight = 1
     reads_all_shards = False
 
-    def __init__(self, lookup: Lookup, spec: Sequence[int]) -> None:
+    def __init__(self, lookup: KeyLookup, spec: Sequence[int]) -> None:
         self.lookup = lookup
         self.spec = np.array(spec, np.int64)
         self.branch = NOWHERE
@@ -154,13 +154,13 @@ class Fetch:
         return chunk, bool(item.state[0])
 
 
-class Subtract:
-    """The rows whose key the arrangement, which holds every row once, does not have."""
+class SubtractAction:
+    """Keeps the rows whose key is not in the arrangement, which must hold every key at most once."""
 
     weight = 1
     reads_all_shards = False
 
-    def __init__(self, lookup: Lookup) -> None:
+    def __init__(self, lookup: KeyLookup) -> None:
         self.lookup = lookup
         self.spec = np.arange(lookup.data, dtype=np.int64)
         self.branch = NOWHERE
@@ -172,7 +172,7 @@ class Subtract:
             chunk = joined(node, self.lookup, item, self.spec)
             if chunk.n:
                 buf, head = scale(chunk.at, last, -1)
-                found.append(Chunk(head, (chunk.keep, buf)))
+                found.append(Chunk(head, (chunk.memory, buf)))
         if len(found) == 1:
             return found[0], True
         return consolidate(found, (self.lookup.data, node.times, 1), node.flow.low), True
@@ -180,22 +180,22 @@ class Subtract:
 
 @dataclass(frozen=True)
 class Extender:
-    """An arrangement that talks about the variable that rows are extended by."""
+    """An arrangement that restricts the variable that rows are extended by."""
 
-    lookup: Lookup
+    lookup: KeyLookup
     columns: Words
-    """The columns of its key among those of the rows."""
+    """The columns of the rows that are its key."""
     equal: int
-    """How many columns behind the key have to be the word."""
+    """The number of columns after the key that must equal the new word."""
     complete: bool
-    """Whether its times and diffs count."""
+    """Whether its times and diffs count, because all its columns are bound with this variable."""
     optional: bool
-    """Whether it need not check what others propose, because a later step will."""
+    """Whether it may skip checking what others propose, because a later step checks it."""
 
 
-class Intersect:
-    """Each row with every word that all of some arrangements allow, as one more data column. Each look-up comes with what its
-    extender needs to know (see `Extender`). Keys are found in whichever shard has them, so rows need not be moved.
+class IntersectAction:
+    """Extends each row by every word that all extenders allow, as a further data column. It reads keys in all shards, so rows
+    need not be exchanged.
     """
 
     weight = 16
@@ -218,10 +218,10 @@ class Intersect:
             raise IncorrectError(f"{node.name}: a product of multiplicities does not fit into 64 bits")
         return Chunk(head, buf), bool(item.state[0] == prefix.n * len(self.extenders))
 
-    def _find(self, prefix: Chunk, versions: Versions) -> Found:
-        """Where in each batch of each arrangement the rows with a row's key are."""
+    def _find(self, prefix: Chunk, versions: Versions) -> FoundKeys:
+        """For each row, the ranges of rows with its key in every batch of every extender."""
         shapes: list[int] = []
-        keep: list[Words] = []
+        tables: list[Words] = []
         for number, extender in enumerate(self.extenders):
             lookup, kc = extender.lookup, len(extender.columns)
             rows = prefix
@@ -231,7 +231,7 @@ class Intersect:
             table, first_of = versions.everywhere(lookup)
             slots = int(np.diff(first_of).max()) if kc else len(table)
             found = find_candidates(rows.at, kc, number, table, first_of, len(lookup.route), slots)
-            keep.append(found)
+            tables.append(found)
             shapes += [int(found.ctypes.data), slots, kc, extender.equal, lookup.trace.data, lookup.trace.times]
             shapes += [int(extender.complete), int(extender.optional)]
-        return np.array(shapes, np.int64), keep
+        return np.array(shapes, np.int64), tables

@@ -1,13 +1,14 @@
-"""Pipelines: one stateless way from the changes of each relation of a conjunction to the changes of its result.
+"""Pipelines: maintains a conjunction by one stateless pipeline for each relation (delta queries).
 
-Old and new are separated by version, as in a join of two: Δ(ABC) = ΔA·B_old·C_old + A_new·ΔB·C_old + A_new·B_new·ΔC, times
-meeting at their least upper bound. All versions are taken together when the node runs and kept until the last row that began with
-them has come out, so the sum telescopes in any partial order, with many epochs in one sweep, and with traces that run ahead.
+A pipeline starts with the changes of its relation and joins them with all others. Versions separate old from new, as in a join of
+two: Δ(ABC) = ΔA·B_old·C_old + A_new·ΔB·C_old + A_new·B_new·ΔC, at the least upper bound of the times. The node takes all versions
+together when it runs, and uses them until the last row that started with them has left. So the sum telescopes in any partial
+order, with many epochs in one sweep, and with traces that run ahead.
 
-Rows on their way wait in a stack per worker, the ones that have come furthest on top, in pieces of bounded size: memory does not
-follow the number of intermediate rows. They stay with the worker that has them, wherever the next action finds their keys: it
-reads the versions of other shards as its own, because they do not change and are in the same memory. A copy that is one shard
-of several sends them on instead: what waits for an action in another shard is in a buffer, one for each action.
+Intermediate rows wait in one stack per worker, those that have come furthest on top, in pieces of bounded size. So memory does
+not grow with their number. Rows stay with their worker: it reads versions of other shards directly, because these do not change
+and are in the same memory. A copy that acts as one shard sends rows to other shards instead, through one buffer for each
+action.
 """
 
 from __future__ import annotations
@@ -16,29 +17,29 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from tektite.dataflow.arrange import Arranged, Buffer, Reader, consolidate
-from tektite.dataflow.graph import Moment, Outbox, Scope, Step, enter
+from tektite.dataflow.arrange import Arranged, ArrangementReader, Buffer, consolidate
+from tektite.dataflow.graph import LinearStep, Moment, Outbox, Scope, enter
 from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
 from tektite.dataflow.linear import SelectStep
 from tektite.dataflow.node import Node
-from tektite.dataflow.pipeline_actions import Action, Branch, Item, Lookup, Taken, Versions
+from tektite.dataflow.pipeline_actions import Action, Branch, Item, KeyLookup, Taken, Versions
 from tektite.kernels.seek.route import route
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Trace
 
 SLICE = 1 << 16
-"""Rows of a source that are sorted together: many, so that they are sought close to each other; few enough to bound memory."""
+"""Rows of a source that are sorted together: many, so that look-ups are close to each other; few enough to bound memory."""
 
 
-class Source:
-    """Where a pipeline begins: the changes of a relation, a slice at a time, run through linear steps. All look-ups of the
-    pipeline are listed, so that it need not be run while one of them has nothing to find.
+class PipelineSource:
+    """The start of a pipeline: the changes of a relation, a slice at a time, after linear steps. `needed` lists all look-ups of
+    the pipeline. It need not run while one of them has nothing to find.
     """
 
     def __init__(
-        self, node: Pipelines, arranged: Arranged, relation: int, steps: Sequence[Step], target: Action | None,
-        needed: Sequence[Lookup],
+        self, node: PipelinesNode, arranged: Arranged, relation: int, steps: Sequence[LinearStep], target: Action | None,
+        needed: Sequence[KeyLookup],
     ) -> None:  # fmt: skip
         self.reader = node.reader_of(arranged)
         self.trace = arranged.trace
@@ -52,8 +53,8 @@ class Source:
         self.needed = list(needed)
 
     def begin(self, delta: tuple[Batch, ...], versions: Versions, shard: int) -> Item:
-        """The changes of one shard as an item. What is sorted already and need not be filtered is not cut into slices."""
-        chunks = [Chunk(batch.head, batch.keep) for batch in delta]
+        """The changes of one shard as an item. Changes that are already sorted and not filtered are not cut into slices."""
+        chunks = [Chunk(batch.head, batch.memory) for batch in delta]
         target = self.branch.target
         whole = target is not None and target.lookup.sorted and all(isinstance(step, SelectStep) for step in self.steps)
         item = Item(self, chunks, versions, shard)
@@ -77,47 +78,47 @@ class Source:
         return enter(chunk, self.trace.times, self.lift) if self.lift and chunk.n else chunk
 
 
-def actions_from(source: Source) -> Iterator[Action]:
-    """A source and the actions behind it."""
+def actions_from(source: PipelineSource) -> Iterator[Action]:
+    """A source and the actions of its pipeline."""
     action: Action | None = source
     while action is not None:
         yield action
         action = action.branch.target
 
 
-class Pipelines(Node):
-    """All pipelines of a conjunction. `negated` relations come first; nothing to find in those does not end a pipeline."""
+class PipelinesNode(Node):
+    """All pipelines of a conjunction. The first `negated` relations are negated, and may be empty without ending a pipeline."""
 
     def __init__(self, scope: Scope, shards: int, data: int, relations: int, negated: int, name: str) -> None:
         super().__init__(scope, shards, name)
         self.data = data
         self.relations = relations
         self.negated = negated
-        self.readers: list[Reader] = []
-        self.sources: list[Source] = []
+        self.readers: list[ArrangementReader] = []
+        self.sources: list[PipelineSource] = []
         self.stacks: list[list[Item]] = [[] for _ in range(shards)]
-        self._as_shard: AsShard | None = None
+        self._single_shard: SingleShardState | None = None
 
     def reader_of(self, arranged: Arranged) -> int:
-        """The number of this node's one reader of an arrangement."""
+        """The number of this node's only reader of an arrangement."""
         for number, reader in enumerate(self.readers):
             if reader.trace is arranged.trace:
                 return number
-        self.readers.append(Reader(self, arranged))
+        self.readers.append(ArrangementReader(self, arranged))
         return len(self.readers) - 1
 
-    def lookup(self, arranged: Arranged, source: int, relation: int, key: int, data: int) -> Lookup:
-        """A look-up in an arrangement (see `Lookup`)."""
-        return Lookup(self.reader_of(arranged), arranged, self.shards, source, relation, key, data)
+    def lookup(self, arranged: Arranged, source: int, relation: int, key: int, data: int) -> KeyLookup:
+        """A lookup in an arrangement (see `KeyLookup`)."""
+        return KeyLookup(self.reader_of(arranged), arranged, self.shards, source, relation, key, data)
 
     @property
     def engine_only(self) -> bool:  # type: ignore[override]
-        """An action that reads several shards at once can run only where all of them are."""
+        """Whether some action reads several shards at once, so that it needs all of them in one process."""
         return self.shards > 1 and any(action.reads_all_shards for s in self.sources for action in actions_from(s))
 
     @property
     def hops(self) -> int:  # type: ignore[override]
-        """Rows go from shard to shard before each action that is not settled, but the first."""
+        """One exchange before each action that is not settled, except the first."""
         ways = [list(actions_from(source))[1:] for source in self.sources]
         return max((sum(not action.lookup.settled for action in way) for way in ways), default=0)
 
@@ -131,8 +132,8 @@ class Pipelines(Node):
             stack.clear()
 
     def decide(self, is_known: Callable[[Trace], bool]) -> list[int]:
-        """The order in which the relations count as changed: any is right, but all shards have to take the same. Where all begin
-        with nothing, one that is known to be small is last, so that its pipeline alone has something to find.
+        """The ranks of the relations. Any order is correct, but all shards must use the same. If all relations were empty, the
+        smallest one that is known comes last, so that only its pipeline finds anything.
         """
         ranks = list(range(self.relations))
         positive = [source for source in self.sources if source.relation >= self.negated]
@@ -147,32 +148,32 @@ class Pipelines(Node):
         return ranks
 
     def act_as(self, shard: int, decision: list[int]) -> None:
-        if self._as_shard is None:
-            self._as_shard = AsShard(self, shard)
-        self._as_shard.ranks = decision
+        if self._single_shard is None:
+            self._single_shard = SingleShardState(self, shard)
+        self._single_shard.ranks = decision
 
     def replay(self, shard: int, moment: Moment) -> None:
-        if self._as_shard is not None:
-            self._as_shard.versions(moment)  # what later runs at this moment go on with
+        if self._single_shard is not None:
+            self._single_shard.versions(moment)  # for later runs at this moment
         super().replay(shard, moment)
 
     def run(self, moment: Moment) -> None:
         if any(reader.handle.waiting() for reader in self.readers):
             self._begin(moment)
-        if self._as_shard is None:
+        if self._single_shard is None:
             self._balance()
         else:
-            self._as_shard.arrive(moment)
+            self._single_shard.arrive(moment)
         self.each_shard(self._work, sum(item.rows * item.action.weight for stack in self.stacks for item in stack))
         if any(self.stacks):
             self.scope.schedule(self.position, moment)
 
     def _begin(self, moment: Moment) -> None:
-        """Take everything that waits, and put the changes of every source on the stacks."""
-        if self._as_shard is not None and self._as_shard.has_versions(moment):
+        """Take all queued changes, and put those of every source on the stacks."""
+        if self._single_shard is not None and self._single_shard.has_versions(moment):
             return
-        versions = self.take() if self._as_shard is None else self._as_shard.versions(moment)
-        if self._as_shard is None and any(self._is_nothing(source, versions) for source in self.sources):
+        versions = self.take() if self._single_shard is None else self._single_shard.versions(moment)
+        if self._single_shard is None and any(self._is_empty(source, versions) for source in self.sources):
             return
         for source in self.sources:
             if not all(self._found(versions, lookup) for lookup in source.needed):
@@ -183,13 +184,13 @@ class Pipelines(Node):
                     self.stacks[shard].append(source.begin(delta, versions, shard))
 
     def take(self) -> Versions:
-        """What all readers see, which have then seen it."""
+        """Old, delta and new of all readers, taken from their handles."""
         taken = [[reader.take(shard) for shard in range(self.shards)] for reader in self.readers]
-        return Versions(taken, self._ranks(taken) if self._as_shard is None else self._as_shard.ranks)
+        return Versions(taken, self._ranks(taken) if self._single_shard is None else self._single_shard.ranks)
 
     def _ranks(self, taken: list[list[Taken]]) -> Sequence[int]:
-        """The order in which the relations count as changed. Any is right; where all of them begin with nothing, the one
-        with the fewest rows is last, so that its pipeline alone has something to find.
+        """The ranks of the relations. Any order is correct. If all relations were empty, the one with the fewest rows comes last,
+        so that only its pipeline finds anything.
         """
         ranks = list(range(self.relations))
         positive = [source for source in self.sources if source.relation >= self.negated]
@@ -199,20 +200,20 @@ class Pipelines(Node):
             ranks[least] = self.relations
         return ranks
 
-    def _is_nothing(self, source: Source, versions: Versions) -> bool:
-        """Whether a relation that must have a match was empty and still is: then nothing comes of the others' changes."""
+    def _is_empty(self, source: PipelineSource, versions: Versions) -> bool:
+        """Whether a relation that must have a match was and is empty. Then changes of the others have no result."""
         if source.relation < self.negated:
             return False
         return not any(delta or len(old.table) for old, delta, _ in versions.taken[source.reader])
 
-    def _found(self, versions: Versions, lookup: Lookup) -> bool:
-        """Whether an arrangement that must have a match has any row."""
-        if lookup.relation < self.negated or self._as_shard is not None:
+    def _found(self, versions: Versions, lookup: KeyLookup) -> bool:
+        """Whether a lookup can find anything. A negated relation may be empty."""
+        if lookup.relation < self.negated or self._single_shard is not None:
             return True
         return any(len(versions.table(lookup, shard).table) for shard in range(self.shards))
 
     def _balance(self) -> None:
-        """Give a worker that has nothing to do what another one would come to last."""
+        """Give an idle worker the item that a busy one would reach last."""
         for stack in self.stacks:
             fullest = max(self.stacks, key=len)
             if not stack and len(fullest) > 1:
@@ -232,7 +233,7 @@ class Pipelines(Node):
             self._follow(item, chunk, worker, outbox)
 
     def _prepare(self, stack: list[Item], item: Item) -> None:
-        """Sort the rows of the topmost item, together with those below it that wait for the same action at the same shard."""
+        """Sort the rows of the topmost item, together with items below it that wait for the same action and shard."""
         chunks = item.chunks
         below = len(stack) - 2
         while below >= 0 and item.rows < PIECE:
@@ -249,7 +250,7 @@ class Pipelines(Node):
         item.table = np.array([built.at], np.int64)
 
     def _follow(self, item: Item, chunk: Chunk, worker: int, outbox: Outbox) -> None:
-        """Lead what became of an item's rows to the next action, or out of the node."""
+        """Send the results for an item to the next action, or out of the node."""
         if not chunk.n:
             return
         branch = item.action.branch
@@ -262,33 +263,33 @@ class Pipelines(Node):
             emit_by_moment(self.port, item.shard, chunk, self.data, self.times, outbox)
             return
         for shard, part in self._by_shard(target.lookup, chunk, item.shard):
-            if self._as_shard is not None and shard != worker:
-                self._as_shard.send(target, shard, part)
+            if self._single_shard is not None and shard != worker:
+                self._single_shard.send(target, shard, part)
                 continue
             waiting = Item(target, [part], item.versions, shard)
             if target.lookup.sorted:
                 waiting.table = np.array([part.at], np.int64)
             self.stacks[worker].append(waiting)
 
-    def _by_shard(self, lookup: Lookup, chunk: Chunk, shard: int) -> Iterator[tuple[int, Chunk]]:
-        """Rows by the shard in which a look-up finds their keys."""
+    def _by_shard(self, lookup: KeyLookup, chunk: Chunk, shard: int) -> Iterator[tuple[int, Chunk]]:
+        """Rows by the shard that has their keys."""
         if lookup.settled:
             yield shard, chunk
             return
         buf, head, offsets = route(chunk.at, lookup.route, self.shards)
-        routed = Chunk(head, (chunk.keep, buf))
+        routed = Chunk(head, (chunk.memory, buf))
         for other in range(self.shards):
             start, stop = int(offsets[other]), int(offsets[other + 1])
             if stop > start:
                 yield other, routed.slice(start, stop)
 
 
-class AsShard:
-    """What pipelines know that are one shard of several: the order of their relations, which all shards share, the versions that
-    they took at a moment, and the rows that wait for actions, in a buffer for each.
+class SingleShardState:
+    """The state of pipelines that act as one shard of several: the ranks of the relations, which all shards share, the versions
+    taken at a moment, and one buffer for each action.
     """
 
-    def __init__(self, node: Pipelines, shard: int) -> None:
+    def __init__(self, node: PipelinesNode, shard: int) -> None:
         self.ranks: Sequence[int] = ()
         self._node = node
         self._shard = shard
@@ -298,18 +299,18 @@ class AsShard:
         self._taken: tuple[object, Versions | None] = (None, None)
 
     def has_versions(self, moment: Moment) -> bool:
-        """Whether versions were taken at a moment of this sweep."""
+        """Whether versions have been taken at a moment of this sweep."""
         return self._taken[0] == (self._node.flow.high, moment)
 
     def versions(self, moment: Moment) -> Versions:
-        """The versions of a moment: rows that come from other shards meet those that the first ones met."""
+        """The versions of a moment. Rows that arrive later from other shards are joined with the same versions."""
         if not self.has_versions(moment):
             self._taken = (self._node.flow.high, moment), self._node.take()
         assert self._taken[1] is not None
         return self._taken[1]
 
     def arrive(self, moment: Moment) -> None:
-        """Put on the stack what has come from other shards."""
+        """Put rows from other shards on the stack."""
         self._moment = moment
         for action, buffer in zip(self._actions, self._buffers, strict=True):
             for chunk in buffer.take_shard(self._shard, moment):
@@ -317,6 +318,6 @@ class AsShard:
                 self._node.stacks[self._shard].append(item)
 
     def send(self, action: Action, shard: int, chunk: Chunk) -> None:
-        """Let rows wait that another shard has to look up."""
+        """Buffer rows that another shard has to look up."""
         place = next(place for place, found in enumerate(self._actions) if found is action)
         self._buffers[place].add(shard, chunk, self._moment)

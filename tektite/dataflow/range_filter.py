@@ -1,8 +1,8 @@
-"""Range filter: the rows of a group whose value lies on one side of the group's bound, while both change.
+"""Range filter: rows whose value lies on one side of their group's bound, while both change.
 
-It is the join of rows A and bounds B by key, restricted to pairs that compare, and maintained as one:
-Δ = ΔA·B_old + A_new·ΔB. What sets it apart is the second part: when a bound moves, only the rows between its old and
-its new place are looked at.
+The result is the join of rows A and bounds B by key, restricted to pairs that compare, and it is maintained like a join:
+Δ = ΔA·B_old + A_new·ΔB. The second term is cheaper than in a join: when a bound moves, only the rows between its old and its new
+value are read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import deque
 
 import numpy as np
 
-from tektite.dataflow.arrange import Arranged, Reader
+from tektite.dataflow.arrange import Arranged, ArrangementReader
 from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
 from tektite.dataflow.node import Node
@@ -35,26 +35,26 @@ from tektite.values.words import Words
 COMPARISONS = {"<": 0, "<=": BEHIND, ">": ABOVE | BEHIND, ">=": ABOVE}
 
 ROWS, BOUNDS = 0, 1
-"""The two sides, by the place of their reader."""
+"""The two sides, by the position of their reader."""
 
 NOTHING: Words = np.empty(0, np.int64)
 
 
-class Task:
-    """One side's delta against the other side's version, with the segments found and the place where it stopped."""
+class RangeTask:
+    """The join of one side's delta with the other side's version, the segments found so far, and how far it has come."""
 
-    __slots__ = ("delta", "found", "keep", "other", "side", "state")
+    __slots__ = ("delta", "found", "inputs", "other", "side", "state")
 
     def __init__(self, side: int, delta: tuple[Batch, ...], other: Version) -> None:
         self.side = side
         self.delta = np.array([batch.at for batch in delta], np.int64)
         self.other = other.table
-        self.keep = (delta, other)
+        self.inputs = (delta, other)
         self.found: Words = NOTHING
         self.state = np.zeros(CURSORS + len(delta), np.int64)
 
 
-class RangeFilter(Node):
+class RangeFilterNode(Node):
     """The rows of one arrangement that pass the bounds of another with the same first `key` columns."""
 
     def __init__(
@@ -70,16 +70,16 @@ class RangeFilter(Node):
         output: list[int],
         name: str,
     ) -> None:
-        """The value compared is the data column of `rows` behind the key; `bound_at` is the bounds' data column that it
-        is compared with. `output` lists the data columns of `rows` to produce.
+        """Compares the data column of `rows` after the key with the data column `bound_at` of `bounds`. `output` lists the data
+        columns of `rows` to produce.
         """
         super().__init__(scope, shards, name)
         self.key = key
         self.flags = COMPARISONS[comparison] | (FLOATS if floats else 0)
         self.bound_at = bound_at
-        self.readers = (Reader(self, rows), Reader(self, bounds))
+        self.readers = (ArrangementReader(self, rows), ArrangementReader(self, bounds))
         self.spec = np.array(output, np.int64)
-        self.tasks: list[deque[Task]] = [deque() for _ in range(shards)]
+        self.tasks: list[deque[RangeTask]] = [deque() for _ in range(shards)]
 
     @property
     def busy(self) -> bool:
@@ -91,15 +91,15 @@ class RangeFilter(Node):
 
     def run(self, moment: Moment) -> None:
         rows, bounds = self.readers
-        # What is left of an earlier run has at least one more piece to make.
+        # A task left by an earlier run has at least one more piece to produce.
         much = PIECE * sum(map(len, self.tasks))
         for shard in range(self.shards):
             _, delta_rows, new_rows = rows.take(shard)
             old_bounds, delta_bounds, _ = bounds.take(shard)
             if delta_rows and len(old_bounds.table):
-                self.tasks[shard].append(Task(ROWS, delta_rows, old_bounds))
+                self.tasks[shard].append(RangeTask(ROWS, delta_rows, old_bounds))
             if delta_bounds and len(new_rows.table):
-                self.tasks[shard].append(Task(BOUNDS, delta_bounds, new_rows))
+                self.tasks[shard].append(RangeTask(BOUNDS, delta_bounds, new_rows))
             much += sum(batch.n for batch in delta_rows) + sum(batch.n for batch in delta_bounds)
         self.each_shard(self._work, much)
         if any(self.tasks):
@@ -120,11 +120,11 @@ class RangeFilter(Node):
             pieces += 1
             emit_by_moment(self.port, shard, Chunk(head, buf), len(self.spec), self.times, outbox)
 
-    def _is_written(self, task: Task) -> bool:
+    def _is_written(self, task: RangeTask) -> bool:
         return bool(task.state[NEXT] * (self.times + 4) >= len(task.found))
 
-    def _find(self, task: Task) -> None:
-        """Look at further keys once all segments found have been written."""
+    def _find(self, task: RangeTask) -> None:
+        """Find segments of further keys once all known ones have been written."""
         if not self._is_written(task) or task.state[DONE]:
             return
         bounds = self.readers[BOUNDS].trace

@@ -1,8 +1,8 @@
-"""Reduce: what each key's rows come to, kept as an arrangement.
+"""Reduce: one result for the rows of each key, arranged.
 
-A node evaluates, at a moment, the keys that changed and those that an earlier moment put off: history which is not visible yet
-makes a key come up again when it is. At depth 0 every history is visible, and old results are computed from the old
-version of the input. In loops, and for Python functions, they are read from the node's own output.
+At each moment a node evaluates the keys that changed and the keys that earlier moments deferred. A key is deferred to the moment
+at which more of its history becomes visible. Outside of loops all history is visible, and old results are computed from the old
+version of the input. In loops, and for Python functions, old results are read from the node's own output.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tektite.dataflow.arrange import Arranged, Reader, consolidate
+from tektite.dataflow.arrange import Arranged, ArrangementReader, consolidate
+from tektite.dataflow.deferred_keys import DeferredKeys
 from tektite.dataflow.graph import Moment, Outbox
 from tektite.dataflow.linear import function_name
 from tektite.dataflow.node import Node
-from tektite.dataflow.put_off import PutOff
 from tektite.errors import FaultError, IncorrectError
 from tektite.kernels.operators import aggregate as aggregate_kernel
 from tektite.kernels.operators import reduce as reduce_kernel
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from tektite.values.schema import Schema
 
 NOTHING: Words = np.empty(0, np.int64)
-# Rows of groups that a function gets at a time, so that what it makes of them on the way stays in the cache.
+# Rows of groups for one call of a function. Its intermediate arrays then stay in the cache.
 TOGETHER = 1 << 15
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The rows of many groups, one group behind the other: the number of each row's group, its key and value columns as
-    words, and its multiplicity, which is positive.
+    """The rows of many groups, one group after the other: the number of each row's group, its key and value columns as words,
+    and its multiplicity, which is positive.
     """
 
     numbers: Words
@@ -49,13 +49,13 @@ class Groups:
     dictionary: Dictionary
 
 
-Made = tuple[Words, Words, Words]
-"""What is made of groups: for each resulting row the number of its group, its value columns, its multiplicity."""
+GroupResults = tuple[Words, Words, Words]
+"""The results for groups: for each row the number of its group, its value columns and its multiplicity."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """A built-in reduction: the kernel's code, its parameters, and the value columns it produces."""
+    """A built-in reduction: the kernel's code, its parameters, and the number of value columns it produces."""
 
     code: int
     params: Words
@@ -63,13 +63,13 @@ class Operation:
 
 
 def at_least(times: int) -> Operation:
-    """The key itself, once, where its multiplicity is at least `times`."""
+    """The key itself, once, if its multiplicity is at least `times`."""
     return Operation(reduce_kernel.AT_LEAST, np.array([times], np.int64), 0)
 
 
 def first(count: int, last: bool, values: int, ties: int = 0) -> Operation:
-    """The first or last rows in the order of their value columns. With `ties` all rows, too, that agree with the last of these
-    in so many columns.
+    """The first or last rows in the order of their value columns. With `ties`, also all rows that agree with the last of these
+    in that many columns.
     """
     code = reduce_kernel.LAST if last else reduce_kernel.FIRST
     return Operation(code, np.array([count, ties], np.int64), values)
@@ -93,7 +93,7 @@ def linear(kinds: Sequence[tuple[Any, ...]]) -> Operation:
 
 
 class ReduceNode(Node):
-    """What all reductions share: the input, the output arrangement, and the keys put off to later moments."""
+    """What all reductions share: the input, the output arrangement, and deferred keys."""
 
     def __init__(
         self,
@@ -109,13 +109,13 @@ class ReduceNode(Node):
         super().__init__(scope, shards, name)
         self.key = key
         self.values = values
-        self.reader = Reader(self, source)
+        self.reader = ArrangementReader(self, source)
         trace = self.mints = Trace(key + values, self.times, 1, shards, self.flow.effort)
         self.flow.traces.append(trace)
         self.output = Arranged(trace, scope, columns, min(source.sharded_by, key), imported=False)
         self.own_history = own_history
         self._hold_output()
-        self.todo = PutOff(self, key)
+        self.todo = DeferredKeys(self, key)
 
     def _hold_output(self) -> None:
         if self.own_history:
@@ -152,12 +152,12 @@ class ReduceNode(Node):
     def _evaluate(self, shard: int, work: Words, widths: Words, old: Version, new: Version, moment: Moment) -> Chunk:
         raise NotImplementedError
 
-    def put_off(self, shard: int, todo: Chunk) -> None:
-        """Remember keys for later moments. Each part stays sorted by key."""
+    def defer(self, shard: int, todo: Chunk) -> None:
+        """Defer keys to later moments. Each part stays sorted by key."""
         if not todo.n:
             return
         buf, head, offsets, moments = partition_moments(todo.at, self.key, self.times)
-        parts = Chunk(head, (todo.keep, buf))
+        parts = Chunk(head, (todo.memory, buf))
         for i, moment in enumerate(map(tuple, moments.tolist())):
             self.todo.add(shard, parts.slice(int(offsets[i]), int(offsets[i + 1])), moment)
 
@@ -189,14 +189,14 @@ class BuiltinReduce(ReduceNode):
                 f"{self.name}: a sum does not fit into 64 bits, in the group with the key words {status[1:].tolist()}"
             )
         if todo_head[0]:
-            self.put_off(shard, Chunk(todo_head, todo_buf))
+            self.defer(shard, Chunk(todo_head, todo_buf))
         return Chunk(head, buf)
 
 
 class FunctionReduce(ReduceNode):
-    """A reduction by a Python function, which sees each group once at each time it may have changed.
+    """A reduction by a Python function, called for each group at each time at which the group may have changed.
 
-    Results are remembered in the node's output, so that a function is not asked again for what it said before.
+    Old results are read from the node's output, so the function is not called again for them.
     """
 
     def __init__(
@@ -229,9 +229,9 @@ class FunctionReduce(ReduceNode):
             work, widths, new.table, past.table, self.shape, at, flow.low, flow.high
         )
         if todo_head[0]:
-            self.put_off(shard, Chunk(todo_head, todo_buf))
+            self.defer(shard, Chunk(todo_head, todo_buf))
         requests = Chunk(request_head, request_buf)
-        numbers, words, counts = self._ask(Chunk(head, buf).to_array(), requests.to_array())
+        numbers, words, counts = self._results(Chunk(head, buf).to_array(), requests.to_array())
         columns = np.ascontiguousarray(np.vstack([numbers, words, np.zeros_like(numbers), counts]))
         width = self.values + 1
         built = consolidate([Chunk.of_array(columns)], (width, 1, 1), 0)
@@ -239,24 +239,24 @@ class FunctionReduce(ReduceNode):
         buf, head = settle(requests.at, wants.at, past.table, self.shape, at, flow.low, flow.high)
         return Chunk(head, buf)
 
-    def _ask(self, groups: Words, requests: Words) -> Made:
-        """Evaluate the function on every group that is not empty. The requests are the groups' keys and times."""
+    def _results(self, groups: Words, requests: Words) -> GroupResults:
+        """Call the function for every group that is not empty. The requests are the groups' keys and times."""
         keys = self.key_schema.decode_rows(np.ascontiguousarray(requests[: self.key]), self.dictionary)
         rows = self.value_schema.decode_rows(np.ascontiguousarray(groups[1:-1]), self.dictionary)
         counted = list(zip(rows, groups[-1].tolist(), strict=True))
         numbers, starts = np.unique(groups[0], return_index=True)
         stops = [*starts.tolist(), len(counted)][1:]
         results: list[tuple[Any, ...]] = []
-        askers: list[int] = []
+        origins: list[int] = []
         for number, start, stop in zip(numbers.tolist(), starts.tolist(), stops, strict=True):
             found = self._call(keys[number], counted[start:stop])
             results.extend(found)
-            askers.extend([number] * len(found))
+            origins.extend([number] * len(found))
         try:
             words = self.result_schema.encode(results, self.dictionary)
         except IncorrectError as error:
             raise FaultError(f"what {function_name(self.function)} returned: {error}", self.flow.name) from error
-        return np.array(askers, np.int64), words, np.ones(len(askers), np.int64)
+        return np.array(origins, np.int64), words, np.ones(len(origins), np.int64)
 
     def _call(self, key: tuple[Any, ...], rows: list[tuple[tuple[Any, ...], int]]) -> list[tuple[Any, ...]]:
         try:
@@ -268,9 +268,9 @@ class FunctionReduce(ReduceNode):
 
 
 class GroupsReduce(FunctionReduce):
-    """A reduction by a function of many groups at once, over their words."""
+    """A reduction by a function of many groups at once, over words."""
 
-    def _ask(self, groups: Words, requests: Words) -> Made:
+    def _results(self, groups: Words, requests: Words) -> GroupResults:
         there = groups[:, groups[-1] > 0]
         parts = [self._made_of(there[:, start:stop], requests) for start, stop in whole_groups(there[0])]
         if not parts:
@@ -278,14 +278,14 @@ class GroupsReduce(FunctionReduce):
         numbers, words, counts = zip(*parts, strict=True)
         return np.concatenate(numbers), np.concatenate(words, axis=1), np.concatenate(counts)
 
-    def _made_of(self, groups: Words, requests: Words) -> Made:
+    def _made_of(self, groups: Words, requests: Words) -> GroupResults:
         columns = np.vstack([requests[: self.key, groups[0]], groups[1:-1]])
-        found: Made = self.function(Groups(groups[0], columns, groups[-1], self.dictionary))
+        found: GroupResults = self.function(Groups(groups[0], columns, groups[-1], self.dictionary))
         return found
 
 
 def whole_groups(numbers: Words) -> Iterator[tuple[int, int]]:
-    """Ranges of about `TOGETHER` rows that end where a group does, given the groups' numbers in ascending order."""
+    """Ranges of about `TOGETHER` rows that end with a group. The groups' numbers must be in ascending order."""
     start = 0
     while start < len(numbers):
         last = min(start + TOGETHER, len(numbers)) - 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, consolidate, serves
-from tektite.dataflow.flow import Dataflow, Source, last_closed
+from tektite.dataflow.flow import Dataflow, EpochSource, last_closed
 from tektite.engine.graph_cache import GraphCache
 from tektite.errors import ConflictError
 from tektite.kernels.seek.route import route
@@ -39,7 +39,7 @@ class Entry:
 
     name: str
     collection: tuple[Any, ...]
-    source: Source
+    source: EpochSource
     trace: Trace
     columns: tuple[int, ...]
     column_names: tuple[str, ...]
@@ -76,12 +76,12 @@ class ConstantSource:
         if not rows:
             return
         buf, head, offsets = route(chunk.at, np.arange(sharded_by, dtype=np.int64), shards)
-        routed = Chunk(head, (chunk.keep, buf))
+        routed = Chunk(head, (chunk.memory, buf))
         for shard in range(shards):
             part = routed.slice(int(offsets[shard]), int(offsets[shard + 1]))
             if part.n:
                 built = consolidate([part], (width, 1, 1), 0)
-                self.trace.mint(shard, built.head, built.keep, ((1,),))
+                self.trace.mint(shard, built.head, built.memory, ((1,),))
 
 
 class Catalog:

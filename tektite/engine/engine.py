@@ -27,6 +27,7 @@ from tektite.engine.view import View
 from tektite.errors import ConflictError, IncorrectError
 from tektite.kernels.ready import ensure_compiled
 from tektite.query.collection import ROUND_LIMIT, Collection
+from tektite.query.columns import column_numbers
 from tektite.runtime import allocator
 from tektite.storage.epoch_writer import DurableChange
 from tektite.storage.open_storage import Position
@@ -102,7 +103,7 @@ class Engine:
         self._attributes: dict[str, Attribute] = {}
         if ensure_compiled():
             gc.collect()  # loading kernels leaves cycles behind
-            allocator.give_back()
+            allocator.trim()
         self._core = core = EngineCore(
             self, workers, None if storage is None else Storage.of(storage), merging, turn, move
         )
@@ -345,7 +346,7 @@ class Engine:
         """
         catalog = self._core.catalog
         reader = catalog.new_flow(f"kept by {by}")
-        lead = collection._columns(by)
+        lead = column_numbers(collection.schema, by)
         RecordingCatalog(catalog, reader).arrangement(collection.operator, lead, None, len(lead))
         return PinnedArrangement(catalog, reader)
 

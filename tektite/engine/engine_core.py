@@ -27,6 +27,7 @@ from tektite.engine.view import Changes, View
 from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.query.collection import Collection
+from tektite.query.columns import column_numbers
 from tektite.runtime import allocator
 from tektite.runtime.coordinator import Coordinator
 from tektite.runtime.executor import Executor
@@ -74,7 +75,7 @@ class EngineCore:
         """The epoch that `Engine.advance` closes next."""
         self.is_closed = False
         self._extensions: dict[type, Any] = {}
-        self._tidying = allocator.Tidying()
+        self._trimmer = allocator.MemoryTrimmer()
         if self.storage is not None:
             try:
                 self._recover(self.storage)
@@ -168,7 +169,7 @@ class EngineCore:
             durable = DurableChange(self.epoch, positions=checked_positions(positions or {}), known=known)
             self.storage.writer.admit()
         if sum([source.pending.rows for source in targets]) >= allocator.BULK:
-            self._tidying.soon()
+            self._trimmer.trim_soon()
         inputs = [source.prepare(high) for source, high in targets.items()]
         epoch = max([self.epoch, *targets.values()])
         if durable is not None:
@@ -191,7 +192,7 @@ class EngineCore:
         """Give every view one more turn; whether all of them are up to date."""
         current = self.coordinator.run()
         if current:
-            self._tidying.chance()
+            self._trimmer.trim_if_due()
         return current
 
     @guarded
@@ -201,7 +202,7 @@ class EngineCore:
         if 0 < self.epoch <= view.flow.low or self.coordinator.current(view.flow):
             return
         self.coordinator.finish(view.flow)
-        self._tidying.chance()
+        self._trimmer.trim_if_due()
 
     def is_current(self, view: ViewCore) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""
@@ -258,7 +259,9 @@ class EngineCore:
         """Views of several collections by one dataflow, in which what they have in common is computed once."""
         for name, collection in collections.items():
             self._check_installable(name, collection)
-        leads = [collection._columns((keys or {}).get(name, ())) for name, collection in collections.items()]
+        leads = [
+            column_numbers(collection.schema, (keys or {}).get(name, ())) for name, collection in collections.items()
+        ]
         flow, arranged = self.catalog.render(", ".join(collections), [c.operator for c in collections.values()], leads)
         views: list[ViewCore] = []
         try:
@@ -320,7 +323,7 @@ class EngineCore:
             view.publication.withdraw()
         if held - self.bytes >= 8 * allocator.BULK:
             gc.collect()  # a dataflow's nodes refer to each other
-            allocator.give_back()
+            allocator.trim()
 
     # ------------------------------------------------------------------ shared arrangements
 
@@ -346,7 +349,7 @@ class EngineCore:
     @guarded
     def is_arranged(self, collection: Collection, by: str | Sequence[str] = ()) -> bool:
         """Whether there is an arrangement of the collection, by some columns, that can be read as it is."""
-        lead = collection._columns(by)
+        lead = column_numbers(collection.schema, by)
         found = self.catalog.find(fingerprint(collection.operator), lead, None, len(lead) if lead else 1 << 30)
         return found is not None
 

@@ -33,7 +33,7 @@ def split_at_epoch(
     later: list[tuple[Chunk, int]] = []
     for chunk, last in straddling:
         buf, head, cut = split_epoch(chunk.at, time_at, high)
-        parts = Chunk(head, (chunk.keep, buf))
+        parts = Chunk(head, (chunk.memory, buf))
         if cut:
             now.append(parts.slice(0, int(cut)))
         if cut < chunk.n:
@@ -76,7 +76,7 @@ def _by_shard(source: InputCore, chunks: list[Chunk]) -> list[list[Chunk]]:
             share = chunk.slice(chunk.n * worker // shards, chunk.n * (worker + 1) // shards)
             if share.n:
                 buf, head, offsets = route(share.at, key, shards)
-                routed = Chunk(head, (chunk.keep, buf))
+                routed = Chunk(head, (chunk.memory, buf))
                 for shard, (start, stop) in enumerate(pairwise(offsets.tolist())):
                     if stop > start:
                         parts[shard][worker].append(routed.slice(start, stop))

@@ -53,7 +53,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tektite.storage.batchfile import FileInfo, Rows
+from tektite.storage.batchfile import BatchSection, FileInfo
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 
@@ -101,14 +101,16 @@ class PreparedInput:
         """Whether rows come or go."""
         return self.adopted or any([batch is not None and batch.n for batch in self.batches])
 
-    def rows_to_store(self) -> list[Rows]:
+    def rows_to_store(self) -> list[BatchSection]:
         """The batches as they go into a file, unless files hold them. A stream's are not stored."""
         source = self.source
         if source.is_stream or self.files:
             return []
         low, upper = ((source.low,),), ((self.high,),)
         return [
-            Rows(source.name, shard, (len(source.columns), 1, 1), Batch(batch.head, batch.keep, low, upper, low))
+            BatchSection(
+                source.name, shard, (len(source.columns), 1, 1), Batch(batch.head, batch.memory, low, upper, low)
+            )
             for shard, batch in [*enumerate(self.batches), *self.more]
             if batch is not None and batch.n
         ]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tektite.dataflow.arrange import Arranged
     from tektite.dataflow.flow import Dataflow
     from tektite.engine.catalog import Catalog, Entry, RecordingCatalog
-    from tektite.expr import Program
+    from tektite.expr import RowProgram
     from tektite.plan.render import Renderer
 
 Key = tuple[int, ...]
@@ -32,7 +32,7 @@ class CachedGraph:
     flow: Dataflow
     arranged: Arranged
     uses: list[Entry]
-    remembering: list[Program]
+    remembering: list[RowProgram]
     ground: list[tuple[tuple[Any, ...], list[Entry]]]
     generation: int
     idle: bool = False

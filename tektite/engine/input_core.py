@@ -343,7 +343,7 @@ class InputCore:
         def mint(shard: int, _: Outbox) -> None:
             batch = batches[shard]
             if batch is not None and batch.n:
-                self.trace.mint(shard, batch.head, batch.keep, upper)
+                self.trace.mint(shard, batch.head, batch.memory, upper)
 
         if prepared.changes_contents:
             self.writes += 1
@@ -353,7 +353,7 @@ class InputCore:
             rows = sum([batch.n for batch in batches if batch is not None])
             self.engine.each_shard(mint, 0 if self.is_stream else rows)
         for shard, batch in prepared.more:
-            self.trace.mint(shard, batch.head, batch.keep, upper)
+            self.trace.mint(shard, batch.head, batch.memory, upper)
         self.pending = prepared.later
         self._adopted = None
         self.low = prepared.high

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tektite.dataflow.arrange import consolidate
 from tektite.errors import ConflictError
-from tektite.storage.batchfile import Rows
+from tektite.storage.batchfile import BatchSection
 from tektite.storage.description import ViewDescription
 from tektite.storage.epoch_writer import DurableChange
 from tektite.storage.open_storage import OpenStorage
@@ -87,9 +87,9 @@ class Publication:
         )
 
     def _taken(self, shard: int) -> list[Chunk]:
-        return [Chunk(b.head, b.keep) for b in self.handle.take_before(shard, self.view.low)[1]]
+        return [Chunk(b.head, b.memory) for b in self.handle.take_before(shard, self.view.low)[1]]
 
-    def _rows(self, chunks: list[list[Chunk]], lower: int) -> list[Rows]:
+    def _rows(self, chunks: list[list[Chunk]], lower: int) -> list[BatchSection]:
         """One batch of each shard that has changed, from the epoch `lower` up to what the view has answered."""
         view = self.view
         shape = (len(view.columns), 1, 1)
@@ -99,12 +99,12 @@ class Publication:
             if some:
                 batch = consolidate(some, shape, lower)
                 if batch.n:
-                    found.append(Rows(view.name, shard, shape, Batch(batch.head, batch.keep, *frontiers)))
+                    found.append(BatchSection(view.name, shard, shape, Batch(batch.head, batch.memory, *frontiers)))
         return found
 
 
 def negated(batch: Batch) -> Chunk:
     """A batch with its multiplicities negated."""
-    words = Chunk(batch.head, batch.keep).to_array()
+    words = Chunk(batch.head, batch.memory).to_array()
     words[-1] *= -1
     return Chunk.of_array(words)

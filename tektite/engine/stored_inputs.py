@@ -51,7 +51,7 @@ def adopt(
                         core.dictionary.add(opened.texts(place))
                     else:
                         batch = opened.batch(place)
-                        chunk = Chunk(batch.head, batch.keep)
+                        chunk = Chunk(batch.head, batch.memory)
                         if batches[section.shard] is None:
                             batches[section.shard] = chunk
                         else:

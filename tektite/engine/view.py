@@ -127,7 +127,7 @@ class View(Collection):
 
         Timestamps come as Spark's `timestamp`, moments that are shown in the session's time zone.
         """
-        from tektite.spark.out import to_spark
+        from tektite.spark.view_frames import to_spark
 
         return to_spark(self, spark, at)
 
@@ -148,7 +148,7 @@ class View(Collection):
         `trigger` says. What was written, and up to where, is in the `checkpoint`, which lies in the engine's storage
         unless told otherwise.
         """
-        from tektite.spark.out import write_changes
+        from tektite.spark.view_frames import write_changes
 
         return write_changes(self, format, path, options or {}, checkpoint, trigger, spark)
 
@@ -180,7 +180,7 @@ class Changes:
         width = len(view.columns)
         words: Words = np.empty((width + 2, 0), np.int64)
         if batches:
-            chunks = [Chunk(batch.head, batch.keep) for batch in batches]
+            chunks = [Chunk(batch.head, batch.memory) for batch in batches]
             found = consolidate(chunks, (width, 1, 1), self.start).to_array()
             words = found.copy()
             words[list(view.columns)] = found[:width]

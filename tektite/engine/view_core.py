@@ -218,11 +218,11 @@ def read_version(trace: Trace, epoch: int) -> Words:
             if not batch.n:
                 continue
             if batch.upper[0][0] <= epoch + 1:
-                chunks.append(Chunk(batch.head, batch.keep))
+                chunks.append(Chunk(batch.head, batch.memory))
             else:
                 buf, head, cut = split_epoch(batch.at, width, epoch + 1)
                 if cut:
-                    chunks.append(Chunk(head, (batch.keep, buf)).slice(0, int(cut)))
+                    chunks.append(Chunk(head, (batch.memory, buf)).slice(0, int(cut)))
         if chunks:
             parts.append(consolidate(chunks, (width, 1, 1), epoch).to_array())
     if len(parts) == 1:

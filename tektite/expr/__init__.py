@@ -32,16 +32,16 @@ from tektite.expr.ast import (
     text_word,
     when,
 )
-from tektite.expr.program import Program, compile
-from tektite.expr.text import Dictionary
+from tektite.expr.program import RowProgram, compile
+from tektite.expr.text import TextDictionary
 from tektite.expr.typing import Columns, type_of
 
 __all__ = [
     "Case",
     "Columns",
-    "Dictionary",
+    "TextDictionary",
     "Expr",
-    "Program",
+    "RowProgram",
     "Scalar",
     "at_scale",
     "coalesce",

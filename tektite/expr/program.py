@@ -21,7 +21,7 @@ from tektite.errors import FaultError, IncorrectError
 from tektite.expr.ast import Expr
 from tektite.expr.literals import show_word
 from tektite.expr.steps import CONSTANT, FALLIBLE, INPUT, READS_TEXTS, Step, TextFunction
-from tektite.expr.text import Dictionary, Memo, Words, memo_for, set_table
+from tektite.expr.text import Memo, TextDictionary, Words, memo_for, set_table
 from tektite.expr.typing import Columns, resolve
 from tektite.kernels.expr import steps as ops
 from tektite.kernels.expr.interpreter import COLUMN, FAILED, OWNS, REGISTER, SHARES, STEP, WORD, run_program
@@ -40,11 +40,11 @@ Failure = {
 }  # fmt: skip
 
 
-class Program:
+class RowProgram:
     """A compiled map and filter. `types` are the types of its outputs."""
 
     def __init__(self, words: Words, types: tuple[Type, ...], steps: list[Step], memos: list[Memo | None],
-                 keep: list[Any], dictionary: Dictionary, outputs: Sequence[Expr], predicate: Expr | None,
+                 keep: list[Any], dictionary: TextDictionary, outputs: Sequence[Expr], predicate: Expr | None,
                  columns: Columns) -> None:  # fmt: skip
         self.types = types
         self.parts: Parts = (
@@ -116,7 +116,7 @@ class Program:
         rounds = len(self._steps) + 1
         most = FEW
         while rounds:
-            texts = self._dictionary.reading() if self._reads_texts else None
+            texts = self._dictionary.text_table() if self._reads_texts else None
             place = 0 if texts is None else texts.address
             ended, buf, head = run_program(source, nd, nt, nf, lo, most, place, self._words)
             if ended == SHARES:
@@ -166,14 +166,16 @@ def load_word(address: int) -> int:
 Parts = tuple[Words, tuple[Type, ...], list[Step], list[Memo | None], list[Any]]
 """The parts of a program, except the dictionary and the text."""
 
-_compiled: weakref.WeakKeyDictionary[Dictionary, OrderedDict[Any, Parts]]
+_compiled: weakref.WeakKeyDictionary[TextDictionary, OrderedDict[Any, Parts]]
 _compiled = weakref.WeakKeyDictionary()
 _compiled_lock = threading.Lock()
 REMEMBERED = 2048
 """Programs to cache for each dictionary, at a few kB each: those of some hundred queries."""
 
 
-def compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, dictionary: Dictionary) -> Program:
+def compile(
+    outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, dictionary: TextDictionary
+) -> RowProgram:
     """Compile a map (and a filter) over columns given as name -> (number, type).
 
     Compiling the same expressions again reuses the parts of the earlier program: a dashboard's queries come and go.
@@ -190,7 +192,7 @@ def compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, d
         parts = remembered.get(key)
         if parts is not None:
             remembered.move_to_end(key)
-            return Program(*parts, dictionary, outputs, predicate, columns)
+            return RowProgram(*parts, dictionary, outputs, predicate, columns)
     made = _compile(outputs, predicate, columns, dictionary)
     # A memo grows with the texts it has seen, so it lives as long as the queries that use it.
     if all(memo is None for memo in made.parts[3]):
@@ -201,7 +203,9 @@ def compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, d
     return made
 
 
-def _compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, dictionary: Dictionary) -> Program:
+def _compile(
+    outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, dictionary: TextDictionary
+) -> RowProgram:
     typed = [resolve(output, columns) for output in outputs]
     test = None
     if predicate is not None:
@@ -210,7 +214,7 @@ def _compile(outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, 
             raise IncorrectError(f"the filter {predicate} is of type {test.type}, not bool")
     assembler = Assembler(dictionary)
     parts = assembler.assemble(list(map(assembler.fold, typed)), test and assembler.fold(test))
-    return Program(*parts, dictionary, outputs, predicate, columns)
+    return RowProgram(*parts, dictionary, outputs, predicate, columns)
 
 
 class Assembler:
@@ -220,7 +224,7 @@ class Assembler:
     value's register is free after its last use, so that few registers are used and they stay in cache.
     """
 
-    def __init__(self, dictionary: Dictionary) -> None:
+    def __init__(self, dictionary: TextDictionary) -> None:
         self.dictionary = dictionary
         self.constants: dict[int, int] = {}  # word -> value
         self.inputs: dict[int, int] = {}  # column -> value
@@ -444,9 +448,9 @@ class Assembler:
         return np.array(words, np.int64)
 
 
-def evaluate_constant(step: Step, dictionary: Dictionary) -> int:
+def evaluate_constant(step: Step, dictionary: TextDictionary) -> int:
     """The word of a step over constants: runs its program over one row without columns."""
-    program = Program(*Assembler(dictionary).assemble([step], None), dictionary, (), None, {})
+    program = RowProgram(*Assembler(dictionary).assemble([step], None), dictionary, (), None, {})
     _, head = program.run(ONE_ROW.ctypes.data, 0, 0, 0, NULL, ONE_ROW)
     return int(head[5])
 

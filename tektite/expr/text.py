@@ -33,6 +33,7 @@ from tektite.expr import record_text
 from tektite.expr.literals import literal_word, parse, show_word
 from tektite.expr.steps import TextFunction
 from tektite.kernels.expr.memo import HEADER, memo_insert
+from tektite.values.dictionary import TextTable
 from tektite.values.types import String, Type
 from tektite.values.words import NULL, float_words, word_floats
 
@@ -45,15 +46,7 @@ WORTH_KEEPING = 1 << 18  # results that are kept even if texts hardly repeat: ab
 NEW_OF = 16  # texts hardly come again where all but one of so many are new: of millions, all equally likely, or each there once
 
 
-class Reading(Protocol):
-    """Texts by their ids, for kernels: see `tektite.kernels.text.strings`."""
-
-    @property
-    def address(self) -> int:
-        """Where it is, while it is kept."""
-
-
-class Dictionary(Protocol):
+class TextDictionary(Protocol):
     """What `tektite.expr` needs of a dictionary of texts. Ids are never NULL."""
 
     def lookup(self, ids: Words) -> Texts:
@@ -62,11 +55,11 @@ class Dictionary(Protocol):
     def add(self, texts: Texts) -> Words:
         """Store these texts; their ids."""
 
-    def reading(self) -> Reading:
-        """What kernels use to find texts. Call `lookup` first for ids that they do not find there."""
+    def text_table(self) -> TextTable:
+        """The table in which kernels find texts by id. Call `lookup` first for ids that they do not find there."""
 
     @property
-    def lasting(self) -> Dictionary:
+    def lasting(self) -> TextDictionary:
         """The dictionary by which to cache what depends on ids: dictionaries of tasks come and go."""
 
 
@@ -119,7 +112,7 @@ class Memo:
     def __len__(self) -> int:
         return int(self._tables[-1][2])
 
-    def learn(self, arguments: Words, dictionary: Dictionary) -> None:
+    def learn(self, arguments: Words, dictionary: TextDictionary) -> None:
         """Evaluate the function for distinct arguments (one row for each position) and store the results."""
         for start in range(0, arguments.shape[1], CHUNK):
             part = np.ascontiguousarray(arguments[:, start : start + CHUNK])
@@ -157,12 +150,12 @@ def set_table(words: list[int]) -> Words:
     return table
 
 
-_memos: weakref.WeakKeyDictionary[Dictionary, weakref.WeakValueDictionary[TextFunction, Memo]]
+_memos: weakref.WeakKeyDictionary[TextDictionary, weakref.WeakValueDictionary[TextFunction, Memo]]
 _memos = weakref.WeakKeyDictionary()
 _memos_lock = threading.Lock()
 
 
-def memo_for(function: TextFunction, dictionary: Dictionary) -> Memo:
+def memo_for(function: TextFunction, dictionary: TextDictionary) -> Memo:
     """The memo of a function over a dictionary's texts; the same for all callers."""
     with _memos_lock:
         known = _memos.setdefault(dictionary, weakref.WeakValueDictionary())
@@ -172,7 +165,7 @@ def memo_for(function: TextFunction, dictionary: Dictionary) -> Memo:
         return memo
 
 
-def evaluate(function: TextFunction, arguments: Words, dictionary: Dictionary) -> Words:
+def evaluate(function: TextFunction, arguments: Words, dictionary: TextDictionary) -> Words:
     """The result words for each column of argument words."""
     given: list[Any] = []
     for row, type in zip(arguments, function.arguments, strict=True):

@@ -49,7 +49,7 @@ def _projected(
     time = np.zeros((1, rows.shape[1]), np.int64)
     chunk = Chunk.of_array(np.ascontiguousarray(np.vstack([rows, time, time + 1])))
     try:
-        keep, head = program.run(chunk.at, len(rows), 1, 1, 0, chunk.keep)
+        keep, head = program.run(chunk.at, len(rows), 1, 1, 0, chunk.memory)
         return Chunk(head, keep).to_array()[: len(outputs)]
     finally:
         program.sleep()

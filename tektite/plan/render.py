@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Protocol
 from tektite.dataflow import arrange, loop, range_filter, reduce
 from tektite.dataflow import join as join_node
 from tektite.dataflow.arrange import Arranged, serves
-from tektite.dataflow.flow import Dataflow, Source
+from tektite.dataflow.flow import Dataflow, EpochSource
 from tektite.dataflow.graph import Scope
 from tektite.dataflow.linear import Accumulate, FunctionStep, NegateStep, ProgramStep, SelectStep
-from tektite.dataflow.output import Inspect
+from tektite.dataflow.output import InspectNode
 from tektite.errors import IncorrectError, UnsupportedError
-from tektite.expr import Expr, Program, col
+from tektite.expr import Expr, RowProgram, col
 from tektite.expr import compile as compile_program
 from tektite.plan import algebra as plan
 from tektite.plan.conjunctions.clauses import free_name
@@ -34,25 +34,27 @@ if TYPE_CHECKING:
     from tektite.values.dictionary import Dictionary
 
 
-class Entry(Protocol):
+class SharedArrangement(Protocol):
     """An arrangement that the catalog keeps for everybody."""
 
-    source: Source
+    source: EpochSource
     trace: Trace
     columns: tuple[int, ...]
     sharded_by: int
 
 
-class Catalog(Protocol):
+class ArrangementCatalog(Protocol):
     """Where rendering finds the arrangements of inputs, views and explicitly arranged collections."""
 
-    def arrangement(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:
+    def arrangement(
+        self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int
+    ) -> SharedArrangement:
         """An arrangement whose leading columns are `lead`; made if there is none."""
 
     def has(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
         """Whether there is such an arrangement already."""
 
-    def changes(self, operator: plan.Read) -> Entry:
+    def changes(self, operator: plan.Read) -> SharedArrangement:
         """The arrangement whose changes are the collection's."""
 
 
@@ -68,7 +70,7 @@ class Use:
 class Renderer:
     """Renders plans into one dataflow."""
 
-    def __init__(self, flow: Dataflow, catalog: Catalog, dictionary: Dictionary) -> None:
+    def __init__(self, flow: Dataflow, catalog: ArrangementCatalog, dictionary: Dictionary) -> None:
         self.flow = flow
         self.catalog = catalog
         self.dictionary = dictionary
@@ -82,7 +84,7 @@ class Renderer:
         self.decisions: list[Callable[[], list[str]]] = []
         self.reusable = True
         """Whether another dataflow may begin with this graph: it has no loop, and does not know its dataflow's name."""
-        self.remembering: list[Program] = []
+        self.remembering: list[RowProgram] = []
         """Programs with functions of text, whose results go with the last query that uses them."""
 
     # ------------------------------------------------------------------ scopes
@@ -162,16 +164,16 @@ class Renderer:
         entry = self.catalog.changes(operator)
         return self._changes(self._import(entry))
 
-    def _import(self, entry: Entry) -> Arranged:
+    def _import(self, entry: SharedArrangement) -> Arranged:
         self.flow.read(entry.source)
         return Arranged(entry.trace, self.flow.root, entry.columns, entry.sharded_by, imported=True)
 
-    def adopt(self, operator: plan.Operator, entry: Entry) -> None:
+    def adopt(self, operator: plan.Operator, entry: SharedArrangement) -> None:
         """Take an operator's collection from an arrangement of it instead of computing it."""
         self._streams[operator] = self._changes(self._import(entry))
 
     def _changes(self, arranged: Arranged) -> Stream:
-        node = arrange.Changes(arranged.scope, self.shards, arranged, "changes")
+        node = arrange.ChangesNode(arranged.scope, self.shards, arranged, "changes")
         return in_order(node, arranged)
 
     def _project(self, operator: plan.Project) -> Stream:
@@ -186,7 +188,7 @@ class Renderer:
 
     def program(
         self, outputs: Sequence[Expr], predicate: Expr | None, columns: Mapping[str, tuple[int, Type]]
-    ) -> Program:
+    ) -> RowProgram:
         """Compiled expressions."""
         program = compile_program(outputs, predicate, columns, self.dictionary)
         if program.remembers:
@@ -196,7 +198,7 @@ class Renderer:
     def _inspect(self, operator: plan.Inspect) -> Stream:
         stream = self.stream(operator.input)
         self.reusable = False
-        node = Inspect(stream.scope, self.shards, operator.schema, operator.function, self.dictionary)
+        node = InspectNode(stream.scope, self.shards, operator.schema, operator.function, self.dictionary)
         stream.feed(node)
         return stream
 
@@ -287,7 +289,7 @@ class Renderer:
                 return chunk.select(spec)
 
         settled = stream.placed == lead[:sharded_by]
-        node = arrange.Arrange(
+        node = arrange.ArrangeNode(
             stream.scope, self.shards, columns, sharded_by, f"arrange by {lead}", select, settled=settled
         )
         stream.feed(node)
@@ -324,7 +326,7 @@ class Renderer:
         produced = wanted + [column for column in dict.fromkeys(tested) if column not in wanted]
         traces = (arranged_left.columns, arranged_right.columns)
         output = [(side, traces[side].index(column)) for side, column in produced]
-        node = join_node.Join(
+        node = join_node.JoinNode(
             scope, self.shards, arranged_left, arranged_right, key, output, "join", operator.nulls_match
         )
         keys = zip(arranged_left.columns[: arranged_left.sharded_by], arranged_right.columns, strict=False)
@@ -356,7 +358,7 @@ class Renderer:
             self.pass_in(side.scope, scope)
         output = [rows.columns.index(column) for column in range(len(operator.schema.names))]
         floats = operator.schema.types[operator.column] == Float
-        node = range_filter.RangeFilter(scope, self.shards, rows, bounds, key, operator.comparison, floats,
+        node = range_filter.RangeFilterNode(scope, self.shards, rows, bounds, key, operator.comparison, floats,
                                    bounds.columns.index(operator.bound), output, "range filter")  # fmt: skip
         return Stream(scope, [(node.port, (), 0)], rows.columns[: rows.sharded_by])
 
@@ -429,7 +431,7 @@ class Renderer:
         placed = stream.placed
         sharded_by = len(placed) if placed and key[: len(placed)] == placed else len(key)
         accumulate = Accumulate(key, operator.aggregates, source.schema, stream.scope.depth + 1)
-        node = arrange.Arrange(
+        node = arrange.ArrangeNode(
             stream.scope,
             self.shards,
             tuple(range(accumulate.data)),
@@ -451,7 +453,7 @@ class Renderer:
         scope = self._scope(of)
         variables = {}
         for variable in of.variables:
-            node = loop.Variable(scope, self.shards, len(variable.schema.names), variable.name)
+            node = loop.FeedbackNode(scope, self.shards, len(variable.schema.names), variable.name)
             # Feedback is placed by the hash of the whole row.
             stream = Stream(scope, [(node.port, (), 0)], tuple(range(len(variable.schema.names))))
             if variable.initial is not None:
@@ -468,6 +470,6 @@ class Renderer:
         for leave in of.leaves:
             inner = self.entered(leave.inner, scope)
             assert scope.parent is not None
-            out = loop.Leave(scope.parent, self.shards, len(leave.schema.names), "leave")
+            out = loop.LeaveNode(scope.parent, self.shards, len(leave.schema.names), "leave")
             inner.feed(out)
             self._streams[leave] = Stream(scope.parent, [(out.port, (), 0)], inner.placed)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from tektite.dataflow.arrange import Arranged
-from tektite.dataflow.graph import Edge, Port, Scope, Step
+from tektite.dataflow.graph import Edge, LinearStep, Port, Scope
 from tektite.dataflow.linear import SelectStep
 from tektite.dataflow.node import Node
 
 T = TypeVar("T")
 Columns = tuple[int, ...]
-Part = tuple[Port, tuple[Step, ...], int]
+Part = tuple[Port, tuple[LinearStep, ...], int]
 
 
 class Stream:
@@ -24,7 +24,7 @@ class Stream:
         self.parts = tuple(parts)
         self.placed = placed
 
-    def then(self, step: Step, placed: Columns | None) -> Stream:
+    def then(self, step: LinearStep, placed: Columns | None) -> Stream:
         """The stream with one more step, after which rows are `placed` as said."""
         return Stream(self.scope, [(port, (*steps, step), lift) for port, steps, lift in self.parts], placed)
 

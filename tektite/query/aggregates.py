@@ -1,21 +1,18 @@
-"""Aggregates of groups: what `group_by(...).agg(...)` takes."""
+"""Aggregates of groups: what `group_by(...).agg(...)` takes.
+
+A group exists while it has rows. NULL does not count: an aggregate of nothing but NULL is NULL, and a count is 0.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tektite.errors import IncorrectError
-from tektite.expr import coalesce, col
-from tektite.plan import algebra as plan
 from tektite.values import types
 from tektite.values.schema import Schema
 
-if TYPE_CHECKING:
-    from tektite.query.collection import Collection
-
 LINEAR = ("count", "sum", "avg")
+"""Aggregates that are computed from sums of diffs alone, so that a change costs the same in a group of any size."""
 SUMMABLE = ("int", "float", "decimal")
 
 
@@ -33,11 +30,11 @@ def count(column: str | None = None) -> ColumnAggregate:
 
 
 def sum(column: str) -> ColumnAggregate:
-    """The exact sum of a column; NULL where it holds nothing but NULL.
+    """The exact sum of a column; NULL where all its values are NULL.
 
-    A sum of floats is the double nearest to the exact sum of those that are there: what came and went leaves no trace,
-    and neither order nor workers matter. It is infinite beyond the largest double, or where an infinity is there; it is
-    NaN where NaN is, or both infinities are.
+    A sum of floats is the double nearest to the exact sum of the present values. It depends neither on values that were
+    removed, nor on the order of changes, nor on the number of workers. It is infinite if it exceeds the largest double or
+    includes an infinity, and NaN if it includes NaN or both infinities.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
@@ -56,20 +53,20 @@ def sum(column: str) -> ColumnAggregate:
 
 
 def avg(column: str) -> ColumnAggregate:
-    """The mean of a column, as a float; NULL where it holds nothing but NULL.
+    """The mean of a column, as a float; NULL where all its values are NULL.
 
-    Of floats it is the double nearest to their exact mean, even where their sum is beyond the largest double.
+    The mean of floats is the double nearest to the exact mean, even if the sum exceeds the largest double.
     """
     return ColumnAggregate("avg", column)
 
 
 def min(column: str) -> ColumnAggregate:
-    """The least value of a column; NULL where it holds nothing but NULL."""
+    """The least value of a column; NULL where all its values are NULL."""
     return ColumnAggregate("min", column)
 
 
 def max(column: str) -> ColumnAggregate:
-    """The greatest value of a column; NULL where it holds nothing but NULL."""
+    """The greatest value of a column; NULL where all its values are NULL."""
     return ColumnAggregate("max", column)
 
 
@@ -84,12 +81,12 @@ def all(column: str) -> ColumnAggregate:
 
 
 def count_distinct(column: str) -> ColumnAggregate:
-    """The number of different values of a column, NULL aside."""
+    """The number of different values of a column. NULL does not count."""
     return ColumnAggregate("count_distinct", column)
 
 
 def result_type(aggregate: ColumnAggregate, schema: Schema) -> types.Type:
-    """The type of an aggregate's result; checks that it can be taken of its column."""
+    """The type of an aggregate's result. Raises if the aggregate does not apply to its column."""
     if aggregate.column is None or aggregate.kind in ("count", "count_distinct"):
         if aggregate.column is not None:
             schema.index(aggregate.column)
@@ -104,47 +101,3 @@ def result_type(aggregate: ColumnAggregate, schema: Schema) -> types.Type:
     if aggregate.kind == "sum" and isinstance(found, types.DecimalType):
         return types.Decimal(18, found.scale)
     return found
-
-
-def build_aggregates(
-    source: Collection, keys: tuple[int, ...], aggregates: Mapping[str, ColumnAggregate]
-) -> Collection:
-    """One row for each group. Linear aggregates are one operator; each of the others is one more, joined by key."""
-    names = [source.schema.names[c] for c in keys]
-    if not aggregates:
-        raise IncorrectError("agg needs at least one aggregate, such as n=tk.count()")
-    for name, aggregate in aggregates.items():
-        if not isinstance(aggregate, ColumnAggregate):
-            raise IncorrectError(f"agg: {name} is {aggregate!r}, not an aggregate such as tk.sum('x')")
-        if name in names:
-            raise IncorrectError(f"agg: {name!r} is a key column; choose another name")
-    found = {name: result_type(aggregate, source.schema) for name, aggregate in aggregates.items()}
-    linear = {name: a for name, a in aggregates.items() if a.kind in LINEAR}
-    others = {name: a for name, a in aggregates.items() if a.kind not in LINEAR}
-    columns = {n: source.schema.types[c] for n, c in zip(names, keys, strict=True)}
-    taken = linear or {"__present": count()}
-    schema = Schema(columns | {name: result_type(a, source.schema) for name, a in taken.items()})
-    kinds = tuple(
-        plan.Linear(a.kind, None if a.column is None else source.schema.index(a.column)) for a in taken.values()
-    )
-    result = source._new(plan.Aggregate(schema, source.operator, keys, kinds))
-    for name, aggregate in others.items():
-        assert aggregate.column is not None
-        part = other_aggregate(source, names, aggregate, name)
-        result = result._with_part(part, names)
-        if aggregate.kind == "count_distinct":
-            result = result.with_columns(**{name: coalesce(col(name), 0)})
-    return result.select(*names, **{name: name for name in found})
-
-
-def other_aggregate(source: Collection, keys: list[str], aggregate: ColumnAggregate, name: str) -> Collection:
-    """A collection of the key columns and the aggregate, for the groups where the column is not always NULL."""
-    assert aggregate.column is not None
-    column = aggregate.column
-    values = source.select(*keys, **{name: column})
-    if aggregate.kind == "count_distinct":
-        present = values.filter(col(name).is_not_null()).distinct()
-        return present.group_by(keys).agg(**{name: count()})
-    if aggregate.kind in ("max", "any"):
-        return values.max(name, by=keys)
-    return values.min(name, by=keys)

@@ -1,7 +1,7 @@
-"""Functions of whole groups, computed for many groups at once over arrays of words: what `Collection._reduce_groups` takes.
+"""Functions of many groups at once, over arrays of words: what `builders.reduce_groups` takes.
 
-Each gets `Groups` and gives the number of the group, the value columns and the multiplicity of every row that it makes of them.
-They are values: equal ones over the same collection are one arrangement.
+A function gets `Groups`. For every row of its result it returns the number of the group, the value columns and the multiplicity.
+Functions are compared as values: equal functions of one collection share an arrangement.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow.compute as pc
 
-from tektite.dataflow.reduce import Groups, Made
+from tektite.dataflow.reduce import GroupResults, Groups
 from tektite.errors import IncorrectError
 from tektite.values import types
 from tektite.values.dictionary import Dictionary
@@ -20,18 +20,18 @@ from tektite.values.types import Type
 from tektite.values.words import NULL, Words
 
 Order = tuple[int, bool, bool]
-"""A column to order by, whether in descending order, and whether NULLs come first."""
+"""A column to order by, whether descending, and whether NULLs come first."""
 
 
 def ranks(words: Words, type: Type, dictionary: Dictionary) -> Words:
-    """Integers that order as the values of a column do; NULL stays NULL."""
+    """Integers in the same order as the values of a column. NULL stays NULL."""
     if type == types.Float:
         return np.where(words == -1, 0, words)  # -0.0 is 0.0
     return text_ranks(words, dictionary) if type == types.String else words
 
 
 def text_ranks(words: Words, dictionary: Dictionary) -> Words:
-    """The place of each text among the different ones of a column."""
+    """The rank of each text among the distinct texts of a column."""
     ids, places = np.unique(words, return_inverse=True)
     nulls = int(ids[0] == NULL)
     order = pc.array_sort_indices(dictionary.lookup(ids[nulls:])).to_numpy()
@@ -41,7 +41,7 @@ def text_ranks(words: Words, dictionary: Dictionary) -> Words:
 
 
 def sort_words(groups: Groups, order: Sequence[Order], types: Sequence[Type]) -> list[Words]:
-    """What to sort the rows of each group by, most important first: NULLs, then values, for each column of an order."""
+    """The sort keys of the rows of each group, most significant first: for each column, NULLs and then values."""
     found = []
     for column, descending, nulls_first in order:
         values = ranks(groups.columns[column], types[column], groups.dictionary)
@@ -51,26 +51,26 @@ def sort_words(groups: Groups, order: Sequence[Order], types: Sequence[Type]) ->
 
 
 def sorted_rows(groups: Groups, by: Sequence[Words]) -> Words:
-    """The rows group by group, in an order; ties are broken by the words of all columns, whatever those say."""
+    """The rows group by group, each group sorted. The words of all columns break ties, so that the order is always the same."""
     return np.lexsort((*groups.columns[::-1], *reversed(by), groups.numbers))
 
 
 def starts_of(numbers: Words) -> Words:
-    """For each row, where its run of equal numbers begins. There is at least one row."""
+    """For each row, the start of its run of equal numbers. Needs at least one row."""
     begins = np.flatnonzero(np.concatenate(([True], numbers[1:] != numbers[:-1])))
     return np.repeat(begins, np.diff(np.append(begins, len(numbers))))
 
 
 @dataclass(frozen=True)
 class TopRows:
-    """The first `count` rows of each group in an order, as often as they are there."""
+    """The first `count` rows of each group in an order. A row counts as often as its multiplicity says."""
 
     count: int
     order: tuple[Order, ...]
     types: tuple[Type, ...]
     key: int
 
-    def __call__(self, groups: Groups) -> Made:
+    def __call__(self, groups: Groups) -> GroupResults:
         rows = sorted_rows(groups, sort_words(groups, self.order, self.types))
         counts, numbers = groups.counts[rows], groups.numbers[rows]
         before = np.cumsum(counts) - counts
@@ -82,11 +82,11 @@ class TopRows:
 
 @dataclass(frozen=True)
 class AtMostOne:
-    """The same rows; a group with more than one is an error."""
+    """The same rows. A group with more than one row is an error."""
 
     key: int
 
-    def __call__(self, groups: Groups) -> Made:
+    def __call__(self, groups: Groups) -> GroupResults:
         repeated = np.any(groups.counts > 1) or np.any(groups.numbers[1:] == groups.numbers[:-1])
         if repeated:
             raise IncorrectError("a subquery that is used as a value gives more than one row")

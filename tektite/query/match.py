@@ -1,7 +1,10 @@
-"""Conjunctions of any number of clauses: `match`, with every mistake reported where it is made.
+"""`match`: conjunctions of any number of clauses.
 
-What a user writes becomes a `plan.Match` in which every literal has the type of its column, every variable has one type
-and none that is compared is a float: floats are compared as numbers, through a column beside the value.
+Every mistake is reported here. The result is a `plan.Match` in which
+
+* every literal has the type of its column,
+* every variable has one type, and
+* no float is compared. Floats are compared as numbers, through an integer column beside the value.
 """
 
 from __future__ import annotations
@@ -15,13 +18,13 @@ from tektite.expr.predicates import conjunction
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import describe
 from tektite.plan.equal_columns import Classes
-from tektite.query.collection import Collection
+from tektite.query.collection import Collection, derived
 from tektite.values import types
 from tektite.values.columns import hint
 from tektite.values.schema import Schema
 
 Given = tuple[Collection, Sequence[Any]]
-"""A clause as a user writes it: a collection and a term for each of its columns."""
+"""A clause as a user writes it: a collection, and a term for each of its columns."""
 
 STRATEGIES = ("auto", "binary", "delta", "hector", "sized")
 
@@ -34,21 +37,26 @@ def match(
     strategy: str = "auto",
     order: Sequence[int] | Sequence[str] | None = None,
 ) -> Collection:
-    """Every way to give variables values such that each clause holds the row it describes.
+    """All values of variables for which each clause's collection has the row that the clause describes.
 
-    A clause is a collection and one term for each of its columns: a variable by its name, a literal such as
-    `tk.lit(3)`, or None for a column that does not matter. A variable in several places means that these are equal;
-    NULL equals nothing.
+    A clause is a collection and one term for each of its columns: a variable by its name, a literal such as `tk.lit(3)`, or None
+    for a column that does not matter. A variable in several places means that their values are equal. NULL equals nothing.
 
-    `find` names the variables to return, all of them where left out. `where` are predicates over variables; one that says
-    that two are equal is used for joining, as if they were one variable. `without`
-    are clauses that must have no match; their variables occur in other clauses. Multiplicities multiply: nothing is
-    made distinct.
+    * `find` names the variables to return. The default is all of them.
+    * `where` lists predicates over variables. A predicate that two variables are equal is used for joining.
+    * `without` lists clauses that must have no match. Their variables must occur in other clauses.
+    * `order` forces an order of the clauses, by number, or of the variables, by name.
+    * `strategy` says how the result is maintained:
 
-    `strategy` is how the result is kept up to date: by joining two at a time (binary), by one pipeline for each clause
-    over shared indexes (delta), or variable by variable (hector), which is worst-case optimal. `auto` chooses, and
-    `Collection.explain` says what; `sized` chooses too, and orders the clauses by keys and by the sizes of what they read, as SQL
-    does. `order` forces an order of the clauses, by number, or of the variables, by name.
+      ========  ==================================================================================================
+      binary    by joins of two
+      delta     by one pipeline for each clause, over shared indexes
+      hector    variable by variable, which is worst-case optimal
+      auto      by one of these. `Collection.explain` says which
+      sized     as auto, with clauses ordered by keys and by the sizes of what they read, as in SQL
+      ========  ==================================================================================================
+
+    Multiplicities multiply; nothing is made distinct.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
@@ -94,21 +102,20 @@ def match(
         strategy,
         _order(order, len(clauses), variables, companions, names_of),
     )
-    first, *others = (collection for collection, _ in (*positive, *negative))
-    result = first._new(operator, *others)
+    result = derived(operator, *(collection for collection, _ in (*positive, *negative)))
     if names_of.keys().isdisjoint(found):
         return result
     return result.select(**{name: col(names_of.get(name, name)) for name in found})
 
 
 def check_strategy(strategy: str, what: str) -> None:
-    """Refuse what is no strategy; `what` is how the user calls the place where it is given."""
+    """Raise if this is not a strategy. `what` names the argument in the error."""
     if strategy not in STRATEGIES:
         raise IncorrectError(f"{what} is one of {', '.join(STRATEGIES)}, not {strategy!r}")
 
 
 def _checked(given: Given, name: str) -> tuple[Collection, plan.Clause]:
-    """A clause as the plan has it."""
+    """A clause of the plan. Raises if its terms do not fit the collection."""
     if not (isinstance(given, tuple | list) and len(given) == 2 and isinstance(given[0], Collection)):
         raise IncorrectError(f"match: {name} must be a collection and its terms, such as (edges, ('a', 'b'))")
     collection, terms = given
@@ -151,7 +158,7 @@ def _term(term: Any, type: types.Type, where: str) -> str | Expr | None:
 
 
 def _check_types(positive: Sequence[tuple[Collection, plan.Clause]], negative: Sequence[Any]) -> None:
-    """Refuse a variable that is of one type here and of another there."""
+    """Raise if a variable has different types in two places."""
     seen: dict[str, tuple[types.Type, str]] = {}
     sides = [(clause, f"clause {at}") for at, (_, clause) in enumerate(positive)]
     sides += [(clause, f"without clause {at}") for at, (_, clause) in enumerate(negative)]
@@ -203,8 +210,8 @@ def _types(clauses: Sequence[plan.Clause]) -> dict[str, types.Type]:
 
 
 def _equal(predicates: Sequence[Expr], typed: dict[str, types.Type]) -> tuple[dict[str, str], tuple[Expr, ...]]:
-    """The variables that predicates say are equal to another one, which stands for them, and the predicates as they then are.
-    Floats stay apart: 0.0 equals -0.0, and is another value.
+    """Variables that predicates equate with another one, which replaces them, and the remaining predicates. Floats are not
+    replaced, because 0.0 equals -0.0 but is a different value.
     """
     classes: Classes[str] = Classes()
     others: list[Expr] = []
@@ -220,7 +227,7 @@ def _equal(predicates: Sequence[Expr], typed: dict[str, types.Type]) -> tuple[di
 
 
 def _renamed(clause: plan.Clause, names: dict[str, str]) -> plan.Clause:
-    """A clause with some variables named otherwise."""
+    """A clause with some variables renamed."""
     terms = (names.get(term, term) if isinstance(term, str) else term for term in clause.terms)
     return plan.Clause(clause.operator, tuple(terms)) if names else clause
 
@@ -247,7 +254,7 @@ def _order(
 
 
 def _companions(positive: Sequence[plan.Clause], negative: Sequence[plan.Clause]) -> dict[str, str]:
-    """For each float that several clauses share, the name of an integer variable that stands for it where it is compared."""
+    """For each float that several clauses share, the name of the integer variable that is compared in its place."""
     clauses = (*positive, *negative)
     places = [v for clause in clauses for v in clause.variables]
     floats = [v for v, type in _types(positive).items() if type == types.Float and places.count(v) > 1]
@@ -261,8 +268,8 @@ def _companions(positive: Sequence[plan.Clause], negative: Sequence[plan.Clause]
 
 
 def _plain(clause: plan.Clause, companions: dict[str, str], valued: set[str] | None) -> plan.Clause:
-    """A clause in which no float is compared. A variable's value is that of the first place where it is written: `valued` are
-    the variables that have one already; where it is None, values do not matter.
+    """A clause in which no float is compared. A variable has the value of the first place where it is written. `valued` holds the
+    variables that already have one; None means that values do not matter.
     """
     schema = clause.operator.schema
     terms = list(clause.terms)

@@ -1,4 +1,4 @@
-"""The C library's allocator: what it keeps for later, and for whom."""
+"""Settings of the C library's allocator, and when it returns memory to the system."""
 
 from __future__ import annotations
 
@@ -8,51 +8,51 @@ import time
 from typing import Any
 
 BULK = 1 << 20
-"""Rows from which on an epoch leaves so much behind that looking for it, some milliseconds, does not count."""
+"""From this many rows on, an epoch frees so much memory that returning it (some milliseconds) costs little in comparison."""
 
 _M_ARENA_MAX = -8
 
-# Seconds between two looks for memory to give back, at least, and as a multiple of what a look takes.
+# The least pause between two trims: in seconds, and as a multiple of the duration of a trim.
 _PAUSE = 2.0
 _SHARE = 200.0
 
 
-def give_back() -> None:
-    """Let the allocator return what it holds without need. Does nothing where it cannot be asked to."""
-    if (trim := _allocators("malloc_trim")) is not None:
-        trim(0)
+def trim() -> None:
+    """Return unused memory to the system, where the allocator supports that."""
+    if (function := _allocators("malloc_trim")) is not None:
+        function(0)
 
 
 def share_between_threads() -> None:
-    """Let threads take what others of them have freed. By default each keeps freed memory for itself, so that a worker goes to
-    the system for pages that another one has just let go of: a load by two workers took 1.7 times as long, and a tenth
-    more memory. Kernels ask for large pieces and seldom, so that waiting for each other does not count.
+    """Let threads reuse memory that other threads have freed. By default each thread keeps its own: a load by two workers took
+    1.7 times as long, and a tenth more memory. Threads then wait for each other to allocate, which costs little, because
+    kernels allocate seldom and in large pieces.
     """
     if (option := _allocators("mallopt")) is not None:
         option(_M_ARENA_MAX, 1)
 
 
 def _allocators(function: str) -> Any:
-    """A function of the allocator, where there is one."""
+    """A function of the allocator; None if it has no such function."""
     return getattr(ctypes.CDLL(None), function, None) if sys.platform.startswith("linux") else None
 
 
-class Tidying:
-    """Gives memory back now and then, so rarely that it does not count: buffers of all sizes come and go with epochs,
-    and what they leave between them grows for a long time.
+class MemoryTrimmer:
+    """Returns unused memory to the system from time to time, so rarely that it costs little. Without that, gaps between the
+    buffers of many epochs grow for a long time.
     """
 
     def __init__(self) -> None:
         self._next = time.monotonic() + _PAUSE
 
-    def soon(self) -> None:
-        """Do so at the next chance: much was freed at once."""
+    def trim_soon(self) -> None:
+        """Trim at the next call of `trim_if_due`, because much was freed at once."""
         self._next = 0.0
 
-    def chance(self) -> None:
-        """Nothing is being waited for: give memory back if it is time."""
+    def trim_if_due(self) -> None:
+        """Trim if the pause is over. To be called when nobody waits."""
         now = time.monotonic()
         if now >= self._next:
-            give_back()
+            trim()
             done = time.monotonic()
             self._next = done + max(_PAUSE, _SHARE * (done - now))

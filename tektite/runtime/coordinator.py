@@ -1,7 +1,7 @@
-"""The coordinator: which dataflow runs next, and for how long.
+"""The coordinator decides which dataflow runs next, and for how long.
 
-Dataflows run one by one, sources before their readers. Each gets a bounded turn; one that does not finish in it falls behind
-alone, and goes on where it stopped in its next turn. What it still needs is kept by its own handles.
+Dataflows run one by one, sources before their readers. Each gets a turn of bounded length. A dataflow that does not finish
+continues in its next turn; the others do not wait for it. Its handles keep the history that it still needs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tektite.runtime.executor import Executor
 
 
 class Coordinator:
-    """All dataflows of an engine, in an order where sources come before readers."""
+    """All dataflows of an engine, sources before readers."""
 
     def __init__(self, turn: float, executor: Executor) -> None:
         self.turn = turn
@@ -24,12 +24,12 @@ class Coordinator:
         self.journal: Journal | None = None
 
     def add(self, flow: Dataflow) -> None:
-        """A new dataflow; what it reads has been added before."""
+        """Add a dataflow. What it reads must have been added before."""
         flow.journal = self.journal
         self.flows.append(flow)
 
     def watch(self) -> Journal:
-        """Take down every sweep from here on."""
+        """Record every sweep from now on."""
         if self.journal is None:
             self.journal = Journal(self.executor.why)
             for flow in self.flows:
@@ -37,13 +37,13 @@ class Coordinator:
         return self.journal
 
     def remove(self, flow: Dataflow) -> None:
-        """Drop a dataflow and everything it holds."""
+        """Drop a dataflow and release everything it holds."""
         flow.drop()
         if flow in self.flows:
             self.flows.remove(flow)
 
     def run(self) -> bool:
-        """Give every dataflow one turn; whether all of them are current."""
+        """Give every dataflow one turn. Returns whether all of them are current."""
         current = True
         turn = self.turn
         self.executor.begin(self.flows)
@@ -55,27 +55,27 @@ class Coordinator:
         return current
 
     def start(self, flow: Dataflow) -> None:
-        """Give a new dataflow, and what it reads, a turn; the others have had theirs."""
+        """Give a new dataflow and what it reads a turn."""
         upstream = self._upstream(flow)
         self.executor.begin(upstream)
         for needed in upstream:
             needed.work(time.perf_counter() + self.turn)
 
     def finish(self, flow: Dataflow) -> None:
-        """Run until `flow` is current, whatever time that takes; only what it reads gets time beside it."""
+        """Run `flow` and what it reads until it is current, however long that takes."""
         upstream = self._upstream(flow)
         while not self.current(flow) and flow.failure is None:
             self.executor.begin(upstream)
             for needed in upstream:
-                whole = needed.away is not None or not self.executor.sends
+                whole = needed.part is not None or not self.executor.sends
                 needed.work(math.inf if whole else time.perf_counter() + self.turn)
 
     def current(self, flow: Dataflow) -> bool:
-        """Whether `flow` and everything it reads reflect all epochs that the inputs have closed."""
+        """Whether `flow` and everything it reads include all epochs that the inputs have closed."""
         return all(not needed.running and needed.available() <= needed.low for needed in self._upstream(flow))
 
     def _upstream(self, flow: Dataflow) -> list[Dataflow]:
-        """What `flow` reads, directly or not, and itself at the end."""
+        """What `flow` reads, directly or indirectly, and `flow` itself at the end."""
         needed = {id(flow)}
         for other in reversed(self.flows):
             if id(other) in needed:

@@ -1,16 +1,17 @@
-"""Executor: what runs the sweeps of an engine's dataflows. One contract for all of them.
+"""Executor: the contract of what runs the sweeps of an engine's dataflows.
 
 =============================  =========================================================================================
-`threads.Threads`              every sweep in this process, a thread for each shard
-`staged.Staged`                large parts of sweeps in stages, by processes that act as one shard each for one stage; what is
-                               small, on threads. Spark's jobs are its processes in `tektite.spark.sweep.executor`
+`threads.Threads`              runs every sweep in this process, with one thread for each shard
+`staged.Staged`                runs large parts of sweeps in stages, in processes that act as one shard for one stage, and small
+                               parts on threads. `tektite.spark.sweep.executor` makes them tasks of Spark jobs
 =============================  =========================================================================================
 
-An executor is asked, before dataflows get their turns, which of them it sends away (`begin`): it leaves a `Part` with those
-(`Dataflow.leave`), and what has no part runs here, by its `map` and `spread`. A part that has ended brings the dataflow to where
-it would be had it run here (`Part.apply`), or fails it. Everything an executor needs to know of operators is in
-`tektite.dataflow.node`, and everything it needs to run one shard of them in `tektite.runtime.shard`: whether that shard lives for
-one stage, as a task of a job does, or for as long as the engine.
+Before dataflows get their turns, `begin` decides which of them the executor sends to other processes. It gives each of these a
+`SweepPart` (`Dataflow.run_elsewhere`). The others run in this process, by `map` and `spread`. When a part has ended,
+`SweepPart.apply` brings its dataflow to the state of a sweep that ran in this process, or fails it.
+
+`tektite.dataflow.node` has everything that an executor knows of operators. `tektite.runtime.shard` runs one shard of them,
+whether that shard lives for one stage, as a task of a job does, or as long as the engine.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ from tektite.dataflow.flow import Dataflow, Workers
 
 
 class Executor(Workers, Protocol):
-    """Runs sweeps: here, on the shards of this process (`Workers`), or elsewhere, in parts."""
+    """Runs sweeps on the shards of this process (`Workers`), or in parts in other processes."""
 
     @property
     def sends(self) -> bool:
-        """Whether it may send parts of sweeps to other processes: it is then asked again after each turn, and graphs of
-        dataflows are not used a second time.
+        """Whether it may send parts of sweeps to other processes. If so, `begin` is called again after each turn, and graphs of
+        dropped dataflows are not reused.
         """
 
     @property
     def why(self) -> str:
-        """Why a sweep that it has not sent away runs here, for the journal."""
+        """The reason that the journal gives for sweeps in this process."""
 
     def begin(self, flows: Sequence[Dataflow]) -> None:
-        """Send away what is not for this process of the sweeps that these dataflows, sources before readers, can begin or go
-        on with.
+        """Choose among the sweeps that these dataflows can begin or continue, and send parts of them to other processes. Sources
+        come before readers.
         """
 
     def close(self) -> None:
-        """Wait for what still runs, here and elsewhere, and forget it."""
+        """Wait for everything that still runs, and drop its results."""

@@ -1,8 +1,8 @@
-"""Messages: what shards send each other between two stages, and what they report to the engine.
+"""Messages: rows that shards send each other between stages, and their reports to the engine.
 
-A message holds all that one shard has for one buffer of a node of another one, consolidated; its bytes follow from its rows
-alone. What is large lies in a file of the storage, and the message says where. Control messages say what a shard did; each is
-sent on, from stage to stage within its shard, until the engine has it.
+A message has all rows that one shard sends to one buffer of another, consolidated. Its bytes depend only on the rows. Large
+messages refer to a file of the storage. A control message reports what a shard did. Each shard forwards its control messages
+from stage to stage until they reach the engine.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from tektite import errors
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Moment
 from tektite.errors import FaultError, TektiteError
-from tektite.runtime.shard import Entry, Failure
+from tektite.runtime.shard import Failure, LogEntry
 from tektite.runtime.shipment import Address
 from tektite.runtime.stages import Graph, Stages
 from tektite.storage.batchfile import FileInfo, Opened
 
 REPORT, TEXTS = -1, -2
-"""Control messages, in place of a node: what a shard has done, and where it has put texts."""
+"""The node numbers of control messages: a shard's report, and the place of its new texts."""
 
 
 class Message(NamedTuple):
-    """Rows for a buffer of a node of shard `dest`, due in a stage, by whom they were sent; or what a shard did (`control`)."""
+    """Rows for a buffer of a node of shard `dest`, due in a stage, from a stage and shard; or a control message (`control`)."""
 
     dest: int
     due: int
@@ -38,46 +38,46 @@ class Message(NamedTuple):
     payload: bytes | None
     control: str | None
     place: str | None = None
-    """Where the rows lie, if they are not in the payload: the name and length of a file of sweeps, and the section, as JSON."""
+    """Where the rows are, if not in the payload: the name and length of a file of sweeps, and the section, as JSON."""
 
     @property
-    def order(self) -> tuple[Any, ...]:
-        """Arrival order varies; this one does not."""
+    def sort_key(self) -> tuple[Any, ...]:
+        """A sort key, because messages arrive in any order."""
         return (self.control is not None, self.stage, self.source, self.node, self.buffer, self.moment, self.number)
 
     @property
     def address(self) -> Address:
-        """Where the rows wait."""
+        """The place where the rows are to wait."""
         return Address(self.node, self.buffer, self.moment, self.dest)
 
 
 @dataclass(frozen=True)
-class Report:
-    """What one shard did in one stage: its log, in which batches go by their sections in the file."""
+class StageReport:
+    """What one shard did in one stage. The log refers to batches by their sections in the file."""
 
     stage: int
     shard: int
     file: FileInfo | None = None
-    log: list[Entry] = field(default_factory=list)
+    log: list[LogEntry] = field(default_factory=list)
     waiting: list[tuple[Address, int]] = field(default_factory=list)
-    """Rows that run in no stage of this part, by their section."""
+    """Rows for nodes that run in no stage of this part, by their section."""
     failures: list[Failure] = field(default_factory=list)
     rows: int = 0
-    """Rows that were sent to be run in later stages."""
+    """The number of rows sent to later stages."""
     sent: str | None = None
-    """The file that holds those that were too large for messages: of no use behind the part."""
+    """The file with rows that were too large for messages. It is not used after the part."""
     token: str = ""
-    """The shipment's."""
+    """The token of the shipment."""
 
     def to_json(self) -> str:
-        """As a control message carries it."""
+        """The report as the text of a control message."""
         plain = dict(self.__dict__)
         plain["file"] = None if self.file is None else self.file.to_json()
         return json.dumps(plain, separators=(",", ":"))
 
     @staticmethod
-    def from_json(text: str) -> Report:
-        """What `to_json` wrote."""
+    def from_json(text: str) -> StageReport:
+        """The report that `to_json` wrote."""
         plain = json.loads(text)
         plain["file"] = None if plain["file"] is None else FileInfo.from_json(plain["file"])
         plain["log"] = list(map(tuple, plain["log"]))
@@ -86,17 +86,19 @@ class Report:
             for (node, buffer, moment, shard), section in plain["waiting"]
         ]
         plain["failures"] = [(flow, kind, said) for flow, kind, said in plain["failures"]]
-        return Report(**plain)
+        return StageReport(**plain)
 
     @property
     def texts(self) -> int | None:
-        """The section of new texts, if there is one."""
+        """The section with new texts, if there is one."""
         sections = () if self.file is None else self.file.sections
         return next((place for place, section in enumerate(sections) if section.kind == "texts"), None)
 
 
-def replay(graph: Graph, stages: Stages, report: Report, file: Opened | None, only: Dataflow | None = None) -> None:
-    """Bring the traces and handles of a shard to where a stage left them, of one dataflow or of all."""
+def replay(
+    graph: Graph, stages: Stages, report: StageReport, file: Opened | None, only: Dataflow | None = None
+) -> None:
+    """Repeat on the traces and handles of a shard what it did in a stage, for one dataflow or for all."""
     for what, number, *rest in report.log:
         if what == "ran":
             node = graph.nodes[number]
@@ -105,11 +107,11 @@ def replay(graph: Graph, stages: Stages, report: Report, file: Opened | None, on
         elif only is None or graph.traces[number] in only.traces:
             assert file is not None
             batch = file.batch(rest[0])
-            graph.traces[number].mint(report.shard, batch.head, batch.keep, batch.upper)
+            graph.traces[number].mint(report.shard, batch.head, batch.memory, batch.upper)
 
 
 def raised(kind: str, text: str, view: str) -> TektiteError:
-    """The error that a shard has reported."""
+    """The error that a shard reported."""
     if kind == "FaultError":
         return FaultError(text, view)
     found: TektiteError = getattr(errors, kind)(text)

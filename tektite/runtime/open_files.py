@@ -1,6 +1,6 @@
-"""Open files: the batch files that a worker, a process that runs shards, has open.
+"""Open files: the batch files that a worker process keeps open.
 
-A worker keeps nothing between two shards but open files, by name: a file that was checked once need not be checked again.
+Open files are all that a worker keeps from one shard to the next. A file that was checked once need not be checked again.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from tektite.storage.files import Files
 from tektite.storage.store import Store
 
 Place = tuple[str, str, int, int]
-"""Where a section lies: the folder, the name and the length of its file, and its number there."""
+"""The place of a section: the folder, name and length of its file, and its number in the file."""
 
 MOST = 256
-"""Files that a worker keeps open: each that is mapped takes a file descriptor."""
+"""The most files that a worker keeps open. Each takes a file descriptor."""
 
 
-class Open:
-    """The files of one folder of a store, the last used of them kept open."""
+class OpenFolder:
+    """The files of one folder of a store. Those used last stay open."""
 
     def __init__(self, store: Store, folder: str) -> None:
         self._files = Files(store, folder=folder)
@@ -38,18 +38,18 @@ class Open:
 
 
 @cache
-def _folders(url: str) -> dict[str, Open]:
+def _folders(url: str) -> dict[str, OpenFolder]:
     return {}
 
 
 def opened(store: Store, folder: str, name: str, length: int) -> Opened:
-    """A file of a store, opened by this worker now or before."""
+    """A file of a store. It stays open for later calls."""
     folders = _folders(store.url)
     if folder not in folders:
-        folders[folder] = Open(store, folder)
+        folders[folder] = OpenFolder(store, folder)
     return folders[folder].get(name, length)
 
 
 def opened_once(store: Store, folder: str, name: str, length: int) -> Opened:
-    """A file of a store that nobody will ask for again: it is open for as long as something of it is used."""
+    """A file of a store that is needed once. It is open while something of it is used."""
     return Files(store, folder=folder).open(FileInfo(name, length, ()))

@@ -1,10 +1,14 @@
-"""Shard: one shard of some dataflows, in a process that need not have any other.
+"""Shard: one shard of some dataflows, in a process that may have no other.
 
-Rows are delivered to the buffers of its nodes, it runs the nodes of a stage, and what then waits at nodes of other stages, or for
-other shards, is collected. Promise: what it does depends on its traces, its handles and what was delivered, and on nothing else;
-the order in which rows of one node were delivered does not change what they come to. It takes note of what it did in a stage, in
-the order in which it did it (`log`, `minted`); whoever takes and mints the same from the same state is where it is. It may live
-for one stage or for many: after `collect` nothing waits in it.
+In each stage,
+
+1. rows are delivered to the buffers of its nodes,
+2. it runs the nodes of the stage, and
+3. rows that wait for later stages or other shards are collected. Nothing is left waiting.
+
+Promise: its results depend only on its traces, its handles and the delivered rows, not on the order of delivery. `log` and
+`minted` record what it did in a stage, in order. Repeating them from the same state leads to the same state. A shard may live
+for one stage or for many.
 """
 
 from __future__ import annotations
@@ -22,24 +26,24 @@ from tektite.storage.batchfile import Shape
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 
-Entry = tuple[Any, ...]
-"""What a shard did: ("ran", node), or ("mint", trace, place in `minted`)."""
+LogEntry = tuple[Any, ...]
+"""One action of a shard: ("ran", node), or ("mint", trace, position in `minted`)."""
 
 Failure = tuple[int, str, str]
-"""A dataflow that failed, by its number, with the error's class and text."""
+"""The number of a dataflow that failed, and the class and text of its error."""
 
 Outgoing = tuple[Address, int, Chunk, Shape]
-"""Rows, where they wait, the place of the chunk among those that wait there, and their columns."""
+"""Where rows wait, the position of their chunk there, the rows, and their shape."""
 
 
 class OneShard:
-    """The workers of a process that has one shard of several."""
+    """The workers of a process that has only one shard."""
 
     def __init__(self, shard: int) -> None:
         self.shard = shard
 
     def map(self, work: Callable[[int, Outbox], None], shards: int, rows: int) -> list[Outbox]:
-        """The outbox of the one shard."""
+        """Run the work of the only shard."""
         outbox: Outbox = []
         work(self.shard, outbox)
         return [outbox]
@@ -58,18 +62,18 @@ class Shard:
         self.shard = shard
         self.failed: set[int] = set()
         self.failures: list[Failure] = []
-        self.log: list[Entry] = []
+        self.log: list[LogEntry] = []
         self.minted: list[tuple[int, Batch]] = []
         self._numbers = {id(node): number for number, node in enumerate(graph.nodes)}
 
     def begin(self, stages: Stages, decisions: Mapping[int, Any]) -> None:
-        """Be ready for the stages of a part of a sweep."""
+        """Prepare for the stages of a part of a sweep."""
         self.stages = stages
         for number in stages.first:
             self.graph.nodes[number].act_as(self.shard, decisions[number])
 
     def record(self) -> None:
-        """Take note of what is minted from here on."""
+        """Record all batches minted from now on."""
         for number, trace in enumerate(self.graph.traces):
             trace.on_mint = self._recorder(number)
 
@@ -81,7 +85,7 @@ class Shard:
         return note
 
     def run(self, stage: int) -> None:
-        """Run the nodes of a stage, taking note of what they do. A dataflow that fails in it fails alone."""
+        """Run the nodes of a stage and record what they do. If one dataflow fails, the others continue."""
         self.log, self.minted, self.failures = [], [], []
         for number, flow in enumerate(self.graph.flows):
             if number not in self.failed:
@@ -101,14 +105,14 @@ class Shard:
         while (found := scope.next(moment[:-1])) is not None:
             member, at = found
             if at != moment:
-                break  # what later rounds have to do waits for their stages
-            active = self._numbers.get(id(member))  # None for a scope inside, which is for another part
+                break  # later rounds wait for their stages
+            active = self._numbers.get(id(member))  # None for a nested scope, which belongs to another part
             if active is not None and stages.active(active, stage):
                 self.log.append(("ran", active))
                 graph.nodes[active].run(moment)
 
     def collect(self) -> Iterator[Outgoing]:
-        """Take everything that waits, whichever shard it is for."""
+        """Remove and return all waiting rows, whichever shard they are for."""
         for number, node in enumerate(self.graph.nodes):
             flow = self.graph.number[id(node.flow)]
             if flow not in self.failed:
@@ -118,7 +122,7 @@ class Shard:
                     self._fail(flow, error)
 
     def _fail(self, number: int, error: Exception) -> None:
-        """A dataflow has failed in this shard; the others go on."""
+        """Record that a dataflow has failed in this shard."""
         found = explained(error, self.graph.flows[number].name)
         self.failures.append((number, type(found).__name__, Exception.__str__(found)))
         self.failed.add(number)
@@ -136,7 +140,7 @@ def _collected(number: int, node: Node) -> Iterator[Outgoing]:
 
 
 def deliver(graph: Graph, address: Address, chunk: Chunk) -> None:
-    """Let rows wait where they are addressed to."""
+    """Put rows into the buffer that they are addressed to, and schedule its node."""
     node = graph.nodes[address.node]
     moment: Moment = address.moment
     node.buffers[address.buffer].put(address.shard, chunk, moment)

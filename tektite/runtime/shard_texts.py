@@ -1,8 +1,8 @@
-"""Texts of a shard: what it looks up of the engine's dictionary, and what it has to add to it.
+"""The dictionary of a shard: reads the engine's texts, and records the texts that the shard adds.
 
-Ids follow from texts alone, so a shard may give a text its id without asking anyone; what it has met is reported with its
-results, and the engine, which knows all texts, refuses two with one id before the results count. Stored texts are read when the
-first one is asked for, once in the life of a worker.
+The id of a text depends only on the text, so a shard computes ids without the engine. It reports new texts with its results. The
+engine checks that no two texts have the same id before it uses the results. A worker reads stored texts once, when the first of
+them is needed.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import pyarrow as pa
 from tektite.errors import NotFoundError
 from tektite.runtime.open_files import Place, opened
 from tektite.storage.store import Store
-from tektite.values.dictionary import Dictionary, Reading
+from tektite.values.dictionary import Dictionary, TextTable
 from tektite.values.words import Words
 
 MANY = 1 << 20
-"""Texts that a shard has added, counted with repetitions, before it looks which of them are the same."""
+"""Texts that a shard adds, including repetitions, before it removes duplicates."""
 
 
 @cache
 def _known(url: str) -> tuple[Dictionary, set[Place]]:
-    """What this process has met of the texts of a store, and the sections that it has read."""
+    """The texts of a store that this process knows, and the sections that it has read."""
     return Dictionary(), set()
 
 
 class ShardTexts:
-    """The dictionary of a shard. `sections` say where the texts are that the engine knows."""
+    """The dictionary of a shard. `sections` are the places of the texts that the engine knows."""
 
     def __init__(self, store: Store, sections: Sequence[Place]) -> None:
         self._store = store
@@ -41,22 +41,22 @@ class ShardTexts:
 
     @property
     def lasting(self) -> Dictionary:
-        """See `Dictionary.lasting`: programs are compiled once in the life of a worker, not for every stage."""
+        """See `Dictionary.lasting`. A worker compiles a program once, not for every stage."""
         return self._texts
 
     def note(self, section: Place) -> None:
-        """Another shard has added texts."""
+        """Record the place of texts that another shard has added."""
         self._sections.append(section)
 
     def added(self) -> pa.Array[Any]:
-        """What was added so far, each text once, in the order of its first time."""
+        """The texts added so far, without duplicates, in the order of their first occurrence."""
         if len(self._added) != 1:
             whole = pa.concat_arrays([pa.array([], pa.large_string()), *self._added])
             self._added = [whole.unique().drop_null()]
         return self._added[0]
 
     def forget(self) -> None:
-        """What was added so far is known to the engine."""
+        """Forget the texts added so far, because the engine knows them."""
         self._added = []
 
     def add(self, texts: Any) -> Words:
@@ -85,16 +85,17 @@ class ShardTexts:
         found: list[pa.Array[Any]] = self._with_all(lambda: self._texts.lookup_chunks(ids))
         return found
 
-    def reading(self) -> Reading:
-        """See `Dictionary.reading`. Texts that were not asked for yet may be missing: `lookup` brings them."""
-        return self._texts.reading()
+    def text_table(self) -> TextTable:
+        """See `Dictionary.text_table`. Texts may be missing that no `lookup` has asked for yet."""
+        return self._texts.text_table()
 
-    def _with_all(self, ask: Any) -> Any:
+    def _with_all(self, look_up: Any) -> Any:
+        """Look something up, and read all stored texts first if some are missing."""
         try:
-            return ask()
+            return look_up()
         except NotFoundError:
             for section in self._sections:
                 if section not in self._read:
                     self._texts.add(opened(self._store, *section[:3]).texts(section[3]))
                     self._read.add(section)
-            return ask()
+            return look_up()

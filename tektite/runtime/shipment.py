@@ -1,9 +1,8 @@
-"""Shipment: dataflows on their way to the processes that run them as single shards.
+"""Shipment: dataflows, packed for processes that each run one shard of them.
 
-The engine packs the nodes as they say (`Node.ship`), with references to files in place of batches: each trace and each handle's
-queue and pinned version are lists of sections. How functions travel is for the executor to say, by the pickler that it uses. A
-batch that lies in no file is written first (`SweepFiles.keep`). A shard unpacks the same nodes, with its own batches mapped, and
-none of the others'.
+The engine packs what each node says of itself (`Node.ship`). Batches are not packed: a trace, a queue and a pinned version are
+lists of references to sections of files. `SweepFiles.write_missing` first writes the batches that are in no file. The executor's
+pickler decides how functions travel. A shard unpacks the same nodes and maps only its own batches.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from tektite.trace.times import Frontier
 from tektite.trace.trace import Handle, Trace
 from tektite.values.dictionary import Dictionary
 
-Reference = tuple[Place, Frontier, Frontier, Frontier]
-"""A batch by its place, with its frontiers as its reader knows them."""
+BatchReference = tuple[Place, Frontier, Frontier, Frontier]
+"""A batch by its place, with its frontiers lower, upper and since."""
 
 
 class Address(NamedTuple):
-    """Where rows wait: a node by its number, one of its buffers, a moment, and a shard."""
+    """A place where rows wait: the number of a node, one of its buffers, a moment, and a shard."""
 
     node: int
     buffer: int
@@ -45,26 +44,26 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True)
 class Shipment:
-    """Everything that the shards of a part of a sweep are given."""
+    """Everything that the shards of a part of a sweep get."""
 
     store: Store
     token: str
-    """Tells the files of this part from those of others; whoever runs a stage of a shard again has the same."""
+    """Distinguishes the files of this part from those of others. A stage that is run again has the same token."""
     shards: int
     epoch: int
     content: bytes
     stages: Stages
     decisions: dict[int, Any]
-    """What nodes have decided for all shards (`Node.decide`)."""
+    """Decisions of nodes for all shards (`Node.decide`)."""
     waiting: tuple[tuple[Address, Place], ...]
-    """Rows that wait when the part begins."""
+    """Rows that wait at the start of the part."""
     texts: tuple[Place, ...]
-    """Where the texts are that the engine knows."""
+    """The places of the texts that the engine knows."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What the content of a shipment begins with: how many things there are and of which kinds, the traces, and the handles."""
+    """The start of a shipment's content: the classes of nodes, the number of scopes and dataflows, the traces and the handles."""
 
     nodes: list[type[Node]]
     scopes: int
@@ -74,7 +73,7 @@ class Contents:
 
 
 class PackedTrace(NamedTuple):
-    """A trace by its shape, where it stands, and its history by shard, if somebody reads versions."""
+    """A trace: its shape, how far it was minted, and its history by shard if somebody reads versions."""
 
     data: int
     times: int
@@ -82,16 +81,16 @@ class PackedTrace(NamedTuple):
     shards: int
     effort: str
     uppers: tuple[Frontier, ...]
-    versions: list[list[Reference]] | None
+    versions: list[list[BatchReference]] | None
 
 
 class PackedHandle(NamedTuple):
-    """A handle by the number of its trace, with what waits in it and what it has pinned, by shard."""
+    """A handle: the number of its trace, and its queues and pinned versions by shard."""
 
     trace: int
     reads_versions: bool
-    queues: list[list[Reference]]
-    pins: list[list[Reference]]
+    queues: list[list[BatchReference]]
+    pins: list[list[BatchReference]]
 
 
 # ------------------------------------------------------------------ packing
@@ -99,18 +98,18 @@ class PackedHandle(NamedTuple):
 
 @dataclass(frozen=True)
 class Packed:
-    """Dataflows as bytes, whether they need the dictionary, what waits for their nodes, and what has to live until the part has
-    ended.
+    """Dataflows as bytes, whether they need the dictionary, the rows that wait for their nodes, and the rows in use, which must
+    live until the part has ended.
     """
 
     content: bytes
     reads_texts: bool
     waiting: tuple[tuple[Address, Place], ...]
-    keep: list[Batch | Chunk]
+    used: list[Batch | Chunk]
 
 
 def pack(graph: Graph, stages: Stages, files: SweepFiles, epoch: int, pickler: type[pickle.Pickler]) -> Packed:
-    """Pack dataflows. Of traces and handles, what the nodes of the stages read is packed."""
+    """Pack dataflows. Of traces and handles, only what the nodes of the stages read is packed."""
     active = [graph.nodes[number] for number in stages.first]
     readers = {id(reader.handle) for node in active for reader in node.reads}
     handles = graph.handles()
@@ -125,9 +124,9 @@ def pack(graph: Graph, stages: Stages, files: SweepFiles, epoch: int, pickler: t
                 used += [(shard, batch, handle.trace.shape) for batch in (*queue, *pin.batches)]
     waiting = list(_waiting(graph, stages))
     used += [(address.shard, chunk, shape) for address, chunk, shape in waiting]
-    files.keep(used, epoch)
+    files.write_missing(used, epoch)
 
-    def references(lists: Sequence[Sequence[Batch]]) -> list[list[Reference]]:
+    def references(lists: Sequence[Sequence[Batch]]) -> list[list[BatchReference]]:
         return [[(files.place(batch), batch.lower, batch.upper, batch.since) for batch in found] for found in lists]
 
     file = io.BytesIO()
@@ -167,7 +166,7 @@ def _versions(trace: Trace) -> list[list[Batch]] | None:
 
 
 def _waiting(graph: Graph, stages: Stages) -> Iterator[tuple[Address, Chunk, Shape]]:
-    """What waits for the nodes of the stages."""
+    """The rows that wait for the nodes of the stages."""
     for number in stages.first:
         for place, buffer in enumerate(graph.nodes[number].buffers):
             for moment in stages.moments:
@@ -178,8 +177,8 @@ def _waiting(graph: Graph, stages: Stages) -> Iterator[tuple[Address, Chunk, Sha
 
 @cache
 def _pickler(base: type[Any]) -> Any:
-    """Like `base`, but nodes, scopes, dataflows, traces and handles go by their numbers, so that no chain of nodes is followed,
-    and the engine's dictionary stays here.
+    """A pickler like `base` that writes nodes, scopes, dataflows, traces and handles as numbers, so that it follows no chain of
+    nodes. The engine's dictionary is not written either.
     """
 
     class Packing(base):  # type: ignore[misc]
@@ -195,7 +194,7 @@ def _pickler(base: type[Any]) -> Any:
                 return next(kind.__name__ for kind in KINDS if isinstance(thing, kind)), number
             if isinstance(thing, Handle):
                 if id(thing) not in self._handles:
-                    raise pickle.PicklingError("a handle that is in no node's `reads`")
+                    raise pickle.PicklingError("a node has a handle that is not in its `reads`")
                 return "Handle", self._handles[id(thing)]
             if isinstance(thing, Dictionary):
                 self.reads_texts = True
@@ -206,14 +205,14 @@ def _pickler(base: type[Any]) -> Any:
 
 
 KINDS = (Node, Scope, Dataflow, Trace)
-"""What goes by its number in a graph."""
+"""The classes whose objects have numbers in a graph."""
 
 
 # ------------------------------------------------------------------ unpacking
 
 
 class Unpacked:
-    """The dataflows of a shipment, as one shard has them."""
+    """The dataflows of a shipment, in one shard."""
 
     def __init__(self, shipment: Shipment, shard: int, workers: Workers) -> None:
         self._store = shipment.store
@@ -235,29 +234,29 @@ class Unpacked:
             for thing, state in zip(things, states, strict=True):
                 thing.__dict__.update(state)
         self.graph = Graph(flows, scopes, nodes, traces)
-        self.texts.forget()  # the constants of programs
+        self.texts.forget()  # constants of programs, which the engine knows
 
-    def _batch(self, reference: Reference) -> Batch:
+    def _batch(self, reference: BatchReference) -> Batch:
         """A batch, mapped and checked."""
         place, *frontiers = reference
         found = opened(self._store, *place[:3]).batch(place[3])
-        return Batch(found.head, found.keep, *frontiers)
+        return Batch(found.head, found.memory, *frontiers)
 
-    def _own(self, shards: list[list[Reference]]) -> list[list[Batch]]:
-        """The batches of this shard; those of others stay where they are."""
+    def _own(self, shards: list[list[BatchReference]]) -> list[list[Batch]]:
+        """The batches of this shard, mapped. Other shards get none."""
         return [list(map(self._batch, found)) if shard == self._shard else [] for shard, found in enumerate(shards)]
 
     def _trace(self, packed: PackedTrace) -> Trace:
         trace = Trace(packed.data, packed.times, packed.diffs, packed.shards, packed.effort)
-        trace.adopt(packed.uppers, None if packed.versions is None else self._own(packed.versions))
+        trace.load_state(packed.uppers, None if packed.versions is None else self._own(packed.versions))
         return trace
 
     def _handle(self, packed: PackedHandle, trace: Trace) -> Handle:
-        return Handle.adopted(trace, packed.reads_versions, self._own(packed.queues), self._own(packed.pins))
+        return Handle.from_state(trace, packed.reads_versions, self._own(packed.queues), self._own(packed.pins))
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads what the engine that runs the part has packed."""
+    """Reads what the engine has packed. `things` are the objects that stand for numbers."""
 
     things: dict[str, list[Any]]
 
@@ -269,4 +268,4 @@ class _Unpickler(pickle.Unpickler):
 def rows_at(store: Store, place: Place) -> Chunk:
     """The rows of a section."""
     batch = opened(store, *place[:3]).batch(place[3])
-    return Chunk(batch.head, batch.keep)
+    return Chunk(batch.head, batch.memory)

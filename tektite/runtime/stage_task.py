@@ -1,9 +1,8 @@
-"""Stage task: a shard that lives for one stage. (A shipment, a stage, an inbox) -> (new batches, an outbox).
+"""Stage task: one shard in one stage, as a pure function. (Shipment, stage, inbox) -> (new batches, outbox).
 
-Promise: it depends on nothing else. What it writes has names that follow from its content, and what it sends has an order and
-bytes that do not depend on the order in which its inbox came, so that a task that runs twice, or in another process, does no
-harm. It reports what it did; whoever applies the reports of all stages to the same shard has the same traces and handles as it
-had at its end, the engine included.
+Promise: the result depends on nothing else, not even on the order of the inbox. The names of files depend on their contents. So
+a task may run twice, or in another process. Its report says what it did. Applying the reports of all stages to the same shard,
+or to the engine's dataflow, leads to the same traces and handles.
 """
 
 from __future__ import annotations
@@ -14,22 +13,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from tektite.runtime.messages import REPORT, TEXTS, Message, Report, replay
+from tektite.runtime.messages import REPORT, TEXTS, Message, StageReport, replay
 from tektite.runtime.open_files import opened, opened_once
 from tektite.runtime.shard import OneShard, Shard, deliver
 from tektite.runtime.shipment import Address, Shipment, Unpacked, rows_at
 from tektite.runtime.sweep_files import as_batch
 from tektite.runtime.wire import pack_pieces, unpack_rows
-from tektite.storage.batchfile import Rows, Shape, Texts, write_file
+from tektite.storage.batchfile import BatchSection, Shape, TextSection, write_file
 from tektite.storage.options import SWEEPS
 from tektite.trace.chunk import Chunk
 
 LARGE = 1 << 13
-"""Words that are sent by way of a file: writing and mapping one costs about what as many take through a shuffle."""
+"""Words from which on rows are sent in a file: writing and mapping one then costs no more than the shuffle."""
 
 
 class StageTask:
-    """A shard in a stage."""
+    """One shard in one stage."""
 
     def __init__(self, shipment: Shipment, shard: int, stage: int) -> None:
         self.shipment = shipment
@@ -38,13 +37,13 @@ class StageTask:
         unpacked = Unpacked(shipment, shard, OneShard(shard))
         self.texts = unpacked.texts
         self.shard = Shard(unpacked.graph, shard)
-        self._large: list[Rows] = []
-        self._waiting: list[tuple[Address, Rows]] = []
+        self._large: list[BatchSection] = []
+        self._waiting: list[tuple[Address, BatchSection]] = []
 
     def run(self, inbox: Sequence[Message]) -> Iterator[Message]:
-        """Run the stage; what is sent, to other shards and to this one's next stage, and at last the report."""
+        """Run the stage. Yields messages to other shards and to later stages of this one, and the report at the end."""
         shard, shipment, number = self.shard, self.shipment, self.shard.shard
-        ordered = sorted(inbox, key=lambda message: message.order)
+        ordered = sorted(inbox, key=lambda message: message.sort_key)
         later = [message for message in ordered if message.control is not None or message.due > self.stage]
         shard.begin(self.stages, shipment.decisions)
         self._catch_up([message for message in ordered if message.control is not None])
@@ -71,13 +70,13 @@ class StageTask:
         yield self._control(number, REPORT, report.to_json())
 
     def _catch_up(self, messages: Sequence[Message]) -> None:
-        """Apply what this shard did in earlier stages, and note which texts others have made."""
+        """Apply the reports of this shard's earlier stages, and record the texts that others have added."""
         for message in messages:
             assert message.control is not None
             if message.node == TEXTS:
                 self.texts.note(tuple(json.loads(message.control)))
                 continue
-            report = Report.from_json(message.control)
+            report = StageReport.from_json(message.control)
             file = None
             if report.file is not None:
                 file = opened(self.shipment.store, SWEEPS, report.file.name, report.file.length)
@@ -87,18 +86,18 @@ class StageTask:
             replay(self.shard.graph, self.stages, report, file)
 
     def _arrived(self, message: Message) -> Chunk:
-        """The rows that were sent."""
+        """The rows of a message."""
         if message.place is None:
             assert message.payload is not None
             return unpack_rows(message.payload)
         name, length, section = json.loads(message.place)
         batch = opened_once(self.shipment.store, SWEEPS, name, length).batch(section)
-        return Chunk(batch.head, batch.keep)
+        return Chunk(batch.head, batch.memory)
 
     def _addressed(self, address: Address, part: int, chunk: Chunk, shape: Shape) -> Iterator[tuple[int, Message]]:
-        """Rows for a later stage as messages, with how many there are. What no stage runs is kept for the engine."""
+        """Messages with rows for a later stage, each with its number of rows. Rows for no stage are left for the engine."""
         due = self.stages.due(address.node, address.moment, self.stage)
-        rows = Rows(f"node {address.node}", address.shard, shape, as_batch(chunk))
+        rows = BatchSection(f"node {address.node}", address.shard, shape, as_batch(chunk))
         if due is None:
             self._waiting.append((address, rows))
             return
@@ -114,7 +113,7 @@ class StageTask:
             yield 0 if piece else chunk.n, message._replace(number=(part << 16) + piece, payload=payload)
 
     def _placed(self, sent: list[tuple[int, Message]]) -> tuple[list[tuple[int, Message]], str | None]:
-        """What is sent, with what is too large for messages in a file, and the file's name."""
+        """Write large rows to a file. Returns the messages, which refer to it, and its name."""
         if not self._large:
             return sent, None
         shipment, stage = self.shipment, f"{self.shipment.token}-{self.stage}-sent"
@@ -131,21 +130,24 @@ def write_report(
     shipment: Shipment,
     stage: int,
     shard: Shard,
-    waiting: Sequence[tuple[Address, Rows]],
+    waiting: Sequence[tuple[Address, BatchSection]],
     texts: pa.Array[Any],
     sent: int = 0,
     large: str | None = None,
-) -> Report:
-    """Write what a shard has minted in a stage, what waits for no stage of the part, and new texts, into one file; its report."""
-    sections: list[Rows | Texts] = [
-        Rows(f"trace {trace}", shard.shard, shard.graph.traces[trace].shape, batch) for trace, batch in shard.minted
+) -> StageReport:
+    """Write the batches that a shard minted in a stage, the rows that no stage processes, and new texts into one file.
+    Returns the report.
+    """
+    sections: list[BatchSection | TextSection] = [
+        BatchSection(f"trace {trace}", shard.shard, shard.graph.traces[trace].shape, batch)
+        for trace, batch in shard.minted
     ]
     places = [(address, len(sections) + place) for place, (address, _) in enumerate(waiting)]
     sections += [rows for _, rows in waiting]
     if len(texts):
-        sections.append(Texts(pa.chunked_array([texts])))
+        sections.append(TextSection(pa.chunked_array([texts])))
     file = None
     if sections:
         name = f"{shipment.token}-{stage}"
         file = write_file(shipment.store, shipment.epoch, name, shard.shard, sections, SWEEPS)
-    return Report(stage, shard.shard, file, shard.log, places, shard.failures, sent, large, shipment.token)
+    return StageReport(stage, shard.shard, file, shard.log, places, shard.failures, sent, large, shipment.token)

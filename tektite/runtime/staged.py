@@ -1,9 +1,9 @@
-"""Staged: the executor that runs large parts of sweeps in stages, by processes that act as one shard each for one stage.
+"""Staged: the executor that runs large parts of sweeps in stages, in processes that act as one shard for one stage.
 
-A sweep runs where it is cheapest. One with few rows to begin with runs in this process, on its own threads. A larger one is
-sent away, together with all dataflows whose sweeps are large and those that read them; meanwhile this process may do other
-things. When the part has ended, the files that its shards wrote are mapped as the dataflows' own traces: they are then where
-they would be if the sweep had run here, and go on from there. Until then nothing has changed, so a part that fails is run again.
+A sweep runs where it is cheapest. A sweep that starts with few rows runs on the threads of this process. Larger ones are sent
+to other processes, together with the sweeps of all dataflows that read their results. Meanwhile this process may do other work.
+When the part has ended, the files that its shards wrote become batches of the dataflows' own traces, as if the sweep had run
+here. Until then nothing changes, so a part that fails can be run again.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from contextlib import suppress
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Moment
 from tektite.runtime.executor import Executor
-from tektite.runtime.messages import Report
+from tektite.runtime.messages import StageReport
 from tektite.runtime.open_files import Place
 from tektite.runtime.shipment import Shipment
 from tektite.runtime.staged_part import StagedPart
 from tektite.runtime.stages import Graph, stages_of, waiting_rows
 from tektite.runtime.sweep_files import SweepFiles
-from tektite.storage.batchfile import FOLDER, Texts, write_file
+from tektite.storage.batchfile import FOLDER, TextSection, write_file
 from tektite.storage.open_storage import OpenStorage
 from tektite.storage.options import SWEEPS
 from tektite.values.dictionary import Dictionary
 
-Runner = Callable[[Shipment, str, str], list[Report]]
-"""Runs all stages of a shipment, as a job with a group and a description, and hands over what the shards report."""
+Runner = Callable[[Shipment, str, str], list[StageReport]]
+"""Runs all stages of a shipment as a job with a group and a description. Returns the reports of all shards."""
 
 MOST_ROUNDS = 8
-"""Rounds of a loop in one part: more would run in vain, once the loop has come to rest, than they save jobs."""
+"""The most rounds of a loop in one part. With more, the rounds after the loop has ended cost more than fewer jobs save."""
 
 
 class Staged:
-    """Runs large parts of an engine's sweeps in stages, and what is small on the executor that it is made from."""
+    """Runs large parts of an engine's sweeps in stages, and small ones on the executor `here`."""
 
     sends = True
     jobs = "jobs"
-    """What users call that which runs a part."""
+    """What errors call the runs of parts."""
     pickler: type[pickle.Pickler] = pickle.Pickler
-    """How functions travel."""
+    """Packs functions."""
 
     def __init__(
         self, here: Executor, run: Runner, storage: OpenStorage, dictionary: Dictionary, shards: int, rows: int
     ) -> None:
-        """`rows` is how many have to wait for a part of a sweep before it is sent away."""
+        """A part of a sweep is sent to other processes if at least `rows` rows wait for it."""
         self.here = here
         self.map, self.spread = here.map, here.spread
         self.run = run
@@ -63,26 +63,26 @@ class Staged:
         self._unrolled: weakref.WeakKeyDictionary[Dataflow, tuple[Moment, int]] = weakref.WeakKeyDictionary()
 
     def cancel(self, group: str) -> None:
-        """End the job of a group."""
+        """Cancel the job of a group."""
 
     def reason(self, error: BaseException) -> str:
-        """What users are told of a job that failed."""
+        """Why a job failed, for users."""
         return f"{type(error).__name__}: {error}"
 
     def begin(self, flows: Sequence[Dataflow]) -> None:
-        """Send away those dataflows that have much to do, and those that read them."""
+        """Send sweeps with many rows to other processes, and those of dataflows that read their results."""
         ahead: dict[Dataflow | None, int] = {}
         chosen: list[Dataflow] = []
         suspects: list[tuple[Dataflow, int]] = []
         for flow in flows:
-            if flow.failure is not None or flow.away is not None or any(source.failure for source in flow.sources):
+            if flow.failure is not None or flow.part is not None or any(source.failure for source in flow.sources):
                 continue
             if flow in self.unsendable:
                 if flow.sweep is not None:
                     flow.sweep.why = self.unsendable[flow]
                 continue
             if flow.running:
-                flow.away = self.following(flow)
+                flow.part = self.next_part(flow)
                 continue
             high = flow.available(ahead)
             reads_chosen = any(source.flow in ahead for source in flow.sources)
@@ -94,9 +94,9 @@ class Staged:
                 continue
             graph = Graph.of([flow])
             found = len(stages_of(graph, [flow.root], [()]).first)
-            if not found:  # all of it is in loops
+            if not found:  # all its nodes depend on a loop
                 if flow.begin():
-                    flow.away = self.following(flow)
+                    flow.part = self.next_part(flow)
                 continue
             chosen.append(flow)
             if found == len(graph.nodes):
@@ -107,7 +107,7 @@ class Staged:
             self._start([flow], [high])
 
     def _start(self, flows: list[Dataflow], highs: list[int]) -> None:
-        """Begin sweeps with what no loop has to run before."""
+        """Start sweeps with the part that depends on no loop."""
         for flow, high in zip(flows, highs, strict=True):
             flow.high, flow.running = high, True
             self._unrolled.pop(flow, None)
@@ -120,12 +120,12 @@ class Staged:
             return
         self._running.add(part)
         for flow, high in zip(flows, highs, strict=True):
-            flow.leave(part, high)
+            flow.run_elsewhere(part, high)
         part.start()
 
-    def following(self, flow: Dataflow) -> StagedPart | None:
-        """The next part of a sweep that has begun, if it is large enough: what waits at a moment of a scope. In a loop that has
-        no other inside, it is several rounds: first one, then two, four, eight.
+    def next_part(self, flow: Dataflow) -> StagedPart | None:
+        """The next part of a sweep that has begun, if it is large enough: what waits at a moment of a scope. In a loop without
+        nested loops it has several rounds: first one, then two, four, eight.
         """
         found = flow.root.upcoming(())
         graph = Graph.of([flow])
@@ -147,14 +147,14 @@ class Staged:
         self._unrolled[flow] = (moment[:-1], min(2 * rounds, MOST_ROUNDS))
         try:
             part = StagedPart(self, [flow], [scope], moments, position)
-        except OSError:  # a full disk: this process goes on in memory
+        except OSError:  # a full disk: this process continues in memory
             return None
         self._running.add(part)
         part.start()
         return part
 
     def _find_unsendable(self, flows: list[Dataflow]) -> None:
-        """Note of dataflows that cannot be sent to other processes why not: they stay in this one."""
+        """Record why dataflows cannot be sent to other processes. They stay in this one."""
         for flow in flows:
             try:
                 StagedPart(self, [flow], [flow.root], [()])
@@ -164,26 +164,26 @@ class Staged:
                 self.unsendable[flow] = f"it cannot be sent to tasks: {type(error).__name__}: {error}"
 
     def texts(self) -> tuple[Place, ...]:
-        """Where all texts are that the dictionary has: in files of the manifest, and what is not there yet in one more."""
+        """The places of all texts of the dictionary: in files of the manifest, and in one more file with those not stored yet."""
         writer = self.storage.writer
-        mark = writer.written_texts  # before the state: what a newer state has beyond the mark is told twice
+        mark = writer.written_texts  # before the state: texts between the mark and a newer state are sent twice
         state = writer.manifest.state
         sections = [(FOLDER, live.file, state.files[live.file].length, live.index) for live in state.texts()]
         more, _ = self.dictionary.since(mark)
         if len(more):
-            info = write_file(self.files.store, 0, "texts", 0, [Texts(more)], SWEEPS)
+            info = write_file(self.files.store, 0, "texts", 0, [TextSection(more)], SWEEPS)
             sections.append((SWEEPS, info.name, info.length, 0))
         return tuple(sections)
 
     def given_up(self, part: StagedPart) -> None:
-        """A part has failed for good: remove what it has written."""
+        """Remove the files of a part that has failed."""
         self._running.discard(part)
         if all(other.done(0) for other in self._running):
             with suppress(OSError):
                 self.files.tidy()
 
     def close(self) -> None:
-        """End what runs, and delete what was written for it."""
+        """Cancel all jobs and delete their files."""
         self.here.close()
         for part in list(self._running):
             if not part.done(0):

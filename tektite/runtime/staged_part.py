@@ -1,7 +1,6 @@
-"""Staged part: some moments of a scope of each of some dataflows, on their way through stages and back.
+"""Staged part: the part of some dataflows' sweeps that one job runs, for some moments of one scope of each.
 
-Promise: until `apply`, the dataflows are as they were when the part was made; after it they are where they would be had they run
-the part themselves.
+Promise: until `apply`, the dataflows do not change. After it, they are in the state that they would have reached in this process.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.errors import FaultError
-from tektite.runtime.messages import Report, raised, replay
+from tektite.runtime.messages import StageReport, raised, replay
 from tektite.runtime.shard import deliver
 from tektite.runtime.shipment import Shipment, pack
 from tektite.runtime.stages import Graph, decisions, stages_of
@@ -27,11 +26,11 @@ if TYPE_CHECKING:
     from tektite.runtime.staged import Staged
 
 ATTEMPTS = 3
-"""Jobs that may fail under a sweep before its dataflow does: each has tried every task several times."""
+"""Failed jobs after which a sweep fails. Each job has tried every task several times."""
 
 
 class StagedPart:
-    """The part of some dataflows' sweeps that one job runs."""
+    """A part of sweeps that one job runs: made, started, waited for, and applied to each dataflow."""
 
     def __init__(
         self,
@@ -42,14 +41,14 @@ class StagedPart:
         position: int = 0,
         fresh: bool = False,
     ) -> None:
-        """`fresh` sweeps begin with this part."""
+        """`fresh` says that the sweeps begin with this part."""
         self.executor = executor
         self.fresh = fresh
         self.graph = Graph.of(flows)
         self.stages = stages_of(self.graph, scopes, moments, position)
         self.epoch = max(flow.high for flow in flows) - 1
         packed = pack(self.graph, self.stages, executor.files, self.epoch, executor.pickler)
-        self._keep = packed.keep
+        self._used = packed.used
         token = uuid.uuid4().hex[:8]
         self.shipment = Shipment(
             executor.files.store, token, executor.shards, self.epoch, packed.content, self.stages,
@@ -65,11 +64,11 @@ class StagedPart:
                 f"rounds {moments[0][-1]} to {moments[-1][-1]} of loop {scopes[0].name!r} in {self.stages.count} stages"
             )
         self.description = f"tektite: {epochs}, {what}, views {', '.join(self.names)}"
-        self._future: Future[list[Report]] = Future()
+        self._future: Future[list[StageReport]] = Future()
         self._files: dict[str, Opened] = {}
 
     def start(self) -> None:
-        """Run the job, beside whatever else happens here."""
+        """Start the job in a thread of its own."""
         threading.Thread(target=self._run, name="tektite-sweep", daemon=True).start()
 
     def _run(self) -> None:
@@ -81,20 +80,20 @@ class StagedPart:
             self._future.set_exception(error)
 
     def ended(self, flow: Dataflow, deadline: float) -> bool:
-        """Whether the job has ended, and what the dataflow reads has been brought to where the job left it."""
+        """Whether the job has ended, and has been applied to everything that the dataflow reads."""
         return self.done(deadline) and not any(
-            source.flow is not None and source.flow.away is self for source in flow.sources
+            source.flow is not None and source.flow.part is self for source in flow.sources
         )
 
     def done(self, deadline: float) -> bool:
-        """Wait for the end of the job until the deadline; whether it has come."""
+        """Wait for the job until the deadline. Returns whether it has ended."""
         left = None if deadline == float("inf") else max(deadline - time.perf_counter(), 0)
         with suppress(TimeoutError):
             self._future.exception(left)
         return self._future.done()
 
     def apply(self, flow: Dataflow) -> None:
-        """Bring a dataflow to where the job left it."""
+        """Bring a dataflow to the state in which the job left it."""
         error = self._future.exception()
         if error is not None:
             self._failed(flow, error)
@@ -110,7 +109,7 @@ class StagedPart:
                 if failed == number:
                     raise raised(kind, text, flow.name)
         dictionary = self.executor.dictionary
-        if not self._files:  # all of them: they go when nothing of them is used, and other dataflows will use them
+        if not self._files:  # open all: a file is deleted once unused, and other dataflows need it
             self._files = {r.file.name: self.executor.files.open(r.file) for r in reports if r.file is not None}
         self._strike(flow)
         files = [None if report.file is None else self._files[report.file.name] for report in reports]
@@ -124,18 +123,20 @@ class StagedPart:
                     replay(self.graph, self.stages, report, file, flow)
 
         rows = sum(section.rows for file in files if file is not None for section in file.info.sections)
-        flow.workers.map(catch_up, self.executor.shards, rows)  # minting merges, which is most of it
+        flow.workers.map(
+            catch_up, self.executor.shards, rows
+        )  # in parallel: minting merges batches, which is most of the work
         for report, file in zip(reports, files, strict=True):
             for address, section in report.waiting:
                 if self.graph.nodes[address.node].flow is flow:
                     assert file is not None
                     batch = file.batch(section)
-                    deliver(self.graph, address, Chunk(batch.head, batch.keep))
+                    deliver(self.graph, address, Chunk(batch.head, batch.memory))
         self._wake(flow)
         self.executor.failures.pop(flow, None)
 
-    def _note(self, flow: Dataflow, reports: list[Report]) -> None:
-        """Take down what the job did; what dataflows share counts as the first one's."""
+    def _note(self, flow: Dataflow, reports: list[StageReport]) -> None:
+        """Record what the job did for the journal. What dataflows share counts for the first one."""
         sweep = flow.sweep
         if sweep is not None:
             sweep.jobs.append(self.group)
@@ -146,11 +147,11 @@ class StagedPart:
                 sweep.written += sum(report.file.length for report in reports if report.file is not None)
 
     def _scope(self, flow: Dataflow) -> Scope:
-        """The scope of a dataflow whose moments the job ran."""
+        """The scope of a dataflow that the job ran."""
         return self.graph.scopes[self.stages.scopes[self.graph.number[id(flow)]]]
 
     def _strike(self, flow: Dataflow) -> None:
-        """Forget what waited here for what the job has run."""
+        """Drop the rows that the job has processed, and take its nodes off the agenda."""
         scope = self._scope(flow)
         ran = [self.graph.nodes[number] for number in self.stages.first if self.graph.nodes[number].flow is flow]
         for node in ran:
@@ -162,8 +163,8 @@ class StagedPart:
             flow.rounds += len(self.stages.moments)
 
     def _wake(self, flow: Dataflow) -> None:
-        """Put on the agenda what the job did not run and has something to read. What is left in the queues of nodes that it ran
-        belongs to later sweeps.
+        """Schedule nodes that the job did not run and that have something to read. What is left in the queues of nodes that it
+        ran belongs to later sweeps.
         """
         scope = self._scope(flow)
         if scope.depth:
@@ -176,7 +177,7 @@ class StagedPart:
                         reader.wake(scope.moment)
 
     def _failed(self, flow: Dataflow, error: BaseException) -> None:
-        """The job was given up: the sweep begins anew, in a job of its own, unless that has been tried often enough."""
+        """Let the sweep start again, in a job of its own. After `ATTEMPTS` failures, raise an error."""
         executor = self.executor
         executor.given_up(self)
         count = executor.failures[flow] = executor.failures.get(flow, 0) + 1
@@ -188,6 +189,6 @@ class StagedPart:
             flow.running = False
             flow.high = flow.low
 
-    def following(self, flow: Dataflow) -> StagedPart | None:
-        """What comes next."""
-        return self.executor.following(flow)
+    def next_part(self, flow: Dataflow) -> StagedPart | None:
+        """The next part of the dataflow's sweep, if it is large enough."""
+        return self.executor.next_part(flow)

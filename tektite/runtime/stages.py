@@ -1,8 +1,8 @@
-"""Stages: dataflows that run together, their nodes and traces by number, and the stage that each node runs in.
+"""Stages: numbers the nodes and traces of dataflows that run together, and finds the stage of each node.
 
-The level of a node is the number of exchanges on the longest way to it, over all dataflows together, at one moment: in a stage a
-shard needs nothing from other shards but what the stages before have sent. Promise: numbers depend on the dataflows alone, and
-whoever rebuilds the graph from a shipment has the same.
+The level of a node is the number of exchanges on the longest path to it at one moment, over all dataflows together. In a stage, a
+shard needs nothing from other shards but what they sent in earlier stages. Promise: numbers depend only on the dataflows. A graph
+unpacked from a shipment has the same numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tektite.trace.trace import Handle, Trace
 
 
 class Graph:
-    """Dataflows, sources before readers, with everything in them that has a number."""
+    """Dataflows, sources before readers, and everything in them that has a number."""
 
     def __init__(
         self, flows: Sequence[Dataflow], scopes: Sequence[Scope], nodes: Sequence[Node], traces: Sequence[Trace]
@@ -34,7 +34,7 @@ class Graph:
 
     @staticmethod
     def of(flows: Sequence[Dataflow]) -> Graph:
-        """The graph of some dataflows."""
+        """Number everything in some dataflows."""
         scopes = [scope for flow in flows for scope in flow.root.scopes()]
         nodes = [node for scope in scopes for node in scope.nodes]
         traces: dict[int, Trace] = {}
@@ -45,14 +45,14 @@ class Graph:
         return Graph(flows, scopes, nodes, list(traces.values()))
 
     def handles(self) -> list[Handle]:
-        """The handles of all nodes, in the order of these."""
+        """The handles of all nodes, in the order of the nodes."""
         return [reader.handle for node in self.nodes for reader in node.reads]
 
 
 @dataclass(frozen=True)
 class Stages:
-    """When nodes run. In each of some moments, of one scope of each dataflow, nodes run at their levels, by number: from `first`
-    to `last`; a node without runs in no stage. A stage is a level of a moment.
+    """Which node runs in which stage. A stage is one level of one moment, in one scope of each dataflow. At each moment a node
+    runs from level `first[number]` to level `last[number]`. A node without levels runs in no stage.
     """
 
     scopes: tuple[int, ...]
@@ -62,12 +62,12 @@ class Stages:
 
     @property
     def levels(self) -> int:
-        """Stages of one moment."""
+        """The number of stages of one moment."""
         return max(self.last.values(), default=-1) + 1
 
     @property
     def count(self) -> int:
-        """How many stages there are."""
+        """The number of stages."""
         return self.levels * len(self.moments)
 
     def at(self, stage: int) -> tuple[Moment, int]:
@@ -80,7 +80,7 @@ class Stages:
         return node in self.first and self.first[node] <= stage % self.levels <= self.last[node]
 
     def due(self, node: int, moment: Moment, stage: int) -> int | None:
-        """The stage behind `stage` in which a node runs what waits for it at a moment; None if there is none."""
+        """The stage after `stage` in which a node processes rows of a moment; None if there is none."""
         if node not in self.first or moment not in self.moments:
             return None
         begin = self.levels * self.moments.index(moment)
@@ -89,8 +89,8 @@ class Stages:
 
 
 def stages_of(graph: Graph, scopes: Sequence[Scope], moments: Sequence[Moment], position: int = 0) -> Stages:
-    """The stages of one scope of each dataflow, from its node at `position` on, without what a scope nested in it has to run
-    before. A node that runs only in the engine runs in no stage, and neither does what comes behind it.
+    """The stages of one scope of each dataflow, from its node at `position` on. Nodes that depend on a nested scope or on a node
+    that runs only in the engine run in no stage.
     """
     after = followers(graph)
     found = [
@@ -112,7 +112,7 @@ def stages_of(graph: Graph, scopes: Sequence[Scope], moments: Sequence[Moment], 
     ready = [0] * len(graph.nodes)
     first: dict[int, int] = {}
     last: dict[int, int] = {}
-    for number, node in enumerate(graph.nodes):  # in a scope, nodes come behind those they get something from
+    for number, node in enumerate(graph.nodes):  # in a scope, nodes come after those they depend on
         if number in within - late:
             first[number] = ready[number]
             last[number] = ready[number] + node.hops
@@ -122,7 +122,7 @@ def stages_of(graph: Graph, scopes: Sequence[Scope], moments: Sequence[Moment], 
 
 
 def position_within(node: Node, scopes: Sequence[Scope]) -> int:
-    """The place, in one of some scopes, of what a node is or is in."""
+    """The position of a node, or of the nested scope that it is in, within one of some scopes."""
     member: Node | Scope = node
     for scope in node.scope.enclosing():
         if scope in scopes:
@@ -132,8 +132,8 @@ def position_within(node: Node, scopes: Sequence[Scope]) -> int:
 
 
 def followers(graph: Graph) -> list[list[tuple[int, int]]]:
-    """For each node those that get something from it at the same moment, and by how many exchanges: along an edge, or out of its
-    trace. What is for the next round is not among it.
+    """For each node the nodes that depend on it at the same moment, through an edge or its trace, and the number of exchanges
+    between them. Edges into the next round do not count.
     """
     readers: dict[int, list[int]] = {}
     for number, node in enumerate(graph.nodes):
@@ -151,8 +151,8 @@ def followers(graph: Graph) -> list[list[tuple[int, int]]]:
 
 
 def waiting_rows(graph: Graph, stages: Stages) -> int:
-    """How many rows wait for the nodes of some stages at the first moment. What other dataflows have made of later epochs is for
-    later sweeps.
+    """The number of rows that wait for the nodes of some stages at the first moment. Batches of later epochs belong to later
+    sweeps and do not count.
     """
     rows = 0
     moment = stages.moments[0] if stages.moments else ()
@@ -171,6 +171,6 @@ def waiting_rows(graph: Graph, stages: Stages) -> int:
 
 
 def decisions(graph: Graph, stages: Stages) -> dict[int, object]:
-    """What the nodes of some stages have to decide alike in all shards, by number."""
+    """The decisions that nodes of some stages make for all shards, by number."""
     made = {id(node.mints) for node in graph.nodes if node.mints is not None}
     return {number: graph.nodes[number].decide(lambda trace: id(trace) not in made) for number in stages.first}

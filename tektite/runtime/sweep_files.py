@@ -1,8 +1,8 @@
-"""Sweep files: batches of memory as files of the storage's folder of sweeps, for as long as they live.
+"""Sweep files: temporary files for batches that other processes read, in the storage's folder of sweeps.
 
-What is given to other processes lies in files: those of the storage, those that shards wrote before, and those written here
-for what was in no file. Promise: a batch is written once, because batches never change, and its file goes when nothing of it is
-used any longer.
+Other processes read batches from files: those of the storage, those that shards wrote, and those written here for batches that
+are only in memory. Promise: a batch is written at most once, because batches do not change. A file is deleted once nothing of
+it is used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from tektite.runtime.open_files import Place
-from tektite.storage.batchfile import FOLDER, FileInfo, Mapped, Opened, Rows, Shape, write_file
+from tektite.storage.batchfile import FOLDER, BatchSection, FileInfo, Mapped, Opened, Shape, write_file
 from tektite.storage.files import Files
 from tektite.storage.options import SWEEPS
 from tektite.storage.store import Store
@@ -21,7 +21,7 @@ from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 
 Used = tuple[int, Batch | Chunk, Shape]
-"""Rows of a shard, with their data, time and diff columns."""
+"""Rows of a shard, with their shape."""
 
 
 class SweepFiles:
@@ -34,7 +34,7 @@ class SweepFiles:
         self._live: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 
     def open(self, info: FileInfo) -> Opened:
-        """A file that a shard wrote. It is deleted when nothing of it is used any longer."""
+        """Open a file that a shard wrote. It is deleted once nothing of it is used."""
         known = info.name in self._live
         opened = self.files.open(info)
         if not known:
@@ -43,19 +43,19 @@ class SweepFiles:
         return opened
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete what shards have sent each other."""
+        """Delete files that shards sent each other."""
         self.store.delete([f"{SWEEPS}/{name}" for name in names])
 
     def tidy(self) -> None:
-        """Delete what nobody uses: a part that was given up may have left something."""
+        """Delete files that nobody uses, such as those of a part that failed."""
         self.store.delete([f"{SWEEPS}/{name}" for name in self.store.sizes(SWEEPS) if name not in self._live])
 
     def clear(self) -> None:
-        """Delete everything."""
+        """Delete all files."""
         self.store.delete([f"{SWEEPS}/{name}" for name in self.store.sizes(SWEEPS)])
 
-    def keep(self, used: Iterable[Used], epoch: int) -> None:
-        """Have everything lie in a file: what does not is written, in one file for each shard."""
+    def write_missing(self, used: Iterable[Used], epoch: int) -> None:
+        """Write those of these rows that are in no file, into one file for each shard."""
         missing: dict[int, dict[int, tuple[Batch | Chunk, Shape]]] = {}
         for shard, rows, shape in used:
             if self._place(rows) is None:
@@ -64,25 +64,25 @@ class SweepFiles:
             self._write(epoch, shard, list(batches.values()))
 
     def place(self, rows: Batch | Chunk) -> Place:
-        """Where rows lie that were kept."""
+        """The place of rows that are in a file."""
         found = self._place(rows)
         assert found is not None
         return found
 
     def _place(self, rows: Batch | Chunk) -> Place | None:
-        """Where rows lie, if they do in a file that is there still."""
-        keep = rows.keep
-        if isinstance(keep, Mapped) and keep.head is rows.head:
-            folder = SWEEPS if keep.opened.name in self._live else FOLDER
-            if self._there(folder, keep.opened.name):
-                return folder, keep.opened.name, keep.opened.info.length, keep.index
+        """The place of rows; None if they are in no existing file."""
+        memory = rows.memory
+        if isinstance(memory, Mapped) and memory.head is rows.head:
+            folder = SWEEPS if memory.opened.name in self._live else FOLDER
+            if self._there(folder, memory.opened.name):
+                return folder, memory.opened.name, memory.opened.info.length, memory.index
         known = self._written.get(id(rows.head))
         if known is not None and known[0]() is rows.head:
             return SWEEPS, known[1].info.name, known[1].info.length, known[2]
         return None
 
     def _write(self, epoch: int, shard: int, batches: Sequence[tuple[Batch | Chunk, Shape]]) -> None:
-        sections = [Rows("", shard, shape, as_batch(found)) for found, shape in batches]
+        sections = [BatchSection("", shard, shape, as_batch(found)) for found, shape in batches]
         info = write_file(self.store, epoch, "ship", shard, sections, SWEEPS)
         written = self._live.get(info.name)
         if not isinstance(written, _Written):
@@ -105,12 +105,12 @@ class SweepFiles:
 
 
 def as_batch(rows: Batch | Chunk) -> Batch:
-    """Rows as a batch, to be written."""
-    return rows if isinstance(rows, Batch) else Batch(rows.head, rows.keep, (), (), ())
+    """Rows as a batch that can be written."""
+    return rows if isinstance(rows, Batch) else Batch(rows.head, rows.memory, (), (), ())
 
 
 class _Written:
-    """A file of batches that live in memory too."""
+    """A file of batches that are also in memory."""
 
     def __init__(self, info: FileInfo) -> None:
         self.info = info

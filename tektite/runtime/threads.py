@@ -1,4 +1,4 @@
-"""Threads: the executor of this process, one thread per shard where there is enough to do, else the calling thread alone."""
+"""Threads: the executor of this process. One thread per shard, or only the calling thread if there is little work."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tektite.dataflow.graph import Outbox
 from tektite.runtime.allocator import share_between_threads
 
 PARALLEL_FROM = 8192
-"""Rows from which on handing work to another thread (some tens of microseconds) pays."""
+"""From this many rows on, handing work to another thread (some tens of microseconds) pays."""
 
 
 class Threads:
-    """Runs shards side by side; kernels release the GIL."""
+    """Runs shards in parallel. Kernels release the GIL."""
 
     sends = False
     why = "the engine has no Spark session, or no storage"
@@ -26,7 +26,7 @@ class Threads:
         self._pool = ThreadPoolExecutor(workers - 1, "tektite") if workers > 1 else None
 
     def map(self, work: Callable[[int, Outbox], None], shards: int, rows: int) -> list[Outbox]:
-        """The outbox of each shard, in order."""
+        """Run `work` on all shards. Returns their outboxes, in order."""
         outboxes: list[Outbox] = [[] for _ in range(shards)]
         if self._pool is None or rows < PARALLEL_FROM:
             for shard in range(shards):
@@ -42,7 +42,7 @@ class Threads:
         return outboxes
 
     def spread(self, tasks: Sequence[Callable[[], None]]) -> None:
-        """Run tasks side by side."""
+        """Run tasks in parallel."""
         others = [] if self._pool is None else [self._pool.submit(task) for task in tasks[1:]]
         try:
             for task in tasks[:1] if others else tasks:
@@ -53,7 +53,7 @@ class Threads:
             raise errors[0]
 
     def begin(self, flows: Sequence[Dataflow]) -> None:
-        """Send nothing away."""
+        """Run all sweeps in this process."""
 
     def close(self) -> None:
         """Stop the threads."""
@@ -62,5 +62,5 @@ class Threads:
 
 
 def ended(futures: Sequence[Future[None]]) -> list[BaseException]:
-    """Wait for all, and say what they raised."""
+    """Wait for all futures. Returns their errors."""
     return [error for future in futures if (error := future.exception()) is not None]

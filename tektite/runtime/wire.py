@@ -1,8 +1,13 @@
-"""Wire: rows as bytes that travel between processes, as narrow as their words allow, and used where they lie on arrival.
+"""Wire: rows as bytes, to send them between processes. Columns are as narrow as their words allow, and used in place on arrival.
 
-Words, little-endian: how many rows and columns there are; for each column its width in bytes (0: all its words are one) and where
-it begins (or that word); then the columns, each at a multiple of eight bytes, with eight bytes behind the last one, because
-kernels read eight at a time. The bytes follow from the rows and their order alone.
+The format is a sequence of little-endian words:
+
+* the numbers of rows and columns;
+* for each column its width in bytes and its offset; or 0 and a word, if all its words are that one;
+* the columns, each at a multiple of eight bytes;
+* eight bytes of padding, because kernels read eight bytes at a time.
+
+The bytes depend only on the rows and their order.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from tektite.trace.chunk import Chunk
 ALIGNMENT = 8
 
 LARGEST = 1 << 26
-"""Bytes of one piece, about: well below the 2 GiB that a column of binary values can hold in a batch of Arrow's."""
+"""The approximate size of one piece in bytes: well below the 2 GiB that a binary column of an Arrow batch can hold."""
 
 
 def pack_rows(chunk: Chunk) -> bytes:
@@ -27,7 +32,7 @@ def pack_rows(chunk: Chunk) -> bytes:
     >>> len(pack_rows(Chunk.of_array(rows))), unpack_rows(pack_rows(Chunk.of_array(rows))).to_array().tolist()
     (64, [[1, 2, 3], [7, 7, 7]])
     """
-    columns = columns_of(chunk.head, chunk.keep)
+    columns = columns_of(chunk.head, chunk.memory)
     head = np.empty(2 + 2 * len(columns), "<i8")
     head[:2] = chunk.n, len(columns)
     parts: list[bytes | memoryview] = [head.data]
@@ -44,7 +49,7 @@ def pack_rows(chunk: Chunk) -> bytes:
 
 
 def pack_pieces(chunk: Chunk) -> Iterator[bytes]:
-    """Rows as bytes, in as many pieces as their length needs."""
+    """Rows as bytes, in pieces of about `LARGEST` bytes."""
     width = sum(int(step) or 1 for step in chunk.head[4::3])
     most = max(LARGEST // width, 1)
     if chunk.n <= most:
@@ -60,5 +65,5 @@ def unpack_rows(data: bytes) -> Chunk:
     columns: list[Column] = []
     for width, at in np.frombuffer(data, "<i8", 2 * count, 16).reshape(count, 2).tolist():
         columns.append(np.frombuffer(data, WIDTHS[width], rows, at) if width else at)
-    head, keep = head_over(rows, columns)
-    return Chunk(head, (keep, data))
+    head, memory = head_over(rows, columns)
+    return Chunk(head, (memory, data))

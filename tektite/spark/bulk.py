@@ -46,11 +46,11 @@ from tektite.kernels.layout.input_heads import arriving_operations
 from tektite.kernels.seek.route import route
 from tektite.runtime.open_files import opened
 from tektite.runtime.wire import pack_rows, unpack_rows
-from tektite.spark.failures import told, untold
+from tektite.spark.failures import error_from_text, error_text
 from tektite.spark.feed import Feed, pack_texts, unpack_texts
-from tektite.spark.ordering import key_ends, moments, settled
-from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Texts, write_file
-from tektite.storage.manifest import State
+from tektite.spark.last_rows import key_ends, moments, settled
+from tektite.storage.batchfile import FOLDER, BatchSection, FileInfo, TextSection, write_file
+from tektite.storage.manifest import ManifestState
 from tektite.storage.store import Store
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, column_spec
@@ -83,7 +83,7 @@ Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
-class Place:
+class StoredBatch:
     """Where a stored batch is: a file by its name and length, and the section in it."""
 
     file: str
@@ -91,16 +91,16 @@ class Place:
     section: int
 
 
-Held = tuple[tuple[Place, ...], ...]
+HeldBatches = tuple[tuple[StoredBatch, ...], ...]
 """The stored batches of every shard."""
 
 
-def held_by(state: State, arrangement: str) -> Held:
+def held_by(state: ManifestState, arrangement: str) -> HeldBatches:
     """The places of an arrangement's batches at a version of the storage."""
     batches = state.batches()
     return tuple(
         tuple(
-            Place(live.file, state.files[live.file].length, live.index)
+            StoredBatch(live.file, state.files[live.file].length, live.index)
             for live in batches.get((arrangement, shard), [])
         )
         for shard in range(state.shards)
@@ -120,7 +120,7 @@ class Target:
     shards: int
     low: int
     epoch: int
-    held: Held = ()
+    held: HeldBatches = ()
     rules: Rules | None = None
     """The constraints of the input's declaration."""
     load: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
@@ -145,7 +145,7 @@ class Target:
         """Of rows that agree in so many columns, the last one counts. In a bag they add up."""
         return len(feed.keys) if feed.semantics == "upsert" else len(self.columns)
 
-    def meeting(self, feed: Feed) -> int:
+    def routed_columns(self, feed: Feed) -> int:
         """Rows that agree in so many columns must go to the same task. As one batch they show whether a row that replaces
         another under a unique key leaves one.
         """
@@ -183,7 +183,7 @@ def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
         infos = [FileInfo.from_json(json.loads(report.file)) for report in reports if report.file]
         refused = [report.error for report in reports if report.error is not None]
         if refused:
-            raise untold(with_texts_of(refused, infos, target.store), f"input {feed.name!r}")
+            raise error_from_text(with_texts_of(refused, infos, target.store), f"input {feed.name!r}")
         tasks = [report.dest for report in reports]
         if reports and tasks != list(range(count)):
             raise FaultError(f"input {feed.name!r}: tasks {tasks} reported, instead of each of {count} once")
@@ -272,7 +272,7 @@ def sender(feed: Feed, target: Target) -> Task:
             if waiting:
                 yield from address()
         except TektiteError as error:
-            wrong = told(error, f" (partition {source}, batch {place})")
+            wrong = error_text(error, f" (partition {source}, batch {place})")
             for dest in range(tasks):  # so that no task writes anything
                 yield message(dest, source, number, error=wrong)
         for dest in range(tasks):
@@ -306,11 +306,11 @@ def in_turn(rows: Chunk, shard: int, sent: list[int], total: int, target: Target
 
 def by_hash(rows: Chunk, shard: int, feed: Feed, target: Target) -> list[tuple[int, Chunk]]:
     """Rows of a shard for the tasks that share it. Rows that must meet go to the same task."""
-    meeting, ways = target.meeting(feed), min(target.shards, WAYS)
-    if target.sharded_by >= meeting or ways == 1:
+    columns, ways = target.routed_columns(feed), min(target.shards, WAYS)
+    if target.sharded_by >= columns or ways == 1:
         return [(shard, rows)]
-    buf, head, offsets = route(rows.at, np.arange(meeting), ways)
-    routed = Chunk(head, (rows.keep, buf))
+    buf, head, offsets = route(rows.at, np.arange(columns), ways)
+    routed = Chunk(head, (rows.memory, buf))
     parts = [routed.slice(start, stop) for start, stop in pairwise(offsets.tolist())]
     return [((shard + way) % target.shards, part) for way, part in enumerate(parts)]
 
@@ -352,7 +352,7 @@ def receiver(feed: Feed, target: Target) -> Task:
         try:
             yield receive(feed, target, dest, rows)
         except TektiteError as error:
-            yield report(dest, 0, NULL, None, told(error))
+            yield report(dest, 0, NULL, None, error_text(error))
 
     return run
 
@@ -368,18 +368,18 @@ def receive(feed: Feed, target: Target, dest: int, messages: list[dict[str, Any]
             dictionary.add(unpack_texts(row.pop("texts")))
     width = len(target.columns)
     frontiers = ((target.low,),), ((target.epoch + 1,),), ((target.low,),)
-    sections: list[Rows | Texts] = []
+    sections: list[BatchSection | TextSection] = []
     for shard in sorted({row["shard"] for row in parts}):
         chunks = [unpack_rows(row.pop("words")) for row in parts if row["shard"] == shard]
         rows = sorted_rows(feed, target, shard, chunks, dictionary)
         if target.rules is not None:
             target.rules.check_batch(rows, target.version(shard).table, dictionary)
         if rows.n:
-            batch = Batch(rows.head, rows.keep, *frontiers)
-            sections.append(Rows(target.arrangement, shard, (width, 1, 1), batch))
+            batch = Batch(rows.head, rows.memory, *frontiers)
+            sections.append(BatchSection(target.arrangement, shard, (width, 1, 1), batch))
     texts = dictionary.since()[0]
     if len(texts):
-        sections.append(Texts(texts))
+        sections.append(TextSection(texts))
     info = write_file(target.store, target.epoch, f"load-{target.load}", dest, sections) if sections else None
     taken = sum(row["rows"] for row in messages if row["sent"] is not None)
     return report(dest, taken, latest, None if info is None else json.dumps(info.to_json()), None)
@@ -389,7 +389,7 @@ def arrived(dest: int, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """All parts that were sent to a task, or the error of a sender."""
     failed = next((row["error"] for row in messages if row["error"] is not None), None)
     if failed is not None:
-        raise untold(failed)
+        raise error_from_text(failed)
     promised = sum(row["sent"] for row in messages if row["sent"] is not None)
     parts = [row for row in messages if row["sent"] is None]
     found = sum(row["rows"] for row in parts)

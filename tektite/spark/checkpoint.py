@@ -10,19 +10,19 @@ from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
-class Found:
+class StreamCheckpoint:
     """The id of a checkpoint's stream and the last committed micro-batch; None where there is none."""
 
     query: str | None = None
     committed: int | None = None
 
 
-def read(spark: SparkSession, folder: str) -> Found:
+def read(spark: SparkSession, folder: str) -> StreamCheckpoint:
     """Read a checkpoint, wherever Spark can."""
     files, path = _file_system(spark, folder)
     metadata = _path(spark, f"{folder}/metadata")
     if not files.exists(path) or not files.exists(metadata):
-        return Found()
+        return StreamCheckpoint()
     stream = files.open(metadata)
     try:
         text = spark.sparkContext._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")  # type: ignore[union-attr]
@@ -31,7 +31,7 @@ def read(spark: SparkSession, folder: str) -> Found:
     commits = _path(spark, f"{folder}/commits")
     names = [entry.getPath().getName() for entry in files.listStatus(commits)] if files.exists(commits) else []
     numbers = [int(name) for name in names if name.isdigit()]
-    return Found(json.loads(text)["id"], max(numbers, default=None))
+    return StreamCheckpoint(json.loads(text)["id"], max(numbers, default=None))
 
 
 def delete(spark: SparkSession, folder: str) -> None:

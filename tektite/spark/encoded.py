@@ -9,9 +9,9 @@ import numpy as np
 from pyspark.sql import DataFrame
 
 from tektite.errors import TektiteError
-from tektite.spark.failures import told, untold
+from tektite.spark.failures import error_from_text, error_text
 from tektite.spark.feed import ENCODED, Feed, encoder, unpack_texts
-from tektite.spark.ordering import Held, moments, settled
+from tektite.spark.last_rows import HeldRows, moments, settled
 from tektite.values.dictionary import Dictionary
 from tektite.values.words import NULL, Words
 
@@ -29,7 +29,7 @@ class Encoded:
         """The number of rows."""
         return int(self.whole.shape[1])
 
-    def settled(self, held: Held, dictionary: Dictionary) -> tuple[Words, Words]:
+    def settled(self, held: HeldRows, dictionary: Dictionary) -> tuple[Words, Words]:
         """The words of the rows that count, and what each does, by what the input holds."""
         width = len(self.feed.schema.names)
         whole = self.whole if self.feed.semantics == "bag" else settled(self.feed, self.whole, held, dictionary)
@@ -62,7 +62,7 @@ def handed_over(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterato
         try:
             yield feed.encode(batch, dictionary)
         except TektiteError as error:
-            raise untold(told(error, f" (batch {number})"), f"input {feed.name!r}") from None
+            raise error_from_text(error_text(error, f" (batch {number})"), f"input {feed.name!r}") from None
 
 
 def encoded(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterator[tuple[Words, int]]:
@@ -70,7 +70,7 @@ def encoded(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterator[tu
     width = len(feed.schema.names) + 1 + (feed.order is not None)
     for row in frame.mapInArrow(encoder(feed), ENCODED).toLocalIterator(prefetchPartitions=True):
         if row.error is not None:
-            raise untold(f"{row.error} (partition {row.part}, batch {row.number})", f"input {feed.name!r}")
+            raise error_from_text(f"{row.error} (partition {row.part}, batch {row.number})", f"input {feed.name!r}")
         if row.texts:
             dictionary.add(unpack_texts(row.texts))
         yield np.frombuffer(row.words, np.int64).reshape(width, row.rows), row.latest

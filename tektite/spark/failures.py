@@ -38,17 +38,17 @@ def explained(what: str, failed: str = FAILED) -> Iterator[None]:
         raise failed_job(what, error, failed) from error
 
 
-def told(error: TektiteError, where: str = "") -> str:
+def error_text(error: TektiteError, where: str = "") -> str:
     """An error in the form in which a task reports it to the driver. It raises nothing: Spark would run the task again.
 
-    >>> untold(told(ConflictError("two rows"), " (partition 3)"), "input 't'")
+    >>> error_from_text(error_text(ConflictError("two rows"), " (partition 3)"), "input 't'")
     ConflictError("input 't': two rows (partition 3)")
     """
     return f"{type(error).__name__}: {error}{where}"
 
 
-def untold(text: str, what: str = "") -> TektiteError:
-    """The inverse of `told`."""
+def error_from_text(text: str, what: str = "") -> TektiteError:
+    """The inverse of `error_text`."""
     kind, _, message = text.partition(": ")
     return _KINDS.get(kind, FaultError)(message if what in message else f"{what}: {message}")
 

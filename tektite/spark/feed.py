@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tektite.errors import ConflictError, IncorrectError, TektiteError
-from tektite.spark.failures import told
+from tektite.spark.failures import error_text
 from tektite.values import columns, words
 from tektite.values.dictionary import START, Dictionary
 from tektite.values.schema import Schema
@@ -248,7 +248,7 @@ def encoder(feed: Feed) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
             try:
                 encoded, latest = feed.encode(batch, dictionary)
             except TektiteError as error:
-                yield encoded_row(part, number, 0, NULL, b"", b"", told(error))
+                yield encoded_row(part, number, 0, NULL, b"", b"", error_text(error))
                 return
             texts, mark = dictionary.since(mark)
             yield encoded_row(part, number, encoded.shape[1], latest, encoded.tobytes(), pack_texts(texts), None)

@@ -26,7 +26,7 @@ from tektite.spark.encoded import collect
 from tektite.spark.failures import explained, failed_job, reason
 from tektite.spark.feed import Feed
 from tektite.spark.load import apply, feed_of
-from tektite.spark.positions import Record, advance, recorded
+from tektite.spark.positions import ReadPositions, advance, recorded
 from tektite.spark.progress import EpochProgress, OnProgress, Steps
 from tektite.spark.session import described
 from tektite.storage.store import PosixStore
@@ -117,7 +117,7 @@ class Following:
             found = collect(self.feed, frame, core_of(engine).dictionary, at_once=True)
         encode = steps.next()
 
-        def noted(now: Record) -> Record:
+        def noted(now: ReadPositions) -> ReadPositions:
             if (now.query, now.batch) != (before.query, before.batch):
                 raise ConflictError(f"input {self.source.name!r} has followed another stream meanwhile")
             return replace(now, query=self.query.id, batch=batch)
@@ -283,7 +283,7 @@ def default_checkpoint(source: Input) -> str | None:
     return f"{store.url}/checkpoints/{quote(source.name, safe='')}"
 
 
-def check_together(name: str, record: Record, found: checkpoints.Found, folder: str) -> None:
+def check_together(name: str, record: ReadPositions, found: checkpoints.StreamCheckpoint, folder: str) -> None:
     """Refuse a checkpoint that does not belong to the rows of the input."""
     if record.query is not None and found.query != record.query:
         what = f"is that of stream {found.query}" if found.query else "is new"
@@ -299,7 +299,7 @@ def check_together(name: str, record: Record, found: checkpoints.Found, folder: 
         )
 
 
-def forget(source: Input, record: Record) -> None:
+def forget(source: Input, record: ReadPositions) -> None:
     """Forget the followed stream, so that another may begin."""
     if record.query is not None:
         engine = source.engine

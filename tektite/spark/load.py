@@ -18,11 +18,11 @@ from pyspark.sql.pandas.types import to_arrow_type
 from tektite.engine.core import core_of
 from tektite.engine.stored_inputs import adopt
 from tektite.errors import ConflictError, IncorrectError, UnsupportedError
-from tektite.spark.bulk import RUNS, Held, Loaded, Target, discard, held_by, write
+from tektite.spark.bulk import RUNS, HeldBatches, Loaded, Target, discard, held_by, write
 from tektite.spark.encoded import Encoded, collect
 from tektite.spark.failures import explained
 from tektite.spark.feed import Feed
-from tektite.spark.positions import Record, advance, recorded
+from tektite.spark.positions import ReadPositions, advance, recorded
 from tektite.spark.progress import Shown, watched
 from tektite.spark.session import classic, described, is_connect
 from tektite.storage.leases import Lease
@@ -73,7 +73,7 @@ def load(
     ):
         found = write_files(source, feed, frame) if by_tasks(source) else collect(feed, frame, engine.dictionary)
 
-    def noted(now: Record) -> Record:
+    def noted(now: ReadPositions) -> ReadPositions:
         """The record including this load, unless somebody has loaded or followed the same rows meanwhile."""
         moved = position is not None and replace(now, once=()) != replace(before, once=())
         if moved or (once is not None and once in now.once):
@@ -108,7 +108,7 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
     engine, core, into = source.engine, core_of(source.engine), core_of(source)
     assert core.storage is not None
     store, manifest = core.storage.writer.store, core.storage.writer.manifest
-    held: Held = ()
+    held: HeldBatches = ()
     with core.lock:
         while into.is_due:
             engine.advance()
@@ -133,7 +133,7 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
     return replace(found, writes=writes) if looks else found
 
 
-def apply(source: Input, found: Encoded | Loaded, noted: Callable[[Record], Record]) -> None:
+def apply(source: Input, found: Encoded | Loaded, noted: Callable[[ReadPositions], ReadPositions]) -> None:
     """Close an epoch with the rows found, together with the record of their source: both, or neither."""
     engine, core, into = source.engine, core_of(source.engine), core_of(source)
     with core.lock:

@@ -24,7 +24,7 @@ from tektite.values.schema import Schema
 
 
 @dataclass(frozen=True)
-class Source:
+class SparkSource:
     """Rows that Spark reads: a format with options, or a table, and how to use their columns."""
 
     format: str | None = None
@@ -53,8 +53,8 @@ class InputPlan:
     stream: bool = False
     checked: bool = True
     shard: tuple[str, ...] = ()
-    load: Source | None = None
-    follow: Source | None = None
+    load: SparkSource | None = None
+    follow: SparkSource | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Sink:
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class PipelinePlan:
     """Everything that `tektite run` needs."""
 
     name: str
@@ -100,7 +100,7 @@ class Pipeline:
     """A function of a Python pipeline; it gets the engine and the Spark session."""
 
 
-def read_pipeline(path: str | Path) -> Pipeline:
+def read_pipeline(path: str | Path) -> PipelinePlan:
     """The pipeline that a YAML file describes, or that a Python file defines."""
     path = Path(path)
     if not path.is_file():
@@ -114,7 +114,7 @@ def read_pipeline(path: str | Path) -> Pipeline:
     return from_plain(plain, path)
 
 
-def from_plain(plain: Any, path: Path) -> Pipeline:
+def from_plain(plain: Any, path: Path) -> PipelinePlan:
     """The pipeline that plain values describe. Paths are relative to the folder of `path`."""
     reader = _Reader(path)
     top = reader.mapping(plain, "", ("name", "spark", "storage", "shards", "inputs", "views", "sinks"))
@@ -134,14 +134,14 @@ def from_plain(plain: Any, path: Path) -> Pipeline:
     storage = reader.text(top.get("storage"), "storage")
     if sinks and storage is None:
         raise reader.wrong("sinks", "a sink needs a storage, which the changes are read from: add storage: <path>")
-    return Pipeline(
+    return PipelinePlan(
         str(top.get("name") or path.stem), path.parent, None if storage is None else reader.path(storage),
         reader.positive(top.get("shards", 1), "shards"), reader.text(spark.get("master"), "spark.master"),
         str(spark.get("memory", "1g")), reader.any_mapping(spark.get("config"), "spark.config"), inputs, views, sinks,
     )  # fmt: skip
 
 
-def _from_program(path: Path) -> Pipeline:
+def _from_program(path: Path) -> PipelinePlan:
     """A Python file that defines `build(engine, spark)` and optionally PIPELINE, a dict with the content of a YAML file."""
     spec = importlib.util.spec_from_file_location(f"tektite_pipeline_{path.stem}", path)
     assert spec is not None and spec.loader is not None
@@ -160,7 +160,7 @@ def _from_program(path: Path) -> Pipeline:
             f"{path} defines neither build(engine, spark) nor PIPELINE: a pipeline is one of them or both"
         )
     found = from_plain(plain, path)
-    return Pipeline(**{**vars(found), "build": build})
+    return PipelinePlan(**{**vars(found), "build": build})
 
 
 FILES: Final = ("parquet", "csv", "json", "orc", "text", "delta")
@@ -269,7 +269,7 @@ class _Reader:
                 )
         return plan
 
-    def source(self, plain: Any, where: str, stream: bool) -> Source:
+    def source(self, plain: Any, where: str, stream: bool) -> SparkSource:
         known = ["format", "path", "table", "schema", "options", "select", "where", "diff", "operation", "order"]
         known += ["position", "extra", "trigger" if stream else "upto"]
         found = dict(self.mapping(plain, where, tuple(known)))
@@ -289,7 +289,7 @@ class _Reader:
             found["trigger"] = self.any_mapping(found["trigger"], f"{where}.trigger")
         found["select"] = self.names(found.get("select", []), f"{where}.select")
         found["options"] = self.options(found.get("options"), f"{where}.options")
-        return Source(**found)
+        return SparkSource(**found)
 
     def view(self, plain: Any, where: str) -> ViewPlan:
         found = dict(self.mapping(plain, where, ("sql", "python", "key", "publish")))

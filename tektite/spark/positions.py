@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Record:
+class ReadPositions:
     """What an input has read from outside.
 
     `once` names loads that have happened. All rows up to `position` of `column` (as a word) have been loaded. `query` and
@@ -36,25 +36,25 @@ class Record:
         return {key: value for key, value in plain.items() if value not in (None, [])}
 
     @staticmethod
-    def from_json(plain: dict[str, Any]) -> Record:
+    def from_json(plain: dict[str, Any]) -> ReadPositions:
         """The inverse of `to_json`."""
-        return Record(
+        return ReadPositions(
             tuple(plain.get("once", ())), plain.get("column"), plain.get("position"), plain.get("query"), plain.get("batch")
         )  # fmt: skip
 
 
-_IN_MEMORY: WeakKeyDictionary[Input, Record] = WeakKeyDictionary()
+_IN_MEMORY: WeakKeyDictionary[Input, ReadPositions] = WeakKeyDictionary()
 """Records of inputs whose engines have no storage; they end with the engines."""
 
 
-def recorded(source: Input) -> Record:
+def recorded(source: Input) -> ReadPositions:
     """The record of an input."""
     if core_of(source.engine).store is None:
-        return _IN_MEMORY.get(source, Record())
-    return Record.from_json(source.engine.positions.get(source.name, {}))
+        return _IN_MEMORY.get(source, ReadPositions())
+    return ReadPositions.from_json(source.engine.positions.get(source.name, {}))
 
 
-def advance(source: Input, record: Record) -> None:
+def advance(source: Input, record: ReadPositions) -> None:
     """Close the open epoch, and set the input's record to `record`."""
     engine = source.engine
     if core_of(engine).store is not None:

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from tektite.errors import FaultError, TektiteError
 from tektite.runtime.wire import pack_rows, unpack_rows
 from tektite.spark.bulk import MESSAGE, REPORT, Task, arrived, given_up_repeated, message, report
-from tektite.spark.failures import explained, told, untold
+from tektite.spark.failures import error_from_text, error_text, explained
 from tektite.spark.session import described
 from tektite.storage.batchfile import FileInfo
 from tektite.storage.files import Files
@@ -58,7 +58,9 @@ def moved_by(spark: SparkSession) -> Move:
             )
         for found in reports:
             if found.error is not None:
-                raise untold(found.error, f"storage {manifest.store.url} keeps its {manifest.state.shards} shards")
+                raise error_from_text(
+                    found.error, f"storage {manifest.store.url} keeps its {manifest.state.shards} shards"
+                )
         tasks = sorted(found.dest for found in reports)
         if tasks != list(range(receivers)):
             raise FaultError(f"tasks {tasks} reported, instead of each of {receivers} once")
@@ -89,7 +91,7 @@ def sender(store: Store, moving: list[Moving], shards: int) -> Task:
         try:
             for part in (row for batch in batches for row in batch.to_pylist()):
                 batch = files.open(FileInfo.from_json(json.loads(part["file"]))).batch(part["section"])
-                rows = Chunk(batch.head, batch.keep).slice(part["start"], part["stop"])
+                rows = Chunk(batch.head, batch.memory).slice(part["start"], part["stop"])
                 for shard, piece in moving[part["input"]].pieces(rows, shards):
                     dest = part["input"] * shards + shard
                     sent[dest] += piece.n
@@ -97,7 +99,7 @@ def sender(store: Store, moving: list[Moving], shards: int) -> Task:
                     number += 1
         except TektiteError as error:
             for dest in range(len(sent)):  # so that no task writes anything
-                yield message(dest, source, number, error=told(error))
+                yield message(dest, source, number, error=error_text(error))
         for dest, rows_sent in enumerate(sent):
             yield message(dest, source, number, sent=rows_sent)
 
@@ -113,7 +115,7 @@ def receiver(store: Store, moving: list[Moving], shards: int) -> Task:
         try:
             yield receive(store, moving, shards, dest, [row for batch in batches for row in batch.to_pylist()])
         except TektiteError as error:
-            yield report(dest, 0, NULL, None, told(error))
+            yield report(dest, 0, NULL, None, error_text(error))
 
     return run
 

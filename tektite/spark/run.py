@@ -28,7 +28,7 @@ from tektite.engine.core import core_of
 from tektite.errors import FaultError, IncorrectError, TektiteError
 from tektite.spark.failures import explained, reason
 from tektite.spark.follow import Following
-from tektite.spark.pipeline import InputPlan, Pipeline, Source, ViewPlan
+from tektite.spark.pipeline import InputPlan, PipelinePlan, SparkSource, ViewPlan
 from tektite.spark.preflight import preflight
 from tektite.spark.session import session
 
@@ -62,7 +62,9 @@ class Metrics:
         return asdict(self)
 
 
-def run(pipeline: Pipeline, make_engine: Callable[..., Any], say: Say, stop: threading.Event | None = None) -> Metrics:
+def run(
+    pipeline: PipelinePlan, make_engine: Callable[..., Any], say: Say, stop: threading.Event | None = None
+) -> Metrics:
     """Run a pipeline to its end, or until `stop` is set."""
     began = time.perf_counter()
     stop = stop or threading.Event()
@@ -117,7 +119,7 @@ def loads_given_up(spark: SparkSession, stop: threading.Event) -> Iterator[threa
 
 
 def _work(
-    pipeline: Pipeline,
+    pipeline: PipelinePlan,
     engine: Any,
     spark: SparkSession,
     metrics: Metrics,
@@ -201,7 +203,7 @@ def _input(engine: Any, name: str, plan: InputPlan) -> Any:
     )  # fmt: skip
 
 
-def _load(spark: SparkSession, target: Any, source: Source, say: Say) -> int:
+def _load(spark: SparkSession, target: Any, source: SparkSource, say: Say) -> int:
     began = time.perf_counter()
     once = None if source.position is not None else "pipeline"
     rows = target.load(_frame(spark, target.name, source, False), **_columns(source), upto=source.upto, once=once)
@@ -209,21 +211,21 @@ def _load(spark: SparkSession, target: Any, source: Source, say: Say) -> int:
     return int(rows)
 
 
-def _columns(source: Source) -> dict[str, Any]:
+def _columns(source: SparkSource) -> dict[str, Any]:
     return {name: getattr(source, name) for name in ("diff", "operation", "order", "position", "extra")}
 
 
-def _trigger(source: Source) -> dict[str, Any] | None:
+def _trigger(source: SparkSource) -> dict[str, Any] | None:
     return None if source.trigger is None else dict(source.trigger)
 
 
-def _frame(spark: SparkSession, name: str, source: Source, stream: bool) -> DataFrame:
+def _frame(spark: SparkSession, name: str, source: SparkSource, stream: bool) -> DataFrame:
     """The DataFrame of an input's source."""
     with explained(f"inputs.{name}.{'follow' if stream else 'load'}", ""):
         return _read(spark, source, stream)
 
 
-def _read(spark: SparkSession, source: Source, stream: bool) -> DataFrame:
+def _read(spark: SparkSession, source: SparkSource, stream: bool) -> DataFrame:
     reader: Any = spark.readStream if stream else spark.read
     if source.schema is not None:
         reader = reader.schema(source.schema)
@@ -238,7 +240,7 @@ def _read(spark: SparkSession, source: Source, stream: bool) -> DataFrame:
     return frame.selectExpr(*source.select) if source.select else frame
 
 
-def _install(pipeline: Pipeline, engine: Any, name: str, plan: ViewPlan) -> None:
+def _install(pipeline: PipelinePlan, engine: Any, name: str, plan: ViewPlan) -> None:
     if plan.sql is not None:
         engine.sql(plan.statement(name))
     else:

@@ -19,7 +19,7 @@ from tektite.dataflow.arrange import consolidate
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.storage.description import InputDescription, ViewDescription
 from tektite.storage.files import Files
-from tektite.storage.manifest import Live, Manifest, State
+from tektite.storage.manifest import Live, Manifest, ManifestState
 from tektite.storage.store import Store, open_store
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.values.dictionary import Dictionary
@@ -30,7 +30,7 @@ ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
-class Collection:
+class StoredCollection:
     """A stored collection: its columns, and which of them each stored column is."""
 
     name: str
@@ -38,8 +38,8 @@ class Collection:
     order: tuple[int, ...]
 
 
-class Stored:
-    """A storage, for a reader."""
+class StorageReader:
+    """Reads a storage that another process may write."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -48,7 +48,7 @@ class Stored:
         if not self.manifest.state.version:
             raise NotFoundError(f"{store.url} is not a Tektite storage: it has no manifest")
 
-    def collection(self, name: str, state: State | None = None) -> Collection:
+    def collection(self, name: str, state: ManifestState | None = None) -> StoredCollection:
         """A view or an input by its name."""
         known = (state or self.manifest.state).arrangements
         if name not in known:
@@ -60,9 +60,9 @@ class Stored:
         if described["kind"] == "input" and described["stream"]:
             raise IncorrectError(f"{name!r} is a stream: it keeps no history that could be read")
         found = (InputDescription if described["kind"] == "input" else ViewDescription).from_json(described)
-        return Collection(name, found.schema, found.column_order)
+        return StoredCollection(name, found.schema, found.column_order)
 
-    def state(self, version: int | None) -> State:
+    def state(self, version: int | None) -> ManifestState:
         """The state of a version; by default the newest one."""
         return self.manifest.state if version is None else self.manifest.load(version)
 
@@ -77,7 +77,7 @@ class Stored:
         """The changes of each version after `after`, up to `upto`: columns, time, diff. After version 0 these are the whole
         contents at `upto`.
         """
-        before = State() if not after else self._state_or_none(after)
+        before = ManifestState() if not after else self._state_or_none(after)
         if before is None:
             raise NotFoundError(
                 f"storage {self.store.url} has deleted version {after}, so the changes since then are unknown: "
@@ -130,14 +130,16 @@ class Stored:
                 found = version
         return found
 
-    def decode(self, collection: Collection, words: Words, state: State, beside: dict[str, Words]) -> pa.Table:
+    def decode(
+        self, collection: StoredCollection, words: Words, state: ManifestState, beside: dict[str, Words]
+    ) -> pa.Table:
         """Words as a table; the columns `beside` them are integers."""
         table = collection.schema.decode(words, self.dictionary(state))
         for name, column in beside.items():
             table = table.append_column(name, pa.array(column))
         return table
 
-    def dictionary(self, state: State) -> Dictionary:
+    def dictionary(self, state: ManifestState) -> Dictionary:
         """The texts of a version. Texts of earlier versions stay, because an id always means the same text."""
         dictionary, known = texts_of(self.store.url)
         for live in state.texts():
@@ -146,18 +148,18 @@ class Stored:
                 known.add((live.file, live.index))
         return dictionary
 
-    def _state_or_none(self, version: int) -> State | None:
+    def _state_or_none(self, version: int) -> ManifestState | None:
         try:
             return self.manifest.load(version)
         except NotFoundError:
             return None
 
-    def _chunks(self, state: State, lives: list[Live], collection: Collection) -> list[Chunk]:
+    def _chunks(self, state: ManifestState, lives: list[Live], collection: StoredCollection) -> list[Chunk]:
         """Stored batches with columns in the collection's order."""
         width = len(collection.order)
         spec = column_spec([*map(collection.order.index, range(width)), width, width + 1])
         batches = [self.files.batch(state, live) for live in lives]
-        return [Chunk(batch.head, batch.keep).select(spec) for batch in batches]
+        return [Chunk(batch.head, batch.memory).select(spec) for batch in batches]
 
 
 def negated(chunk: Chunk) -> Chunk:
@@ -167,7 +169,7 @@ def negated(chunk: Chunk) -> Chunk:
     return Chunk.of_array(words)
 
 
-def summed(chunks: list[Chunk], collection: Collection, floor: int) -> Words:
+def summed(chunks: list[Chunk], collection: StoredCollection, floor: int) -> Words:
     """The sum of chunks (columns, time, diff); times before `floor` count as `floor`."""
     width = len(collection.order)
     if not chunks:
@@ -210,9 +212,9 @@ def texts_of(url: str) -> tuple[Dictionary, set[tuple[str, int]]]:
     return Dictionary(), set()
 
 
-def open_stored(path: str) -> Stored:
+def open_stored(path: str) -> StorageReader:
     """A storage by its path or URL."""
-    return Stored(open_store(path))
+    return StorageReader(open_store(path))
 
 
 def batches_of(table: pa.Table, arrow: pa.Schema) -> Iterator[pa.RecordBatch]:

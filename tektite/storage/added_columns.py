@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tektite.storage.batchfile import FileInfo, Rows, write_file
+from tektite.storage.batchfile import BatchSection, FileInfo, write_file
 from tektite.storage.description import InputDescription
 from tektite.storage.files import Files
-from tektite.storage.manifest import Live, State
+from tektite.storage.manifest import Live, ManifestState
 from tektite.storage.store import Store
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, column_spec
@@ -35,24 +35,24 @@ def gains_columns(stored: InputDescription, declared: InputDescription) -> bool:
 def widened_batch(batch: Batch, width: int, more: int) -> Batch:
     """A batch of `width` data columns with `more` columns of NULL after them. Copies no row."""
     spec = column_spec([*range(width), *([-1] * more), width, width + 1], (NULL,))
-    chunk = Chunk(batch.head, batch.keep).select(spec)
-    return Batch(chunk.head, chunk.keep, batch.lower, batch.upper, batch.since)
+    chunk = Chunk(batch.head, batch.memory).select(spec)
+    return Batch(chunk.head, chunk.memory, batch.lower, batch.upper, batch.since)
 
 
 def column_rewrite(
     store: Store, files: Files, name: str, stored: InputDescription, declared: InputDescription
-) -> Callable[[State], tuple[list[Live], list[FileInfo]]]:
+) -> Callable[[ManifestState], tuple[list[Live], list[FileInfo]]]:
     """A function that writes an input's batches with its new columns: from a version to the sections that it replaces and
     the new files.
     """
     width, more = len(stored.schema), len(declared.schema) - len(stored.schema)
 
-    def write(state: State) -> tuple[list[Live], list[FileInfo]]:
+    def write(state: ManifestState) -> tuple[list[Live], list[FileInfo]]:
         lives = [live for shard in range(state.shards) for live in state.live(name, shard)]
         infos = []
         for place, live in enumerate(lives):
             batch = widened_batch(files.batch(state, live), width, more)
-            rows = Rows(name, live.section.shard, declared.shape, batch)
+            rows = BatchSection(name, live.section.shard, declared.shape, batch)
             infos.append(write_file(store, state.epoch, "columns", place, [rows]))
         return lives, infos
 

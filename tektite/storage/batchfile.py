@@ -107,7 +107,7 @@ class FileInfo:
 
 
 @dataclass(frozen=True)
-class Rows:
+class BatchSection:
     """A batch to write, and its arrangement and shard. `shape` counts its data, time and diff columns."""
 
     arrangement: str
@@ -117,15 +117,15 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Texts:
+class TextSection:
     """Texts to write: those of ids that no earlier file has."""
 
     texts: pa.ChunkedArray[Any]
 
     @staticmethod
-    def joined(several: Iterable[pa.Array[Any]]) -> Texts:
+    def joined(several: Iterable[pa.Array[Any]]) -> TextSection:
         """Several sets of texts as one, each text once."""
-        return Texts(pa.chunked_array([pa.concat_arrays(list(several)).unique()]))
+        return TextSection(pa.chunked_array([pa.concat_arrays(list(several)).unique()]))
 
 
 @dataclass
@@ -147,7 +147,12 @@ class _Layout:
 
 
 def write_file(
-    store: Store, epoch: int, stage: str, shard: int | str, sections: Sequence[Rows | Texts], folder: str = FOLDER
+    store: Store,
+    epoch: int,
+    stage: str,
+    shard: int | str,
+    sections: Sequence[BatchSection | TextSection],
+    folder: str = FOLDER,
 ) -> FileInfo:
     """Write sections as one file. Any process may call it. In the folder of batches the file is durable, and counts once a
     manifest names it. Files in other folders can be computed again.
@@ -165,7 +170,7 @@ def write_file(
     return FileInfo(name, length, described)
 
 
-def pack(sections: Sequence[Rows | Texts]) -> tuple[Parts, int, tuple[Section, ...]]:
+def pack(sections: Sequence[BatchSection | TextSection]) -> tuple[Parts, int, tuple[Section, ...]]:
     """The bytes of a file, its length, and its sections."""
     layout = _Layout()
     layout.append(_HEADER.pack(MAGIC, FORMAT))
@@ -173,9 +178,9 @@ def pack(sections: Sequence[Rows | Texts]) -> tuple[Parts, int, tuple[Section, .
     described: list[Section] = []
     for section in sections:
         start, checksum = layout.length, _Checksum()
-        if isinstance(section, Rows):
+        if isinstance(section, BatchSection):
             batch = section.batch
-            columns = [_place(layout, checksum, column) for column in columns_of(batch.head, batch.keep)]
+            columns = [_place(layout, checksum, column) for column in columns_of(batch.head, batch.memory)]
             info = Section(
                 "batch", batch.n, layout.length - start, section.arrangement, section.shard, section.shape,
                 batch.lower, batch.upper, batch.since,

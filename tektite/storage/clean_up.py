@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 
 from tektite.storage import batchfile, leases, manifest
-from tektite.storage.manifest import Manifest, ManifestChange, State
+from tektite.storage.manifest import Manifest, ManifestChange, ManifestState
 from tektite.storage.store import TEMPORARY, Store
 
 RETENTION = 300.0
@@ -32,7 +32,7 @@ class Waste:
         return [*self.files, *self.versions]
 
 
-def outdated_files(store: Store, state: State, retention: float) -> Waste:
+def outdated_files(store: Store, state: ManifestState, retention: float) -> Waste:
     """Old versions and the files that they freed, if `state` is the newest version. Cheap enough to call often."""
     there = Manifest(store)
     versions = there.versions()
@@ -48,7 +48,7 @@ def outdated_files(store: Store, state: State, retention: float) -> Waste:
     return waste
 
 
-def find_waste(store: Store, state: State, retention: float) -> Waste:
+def find_waste(store: Store, state: ManifestState, retention: float) -> Waste:
     """Everything that can be deleted, including files that no version names once they are older than the retention period:
     their writers may be about to commit them. For a store without a writer.
     """
@@ -80,7 +80,7 @@ def left_over_files(store: Store, retention: float) -> list[str]:
     ]
 
 
-def _first_needed(there: Manifest, versions: list[int], state: State, retention: float) -> int:
+def _first_needed(there: Manifest, versions: list[int], state: ManifestState, retention: float) -> int:
     """The newest checkpoint that is older than the retention period and not after any lease; 0 if there is none."""
     ages = there.store.ages(manifest.FOLDER)
     needed = min([*leases.leased_versions(there.store), state.version])

@@ -14,8 +14,8 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tektite.storage.manifest import State
-    from tektite.storage.repair import Report
+    from tektite.storage.manifest import ManifestState
+    from tektite.storage.repair import RepairReport
     from tektite.storage.store import Store
 
 app = typer.Typer(
@@ -142,7 +142,7 @@ def existing_store(path: str) -> Store:
     return store
 
 
-def open_state(path: str) -> tuple[Store, State]:
+def open_state(path: str) -> tuple[Store, ManifestState]:
     """A storage and its newest version."""
     from tektite.errors import NotFoundError
     from tektite.storage.manifest import Manifest
@@ -154,7 +154,7 @@ def open_state(path: str) -> tuple[Store, State]:
     return store, state
 
 
-def damage_report(store: Store) -> Report:
+def damage_report(store: Store) -> RepairReport:
     """A report of what is wrong with a storage."""
     from tektite.storage.files import Files
     from tektite.storage.repair import Examination
@@ -162,7 +162,7 @@ def damage_report(store: Store) -> Report:
     return Examination(store, Files(store)).report()
 
 
-def print_json(store: Store, state: State, report: Report | None) -> None:
+def print_json(store: Store, state: ManifestState, report: RepairReport | None) -> None:
     """Print everything that a version contains."""
     found = {"url": store.url, **state.to_json()}
     if report is not None:
@@ -171,7 +171,7 @@ def print_json(store: Store, state: State, report: Report | None) -> None:
     sys.stdout.write("\n")
 
 
-def print_tables(store: Store, state: State, files: bool, report: Report | None) -> None:
+def print_tables(store: Store, state: ManifestState, files: bool, report: RepairReport | None) -> None:
     """Print the same as tables."""
     from rich.console import Console
 
@@ -204,7 +204,7 @@ def print_tables(store: Store, state: State, files: bool, report: Report | None)
         console.print("every live file is sound")
 
 
-def arrangements_table(state: State) -> Table:
+def arrangements_table(state: ManifestState) -> Table:
     """A row for each stored arrangement."""
     from tektite.storage.description import InputDescription
 

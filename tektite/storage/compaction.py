@@ -62,4 +62,4 @@ def merged_batch(batches: Sequence[Batch], shape: Shape, since: Frontier) -> Bat
         both = merge_now(a, b, shape, frontier, since)
         heapq.heappush(heap, (both.n, next(order), both))
     [(_, _, whole)] = heap
-    return Batch(whole.head, whole.keep, lower, upper, since or batches[0].since)
+    return Batch(whole.head, whole.memory, lower, upper, since or batches[0].since)

@@ -28,11 +28,11 @@ from typing import Any
 import pyarrow as pa
 
 from tektite.errors import ConflictError, FaultError, TektiteError
-from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Shape, Texts, write_file
+from tektite.storage.batchfile import FOLDER, BatchSection, FileInfo, Shape, TextSection, write_file
 from tektite.storage.clean_up import outdated_files
 from tektite.storage.compaction import due_run, merged_batch
 from tektite.storage.files import Files
-from tektite.storage.manifest import Live, Manifest, ManifestChange, State
+from tektite.storage.manifest import Live, Manifest, ManifestChange, ManifestState
 from tektite.trace.batch import Batch
 from tektite.trace.times import Frontier
 from tektite.values.dictionary import START, Dictionary, Mark
@@ -47,7 +47,7 @@ _RETRY = (0.05, 5.0)
 """Seconds to wait after the first failure, and at most. The waiting time doubles."""
 
 
-Rewrite = Callable[[State], tuple[list[Live], list[FileInfo]]]
+Rewrite = Callable[[ManifestState], tuple[list[Live], list[FileInfo]]]
 
 
 @dataclass
@@ -55,7 +55,7 @@ class DurableChange:
     """The changes of one closing of epochs. They become durable together."""
 
     epoch: int
-    rows: list[Rows] = field(default_factory=list)
+    rows: list[BatchSection] = field(default_factory=list)
     files: list[FileInfo] = field(default_factory=list)
     """Files that others have already written durably."""
     rewrite: Rewrite | None = None
@@ -297,24 +297,24 @@ class EpochWriter:
         if merging is not None and not rewritten and (self._closing or merging.result.done()):
             attempt.merging = merging
             self._replace(merging, change)
-        sections: list[Rows | Texts] = []
+        sections: list[BatchSection | TextSection] = []
         for (arrangement, shard, shape), batches in fresh.items():
             batch = merged_batch(batches, shape, ()) if len(batches) > 1 else batches[0]
             if batch.n:
-                sections.append(Rows(arrangement, shard, shape, batch))
+                sections.append(BatchSection(arrangement, shard, shape, batch))
         texts, attempt.mark = self._dictionary.since(self._mark)
         for known in [appended.known for appended in attempt.taken if appended.known is not None]:
             first, second = (max(mark.texts - self._mark.texts, 0) for mark in known)
             texts = pa.chunked_array([*texts.slice(0, first).chunks, *texts.slice(second).chunks], texts.type)
         if len(texts):
-            sections.append(Texts(texts))
+            sections.append(TextSection(texts))
         epoch = self.manifest.state.epoch if change.epoch is None else change.epoch
         change.add += self._write_sections(sections, epoch)
         return change
 
-    def _write_sections(self, sections: list[Rows | Texts], epoch: int) -> list[FileInfo]:
+    def _write_sections(self, sections: list[BatchSection | TextSection], epoch: int) -> list[FileInfo]:
         """Small sections share a file, which costs one sync. Large ones get their own."""
-        large = [s for s in sections if (s.batch.bytes if isinstance(s, Rows) else s.texts.nbytes) >= _ALONE]
+        large = [s for s in sections if (s.batch.bytes if isinstance(s, BatchSection) else s.texts.nbytes) >= _ALONE]
         small = [s for s in sections if s not in large]
         groups = [[section] for section in large] + ([small] if small else [])
         return [write_file(self.store, epoch, "epoch", place, group) for place, group in enumerate(groups)]
@@ -365,15 +365,15 @@ class EpochWriter:
     def _merge(self, inputs: list[Live]) -> FileInfo:
         """Write the file that can replace live sections."""
         state, first = self.manifest.state, inputs[0].section
-        section: Rows | Texts
+        section: BatchSection | TextSection
         if first.kind == "texts":
-            section = Texts.joined(self.files.open(state.files[live.file]).texts(live.index) for live in inputs)
+            section = TextSection.joined(self.files.open(state.files[live.file]).texts(live.index) for live in inputs)
         else:
             # The last durable epoch: no reader of the files asks for earlier ones.
             low = max(state.lows.get(first.arrangement, 0) - 1, 0)
             since: Frontier = ((low,),) if first.shape[1] == 1 else ()
             batch = merged_batch([self.files.batch(state, live) for live in inputs], first.shape, since)
-            section = Rows(first.arrangement, first.shard, first.shape, batch)
+            section = BatchSection(first.arrangement, first.shard, first.shape, batch)
         return write_file(self.store, state.epoch, "merge", first.shard, [section])
 
     def _clean(self) -> None:

@@ -14,7 +14,7 @@ from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from tektite.storage.batchfile import FOLDER, FileInfo, Opened, damage_error, open_file
-from tektite.storage.manifest import Reference, State
+from tektite.storage.manifest import ManifestState, SectionReference
 from tektite.storage.store import TEMPORARY, Store
 from tektite.trace.batch import Batch
 
@@ -46,7 +46,7 @@ class Files:
             found = self._open[info.name] = open_file(self.path(info), info)
         return found
 
-    def batch(self, state: State, reference: Reference) -> Batch:
+    def batch(self, state: ManifestState, reference: SectionReference) -> Batch:
         """The batch of a live section, mapped and checked."""
         return self.open(state.files[reference.file]).batch(reference.index)
 

@@ -49,7 +49,7 @@ def spare_name(version: int) -> str:
 
 
 @dataclass(frozen=True)
-class Reference:
+class SectionReference:
     """A section by the name of its file and its position in it."""
 
     file: str
@@ -57,7 +57,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Live(Reference):
+class Live(SectionReference):
     """A live section."""
 
     section: Section
@@ -75,7 +75,7 @@ class ManifestChange:
     """
 
     add: list[FileInfo] = field(default_factory=list)
-    remove: list[Reference] = field(default_factory=list)
+    remove: list[SectionReference] = field(default_factory=list)
     arrangements: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     lows: dict[str, int] = field(default_factory=dict)
     positions: dict[str, dict[str, Any] | None] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class ManifestChange:
     def from_json(plain: dict[str, Any]) -> ManifestChange:
         return ManifestChange(
             [FileInfo.from_json(info) for info in plain.get("add", ())],
-            [Reference(file, index) for file, index in plain.get("remove", ())],
+            [SectionReference(file, index) for file, index in plain.get("remove", ())],
             plain.get("arrangements", {}),
             plain.get("lows", {}),
             plain.get("positions", {}),
@@ -111,7 +111,7 @@ class ManifestChange:
 
 
 @dataclass
-class State:
+class ManifestState:
     """Everything that a version says. Treat it as a value; `after` makes the next one."""
 
     version: int = 0
@@ -154,9 +154,9 @@ class State:
                 if section.kind == kind and index not in dead:
                     yield Live(name, index, section)
 
-    def after(self, change: ManifestChange, written: float, identity: str = "") -> State:
+    def after(self, change: ManifestChange, written: float, identity: str = "") -> ManifestState:
         """The state of the next version. A change that does not fit this state is an error."""
-        new = State(
+        new = ManifestState(
             self.version + 1,
             identity,
             self.engine,
@@ -196,7 +196,7 @@ class State:
                 raise IncorrectError(f"file {info.name} holds rows of {section.arrangement!r}, which was not declared")
         self.files[info.name] = info
 
-    def _remove(self, reference: Reference) -> None:
+    def _remove(self, reference: SectionReference) -> None:
         info = self.files.get(reference.file)
         dead = self.dead.get(reference.file, [])
         if info is None or reference.index in dead or reference.index >= len(info.sections):
@@ -212,9 +212,9 @@ class State:
         return plain
 
     @staticmethod
-    def from_json(plain: dict[str, Any]) -> State:
+    def from_json(plain: dict[str, Any]) -> ManifestState:
         files = {info["name"]: FileInfo.from_json(info) for info in plain["files"]}
-        return State(**(plain | {"files": files}))
+        return ManifestState(**(plain | {"files": files}))
 
 
 def encode(body: dict[str, Any]) -> bytes:
@@ -246,10 +246,10 @@ class Manifest:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.state = State()
+        self.state = ManifestState()
         self.healed: list[int] = []
         """Versions that were read from their spare copies."""
-        self._attempt: tuple[ManifestChange, State, bytes] | None = None
+        self._attempt: tuple[ManifestChange, ManifestState, bytes] | None = None
 
     @staticmethod
     def open(store: Store) -> Manifest:
@@ -263,7 +263,7 @@ class Manifest:
         names = map(_NAME.fullmatch, self.store.sizes(FOLDER))
         return sorted({int(match[1]) for match in names if match})
 
-    def refresh(self) -> State:
+    def refresh(self) -> ManifestState:
         """Read up to the newest version."""
         for attempt in range(3):
             try:
@@ -275,11 +275,11 @@ class Manifest:
                 # Otherwise an old version was deleted meanwhile.
         return self.state
 
-    def load(self, version: int | None = None) -> State:
+    def load(self, version: int | None = None) -> ManifestState:
         """The state of a version; by default the newest one."""
         there = self.versions()
         if not there and version is None:
-            return State()
+            return ManifestState()
         last = there[-1] if version is None else version
         if last not in there:
             known = f"those from {there[0]} to {there[-1]}" if there else "none"
@@ -288,7 +288,7 @@ class Manifest:
         for number in range(last, -1, -1):
             body = self.read(number)
             if body.get("state") is not None:
-                state = State.from_json(body["state"])
+                state = ManifestState.from_json(body["state"])
                 break
             behind.append(body)
         for body in reversed(behind):
@@ -321,7 +321,7 @@ class Manifest:
             if number > after:
                 yield number, ManifestChange.from_json(self.read(number)["change"])
 
-    def commit(self, change: ManifestChange) -> State:
+    def commit(self, change: ManifestChange) -> ManifestState:
         """Create the next version. If another writer created it first, this writer is fenced for good: `ConflictError`.
 
         After any other error (a full disk, a lost network) the version may exist or not. Commit the same `change` object
@@ -344,10 +344,10 @@ class Manifest:
             self.store.write(spare_name(new.version), [content], durable=False)
         return new
 
-    def _next(self, change: ManifestChange) -> tuple[State, bytes]:
+    def _next(self, change: ManifestChange) -> tuple[ManifestState, bytes]:
         """The state after a change, and the file that contains it."""
         written, identity = time.time(), uuid4().hex
-        new = (self.state if self.state.version else State(engine=uuid4().hex)).after(change, written, identity)
+        new = (self.state if self.state.version else ManifestState(engine=uuid4().hex)).after(change, written, identity)
         body: dict[str, Any] = {"version": new.version, "id": identity, "after": self.state.id, "written": written}
         body["change"] = change.to_json()
         body["freed"] = sorted(self.state.files.keys() - new.files.keys())
@@ -355,7 +355,7 @@ class Manifest:
             body["state"] = new.to_json()
         return new, encode(body)
 
-    def roll_back(self, state: State, version: int) -> None:
+    def roll_back(self, state: ManifestState, version: int) -> None:
         """Make an earlier state the newest one, as a version that needs no earlier version."""
         self.state = replace(state, version=version, id=uuid4().hex, written=time.time())
         body = {"version": version, "id": self.state.id, "after": "", "written": self.state.written, "change": {}}

@@ -17,7 +17,7 @@ from tektite.storage.clean_up import left_over_files
 from tektite.storage.description import InputDescription
 from tektite.storage.epoch_writer import DurableChange, EpochWriter
 from tektite.storage.files import Files
-from tektite.storage.manifest import Manifest, ManifestChange, State
+from tektite.storage.manifest import Manifest, ManifestChange, ManifestState
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here, repartition
 from tektite.storage.store import Lock
@@ -104,7 +104,7 @@ class OpenStorage:
             self._lock.release()
 
 
-def read_inputs(state: State, files: Files) -> list[StoredInput]:
+def read_inputs(state: ManifestState, files: Files) -> list[StoredInput]:
     """The inputs that a version holds, with their batches mapped and checked."""
     found = []
     batches = state.batches()

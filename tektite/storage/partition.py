@@ -14,7 +14,7 @@ import numpy as np
 
 from tektite.kernels.seek.route import route
 from tektite.kernels.sort.build import build
-from tektite.storage.batchfile import FileInfo, Rows, write_file
+from tektite.storage.batchfile import BatchSection, FileInfo, write_file
 from tektite.storage.description import InputDescription
 from tektite.storage.files import Files
 from tektite.storage.manifest import Live, Manifest, ManifestChange
@@ -37,7 +37,7 @@ class Moving:
     def pieces(self, rows: Chunk, shards: int) -> Iterator[tuple[int, Chunk]]:
         """Some of its rows, by their new shards."""
         buf, head, offsets = route(rows.at, np.arange(self.description.sharded_by, dtype=np.int64), shards)
-        routed = Chunk(head, (rows.keep, buf))
+        routed = Chunk(head, (rows.memory, buf))
         for shard, (start, stop) in enumerate(pairwise(offsets.tolist())):
             if stop > start:
                 yield shard, routed.slice(start, stop)
@@ -49,7 +49,9 @@ class Moving:
         batch = Batch(head, buf, ((0,),), ((self.low,),), ((since,),))
         if not batch.n:
             return None
-        return write_file(store, self.epoch, "shards", shard, [Rows(self.name, shard, self.description.shape, batch)])
+        return write_file(
+            store, self.epoch, "shards", shard, [BatchSection(self.name, shard, self.description.shape, batch)]
+        )
 
 
 Move = Callable[[Manifest, Files, list[Moving], int], list[FileInfo]]
@@ -80,7 +82,7 @@ def move_here(manifest: Manifest, files: Files, moving: list[Moving], shards: in
         pieces: list[list[Chunk]] = [[] for _ in range(shards)]
         for live in one.lives:
             batch = files.batch(manifest.state, live)
-            for shard, piece in one.pieces(Chunk(batch.head, batch.keep), shards):
+            for shard, piece in one.pieces(Chunk(batch.head, batch.memory), shards):
                 pieces[shard].append(piece)
         written += [one.write(manifest.store, shard, chunks) for shard, chunks in enumerate(pieces)]
     return [info for info in written if info is not None]

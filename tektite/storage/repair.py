@@ -11,10 +11,10 @@ import hashlib
 from dataclasses import dataclass, field
 
 from tektite.errors import FaultError, NotFoundError, TektiteError
-from tektite.storage.batchfile import FOLDER, FileInfo, Rows, Texts, pack
+from tektite.storage.batchfile import FOLDER, BatchSection, FileInfo, TextSection, pack
 from tektite.storage.compaction import merged_batch
 from tektite.storage.files import Files
-from tektite.storage.manifest import Live, Manifest, ManifestChange, State, version_name
+from tektite.storage.manifest import Live, Manifest, ManifestChange, ManifestState, version_name
 from tektite.storage.store import Store
 
 
@@ -28,10 +28,10 @@ class Finding:
 
 
 @dataclass
-class Report:
+class RepairReport:
     """The result of an examination. `state` is the newest readable version, or None."""
 
-    state: State | None
+    state: ManifestState | None
     newest: int
     findings: list[Finding] = field(default_factory=list)
 
@@ -55,12 +55,12 @@ class Examination:
         self.manifest = Manifest(store)
         self._verdicts: dict[tuple[str, tuple[int, ...]], str] = {}
 
-    def report(self) -> Report:
+    def report(self) -> RepairReport:
         """What is wrong."""
         versions = self.manifest.versions()
         if not versions:
             raise NotFoundError(f"{self.store.url} is not a Tektite storage: it has no manifest")
-        report = Report(None, versions[-1])
+        report = RepairReport(None, versions[-1])
         try:
             report.state = self.manifest.load()
         except (FaultError, NotFoundError) as error:
@@ -77,7 +77,7 @@ class Examination:
                 report.findings.append(Finding(f"{FOLDER}/{info.name}", problem, remedy))
         return report
 
-    def problem(self, state: State, info: FileInfo) -> str:
+    def problem(self, state: ManifestState, info: FileInfo) -> str:
         """What is wrong with the live sections of a batch file; empty if they are intact."""
         dead = state.dead.get(info.name, [])
         known = (info.name, tuple(sorted(dead)))
@@ -101,7 +101,9 @@ class Examination:
                 return None
         return None
 
-    def _merged_again(self, info: FileInfo, before: State, change: ManifestChange) -> list[bytes | memoryview] | None:
+    def _merged_again(
+        self, info: FileInfo, before: ManifestState, change: ManifestChange
+    ) -> list[bytes | memoryview] | None:
         [section, *others] = info.sections
         if others:
             return None  # it is the only copy of its epoch's rows
@@ -110,13 +112,13 @@ class Examination:
         inputs = [live for live in lives if (live.file, live.index) in removed and self._within(live, info)]
         if not inputs or any(self.problem(before, before.files[live.file]) for live in inputs):
             return None
-        again: Rows | Texts
+        again: BatchSection | TextSection
         if section.kind == "texts":
-            again = Texts.joined(self.files.open(before.files[live.file]).texts(live.index) for live in inputs)
+            again = TextSection.joined(self.files.open(before.files[live.file]).texts(live.index) for live in inputs)
         else:
             batches = [self.files.batch(before, live) for live in inputs]
             whole = merged_batch(batches, section.shape, section.since)
-            again = Rows(section.arrangement, section.shard, section.shape, whole)
+            again = BatchSection(section.arrangement, section.shard, section.shape, whole)
         parts, _, _ = pack([again])
         digest = hashlib.sha256()
         for part in parts:
@@ -128,7 +130,7 @@ class Examination:
         [section] = info.sections
         return section.kind == "texts" or (section.lower <= live.section.lower and live.section.upper <= section.upper)
 
-    def newest_sound(self) -> State | None:
+    def newest_sound(self) -> ManifestState | None:
         """The newest version whose files are all intact."""
         for version in reversed(self.manifest.versions()):
             try:
@@ -140,7 +142,7 @@ class Examination:
         return None
 
 
-def repair(store: Store, files: Files, rollback: bool = False) -> tuple[Report, list[str]]:
+def repair(store: Store, files: Files, rollback: bool = False) -> tuple[RepairReport, list[str]]:
     """Repair what can be repaired without loss, and with `rollback` also the rest. Returns what was found and done, as
     sentences.
     """

@@ -17,18 +17,18 @@ LATEST = 2**63 - 1
 class Batch:
     """The head of its rows, what keeps their memory alive, and its frontiers."""
 
-    __slots__ = ("_since", "at", "head", "keep", "lower", "n", "upper")
+    __slots__ = ("_since", "at", "head", "memory", "lower", "n", "upper")
 
     head: Words
-    keep: Any
+    memory: Any
     n: int
     at: int
     lower: Frontier
     upper: Frontier
 
-    def __init__(self, head: Words, keep: Any, lower: Frontier, upper: Frontier, since: Frontier | Words) -> None:
+    def __init__(self, head: Words, memory: Any, lower: Frontier, upper: Frontier, since: Frontier | Words) -> None:
         self.head = head
-        self.keep = keep
+        self.memory = memory
         self.n, self.at = head[:2].tolist()
         self.lower = lower
         self.upper = upper

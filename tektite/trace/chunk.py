@@ -11,11 +11,11 @@ from tektite.values.words import Words
 class Chunk:
     """A head, and what keeps its memory alive."""
 
-    __slots__ = ("at", "head", "keep", "n")
+    __slots__ = ("at", "head", "memory", "n")
 
-    def __init__(self, head: Words, keep: object) -> None:
+    def __init__(self, head: Words, memory: object) -> None:
         self.head = head
-        self.keep = keep
+        self.memory = memory
         self.n = int(head[0])
         self.at = int(head[1])
 
@@ -26,11 +26,11 @@ class Chunk:
 
     def select(self, spec: Words) -> Chunk:
         """The same rows with other columns (see `rows.select_columns`)."""
-        return Chunk(select_columns(self.at, spec), self.keep)
+        return Chunk(select_columns(self.at, spec), self.memory)
 
     def slice(self, start: int, stop: int) -> Chunk:
         """Rows start..stop, in the same memory."""
-        return Chunk(slice_rows(self.at, start, stop), self.keep)
+        return Chunk(slice_rows(self.at, start, stop), self.memory)
 
     def to_array(self) -> Words:
         """A copy of all columns as a (columns x rows) array."""
@@ -52,8 +52,8 @@ class Consolidated(Chunk):
 
     __slots__ = ("low",)
 
-    def __init__(self, head: Words, keep: object, low: int) -> None:
-        super().__init__(head, keep)
+    def __init__(self, head: Words, memory: object, low: int) -> None:
+        super().__init__(head, memory)
         self.low = low
 
 

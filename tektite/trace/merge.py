@@ -64,16 +64,16 @@ class Merge:
     def result(self) -> Batch:
         """The merged batch. The merge must be done."""
         rows = int(self.state[fields.ROWS])
-        keep = []
+        columns = []
         for j, room in self._rooms.items():
             base = fields.FIELDS + fields.PER_COLUMN * j
             if self.state[base + fields.VARIES]:
                 # Frees the memory after the last row in place: no row is copied, and nobody else refers to the array.
                 room.resize(rows * int(self.state[base + fields.STEP]) // 8 + 2, refcheck=False)
                 self.state[base + fields.ROOM] = room.ctypes.data
-                keep.append(room)
+                columns.append(room)
         head = kernels.merged_head(self.state)
-        return Batch(head, keep, self.a.lower, self.b.upper, self.since)
+        return Batch(head, columns, self.a.lower, self.b.upper, self.since)
 
 
 def advance(merges: Sequence[Merge], fuel: int = _ALL) -> int:

@@ -10,8 +10,8 @@ A trace has one spine per shard. At every step, a handle's reader sees exactly *
 A trace keeps spines only while some handle reads versions. When the last of these is dropped, the history is freed. Minting
 continues for handles that only follow the queue.
 
-A copy of a trace in another process starts at the state of the original (`Trace.adopt`, `Handle.adopted`). It holds nothing
-and merges nothing. `on_mint` reports what is minted there.
+A copy of a trace in another process starts at the state of the original (`Trace.load_state`, `Handle.from_state`). It holds
+nothing and merges nothing. `on_mint` reports what is minted there.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class Trace:
         """Its data, time and diff columns."""
         return self.data, self.times, self.diffs
 
-    def mint(self, shard: int, head: Words, keep: object, upper: Frontier) -> None:
+    def mint(self, shard: int, head: Words, memory: object, upper: Frontier) -> None:
         """Append sorted, consolidated rows as the batch of all updates up to `upper`: to the queue of every handle, and to
         the spine if somebody reads versions.
         """
         lower = self._uppers[shard]
         self._uppers[shard] = upper
-        batch = Batch(head, keep, lower, upper, lower)
+        batch = Batch(head, memory, lower, upper, lower)
         if self.on_mint is not None:
             self.on_mint(shard, batch)
         spines = self.spines
@@ -92,7 +92,7 @@ class Trace:
         """Up to which frontier each shard has been minted."""
         return tuple(self._uppers)
 
-    def adopt(self, uppers: Sequence[Frontier], versions: Sequence[Iterable[Batch]] | None) -> None:
+    def load_state(self, uppers: Sequence[Frontier], versions: Sequence[Iterable[Batch]] | None) -> None:
         """Start at the state of a trace in another process: minted up to `uppers`, with these batches of each shard as
         history; None if nobody reads versions. Later batches are not merged.
         """
@@ -114,7 +114,7 @@ class Trace:
             return (min([hold.frontier()[0] for hold in self.holds]),) if self.holds else ()
         return antichain(t for hold in self.holds for t in hold.frontier())
 
-    def keep(self, hold: Hold) -> None:
+    def add_hold(self, hold: Hold) -> None:
         """Keep history for a reader of versions."""
         self.holds.append(hold)
         if self.spines is None:
@@ -162,7 +162,7 @@ class Hold:
     def __init__(self, trace: Trace, frontier: Callable[[], Frontier]) -> None:
         self.trace = trace
         self.frontier = frontier
-        trace.keep(self)
+        trace.add_hold(self)
 
     def drop(self) -> None:
         """Release the claim; dropping twice is harmless."""
@@ -188,11 +188,11 @@ class Handle:
         trace.handles.append(self)
 
     @classmethod
-    def adopted(
+    def from_state(
         cls, trace: Trace, reads_versions: bool, queues: Sequence[Iterable[Batch]], pins: Sequence[Iterable[Batch]]
     ) -> Handle:
         """The copy of a reader's place in another process, with its queue and its pinned version by shard. It holds
-        nothing, because an adopted trace is not merged.
+        nothing, because such a trace is not merged.
         """
         handle = cls(trace, None)
         handle.reads_versions = reads_versions
@@ -260,12 +260,12 @@ class Handle:
 def split_batch(batch: Batch, time_at: int, epoch: int) -> tuple[Batch, Batch]:
     """Split a batch of the outermost scope into the updates before `epoch` and the others. Both stay sorted."""
     buf, head, cut = split_epoch(batch.at, time_at, epoch)
-    whole = Chunk(head, (batch.keep, buf))
+    whole = Chunk(head, (batch.memory, buf))
     first, second = whole.slice(0, int(cut)), whole.slice(int(cut), batch.n)
     middle: Frontier = ((epoch,),)
     return (
-        Batch(first.head, first.keep, batch.lower, middle, batch.since),
-        Batch(second.head, second.keep, middle, batch.upper, batch.since),
+        Batch(first.head, first.memory, batch.lower, middle, batch.since),
+        Batch(second.head, second.memory, middle, batch.upper, batch.since),
     )
 
 

@@ -38,7 +38,7 @@ START = Mark(0, strings.FIRST)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class TextTable:
     """Lets kernels find texts without a lock: those that a dictionary had at some moment, and perhaps later ones. Its
     memory stays as long as it does.
     """
@@ -81,7 +81,7 @@ class Dictionary:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._state = np.zeros(strings.STATE_SIZE, np.int64)
-        self._reading: Reading | None = None
+        self._text_table: TextTable | None = None
         self._set_heap(np.empty(_FIRST_HEAP, np.uint8))
         self._table: Words = np.empty(0, np.int64)
         self._set_table(_FIRST_SLOTS, START)
@@ -148,12 +148,12 @@ class Dictionary:
                 raise NotFoundError(f"no text has the id {ids[done]} (row {done}): it was never added here")
             return self._texts_at(positions, offsets, ids)
 
-    def reading(self) -> Reading:
+    def text_table(self) -> TextTable:
         """What kernels use to find the texts known at this moment."""
         with self._lock:
-            if self._reading is None:
-                self._reading = Reading(self._state[list(strings.READING)], (self._table, self._heap))
-            return self._reading
+            if self._text_table is None:
+                self._text_table = TextTable(self._state[list(strings.READING)], (self._table, self._heap))
+            return self._text_table
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -215,7 +215,7 @@ class Dictionary:
 
     def _set_heap(self, heap: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
         self._heap = heap
-        self._reading = None
+        self._text_table = None
         self._state[strings.HEAP] = heap.ctypes.data
         self._state[strings.CAPACITY] = len(heap)
 
@@ -226,7 +226,7 @@ class Dictionary:
         if upto.texts:
             strings.rebuild(self._table, table, shift, upto.position)
         self._table = table
-        self._reading = None
+        self._text_table = None
         self._state[strings.TABLE] = table.ctypes.data
         self._state[strings.SHIFT] = shift
         self._state[strings.COUNT] = upto.texts

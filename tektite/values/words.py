@@ -28,7 +28,7 @@ Words: TypeAlias = npt.NDArray[np.int64]
 NULL: Final = -(2**63)
 
 
-class Texts(Protocol):
+class TextLookup(Protocol):
     """Looks up texts by their ids."""
 
     def lookup_chunks(self, ids: Words) -> Any:
@@ -150,7 +150,7 @@ def check_reserved(words: Words, nulls: int, column: str, row: int = 0) -> None:
         )
 
 
-def decode(words: Words, type: Type, column: str = "value", dictionary: Texts | None = None) -> Any:
+def decode(words: Words, type: Type, column: str = "value", dictionary: TextLookup | None = None) -> Any:
     """The values of a column of words, as an Arrow array (of strings: chunked). It may share the memory of `words`.
 
     >>> decode(np.array([0, NULL, -1]), Date).to_pylist()
@@ -165,7 +165,7 @@ def decode(words: Words, type: Type, column: str = "value", dictionary: Texts | 
     return pa.Array.from_buffers(arrow_type(type), len(words), [validity, data], nulls)
 
 
-def decode_list(words: Words, type: Type, column: str = "value", dictionary: Texts | None = None) -> list[Any]:
+def decode_list(words: Words, type: Type, column: str = "value", dictionary: TextLookup | None = None) -> list[Any]:
     """The values of a column of words as Python values, None for NULL.
 
     >>> decode_list(np.array([1, NULL]), Bool)

@@ -23,7 +23,7 @@ from tektite.dataflow.arrange import Buffer
 from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.join import emit_by_moment
 from tektite.dataflow.node import Node
-from tektite.dataflow.output import Inspect
+from tektite.dataflow.output import InspectNode
 from tektite.engine.catalog import RecordingCatalog
 from tektite.engine.core import core_of
 from tektite.plan import algebra as plan
@@ -74,7 +74,7 @@ class Delay(Node):
         self.each_shard(work, 0)
 
 
-class Capture(Inspect):
+class Capture(InspectNode):
     """Shows every update that arrives to a function, at its moment."""
 
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:

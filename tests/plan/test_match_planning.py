@@ -193,7 +193,7 @@ def test_hector_does_not_go_through_all_pairs_of_a_hub_s_neighbours(
     n = 300
     for strategy in ("delta", "hector"):
         with monkeypatch.context() as patch:
-            for action in (pipeline_actions.Fetch, pipeline_actions.Intersect):
+            for action in (pipeline_actions.FetchAction, pipeline_actions.IntersectAction):
                 patch.setattr(action, "work", counting(action.work, strategy))
             with make_engine(workers=workers) as engine:
                 edges = engine.input("edges", src=tk.Int, dst=tk.Int)

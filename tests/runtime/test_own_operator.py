@@ -15,7 +15,7 @@ from tektite.dataflow.arrange import Arranged, Buffer, consolidate, exchange_by
 from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.linear import SelectStep
 from tektite.dataflow.node import Node
-from tektite.dataflow.output import Inspect
+from tektite.dataflow.output import InspectNode
 from tektite.engine.catalog import RecordingCatalog
 from tektite.engine.core import core_of
 from tektite.plan.render import Renderer
@@ -95,7 +95,7 @@ class HighWater(Node):
         """The marks of a shard, from its trace."""
         marks: Counter[tuple[int, int]] = Counter()
         for batch in self.marks.trace.version(shard).batches:
-            for key, mark, _, diff in Chunk(batch.head, batch.keep).to_array().T.tolist():
+            for key, mark, _, diff in Chunk(batch.head, batch.memory).to_array().T.tolist():
                 marks[key, mark] += diff
         return {key: mark for (key, mark), count in marks.items() if count}
 
@@ -125,7 +125,7 @@ class Marks:
             for k, v, time, diff in zip(*(column.to_pylist() for column in changes.columns), strict=True):
                 self.got[place][k, v, time] += diff
 
-        seen = Inspect(self.flow.root, node.shards, self.schema, take, core_of(self.engine).dictionary)
+        seen = InspectNode(self.flow.root, node.shards, self.schema, take, core_of(self.engine).dictionary)
         Stream(self.flow.root, [(node.port, (), 0)], None).feed(seen)
 
 

@@ -9,17 +9,17 @@ import pytest
 
 import tektite as tk
 from tektite.engine.core import core_of
-from tektite.runtime.messages import Report
+from tektite.runtime.messages import StageReport
 from tektite.runtime.shard import OneShard, Outgoing, Shard, deliver
 from tektite.runtime.shipment import Address, Shipment, Unpacked, rows_at
 from tektite.runtime.stage_task import write_report
 from tektite.runtime.sweep_files import as_batch
-from tektite.storage.batchfile import Rows
+from tektite.storage.batchfile import BatchSection
 from tektite.storage.options import SWEEPS
 from tests.support.stages import in_stages
 
 
-def run_staying(shipment: Shipment, group: str, description: str) -> list[Report]:
+def run_staying(shipment: Shipment, group: str, description: str) -> list[StageReport]:
     """Run a part by shards that stay in memory, and hand each other what they have as it is."""
     numbers, stages = range(shipment.shards), shipment.stages
     unpacked = [Unpacked(shipment, number, OneShard(number)) for number in numbers]
@@ -32,18 +32,18 @@ def run_staying(shipment: Shipment, group: str, description: str) -> list[Report
     for shard in shards:
         shard.begin(stages, shipment.decisions)
         shard.record()
-    reports: list[Report] = []
+    reports: list[StageReport] = []
     for stage in range(stages.count):
         for address, _, chunk, _ in due[stage]:
             deliver(shards[address.shard].graph, address, chunk)
         for shard, texts in zip(shards, [found.texts for found in unpacked], strict=True):
             shard.run(stage)
-            kept: list[tuple[Address, Rows]] = []
+            kept: list[tuple[Address, BatchSection]] = []
             for outgoing in shard.collect():
                 address, _, chunk, shape = outgoing
                 later = stages.due(address.node, address.moment, stage)
                 if later is None:
-                    kept.append((address, Rows("", address.shard, shape, as_batch(chunk))))
+                    kept.append((address, BatchSection("", address.shard, shape, as_batch(chunk))))
                 else:
                     due[later].append(outgoing)
             report = write_report(shipment, stage, shard, kept, texts.added())

@@ -123,6 +123,6 @@ def test_files_do_not_depend_on_how_rows_arrive(spark: SparkSession, tmp_path: P
         for info in found.files:
             opened = open_file(tmp_path / "batches" / info.name, info)
             batch = opened.batch(0)
-            contents.add(Chunk(batch.head, batch.keep).to_array().tobytes())
+            contents.add(Chunk(batch.head, batch.memory).to_array().tobytes())
             names.add((info.sections[0].rows, tuple(sorted(opened.texts(1).to_pylist()))))
     assert len(contents) == 2 and len(names) == 2

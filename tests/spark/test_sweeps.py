@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 import tektite as tk
 from tektite.engine.core import core_of
 from tektite.runtime import stage_task
-from tektite.runtime.messages import Report
+from tektite.runtime.messages import StageReport
 from tektite.runtime.shipment import Shipment
 from tektite.spark.sweep.executor import SparkExecutor
 from tektite.spark.sweep.job import checked, read_shipment
@@ -115,7 +115,7 @@ def test_permuted_inbox_gives_identical_bytes(tmp_path: Path, monkeypatch: pytes
     sent: list[str | None] = []
     monkeypatch.setattr(stage_task, "LARGE", large)
 
-    def twice(shipment: Shipment, group: str, description: str) -> list[Report]:
+    def twice(shipment: Shipment, group: str, description: str) -> list[StageReport]:
         first = run_stages(shipment, group, description, random.Random(1))
         second = run_stages(shipment, group, description, random.Random(2))
         assert [report.to_json() for report in first] == [report.to_json() for report in second]
@@ -186,7 +186,7 @@ def test_reports_of_another_job_do_not_count(tmp_path: Path) -> None:
     """As they would come if threads that start jobs shared what they tell tasks."""
     shipments: list[Shipment] = []
 
-    def confused(shipment: Shipment, group: str, description: str) -> list[Report]:
+    def confused(shipment: Shipment, group: str, description: str) -> list[StageReport]:
         shipments.append(shipment)
         reports = run_stages(shipment, group, description)
         return checked(
@@ -274,7 +274,7 @@ def test_killed_worker_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
 def test_job_that_fails_is_run_again_and_in_the_end_fails_its_view_alone(tmp_path: Path) -> None:
     failing: list[str] = []
 
-    def unlucky(shipment: Shipment, group: str, description: str) -> list[Report]:
+    def unlucky(shipment: Shipment, group: str, description: str) -> list[StageReport]:
         if "revenue" in description and len(failing) < 2:
             failing.append(description)
             raise RuntimeError("executor lost")
@@ -319,7 +319,7 @@ def test_jobs_say_what_they_are_for(spark: SparkSession, tmp_path: Path) -> None
         assert isinstance(sweeps, SparkExecutor)
         run = sweeps.run
 
-        def noted(shipment: Shipment, group: str, description: str) -> list[Report]:
+        def noted(shipment: Shipment, group: str, description: str) -> list[StageReport]:
             described.append((group, description))
             return run(shipment, group, description)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tektite.sql.parse.splitter import Statement, is_blank, split
-from tektite.sql.shell.shell import Command, Reader
+from tektite.sql.parse.splitter import SplitStatement, is_blank, split
+from tektite.sql.shell.shell import Command, LineReader
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_statement_ends_at_its_semicolon(text: str, statements: list[str], rest:
 
 def test_statements_know_the_line_they_begin_on() -> None:
     found, _ = split("SELECT 1;\n\n-- comment\n  SELECT\n 2; SELECT 3;")
-    assert found == [Statement("SELECT 1", 1), Statement("SELECT\n 2", 4), Statement("SELECT 3", 5)]
+    assert found == [SplitStatement("SELECT 1", 1), SplitStatement("SELECT\n 2", 4), SplitStatement("SELECT 3", 5)]
 
 
 def test_comments_alone_are_nothing() -> None:
@@ -40,14 +40,14 @@ def test_comments_alone_are_nothing() -> None:
 
 
 def test_lines_become_statements_and_commands() -> None:
-    reader = Reader()
+    reader = LineReader()
     lines = ["\\timing on", "SELECT", "  1; SELECT 2;", "", "SELECT '", "\\q", "';", "\\q", "SELECT 3"]
     steps = [step for line in lines for step in reader.feed(line)]
     assert steps == [
         Command("\\timing on", 1),
-        Statement("SELECT\n  1", 2),
-        Statement("SELECT 2", 3),
-        Statement("SELECT '\n\\q\n'", 5),
+        SplitStatement("SELECT\n  1", 2),
+        SplitStatement("SELECT 2", 3),
+        SplitStatement("SELECT '\n\\q\n'", 5),
         Command("\\q", 8),
     ]
-    assert list(reader.close()) == [Statement("SELECT 3", 9)]
+    assert list(reader.close()) == [SplitStatement("SELECT 3", 9)]

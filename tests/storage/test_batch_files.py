@@ -13,7 +13,7 @@ import pytest
 
 from tektite.dataflow.arrange import consolidate
 from tektite.errors import FaultError, IncorrectError, UnsupportedError
-from tektite.storage.batchfile import FORMAT, FileInfo, Opened, Rows, Texts, open_file, write_file
+from tektite.storage.batchfile import FORMAT, BatchSection, FileInfo, Opened, TextSection, open_file, write_file
 from tektite.storage.files import Files
 from tektite.storage.rows import WIDTHS, columns_of, head_over
 from tektite.storage.store import PosixStore
@@ -25,7 +25,7 @@ SHAPE = (2, 1, 1)
 
 def batch_of(columns: Any, low: int = 0, high: int = 1) -> Batch:
     rows = consolidate([Chunk.of_array(np.ascontiguousarray(columns, np.int64))], SHAPE, 0)
-    return Batch(rows.head, rows.keep, ((low,),), ((high,),), ((low,),))
+    return Batch(rows.head, rows.memory, ((low,),), ((high,),), ((low,),))
 
 
 def some_rows(seed: int, n: int = 500) -> np.ndarray[Any, Any]:
@@ -36,10 +36,10 @@ def some_rows(seed: int, n: int = 500) -> np.ndarray[Any, Any]:
 
 
 def array_of(batch: Batch) -> Any:
-    return Chunk(batch.head, batch.keep).to_array()
+    return Chunk(batch.head, batch.memory).to_array()
 
 
-def written(store: PosixStore, *sections: Rows | Texts) -> tuple[FileInfo, Path]:
+def written(store: PosixStore, *sections: BatchSection | TextSection) -> tuple[FileInfo, Path]:
     info = write_file(store, 3, "input", 0, sections)
     path = store.local(f"batches/{info.name}")
     assert path is not None
@@ -49,7 +49,7 @@ def written(store: PosixStore, *sections: Rows | Texts) -> tuple[FileInfo, Path]
 def test_sections_come_back_as_they_were(tmp_path: Path) -> None:
     batches = [batch_of(some_rows(seed), seed, seed + 4) for seed in range(3)]
     texts = pa.chunked_array([["a", "", "für"], ["x" * 1000]])
-    sections = [*(Rows(f"t{i}", i, SHAPE, batch) for i, batch in enumerate(batches)), Texts(texts)]
+    sections = [*(BatchSection(f"t{i}", i, SHAPE, batch) for i, batch in enumerate(batches)), TextSection(texts)]
     info, path = written(PosixStore(tmp_path), *sections)
     opened = open_file(path, FileInfo.from_json(info.to_json()))
     assert opened.sections == info.sections
@@ -64,20 +64,20 @@ def test_sections_come_back_as_they_were(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("texts", [[], [""], ["", ""]])
 def test_texts_may_be_none_or_empty(tmp_path: Path, texts: list[str]) -> None:
-    info, path = written(PosixStore(tmp_path), Texts(pa.chunked_array([texts], pa.string())))
+    info, path = written(PosixStore(tmp_path), TextSection(pa.chunked_array([texts], pa.string())))
     assert open_file(path, info).texts(0).to_pylist() == texts
 
 
 def test_slice_of_texts_is_written_alone(tmp_path: Path) -> None:
     whole = pa.array(["one", "two", "three", "four"])
-    info, path = written(PosixStore(tmp_path), Texts(pa.chunked_array([whole[1:3]])))
+    info, path = written(PosixStore(tmp_path), TextSection(pa.chunked_array([whole[1:3]])))
     assert open_file(path, info).texts(0).to_pylist() == ["two", "three"]
 
 
 @pytest.mark.parametrize("rows", [500, 300_000])
 def test_columns_are_aligned_and_used_without_a_copy(tmp_path: Path, rows: int) -> None:
     """Small files are read, large ones mapped."""
-    info, path = written(PosixStore(tmp_path), Rows("t", 0, SHAPE, batch_of(some_rows(1, rows))))
+    info, path = written(PosixStore(tmp_path), BatchSection("t", 0, SHAPE, batch_of(some_rows(1, rows))))
     opened = open_file(path, info)
     start = np.frombuffer(opened._bytes, np.uint8).ctypes.data
     for address, stored, _ in opened.batch(0).head[3:].reshape(4, 3).tolist():
@@ -86,7 +86,8 @@ def test_columns_are_aligned_and_used_without_a_copy(tmp_path: Path, rows: int) 
 
 def test_opened_file_is_shared_while_somebody_uses_it(tmp_path: Path) -> None:
     store = PosixStore(tmp_path)
-    info, _ = written(store, Rows("t", 0, SHAPE, batch_of(some_rows(1))), Rows("t", 1, SHAPE, batch_of(some_rows(2))))
+    sections = [BatchSection("t", shard, SHAPE, batch_of(some_rows(seed))) for shard, seed in ((0, 1), (1, 2))]
+    info, _ = written(store, *sections)
     files = Files(store)
     batch = files.open(info).batch(0)
     assert files.open(info) is files.open(info)
@@ -112,7 +113,7 @@ def test_same_rows_are_the_same_file_however_they_were_computed(tmp_path: Path) 
     head, keep = head_over(constant.n, list(stored))
     other = Batch(head, keep, constant.lower, constant.upper, constant.since)
     shuffled = batch_of(rows[:, np.random.default_rng(0).permutation(rows.shape[1])])
-    names = {written(store, Rows("t", 0, SHAPE, batch))[0].name for batch in (constant, other, shuffled)}
+    names = {written(store, BatchSection("t", 0, SHAPE, batch))[0].name for batch in (constant, other, shuffled)}
     assert len(names) == 1
     assert list(store.sizes("batches")) == list(names)
 
@@ -132,19 +133,19 @@ def test_narrow_columns_are_read(width: int) -> None:
 def test_files_are_as_narrow_as_the_words_allow(tmp_path: Path) -> None:
     n = 1000
     columns = np.vstack([np.arange(n), np.arange(n) * 2**20, np.full(n, 7), np.ones(n)]).astype(np.int64)
-    info, path = written(PosixStore(tmp_path), Rows("t", 0, SHAPE, batch_of(columns)))
+    info, path = written(PosixStore(tmp_path), BatchSection("t", 0, SHAPE, batch_of(columns)))
     assert info.length < n * (2 + 4) + 1000
     assert np.array_equal(array_of(open_file(path, info).batch(0)), columns)
 
 
 def test_empty_batch_is_written_and_read(tmp_path: Path) -> None:
-    info, path = written(PosixStore(tmp_path), Rows("t", 0, SHAPE, batch_of(np.empty((4, 0)))))
+    info, path = written(PosixStore(tmp_path), BatchSection("t", 0, SHAPE, batch_of(np.empty((4, 0)))))
     assert open_file(path, info).batch(0).n == 0
 
 
 @pytest.mark.parametrize("keep", [0, 1, 63, 64, 100, -200, -30, -24, -8, -1])
 def test_cut_file_is_an_error_that_names_it(tmp_path: Path, keep: int) -> None:
-    info, path = written(PosixStore(tmp_path), Rows("t", 0, SHAPE, batch_of(some_rows(2))))
+    info, path = written(PosixStore(tmp_path), BatchSection("t", 0, SHAPE, batch_of(some_rows(2))))
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(FaultError, match=info.name):
         open_file(path, info)
@@ -153,7 +154,7 @@ def test_cut_file_is_an_error_that_names_it(tmp_path: Path, keep: int) -> None:
 
 
 def test_every_flipped_byte_that_matters_is_found(tmp_path: Path) -> None:
-    info, path = written(PosixStore(tmp_path), Rows("t", 0, SHAPE, batch_of(some_rows(3, 20))))
+    info, path = written(PosixStore(tmp_path), BatchSection("t", 0, SHAPE, batch_of(some_rows(3, 20))))
     content = path.read_bytes()
     for place in range(len(content)):
         path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
@@ -164,14 +165,14 @@ def test_every_flipped_byte_that_matters_is_found(tmp_path: Path) -> None:
 
 
 def test_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
-    info, path = written(PosixStore(tmp_path), Rows("t", 0, SHAPE, batch_of(some_rows(2))))
+    info, path = written(PosixStore(tmp_path), BatchSection("t", 0, SHAPE, batch_of(some_rows(2))))
     path.unlink()
     with pytest.raises(FaultError, match=f"{info.name}.*missing"):
         open_file(path, info)
 
 
 def test_newer_format_asks_for_an_upgrade(tmp_path: Path) -> None:
-    info, path = written(PosixStore(tmp_path), Rows("t", 0, SHAPE, batch_of(some_rows(2))))
+    info, path = written(PosixStore(tmp_path), BatchSection("t", 0, SHAPE, batch_of(some_rows(2))))
     content = bytearray(path.read_bytes())
     content[8] = FORMAT + 1
     path.write_bytes(content)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 import tektite as tk
 from tektite.__main__ import app
 from tektite.storage.leases import Lease
-from tektite.storage.manifest import Manifest, State, version_name
+from tektite.storage.manifest import Manifest, ManifestState, version_name
 from tektite.storage.store import PosixStore
 from tests.support.stored import Twin, check, declare, play
 
@@ -22,7 +22,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["storage", *map(str, arguments)], env={"COLUMNS": "200"})
 
 
-def state_of(path: Path) -> State:
+def state_of(path: Path) -> ManifestState:
     return Manifest.open(PosixStore(path)).state
 
 
@@ -78,7 +78,7 @@ def test_inspect_shows_inputs_rows_and_positions(path: Path) -> None:
 def test_inspect_as_json_is_the_state(path: Path) -> None:
     shown = json.loads(run("inspect", path, "--json").output)
     assert shown.pop("url") == str(path)
-    assert State.from_json(shown) == state_of(path)
+    assert ManifestState.from_json(shown) == state_of(path)
 
 
 def test_inspect_finds_damage(path: Path) -> None:

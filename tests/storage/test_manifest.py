@@ -10,7 +10,15 @@ import pytest
 
 from tektite.errors import ConflictError, FaultError, IncorrectError, NotFoundError, UnsupportedError
 from tektite.storage.batchfile import FileInfo, Section
-from tektite.storage.manifest import CHECKPOINT_EVERY, Manifest, ManifestChange, Reference, State, encode, version_name
+from tektite.storage.manifest import (
+    CHECKPOINT_EVERY,
+    Manifest,
+    ManifestChange,
+    ManifestState,
+    SectionReference,
+    encode,
+    version_name,
+)
 from tektite.storage.store import PosixStore
 
 
@@ -70,7 +78,7 @@ def test_replaced_sections_leave_and_the_last_one_frees_their_file(tmp_path: Pat
     manifest = Manifest.open(PosixStore(tmp_path))
     both = file_of("both", ("a", 0, 0, 1), ("b", 0, 0, 1))
     manifest.commit(ManifestChange(add=[both], arrangements={"a": {}, "b": {}}))
-    manifest.commit(ManifestChange(add=[file_of("a2", ("a", 0, 0, 2))], remove=[Reference("both", 0)]))
+    manifest.commit(ManifestChange(add=[file_of("a2", ("a", 0, 0, 2))], remove=[SectionReference("both", 0)]))
     assert [live.file for live in manifest.state.live("a", 0)] == ["a2"]
     assert [live.file for live in manifest.state.live("b", 0)] == ["both"]
     assert manifest.read(2)["freed"] == []
@@ -86,9 +94,9 @@ def test_replaced_sections_leave_and_the_last_one_frees_their_file(tmp_path: Pat
     [
         (ManifestChange(add=[file_of("f1", ("edges", 0, 1, 2))]), "count twice"),
         (ManifestChange(add=[file_of("g", ("nodes", 0, 1, 2))]), "'nodes', which was not declared"),
-        (ManifestChange(remove=[Reference("f1", 1)]), "not live"),
-        (ManifestChange(remove=[Reference("f1", 0), Reference("f1", 0)]), "not live"),
-        (ManifestChange(remove=[Reference("absent", 0)]), "not live"),
+        (ManifestChange(remove=[SectionReference("f1", 1)]), "not live"),
+        (ManifestChange(remove=[SectionReference("f1", 0), SectionReference("f1", 0)]), "not live"),
+        (ManifestChange(remove=[SectionReference("absent", 0)]), "not live"),
     ],
 )
 def test_change_that_does_not_fit_is_refused_and_writes_nothing(
@@ -228,8 +236,8 @@ def test_newer_format_asks_for_an_upgrade(tmp_path: Path) -> None:
 
 
 def test_state_survives_json() -> None:
-    state = State(engine="e").after(
+    state = ManifestState(engine="e").after(
         ManifestChange(add=[], arrangements={"a": {"kind": "input"}}, positions={"a": {"b": 1}}), 2.5
     )
-    assert State.from_json(state.to_json()) == state
-    assert encode({"state": state.to_json()}) == encode({"state": State.from_json(state.to_json()).to_json()})
+    assert ManifestState.from_json(state.to_json()) == state
+    assert encode({"state": state.to_json()}) == encode({"state": ManifestState.from_json(state.to_json()).to_json()})

@@ -112,7 +112,7 @@ def test_versions_say_exactly_what_epochs_changed(tmp_path: Path) -> None:
             for place, section in enumerate(info.sections):
                 if section.arrangement == "edges":
                     batch = files.open(info).batch(place)
-                    for src, dst, time, diff in Chunk(batch.head, batch.keep).to_array().T.tolist():
+                    for src, dst, time, diff in Chunk(batch.head, batch.memory).to_array().T.tolist():
                         found[(src, dst), time] += diff
     expected: Counter[Any] = Counter()
     for epoch, (old, new) in enumerate(pairwise(contents["edges"] for contents in twin.contents)):

@@ -22,7 +22,7 @@ def rule_in_edn(rule: ir.Rule, attributes: Collection[str]) -> str:
             # A head takes no functions: a variable of its own stands for what one comes to.
             computed.append(f"[{term(found)} ?h{at}]")
             head.append(f"?h{at}")
-        elif isinstance(found, ir.Aggregate):
+        elif isinstance(found, ir.HeadAggregate):
             assert found.of is not None
             head.append(f"({found.kind} {term(found.of)})")
         else:
@@ -31,7 +31,7 @@ def rule_in_edn(rule: ir.Rule, attributes: Collection[str]) -> str:
     return f"[({rule.predicate} {' '.join(head)}) {' '.join(body)}]"
 
 
-def query_in_edn(shown: Sequence[ir.Variable], body: Sequence[ir.Literal], attributes: Collection[str]) -> str:
+def query_in_edn(shown: Sequence[ir.RuleVariable], body: Sequence[ir.Literal], attributes: Collection[str]) -> str:
     """A query for some variables of a body."""
     clauses = " ".join(literal(found, attributes) for found in body)
     return f"[:find {' '.join(map(term, shown))} :where {clauses}]"
@@ -52,7 +52,7 @@ def literal(found: ir.Literal, attributes: Collection[str]) -> str:
             return f"(or {' '.join(branch(part, attributes) for part in found.branches)})"
         case ir.Comparison():
             for one, other in ((found.left, found.right), (found.right, found.left)):
-                if found.op == "=" and isinstance(one, ir.Variable) and isinstance(other, ir.Compute):
+                if found.op == "=" and isinstance(one, ir.RuleVariable) and isinstance(other, ir.Compute):
                     return f"[{term(other)} {term(one)}]"
             return f"[({COMPARISONS.get(found.op, found.op)} {term(found.left)} {term(found.right)})]"
     raise AssertionError(f"{found} has no form in EDN")
@@ -65,7 +65,7 @@ def branch(body: Sequence[ir.Literal], attributes: Collection[str]) -> str:
 
 def term(found: ir.Term) -> str:
     match found:
-        case ir.Variable():
+        case ir.RuleVariable():
             return "_" if found.anonymous else f"?{found.name}"
         case ir.Compute():
             return f"({' '.join([FUNCTIONS.get(found.op, found.op), *map(term, found.args)])})"

@@ -14,7 +14,7 @@ from typing import Any
 from tektite.datalog.syntax import ir, statements
 
 Facts = dict[str, set[tuple[Any, ...]]]
-Binding = dict[ir.Variable, Any]
+Binding = dict[ir.RuleVariable, Any]
 COMPARE = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -63,7 +63,7 @@ def check(rule: ir.Rule) -> None:
         check_body(body, set(), head_variables(rule))
 
 
-def head_variables(rule: ir.Rule) -> set[ir.Variable]:
+def head_variables(rule: ir.Rule) -> set[ir.RuleVariable]:
     return {v for term in rule.terms for v in ir.variables(term)}
 
 
@@ -112,7 +112,7 @@ def flat(body: tuple[ir.Literal, ...]) -> tuple[ir.Literal, ...]:
         elif isinstance(literal, ir.Atom):
             names = list(literal.terms)
             for at, term in enumerate(literal.terms):
-                names[at] = ir.Variable(f"{literal} at {at}") if isinstance(term, ir.Compute) else term
+                names[at] = ir.RuleVariable(f"{literal} at {at}") if isinstance(term, ir.Compute) else term
             found.append(ir.Atom(literal.predicate, tuple(names)))
             found += [ir.Comparison("=", a, b) for a, b in zip(names, literal.terms, strict=True) if a != b]
         else:
@@ -123,9 +123,9 @@ def flat(body: tuple[ir.Literal, ...]) -> tuple[ir.Literal, ...]:
 # ---------------------------------------------------------------------- scopes
 
 
-def mentioned(body: Iterable[ir.Literal], inside: bool = True) -> set[ir.Variable]:
+def mentioned(body: Iterable[ir.Literal], inside: bool = True) -> set[ir.RuleVariable]:
     """The named variables of some literals, those within aggregates or without."""
-    found: set[ir.Variable] = set()
+    found: set[ir.RuleVariable] = set()
     for literal in body:
         match literal:
             case ir.Aggregation():
@@ -147,32 +147,32 @@ def mentioned(body: Iterable[ir.Literal], inside: bool = True) -> set[ir.Variabl
     return {v for v in found if not v.anonymous}
 
 
-def variables_inside(group: ir.Aggregation) -> set[ir.Variable]:
+def variables_inside(group: ir.Aggregation) -> set[ir.RuleVariable]:
     return {*mentioned(group.body), *ir.variables(group.of)}
 
 
-def grounded(body: Iterable[ir.Literal], given: Iterable[ir.Variable]) -> set[ir.Variable]:
+def grounded(body: Iterable[ir.Literal], given: Iterable[ir.RuleVariable]) -> set[ir.RuleVariable]:
     """The variables that have values once all of the body has been tried."""
     found = set(given)
     for _ in range(1 + len(mentioned(body))):
         for literal in body:
             match literal:
                 case ir.Atom():
-                    found |= {term for term in literal.terms if isinstance(term, ir.Variable)}
+                    found |= {term for term in literal.terms if isinstance(term, ir.RuleVariable)}
                 case ir.Aggregation():
                     found.add(literal.result)
                 case ir.Disjunction():
                     found |= set.intersection(*(grounded(branch, found) for branch in literal.branches))
                 case ir.Comparison() if literal.op == "=":
                     for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
-                        if isinstance(one, ir.Variable) and set(ir.variables(other)) <= found:
+                        if isinstance(one, ir.RuleVariable) and set(ir.variables(other)) <= found:
                             found.add(one)
     return found
 
 
 def left_open(
-    body: Iterable[ir.Literal], given: Iterable[ir.Variable], wanted: Iterable[ir.Variable]
-) -> set[ir.Variable]:
+    body: Iterable[ir.Literal], given: Iterable[ir.RuleVariable], wanted: Iterable[ir.RuleVariable]
+) -> set[ir.RuleVariable]:
     """The variables that are used outside of aggregates without having values there: aggregates have to give them."""
     ground = grounded(body, given)
     used = set(wanted)
@@ -190,21 +190,23 @@ def left_open(
     return used - ground
 
 
-def from_outside(group: ir.Aggregation, bound: Iterable[ir.Variable], loose: set[ir.Variable]) -> set[ir.Variable]:
+def from_outside(
+    group: ir.Aggregation, bound: Iterable[ir.RuleVariable], loose: set[ir.RuleVariable]
+) -> set[ir.RuleVariable]:
     """The variables of an aggregate whose values come from outside."""
     known = variables_inside(group).intersection(bound) - loose
     target = set(ir.variables(group.of))
     return known - (target & grounded(group.body, known - target))
 
 
-def witnesses(group: ir.Aggregation, loose: set[ir.Variable]) -> set[ir.Variable]:
+def witnesses(group: ir.Aggregation, loose: set[ir.RuleVariable]) -> set[ir.RuleVariable]:
     found = variables_inside(group) & loose
     if found and group.kind not in ("min", "max"):
         raise Unsafe(f"{found} in {group}")
     return found
 
 
-def check_body(body: tuple[ir.Literal, ...], given: set[ir.Variable], wanted: set[ir.Variable]) -> None:
+def check_body(body: tuple[ir.Literal, ...], given: set[ir.RuleVariable], wanted: set[ir.RuleVariable]) -> None:
     """Raise Unsafe for a body that cannot be ordered, or that gives no value to something wanted."""
     body = flat(body)
     loose = left_open(body, given, wanted)
@@ -237,7 +239,7 @@ def check_body(body: tuple[ir.Literal, ...], given: set[ir.Variable], wanted: se
             raise Unsafe(f"{shared - bound} in {choice}")
 
 
-def shared_by(body: Iterable[ir.Literal], choice: ir.Literal) -> set[ir.Variable]:
+def shared_by(body: Iterable[ir.Literal], choice: ir.Literal) -> set[ir.RuleVariable]:
     """The variables that a choice may share with the rest of a body."""
     beside = [literal for literal in body if literal is not choice and not isinstance(literal, ir.Conjunction)]
     return mentioned(beside, inside=False)
@@ -247,7 +249,7 @@ def shared_by(body: Iterable[ir.Literal], choice: ir.Literal) -> set[ir.Variable
 
 
 def bindings(
-    body: tuple[ir.Literal, ...], start: Binding, facts: Facts, wanted: Iterable[ir.Variable] = ()
+    body: tuple[ir.Literal, ...], start: Binding, facts: Facts, wanted: Iterable[ir.RuleVariable] = ()
 ) -> Iterator[Binding]:
     """Every way to make the body true. What can be tried now is tried first; the rest waits for its variables."""
     body = flat(body)
@@ -255,7 +257,11 @@ def bindings(
 
 
 def extended(
-    body: tuple[ir.Literal, ...], start: Binding, facts: Facts, loose: set[ir.Variable], wanted: set[ir.Variable]
+    body: tuple[ir.Literal, ...],
+    start: Binding,
+    facts: Facts,
+    loose: set[ir.RuleVariable],
+    wanted: set[ir.RuleVariable],
 ) -> Iterator[Binding]:
     if not body:
         yield start
@@ -268,7 +274,7 @@ def extended(
 
 
 def next_literal(
-    body: Sequence[ir.Literal], bound: Iterable[ir.Variable], loose: set[ir.Variable]
+    body: Sequence[ir.Literal], bound: Iterable[ir.RuleVariable], loose: set[ir.RuleVariable]
 ) -> ir.Literal | None:
     """The first literal that may be tried. Where all wait for others, a choice that binds all it shares need not wait."""
     have = set(bound)
@@ -284,7 +290,7 @@ def next_literal(
 
 
 def ready(
-    literal: ir.Literal, bound: Iterable[ir.Variable], rest: Sequence[ir.Literal], loose: set[ir.Variable]
+    literal: ir.Literal, bound: Iterable[ir.RuleVariable], rest: Sequence[ir.Literal], loose: set[ir.RuleVariable]
 ) -> bool:
     """Whether a literal may be tried: what it needs has a value, and what is shared with the rest has one if it ever will."""
     have = set(bound)
@@ -293,7 +299,7 @@ def ready(
             return True
         case ir.Comparison() if literal.op == "=":
             sides = ((literal.left, literal.right), (literal.right, literal.left))
-            return any(known(b, have) and (known(a, have) or isinstance(a, ir.Variable)) for a, b in sides)
+            return any(known(b, have) and (known(a, have) or isinstance(a, ir.RuleVariable)) for a, b in sides)
         case ir.Aggregation():
             return from_outside(literal, grounded(rest, have), loose) <= have
         case ir.Conjunction() | ir.Disjunction():
@@ -314,12 +320,12 @@ def has_aggregate(body: Iterable[ir.Literal]) -> bool:
     return False
 
 
-def known(term: ir.Term, bound: Iterable[ir.Variable]) -> bool:
+def known(term: ir.Term, bound: Iterable[ir.RuleVariable]) -> bool:
     return all(v in bound for v in ir.variables(term))
 
 
 def solutions(
-    literal: ir.Literal, bound: Binding, facts: Facts, loose: set[ir.Variable], seen: set[ir.Variable]
+    literal: ir.Literal, bound: Binding, facts: Facts, loose: set[ir.RuleVariable], seen: set[ir.RuleVariable]
 ) -> Iterator[Binding]:
     match literal:
         case ir.Atom():
@@ -336,7 +342,7 @@ def solutions(
                 yield bound
         case ir.Comparison():
             for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
-                if literal.op == "=" and isinstance(one, ir.Variable) and one not in bound:
+                if literal.op == "=" and isinstance(one, ir.RuleVariable) and one not in bound:
                     found = value(other, bound)
                     if found is not None:
                         yield {**bound, one: found}
@@ -354,7 +360,7 @@ def solutions(
             yield from different(attained(literal, bound, facts, loose))
 
 
-def attained(group: ir.Aggregation, bound: Binding, facts: Facts, loose: set[ir.Variable]) -> Iterator[Binding]:
+def attained(group: ir.Aggregation, bound: Binding, facts: Facts, loose: set[ir.RuleVariable]) -> Iterator[Binding]:
     """What an aggregate adds to a binding: its result, and the witnesses of a least or greatest value."""
     given = {v: bound[v] for v in from_outside(group, bound, loose)}
     shown = witnesses(group, loose)
@@ -369,7 +375,7 @@ def attained(group: ir.Aggregation, bound: Binding, facts: Facts, loose: set[ir.
 
 
 def every(
-    body: tuple[ir.Literal, ...], bound: Binding, facts: Facts, wanted: Iterable[ir.Variable] = ()
+    body: tuple[ir.Literal, ...], bound: Binding, facts: Facts, wanted: Iterable[ir.RuleVariable] = ()
 ) -> list[Binding]:
     """The different bindings of a body, those of its anonymous variables included."""
     return different(bindings(body, bound, facts, wanted))
@@ -382,14 +388,14 @@ def different(found: Iterable[Binding]) -> list[Binding]:
 def unify(terms: tuple[ir.Term, ...], row: tuple[Any, ...], bound: Binding) -> Binding | None:
     found = dict(bound)
     for term, given in zip(terms, row, strict=True):
-        if isinstance(term, ir.Variable) and found.setdefault(term, given) != given:
+        if isinstance(term, ir.RuleVariable) and found.setdefault(term, given) != given:
             return None
     return found if all(value(term, found) == given for term, given in zip(terms, row, strict=True)) else None
 
 
 def value(term: ir.HeadTerm | None, bound: Binding) -> Any:
     match term:
-        case ir.Variable():
+        case ir.RuleVariable():
             return bound[term]
         case ir.Constant():
             return term.value
@@ -411,14 +417,14 @@ def value(term: ir.HeadTerm | None, bound: Binding) -> Any:
 def aggregated(rule: ir.Rule, facts: Facts) -> set[tuple[Any, ...]]:
     groups: dict[tuple[Any, ...], list[Binding]] = {}
     for b in every(rule.body, {}, facts, head_variables(rule)):
-        key = tuple(value(t, b) for t in rule.terms if not isinstance(t, ir.Aggregate))
+        key = tuple(value(t, b) for t in rule.terms if not isinstance(t, ir.HeadAggregate))
         groups.setdefault(key, []).append(b)
     out = set()
     for key, members in groups.items():
         rest = iter(key)
         row = []
         for term in rule.terms:
-            if isinstance(term, ir.Aggregate):
+            if isinstance(term, ir.HeadAggregate):
                 row.append(fold(term.kind, [value(term.of, b) if term.of else 1 for b in members]))
             else:
                 row.append(next(rest))

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tektite.expr import Expr, Program, compile
+from tektite.expr import Expr, RowProgram, compile
 from tektite.expr.literals import float_of_word, literal_word
 from tektite.kernels.layout.rows import copy_out, head_of_array
-from tektite.values.dictionary import Dictionary, Reading
+from tektite.values.dictionary import Dictionary, TextTable
 from tektite.values.types import Bool, Date, DecimalType, Float, Int, String, Timestamp, Type
 from tektite.values.words import NULL
 from tests.support.narrow import narrow_columns
@@ -38,8 +38,8 @@ class TextDictionary:
         self.texts.update(zip(ids.tolist(), texts.to_pylist(), strict=True))
         return ids
 
-    def reading(self) -> Reading:
-        return self._real.reading()
+    def text_table(self) -> TextTable:
+        return self._real.text_table()
 
     @property
     def lasting(self) -> Any:
@@ -95,7 +95,7 @@ class Rows:
         self.head = head_of_array(self.array, len(rows))
         self.narrow = narrow_columns(self.head)
 
-    def compile(self, outputs: list[Expr], predicate: Expr | None = None) -> Program:
+    def compile(self, outputs: list[Expr], predicate: Expr | None = None) -> RowProgram:
         return compile(outputs, predicate, self.columns, self.dictionary)
 
     def run(self, outputs: list[Expr], predicate: Expr | None = None, lo: int = NULL) -> list[tuple[Any, ...]]:

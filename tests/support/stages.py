@@ -11,7 +11,7 @@ from pyspark import cloudpickle
 
 import tektite as tk
 from tektite.engine.core import core_of
-from tektite.runtime.messages import REPORT, Message, Report
+from tektite.runtime.messages import REPORT, Message, StageReport
 from tektite.runtime.shipment import Shipment
 from tektite.runtime.stage_task import StageTask
 from tektite.runtime.staged import Staged
@@ -25,7 +25,7 @@ class InStages(Staged):
     pickler = cloudpickle.CloudPickler
 
 
-def run_stages(shipment: Shipment, group: str, description: str, rng: random.Random | None = None) -> list[Report]:
+def run_stages(shipment: Shipment, group: str, description: str, rng: random.Random | None = None) -> list[StageReport]:
     """What a job would report."""
     rng = rng or random.Random(group)
     inboxes: list[list[Message]] = [[] for _ in range(shipment.shards)]
@@ -39,7 +39,7 @@ def run_stages(shipment: Shipment, group: str, description: str, rng: random.Ran
                 outboxes[message.dest].append(message)
         inboxes = outboxes
     told = [message.control for inbox in inboxes for message in inbox if message.node == REPORT]
-    return checked(shipment, [Report.from_json(control) for control in told if control is not None])
+    return checked(shipment, [StageReport.from_json(control) for control in told if control is not None])
 
 
 def in_stages(engine: tk.Engine, rows: int = 0) -> tk.Engine:

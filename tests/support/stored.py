@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import tektite as tk
-from tektite.storage.manifest import Manifest, State
+from tektite.storage.manifest import Manifest, ManifestState
 from tektite.storage.store import Lock, PosixStore
 
 WORDS = ["ash", "beech", "cedar", "", "dogwood", "ümlaut", "elm" * 30]
@@ -123,7 +123,7 @@ def run(path: Any, twin: Twin, start: int, stop: int, **options: Any) -> None:
         check(engine, twin)
 
 
-def state_of(path: Path) -> State:
+def state_of(path: Path) -> ManifestState:
     """What the newest version of a storage says."""
     return Manifest.open(PosixStore(path)).state
 

@@ -58,7 +58,7 @@ def batch_of(rng: np.random.Generator, rows: int, low: int, high: int) -> Batch:
         [rng.integers(0, 5, rows), rng.integers(0, 5, rows), rng.integers(low, high, rows), rng.integers(-2, 3, rows)]
     )
     chunk = consolidate([Chunk.of_array(columns)], SHAPE, 0)
-    return Batch(chunk.head, chunk.keep, ((low,),), ((high,),), ((low,),))
+    return Batch(chunk.head, chunk.memory, ((low,),), ((high,),), ((low,),))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -72,10 +72,10 @@ def test_merged_batch_holds_the_same_rows_at_their_representatives(seed: int) ->
     whole = merged_batch(batches, SHAPE, ((since,),))
     expected: dict[tuple[int, ...], int] = {}
     for batch in batches:
-        for *data, time, diff in Chunk(batch.head, batch.keep).to_array().T.tolist():
+        for *data, time, diff in Chunk(batch.head, batch.memory).to_array().T.tolist():
             key = (*data, max(time, since))
             expected[key] = expected.get(key, 0) + diff
-    found = Chunk(whole.head, whole.keep).to_array()
+    found = Chunk(whole.head, whole.memory).to_array()
     assert [tuple(row) for row in found[:3].T.tolist()] == sorted(key for key, diff in expected.items() if diff)
     assert found[3].tolist() == [expected[tuple(row)] for row in found[:3].T.tolist()]
     assert (whole.lower, whole.upper, whole.since) == (batches[0].lower, batches[-1].upper, ((since,),))

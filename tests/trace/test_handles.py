@@ -16,13 +16,13 @@ from tests.support.brute import Bag, bag
 def mint(trace: Trace, updates: list[tuple[int, int, int]], upper: int) -> None:
     """Append updates (row, epoch, diff) as the batch of everything before `upper`."""
     rows = consolidate([Chunk.of_array(np.array(updates, np.int64).T.copy())], (1, 1, 1), 0)
-    trace.mint(0, rows.head, rows.keep, ((upper,),))
+    trace.mint(0, rows.head, rows.memory, ((upper,),))
 
 
 def content(found: Version | tuple[Batch, ...]) -> Bag:
     """What some batches add up to: (row, epoch) -> diff."""
     batches = found.batches if isinstance(found, Version) else found
-    columns = [Chunk(batch.head, batch.keep).to_array().T.tolist() for batch in batches]
+    columns = [Chunk(batch.head, batch.memory).to_array().T.tolist() for batch in batches]
     return bag(((row, epoch), diff) for rows in columns for row, epoch, diff in rows)
 
 

@@ -48,7 +48,7 @@ class Body:
     def __init__(
         self,
         rule: ir.Rule,
-        types: Mapping[ir.Variable, Type],
+        types: Mapping[ir.RuleVariable, Type],
         relation: Relation,
         unit: Callable[[], Collection],
         inside: Container[str] = (),
@@ -108,7 +108,7 @@ class Body:
         collection = self.relation(atom.predicate)
         found: list[str | Expr | None] = []
         for term, type in zip(atom.terms, collection.schema.types, strict=True):
-            if isinstance(term, ir.Variable):
+            if isinstance(term, ir.RuleVariable):
                 found.append(None if term.anonymous else term.name)
             else:
                 assert isinstance(term, ir.Constant)
@@ -121,7 +121,7 @@ class Body:
         if any(isinstance(term, str) for term in found):
             return clause
         for at, term in enumerate(atom.terms):
-            if isinstance(term, ir.Variable):
+            if isinstance(term, ir.RuleVariable):
                 return collection, [term.name if i == at else other for i, other in enumerate(found)]
         for name, constant in zip(collection.schema.names, found, strict=True):
             assert isinstance(constant, Expr)
@@ -190,7 +190,7 @@ class Body:
                 part.tests.append(expressions.comparison("=", equation.left, equation.right, self.types))
                 return True
         for one, other in ((equation.left, equation.right), (equation.right, equation.left)):
-            if not isinstance(one, ir.Variable):
+            if not isinstance(one, ir.RuleVariable):
                 continue
             for part in parts:
                 if names(ir.variables(other)) <= part.variables:
@@ -198,7 +198,7 @@ class Body:
                     return True
         return False
 
-    def _compute(self, variable: ir.Variable, term: ir.Term, part: Part, parts: list[Part]) -> None:
+    def _compute(self, variable: ir.RuleVariable, term: ir.Term, part: Part, parts: list[Part]) -> None:
         """Give a part a further variable, and join it with the part that has that variable already."""
         value = expressions.expression(term, self.types)
         type = self.types[variable]
@@ -255,7 +255,7 @@ class Body:
     def _looked_up(self, part: Part, lookup: ir.Lookup) -> Part:
         """A part with one more variable: what a predicate has for some others, or a default."""
         *keys, value = lookup.atom.terms
-        assert isinstance(value, ir.Variable)
+        assert isinstance(value, ir.RuleVariable)
         name = value.name
         while name in part.variables:  # an equation has computed it already: then both must agree
             name += "'"
@@ -273,6 +273,6 @@ class Body:
         return Part([(made, made.schema.names)], set(made.schema.names), tests)
 
 
-def names(variables: Iterable[ir.Variable]) -> set[str]:
+def names(variables: Iterable[ir.RuleVariable]) -> set[str]:
     """The names of some variables."""
     return {variable.name for variable in variables}

@@ -25,7 +25,8 @@ from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
 from tektite.plan.unique import unique_columns
 from tektite.query import aggregates
-from tektite.query.collection import ROUND_LIMIT, Collection, Loop
+from tektite.query.collection import ROUND_LIMIT, Collection
+from tektite.query.loops import Loop
 from tektite.values.schema import Schema
 from tektite.values.types import Int
 
@@ -158,7 +159,7 @@ class Evaluation:
         if rules[0].aggregates:
             return True
         rule = self._joined(rules[0])
-        shown = {term for term in rule.terms if isinstance(term, ir.Variable)}
+        shown = {term for term in rule.terms if isinstance(term, ir.RuleVariable)}
         for literal in rule.body:
             if isinstance(literal, ir.Atom):
                 stored = self._inside.get(literal.predicate) or self.collections[literal.predicate]
@@ -173,7 +174,7 @@ class Evaluation:
                 return self.aggregated([rule], schema, as_sets=True)
             rule = self._joined(rule)
             types = self.inference.variables(rule)
-            shown = [term.of if isinstance(term, ir.Aggregate) else term for term in rule.terms]
+            shown = [term.of if isinstance(term, ir.HeadAggregate) else term for term in rule.terms]
             wanted = sorted(names(v for term in shown for v in ir.variables(term)))
             constants = None if self._inside else self._constants
             joins = self.joins(rule.predicate)
@@ -216,7 +217,7 @@ class Evaluation:
         spreads: dict[str, tuple[str, str]] = {}
         keys: list[str] = []
         for name, term, type in zip(schema.names, head.terms, schema.types, strict=True):
-            if not isinstance(term, ir.Aggregate):
+            if not isinstance(term, ir.HeadAggregate):
                 outputs[name] = output(term, type, types)
                 keys.append(name)
             elif term.kind == "count" or term.of is None:
@@ -231,7 +232,7 @@ class Evaluation:
         if not outputs:
             outputs["all"] = col(bindings.schema.names[0])
         grouped = project(bindings, outputs)
-        shown = [term.of if isinstance(term, ir.Aggregate) else term for term in head.terms]
+        shown = [term.of if isinstance(term, ir.HeadAggregate) else term for term in head.terms]
         for name, operand in zip(schema.names, shown, strict=True):
             if expressions.may_fail(operand):
                 column = name if name in outputs else f"of {name}"
@@ -322,7 +323,7 @@ class Evaluation:
         stored = self.base(predicate)
         parts = self._parts(predicate, facts, schema)
         for rule in rules:
-            taken = [(at, term.kind) for at, term in enumerate(rule.terms) if isinstance(term, ir.Aggregate)]
+            taken = [(at, term.kind) for at, term in enumerate(rule.terms) if isinstance(term, ir.HeadAggregate)]
             if not is_fact(rule):
                 parts.append(self.rule(rule, schema, plainly=taken == [improvement]))
         if stored is not None:
@@ -354,7 +355,7 @@ def grows(rule: ir.Rule) -> bool:
     computed = [
         term for literal in rule.body if isinstance(literal, ir.Comparison) for term in (literal.left, literal.right)
     ]
-    return any(isinstance(term, ir.Compute | ir.Aggregate) for term in (*rule.terms, *computed))
+    return any(isinstance(term, ir.Compute | ir.HeadAggregate) for term in (*rule.terms, *computed))
 
 
 def looked_up_by(predicate: str, rules: Sequence[ir.Rule]) -> tuple[int, ...]:

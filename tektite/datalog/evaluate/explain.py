@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tektite.datalog.evaluate.kept_rows import improvements
 from tektite.datalog.rules import strata
 from tektite.plan import algebra as plan
+from tektite.query.builders import derived
 
 if TYPE_CHECKING:
     from tektite.datalog.evaluate.rule_store import RuleStore
@@ -39,7 +40,7 @@ def explain_predicate(store: RuleStore, predicate: str, joins: bool = False) -> 
         operator = found.operator
         while isinstance(operator, plan.Project | plan.Arrange):
             operator = operator.input
-        lines += ["joins", *(f"  {line}" for line in store.engine.explain(found._new(operator)).splitlines())]
+        lines += ["joins", *(f"  {line}" for line in store.engine.explain(derived(operator, found)).splitlines())]
     return "\n".join(lines)
 
 

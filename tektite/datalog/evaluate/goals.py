@@ -169,7 +169,7 @@ class Plan:
         """The columns of each parameter: typed by the rules that use it, or by the values given."""
         inference = Inference(self._known())
         inference.run([rule for rules in self._definitions.rules.values() for rule in rules])
-        types: dict[ir.Variable, Type] = {}
+        types: dict[ir.RuleVariable, Type] = {}
         for rule in self.root_rules():
             types |= inference.variables(rule)
         found = []

@@ -25,9 +25,9 @@ def plain(term: ir.HeadTerm, type: Type) -> Any:
     return expressions.plain_value(term.value, type)
 
 
-def output(term: ir.HeadTerm | None, type: Type, types: Mapping[ir.Variable, Type]) -> Expr:
+def output(term: ir.HeadTerm | None, type: Type, types: Mapping[ir.RuleVariable, Type]) -> Expr:
     """A head's term as an expression of its column's type."""
-    assert term is not None and not isinstance(term, ir.Aggregate)
+    assert term is not None and not isinstance(term, ir.HeadAggregate)
     if isinstance(term, ir.Constant):
         return expressions.literal(term.value, type)
     found = expressions.expression(term, types)

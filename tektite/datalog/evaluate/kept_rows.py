@@ -66,7 +66,7 @@ def improvements(definitions: Definitions, component: tuple[str, ...]) -> dict[s
                     continue
                 for at in rule.aggregates:
                     term = rule.terms[at]
-                    assert isinstance(term, ir.Aggregate)
+                    assert isinstance(term, ir.HeadAggregate)
                     if term.kind not in ("min", "max") or len(rule.aggregates) > 1:
                         continue
                     if found.setdefault(predicate, (at, term.kind)) != (at, term.kind):

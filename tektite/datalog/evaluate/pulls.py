@@ -42,8 +42,8 @@ class Pull:
         self.place = place
         self.title = f"{source} pull {place + 1}"
         self._views: list[View] = []
-        entity = ir.Variable("entity")
-        terms = tuple(entity if at == place else ir.Variable(f"_ {at}") for at in range(width))
+        entity = ir.RuleVariable("entity")
+        terms = tuple(entity if at == place else ir.RuleVariable(f"_ {at}") for at in range(width))
         try:
             self.with_id, self.branches = self._branches(patterns, (ir.Atom(source, terms),), entity)
         except BaseException:
@@ -51,7 +51,7 @@ class Pull:
             raise
 
     def _branches(
-        self, patterns: Sequence[Pulled], body: tuple[ir.Literal, ...], entity: ir.Variable
+        self, patterns: Sequence[Pulled], body: tuple[ir.Literal, ...], entity: ir.RuleVariable
     ) -> tuple[bool, list[Branch]]:
         """The branches of a pattern, and whether it asks for the entity itself. `body` leads to the entity."""
         found: list[Branch] = []
@@ -65,7 +65,7 @@ class Pull:
             unary = len(stored.schema.names) == 1
             if unary and (pattern.inner or pattern.backwards):
                 raise IncorrectError(f"{pattern.position}: attribute :{pattern.attribute} has no values to follow")
-            value = ir.Variable(f"value {len(self._views)}")
+            value = ir.RuleVariable(f"value {len(self._views)}")
             pair = (entity,) if unary else (value, entity) if pattern.backwards else (entity, value)
             step: tuple[ir.Literal, ...] = (*body, ir.Atom(pattern.attribute, pair, pattern.position))
             shown: tuple[ir.Term, ...] = (entity, ir.HOLDS) if unary else (entity, value)

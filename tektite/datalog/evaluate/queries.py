@@ -26,6 +26,7 @@ from tektite.datalog.syntax.textbook import parse_goal
 from tektite.engine.core import core_of
 from tektite.engine.view_core import read_version
 from tektite.errors import IncorrectError, NotFoundError
+from tektite.query.builders import derived
 from tektite.query.match import check_strategy
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class Query:
         view = self._current()
         lines = [self.plan.explain()]
         if joins:
-            found = view.engine.explain(view._new(core_of(view).definition))
+            found = view.engine.explain(derived(core_of(view).definition, view))
             lines += ["joins", *(f"  {line}" for line in found.splitlines())]
         return "\n".join(lines)
 
@@ -317,13 +318,13 @@ def goal_query(store: RuleStore, goal: ir.Atom, title: str) -> Find:
         raise IncorrectError(
             f"{title}: {name!r} has {len(columns)} columns ({', '.join(columns)}), not {len(goal.terms)}"
         )
-    variables = tuple(ir.Variable(f"column {at}") for at in range(len(columns)))
+    variables = tuple(ir.RuleVariable(f"column {at}") for at in range(len(columns)))
     body: list[ir.Literal] = []
     parameters: list[Parameter] = []
     wanted: list[ir.Term] = []
-    seen: set[ir.Variable] = set()
+    seen: set[ir.RuleVariable] = set()
     for variable, term in zip(variables, goal.terms, strict=True):
-        if isinstance(term, ir.Variable) and not term.anonymous:
+        if isinstance(term, ir.RuleVariable) and not term.anonymous:
             if term.name.startswith("$") and term not in seen:
                 parameters.append(Parameter(term.name[1:], (term,), many=True))
             seen.add(term)
@@ -331,7 +332,7 @@ def goal_query(store: RuleStore, goal: ir.Atom, title: str) -> Find:
         elif isinstance(term, ir.Compute):
             raise IncorrectError(f"{title}: {term} in a goal: give its value")
         else:
-            wanted.append(variable if isinstance(term, ir.Variable) else term)
+            wanted.append(variable if isinstance(term, ir.RuleVariable) else term)
     body.append(ir.Atom(name, tuple(wanted), goal.position))
     types = collection.schema.types
     return Find(tuple(wanted), tuple(columns), (), tuple(parameters), tuple(body), goal.position, types)

@@ -32,7 +32,7 @@ class Registered:
 
 
 @dataclass
-class Kept:
+class SharingDecision:
     """A sharing decision and its reason."""
 
     shared: bool

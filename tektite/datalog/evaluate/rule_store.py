@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING
 from tektite.datalog.evaluate.evaluation import Evaluation, is_distinct
 from tektite.datalog.evaluate.kept_rows import improvements
 from tektite.datalog.evaluate.registered import (
-    Kept,
     Registered,
+    SharingDecision,
     State,
     check_choices,
     check_unsigned,
@@ -44,6 +44,7 @@ from tektite.datalog.syntax import ir, statements
 from tektite.engine.core import core_of
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.plan import algebra as plan
+from tektite.query.builders import derived
 from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.query.match import check_strategy
 from tektite.values.schema import Schema
@@ -67,7 +68,7 @@ class RuleStore:
         self.state = State()
         self._evaluation: Evaluation | None = None
         self._stored: dict[str, Collection | None] = {}
-        self.policy: dict[str, Kept] = {}
+        self.policy: dict[str, SharingDecision] = {}
         self._own = False
         hooks = core_of(engine).hooks
         hooks.name_claims.append(lambda name: "a Datalog rule" if self.known(name) and not self._own else None)
@@ -347,7 +348,7 @@ class RuleStore:
             why = "it is recursive" if recursive else "it keeps state of its own" if shared else "it needs no state"
         else:
             shared, why = wanted, f"share={{{predicate!r}: {wanted}}} says so"
-        self.policy[predicate] = Kept(shared, why)
+        self.policy[predicate] = SharingDecision(shared, why)
         return shared_collection(predicate, found) if shared else found
 
     def is_kept(self, name: str) -> bool:
@@ -358,7 +359,7 @@ class RuleStore:
         operator = found.operator
         while isinstance(operator, plan.Project):
             operator = operator.input
-        return isinstance(operator, plan.Arrange) and core_of(self.engine).is_arranged(found._new(operator))
+        return isinstance(operator, plan.Arrange) and core_of(self.engine).is_arranged(derived(operator, found))
 
     def describe(self, name: str) -> str:
         """The sharing decision for a relation, as text."""
@@ -412,9 +413,9 @@ def shared_collection(title: str, found: Collection) -> Collection:
     """A collection as an arrangement of the catalog. A renaming stays outside, so that predicates of one loop share its run."""
     operator = found.operator
     if isinstance(operator, plan.Project) and isinstance(operator.input, plan.Leave):
-        inner = found._new(operator.input)
+        inner = derived(operator.input, found)
         arranged = inner.arrange(by=inner.schema.names[0], title=title)
-        return found._new(plan.Project(operator.schema, arranged.operator, operator.outputs, operator.predicate))
+        return derived(plan.Project(operator.schema, arranged.operator, operator.outputs, operator.predicate), found)
     return found.arrange(by=found.schema.names[0], title=title)
 
 

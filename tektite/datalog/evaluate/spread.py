@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tektite.dataflow.reduce import Groups, Made
+from tektite.dataflow.reduce import GroupResults, Groups
 from tektite.expr import Expr, col, greatest
 from tektite.query import aggregates
 from tektite.query.aggregates import ColumnAggregate
+from tektite.query.builders import reduce_groups
 from tektite.query.collection import Collection
 from tektite.values.types import Float
 from tektite.values.words import float_words, word_floats
@@ -30,7 +31,7 @@ class Median:
 
     key: int
 
-    def __call__(self, groups: Groups) -> Made:
+    def __call__(self, groups: Groups) -> GroupResults:
         values = word_floats(groups.columns[self.key])
         rows = np.lexsort((values, groups.numbers))
         values, numbers = values[rows], groups.numbers[rows]
@@ -75,6 +76,6 @@ def grouped(
     found = found.select(*keys, **(outputs or {"count": col("count")}))
     for name, column in medians.items():
         values = rows.select(*keys, **{name: col(column).cast(Float)})
-        medians_of = values._reduce_groups(Median(len(keys)), list(keys), **{name: Float})
+        medians_of = reduce_groups(values, Median(len(keys)), list(keys), {name: Float})
         found = found.join(medians_of, on=list(keys)).select(*found.schema.names, name)
     return found

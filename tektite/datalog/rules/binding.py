@@ -9,7 +9,7 @@ from tektite.datalog.syntax import ir
 
 
 def binding(
-    body: Iterable[ir.Literal], wanted: Iterable[ir.Variable], given: Iterable[ir.Variable] = ()
+    body: Iterable[ir.Literal], wanted: Iterable[ir.RuleVariable], given: Iterable[ir.RuleVariable] = ()
 ) -> tuple[ir.Literal, ...]:
     """The positive literals of a body that can stand by themselves, or with what is given, and that variables connect with those
     wanted.
@@ -26,7 +26,7 @@ def binding(
     return tuple(literal for literal in left if literal in kept)
 
 
-def is_bound(literal: ir.Literal, bound: set[ir.Variable]) -> bool:
+def is_bound(literal: ir.Literal, bound: set[ir.RuleVariable]) -> bool:
     """Whether all variables of a literal are bound, in each of its alternatives."""
     if isinstance(literal, ir.Disjunction):
         return all(bound_by(branch, bound).issuperset(ir.body_variables(branch)) for branch in literal.branches)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tektite.datalog.syntax import ir, statements
 
-X, Y, Z = map(ir.Variable, "xyz")
+X, Y, Z = map(ir.RuleVariable, "xyz")
 
 
 def with_closures(text: statements.Text, stored: Container[str]) -> statements.Text:

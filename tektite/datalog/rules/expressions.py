@@ -18,7 +18,7 @@ from tektite.expr.comparisons import OPERATIONS
 from tektite.expr.record_text import python_call, record, record_field, whole_of_text, whole_power
 from tektite.values.types import Bool, DecimalType, Float, Int, String, Type
 
-Types = Mapping[ir.Variable, Type]
+Types = Mapping[ir.RuleVariable, Type]
 HIGHEST_PRODUCT = 4
 """Powers up to this are computed as products, by kernels alone."""
 WHOLE = ("to_number", "ftoi", "to_unsigned", "ftou", "utoi", "itou")
@@ -71,7 +71,7 @@ def expression(term: ir.Term, types: Types) -> Expr:
 
 def term_type(term: ir.Term, types: Types) -> Type | None:
     """The type of a term; None while that of one of its variables is not known."""
-    if isinstance(term, ir.Variable):
+    if isinstance(term, ir.RuleVariable):
         return types.get(term)
     if isinstance(term, ir.Constant):
         return constant_type(term.value)
@@ -82,7 +82,7 @@ def term_type(term: ir.Term, types: Types) -> Type | None:
 
 def may_fail(term: ir.HeadTerm | None) -> bool:
     """Whether a term may have no value: where it divides or takes a field of a record."""
-    if isinstance(term, ir.Aggregate):
+    if isinstance(term, ir.HeadAggregate):
         return may_fail(term.of)
     if not isinstance(term, ir.Compute):
         return False
@@ -125,7 +125,7 @@ def _checked(term: ir.Term, found: Expr, types: Types) -> Type:
 
 
 def _expression(term: ir.Term, types: Types) -> Expr:
-    if isinstance(term, ir.Variable):
+    if isinstance(term, ir.RuleVariable):
         return col(term.name)
     if isinstance(term, ir.Constant):
         return lit(term.value)

@@ -139,7 +139,7 @@ class Rewriter:
             ir.Rule(head.predicate, head.terms, (*equations, *head.body), rule.position), bound, guard
         )
 
-    def _rewritten(self, rule: ir.Rule, bound: set[ir.Variable], guard: ir.Atom | None) -> ir.Rule:
+    def _rewritten(self, rule: ir.Rule, bound: set[ir.RuleVariable], guard: ir.Atom | None) -> ir.Rule:
         done: list[ir.Literal] = [] if guard is None else [guard]
         atoms = [literal for literal in rule.body if isinstance(literal, ir.Atom)]
         tests = [literal for literal in rule.body if isinstance(literal, ir.Comparison | ir.Condition)]
@@ -185,7 +185,9 @@ class Rewriter:
     def _is_rule(self, atom: ir.Atom) -> bool:
         return atom.predicate in self.rules and not self.in_full(atom.predicate)
 
-    def _asking(self, atom: ir.Atom, bound: set[ir.Variable], done: list[ir.Literal], skip: bool = False) -> ir.Atom:
+    def _asking(
+        self, atom: ir.Atom, bound: set[ir.RuleVariable], done: list[ir.Literal], skip: bool = False
+    ) -> ir.Atom:
         """The atom that reads a predicate's answers for what is bound; adds the rule that asks for them."""
         name = atom.predicate
         if not self._is_rule(atom):
@@ -224,7 +226,7 @@ class Rewriter:
         if self._closed(goal, steps):
             return True
         count = marks.count("b")
-        start = tuple(ir.Variable(f"start {i}") for i in range(count))
+        start = tuple(ir.RuleVariable(f"start {i}") for i in range(count))
         way = f"from {adorned(goal)}"
         self._add(ir.Rule(way, (*start, *start), (ir.Atom(asked(goal), start),)))
         for rule in rules:
@@ -259,10 +261,10 @@ class Rewriter:
         further = bound_terms(atom, goal)
         found = [tuple(t for t, m in zip(last.terms, marks, strict=True) if m == mark) for mark in "bf"]
         like = (ir.Rule("", (*given, *further), rest), ir.Rule("", (*found[0], *found[1]), last.body))
-        if canonical(like[0]) != canonical(like[1]) or not all(isinstance(t, ir.Variable) for t in given):
+        if canonical(like[0]) != canonical(like[1]) or not all(isinstance(t, ir.RuleVariable) for t in given):
             return False
-        start = tuple(ir.Variable(f"start {i}") for i in range(len(given)))
-        reached = tuple(ir.Variable(f"reached {i}") for i in range(len(given)))
+        start = tuple(ir.RuleVariable(f"start {i}") for i in range(len(given)))
+        reached = tuple(ir.RuleVariable(f"reached {i}") for i in range(len(given)))
         way = f"from {adorned(goal)}"
         guard, _ = guarded(goal, step)
         first = ir.Rule(way, (*guard.terms, *further), rest, last.position)
@@ -283,9 +285,9 @@ def guarded(goal: Goal, rule: ir.Rule) -> tuple[ir.Atom, tuple[ir.Literal, ...]]
     for at, (term, mark) in enumerate(zip(rule.terms, goal[1], strict=True)):
         if mark == "f":
             continue
-        assert not isinstance(term, ir.Aggregate)
+        assert not isinstance(term, ir.HeadAggregate)
         if isinstance(term, ir.Compute):
-            fresh = ir.Variable(f"asked {at}")
+            fresh = ir.RuleVariable(f"asked {at}")
             equations.append(ir.Comparison("=", fresh, term, rule.position))
             term = fresh
         terms.append(term)
@@ -297,13 +299,13 @@ def bound_terms(atom: ir.Atom, goal: Goal) -> tuple[ir.Term, ...]:
     return tuple(term for term, mark in zip(atom.terms, goal[1], strict=True) if mark == "b")
 
 
-def is_bound(term: ir.Term, bound: set[ir.Variable]) -> bool:
+def is_bound(term: ir.Term, bound: set[ir.RuleVariable]) -> bool:
     """Whether a term has a value already."""
-    return isinstance(term, ir.Constant) or (isinstance(term, ir.Variable) and term in bound)
+    return isinstance(term, ir.Constant) or (isinstance(term, ir.RuleVariable) and term in bound)
 
 
 def bind(
-    tests: list[ir.Comparison | ir.Condition], bound: set[ir.Variable], done: list[ir.Literal]
+    tests: list[ir.Comparison | ir.Condition], bound: set[ir.RuleVariable], done: list[ir.Literal]
 ) -> list[ir.Comparison | ir.Condition]:
     """Do the tests whose variables are bound, and bind what equations compute; those that have to wait."""
     again = True
@@ -312,7 +314,7 @@ def bind(
         for test in list(tests):
             free = [v for v in ir.literal_variables(test) if v not in bound]
             solved = isinstance(test, ir.Comparison) and test.op == "=" and any(
-                isinstance(one, ir.Variable) and all(v in bound for v in ir.variables(other))
+                isinstance(one, ir.RuleVariable) and all(v in bound for v in ir.variables(other))
                 for one, other in ((test.left, test.right), (test.right, test.left))
             )  # fmt: skip
             if not free or solved:
@@ -364,7 +366,7 @@ def passes_on(rule: ir.Rule, goal: Goal) -> bool:
     for head, term, mark in zip(rule.terms, atom.terms, marks, strict=True):
         if mark == "f":
             if (
-                not isinstance(head, ir.Variable)
+                not isinstance(head, ir.RuleVariable)
                 or head != term
                 or head in elsewhere
                 or head in asked_for
@@ -374,7 +376,7 @@ def passes_on(rule: ir.Rule, goal: Goal) -> bool:
             if sum(t == head for t in rule.terms) > 1:
                 return False
     # A head that computes its column does not say which value it was computed from.
-    given = [t for t, mark in zip(rule.terms, marks, strict=True) if mark == "b" and isinstance(t, ir.Variable)]
+    given = [t for t, mark in zip(rule.terms, marks, strict=True) if mark == "b" and isinstance(t, ir.RuleVariable)]
     return all(is_bound(term, bound_by(others, given)) for term in further)
 
 

@@ -22,14 +22,14 @@ def check(
     """Refuse a rule that uses a value being improved in a way that is not monotone."""
     for predicate in component:
         for rule in rules.get(predicate, ()):
-            values: dict[ir.Variable, str] = {}
+            values: dict[ir.RuleVariable, str] = {}
             for literal in rule.body:
                 if isinstance(literal, ir.Atom) and literal.predicate in improved and literal.predicate in component:
                     column, kind = improved[literal.predicate]
                     term = literal.terms[column]
                     if isinstance(term, ir.Constant):
                         raise wrong(rule, kind, f"the constant {term} stands for it")
-                    if not isinstance(term, ir.Variable) or term.anonymous:
+                    if not isinstance(term, ir.RuleVariable) or term.anonymous:
                         continue
                     if values.setdefault(term, kind) != kind or uses(rule, term) > 1:
                         raise wrong(rule, kind, f"{term} stands in two predicates")
@@ -42,14 +42,14 @@ def reads(rule: ir.Rule) -> list[str]:
     return [literal.predicate for literal in rule.body if isinstance(literal, ir.Atom)]
 
 
-def uses(rule: ir.Rule, variable: ir.Variable) -> int:
+def uses(rule: ir.Rule, variable: ir.RuleVariable) -> int:
     """In how many places of atoms, negated or not, a variable stands."""
     atoms = [literal if isinstance(literal, ir.Atom) else literal.atom for literal in rule.body
              if isinstance(literal, ir.Atom | ir.Negation | ir.Lookup)]  # fmt: skip
     return sum(term == variable for atom in atoms for term in atom.terms)
 
 
-def follow(rule: ir.Rule, values: dict[ir.Variable, str], head: tuple[int, str] | None) -> None:
+def follow(rule: ir.Rule, values: dict[ir.RuleVariable, str], head: tuple[int, str] | None) -> None:
     """Follow improved values through equations and comparisons into the head."""
     tests = [literal for literal in rule.body if isinstance(literal, ir.Comparison)]
     size = -1
@@ -57,7 +57,7 @@ def follow(rule: ir.Rule, values: dict[ir.Variable, str], head: tuple[int, str] 
         size = len(values)
         for test in tests:
             for one, other in ((test.left, test.right), (test.right, test.left)):
-                if test.op == "=" and isinstance(one, ir.Variable) and one not in values:
+                if test.op == "=" and isinstance(one, ir.RuleVariable) and one not in values:
                     kind = kind_of(other, values, rule)
                     if kind is not None:
                         values[one] = kind
@@ -65,7 +65,7 @@ def follow(rule: ir.Rule, values: dict[ir.Variable, str], head: tuple[int, str] 
         left, right = kind_of(test.left, values, rule), kind_of(test.right, values, rule)
         if left is None and right is None:
             continue
-        if test.op == "=" and any(isinstance(side, ir.Variable) for side in (test.left, test.right)):
+        if test.op == "=" and any(isinstance(side, ir.RuleVariable) for side in (test.left, test.right)):
             continue
         kind = left or right
         assert kind is not None
@@ -78,16 +78,16 @@ def follow(rule: ir.Rule, values: dict[ir.Variable, str], head: tuple[int, str] 
                 if variable in values:
                     raise wrong(rule, values[variable], f"{literal} uses it")
     for at, term in enumerate(rule.terms):
-        kind = kind_of(term.of if isinstance(term, ir.Aggregate) else term, values, rule)
+        kind = kind_of(term.of if isinstance(term, ir.HeadAggregate) else term, values, rule)
         if kind is not None and (head is None or head != (at, kind)):
             raise wrong(rule, kind, f"column {at + 1} of {rule.predicate!r} is not a {kind} itself")
 
 
-def kind_of(term: ir.HeadTerm | None, values: Mapping[ir.Variable, str], rule: ir.Rule) -> str | None:
+def kind_of(term: ir.HeadTerm | None, values: Mapping[ir.RuleVariable, str], rule: ir.Rule) -> str | None:
     """Whether a term moves with an improved value, and with which kind; refuses a term that may move against it."""
-    if term is None or isinstance(term, ir.Constant | ir.Aggregate):
+    if term is None or isinstance(term, ir.Constant | ir.HeadAggregate):
         return None
-    if isinstance(term, ir.Variable):
+    if isinstance(term, ir.RuleVariable):
         return values.get(term)
     assert isinstance(term, ir.Compute), term
     kinds = [kind_of(arg, values, rule) for arg in term.args]

@@ -49,10 +49,10 @@ class Normaliser:
         self._numbers[of] = self._numbers.get(of, 0) + 1
         return self._numbers[of]
 
-    def fresh(self, rule: ir.Rule) -> ir.Variable:
+    def fresh(self, rule: ir.Rule) -> ir.RuleVariable:
         """A variable that a rule does not have. Its body may have fresh variables of the rule around it."""
         taken = set(ir.body_variables(rule.body))
-        while (made := ir.Variable(f"term {self._number(f'{rule.predicate} terms')}")) in taken:
+        while (made := ir.RuleVariable(f"term {self._number(f'{rule.predicate} terms')}")) in taken:
             pass
         return made
 
@@ -112,7 +112,7 @@ class Normaliser:
         beside = [literal for literal in outer if not isinstance(literal, ir.Disjunction)]
         return all(bound_by([*beside, *branch]).issuperset(shown) for branch in choice.branches)
 
-    def _shown(self, literal: ir.Disjunction, outer: tuple[ir.Literal, ...], rule: ir.Rule) -> list[ir.Variable]:
+    def _shown(self, literal: ir.Disjunction, outer: tuple[ir.Literal, ...], rule: ir.Rule) -> list[ir.RuleVariable]:
         """The variables of alternatives that the rest of a rule, or all of them, look at. A variable that the alternatives have
         only within aggregates is one of these if the rest binds it, or if the rest has its values from nowhere else.
         """
@@ -132,7 +132,7 @@ class Normaliser:
         return shown
 
     def _renamed(
-        self, body: tuple[ir.Literal, ...], outer: tuple[ir.Variable, ...], rule: ir.Rule
+        self, body: tuple[ir.Literal, ...], outer: tuple[ir.RuleVariable, ...], rule: ir.Rule
     ) -> tuple[ir.Literal, ...]:
         """A body with fresh names for all but its outer variables."""
         hidden = [v for v in ir.named(ir.body_variables(body)) if v not in outer]
@@ -215,7 +215,7 @@ class Normaliser:
     def _guarded(
         self,
         inner: tuple[ir.Literal, ...],
-        needed: Sequence[ir.Variable],
+        needed: Sequence[ir.RuleVariable],
         outer: tuple[ir.Literal, ...],
         rule: ir.Rule,
     ) -> tuple[ir.Literal, ...]:
@@ -238,7 +238,7 @@ class Normaliser:
         return (ir.Atom(name, shown, rule.position), *inner)
 
     def _negated(
-        self, rule: ir.Rule, group: ir.Conjunction, outside: set[ir.Variable], outer: tuple[ir.Literal, ...]
+        self, rule: ir.Rule, group: ir.Conjunction, outside: set[ir.RuleVariable], outer: tuple[ir.Literal, ...]
     ) -> ir.Literal:
         """The negation of a group: of its single atom, or of a helper predicate."""
         seen = [v for v in ir.named(ir.body_variables(group.body)) if v in outside]
@@ -249,7 +249,9 @@ class Normaliser:
                 hidden = [v for v in ir.named(ir.body_variables(group.body)) if v not in shared]
                 once = [v for v in hidden if sum(term == v for term in atom.terms) == 1]
                 if once == hidden:
-                    anonymous: dict[ir.Variable, ir.Variable] = {v: ir.Variable(f"_ {v.name}") for v in hidden}
+                    anonymous: dict[ir.RuleVariable, ir.RuleVariable] = {
+                        v: ir.RuleVariable(f"_ {v.name}") for v in hidden
+                    }
                     found = substitute(atom, anonymous)
                     assert isinstance(found, ir.Atom)
                     return ir.Negation(found)
@@ -272,23 +274,23 @@ class Normaliser:
             each = self._name(rule, "at")
             # Alternatives in the body bind what each of them does, with witnesses as without.
             self._define(each, (*keys, *group.witnesses, of), body, rule, group.position, counted=True)
-            hidden = [ir.Variable(f"_ {v.name}") for v in group.witnesses]
+            hidden = [ir.RuleVariable(f"_ {v.name}") for v in group.witnesses]
             of, body = value, (ir.Atom(each, (*keys, *hidden, value), group.position),)
             found.append(ir.Atom(each, (*keys, *group.witnesses, value), group.position))
         name = self._name(rule, group.kind)
-        self._define(name, (*keys, ir.Aggregate(group.kind, of)), body, rule, group.position)
+        self._define(name, (*keys, ir.HeadAggregate(group.kind, of)), body, rule, group.position)
         atom = ir.Atom(name, (*keys, value), group.position)
         looked_up: ir.Literal = ir.Lookup(atom, ir.Constant(0)) if group.kind in ("count", "sum") else atom
         return [looked_up, *found, ir.Comparison("=", group.result, value, group.position)]
 
 
-def seen_in(body: Iterable[ir.Literal]) -> Iterable[ir.Variable]:
+def seen_in(body: Iterable[ir.Literal]) -> Iterable[ir.RuleVariable]:
     """The variables of a body that its groups may share: not those that stand in negated groups alone, which are theirs."""
     return ir.plain_variables(literal for literal in body if not isinstance(literal, ir.Conjunction))
 
 
 def completed(
-    branch: tuple[ir.Literal, ...], shown: Sequence[ir.Variable], outer: Iterable[ir.Literal]
+    branch: tuple[ir.Literal, ...], shown: Sequence[ir.RuleVariable], outer: Iterable[ir.Literal]
 ) -> tuple[ir.Literal, ...]:
     """An alternative, with the literals beside the alternatives that compute from its variables what it does not bind itself.
 
@@ -309,11 +311,11 @@ def ir_error(rule: ir.Rule, problem: str) -> Exception:
     return IncorrectError(f"{rule.where()}: {problem}")
 
 
-def substitute(literal: ir.Literal, names: dict[ir.Variable, ir.Variable]) -> ir.Literal:
+def substitute(literal: ir.Literal, names: dict[ir.RuleVariable, ir.RuleVariable]) -> ir.Literal:
     """A literal with some variables renamed."""
 
     def term(of: ir.Term) -> ir.Term:
-        if isinstance(of, ir.Variable):
+        if isinstance(of, ir.RuleVariable):
             return names.get(of, of)
         if isinstance(of, ir.Compute):
             return replace(of, args=tuple(map(term, of.args)))

@@ -42,9 +42,9 @@ class PatternResolver:
                 return replace(literal, branches=tuple(map(self.body, literal.branches)))
         return literal
 
-    def _anything(self) -> ir.Variable:
+    def _anything(self) -> ir.RuleVariable:
         self._made += 1
-        return ir.Variable(f"_ pattern {self._made}")
+        return ir.RuleVariable(f"_ pattern {self._made}")
 
     def _pattern(self, pattern: ir.Pattern) -> ir.Literal:
         if isinstance(pattern.attribute, str):
@@ -55,7 +55,7 @@ class PatternResolver:
         branches = []
         for name, types in chosen.items():
             shown = pattern.value
-            if shown is None or (isinstance(shown, ir.Variable) and shown.anonymous):
+            if shown is None or (isinstance(shown, ir.RuleVariable) and shown.anonymous):
                 shown = self._anything()
             terms = (pattern.entity, shown) if len(types) == 2 else (pattern.entity,)
             named = ir.Comparison("=", pattern.attribute, ir.Constant(f":{name}"), pattern.position)
@@ -68,12 +68,12 @@ class PatternResolver:
         value = pattern.value
         if isinstance(value, ir.Constant):
             found = {name: types for name, types in found.items() if len(types) == 2 and fits(value.value, types[1])}
-        elif isinstance(value, ir.Variable) and not value.anonymous:
+        elif isinstance(value, ir.RuleVariable) and not value.anonymous:
             found = {name: types for name, types in found.items() if len(types) == 2}
         if not found:
             raise IncorrectError(f"{pattern.position}: {pattern}: there is no attribute that it may be about")
         for column, what in ((0, "entities"), (1, "values")):
-            looked_at = column == 0 or (isinstance(value, ir.Variable) and not value.anonymous)
+            looked_at = column == 0 or (isinstance(value, ir.RuleVariable) and not value.anonymous)
             kinds = {types[column]: name for name, types in found.items() if column < len(types)}
             if looked_at and len(kinds) > 1:
                 (one, a), (other, b), *_ = kinds.items()

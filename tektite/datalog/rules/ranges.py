@@ -11,7 +11,7 @@ from tektite.datalog.rules import safety
 from tektite.datalog.rules.binding import binding
 from tektite.datalog.syntax import ir
 
-LOW, HIGH, MIDDLE, COUNT = map(ir.Variable, ("range low", "range high", "range middle", "range count"))
+LOW, HIGH, MIDDLE, COUNT = map(ir.RuleVariable, ("range low", "range high", "range middle", "range count"))
 ZERO, ONE = ir.Constant(0), ir.Constant(1)
 
 
@@ -26,7 +26,7 @@ def numbers(
     """The rules of a predicate that holds a range's numbers, and the atom that stands for the literal. `beside` is what stands
     beside the literal; `name` gives names for predicates.
     """
-    assert isinstance(literal.right, ir.Compute) and isinstance(literal.left, ir.Variable)
+    assert isinstance(literal.right, ir.Compute) and isinstance(literal.left, ir.RuleVariable)
     start, end, *given = literal.right.args
     keys = ir.named(ir.variables(literal.right))
     source = binding(beside, keys)

@@ -80,7 +80,7 @@ def written(tag: str | None, fields: Sequence[str]) -> str:
 class Pattern:
     """A record that takes a variable's value apart, or builds it."""
 
-    variable: ir.Variable
+    variable: ir.RuleVariable
     record: ir.Construct
     position: ir.Position
 
@@ -92,7 +92,7 @@ class Rewriter:
         self.rule = rule
         self.columns = columns
         self.structures = structures
-        self.known: dict[ir.Variable, str] = {}
+        self.known: dict[ir.RuleVariable, str] = {}
         self._made = 0
 
     def rewritten(self) -> ir.Rule:
@@ -110,14 +110,14 @@ class Rewriter:
         return replace(self.rule, terms=tuple(terms), body=body)
 
     def _head(self, term: ir.HeadTerm, kind: str | None) -> ir.HeadTerm:
-        if isinstance(term, ir.Aggregate):
+        if isinstance(term, ir.HeadAggregate):
             return term if term.of is None else replace(term, of=self.built(term.of, kind))
         return self.built(term, kind)
 
-    def fresh(self) -> ir.Variable:
+    def fresh(self) -> ir.RuleVariable:
         """A variable that no text can name."""
         self._made += 1
-        return ir.Variable(f"record {self._made}")
+        return ir.RuleVariable(f"record {self._made}")
 
     def wrong(self, problem: str) -> IncorrectError:
         return IncorrectError(f"{self.rule.where()}: {problem}")
@@ -131,7 +131,7 @@ class Rewriter:
     def _learn_term(self, term: ir.HeadTerm, kind: str | None) -> None:
         if kind is None or kind not in self.structures:
             return
-        if isinstance(term, ir.Variable):
+        if isinstance(term, ir.RuleVariable):
             self.known.setdefault(term, kind)
         elif isinstance(term, ir.Construct) and term.args is not None:
             fields = self.structures[kind].fields(term.tag)
@@ -158,7 +158,7 @@ class Rewriter:
 
     def kind(self, term: ir.Term) -> str | None:
         """The structure of a term, if it is known."""
-        if isinstance(term, ir.Variable):
+        if isinstance(term, ir.RuleVariable):
             return self.known.get(term)
         if isinstance(term, ir.Construct) and term.tag is not None:
             having = [s.name for s in self.structures.values() if s.fields(term.tag) is not None]
@@ -223,7 +223,7 @@ class Rewriter:
             test = ir.Condition(ir.Compute("is_branch", (whole, ir.Constant(record.tag))), place)
         found = [test]
         for at, (arg, (_, field)) in enumerate(zip(record.args, fields, strict=True)):
-            if isinstance(arg, ir.Variable) and arg.anonymous:
+            if isinstance(arg, ir.RuleVariable) and arg.anonymous:
                 continue
             part = ir.Compute("field", (whole, ir.Constant(at), ir.Constant(shape_of(field))))
             if isinstance(arg, ir.Construct):
@@ -237,7 +237,7 @@ class Rewriter:
 
     # ------------------------------------------------------------------ bodies
 
-    def _body(self, body: Sequence[ir.Literal], given: Iterable[ir.Variable]) -> tuple[ir.Literal, ...]:
+    def _body(self, body: Sequence[ir.Literal], given: Iterable[ir.RuleVariable]) -> tuple[ir.Literal, ...]:
         """A body without records; `given` are the variables that the body around it binds."""
         found: list[ir.Literal] = []
         patterns: list[Pattern] = []
@@ -275,7 +275,7 @@ class Rewriter:
     def _equated(self, literal: ir.Comparison) -> list[Pattern]:
         """An equation with a record, as patterns of a variable."""
         found = []
-        variable = next((side for side in (literal.left, literal.right) if isinstance(side, ir.Variable)), None)
+        variable = next((side for side in (literal.left, literal.right) if isinstance(side, ir.RuleVariable)), None)
         kind = self.kind(literal.left) or self.kind(literal.right)
         if variable is None:
             variable = self.fresh()
@@ -289,7 +289,7 @@ class Rewriter:
         return found
 
     def _patterns(
-        self, body: list[ir.Literal], patterns: list[Pattern], given: Iterable[ir.Variable]
+        self, body: list[ir.Literal], patterns: list[Pattern], given: Iterable[ir.RuleVariable]
     ) -> list[ir.Literal]:
         """A body with the patterns that its variables match: what is bound is taken apart, the rest is built."""
         found = list(body)
@@ -307,7 +307,7 @@ class Rewriter:
             patterns.remove(ready)
         return found
 
-    def _nested(self, literal: ir.Literal, bound: set[ir.Variable]) -> ir.Literal:
+    def _nested(self, literal: ir.Literal, bound: set[ir.RuleVariable]) -> ir.Literal:
         """A literal whose own bodies and terms have no records. What it builds has its values from the body around it."""
         match literal:
             case ir.Negation() if has_record(literal):

@@ -8,12 +8,14 @@ from tektite.datalog.syntax import ir
 from tektite.errors import IncorrectError
 
 
-def bound_by(body: Sequence[ir.Literal], given: Iterable[ir.Variable] = (), results: bool = True) -> set[ir.Variable]:
+def bound_by(
+    body: Sequence[ir.Literal], given: Iterable[ir.RuleVariable] = (), results: bool = True
+) -> set[ir.RuleVariable]:
     """The variables that a body gives values to, beside those given from outside; with `results`, by its aggregates, too."""
     bound = set(given)
     for literal in body:
         if isinstance(literal, ir.Atom):
-            bound |= {term for term in literal.terms if isinstance(term, ir.Variable)}
+            bound |= {term for term in literal.terms if isinstance(term, ir.RuleVariable)}
         elif isinstance(literal, ir.Aggregation) and results:
             bound |= {literal.result, *literal.witnesses}
     lookups = [literal for literal in body if isinstance(literal, ir.Lookup)]
@@ -24,11 +26,11 @@ def bound_by(body: Sequence[ir.Literal], given: Iterable[ir.Variable] = (), resu
         size = len(bound)
         for equation in equations:
             for one, other in ((equation.left, equation.right), (equation.right, equation.left)):
-                if isinstance(one, ir.Variable) and all(v in bound for v in ir.variables(other)):
+                if isinstance(one, ir.RuleVariable) and all(v in bound for v in ir.variables(other)):
                     bound.add(one)
         for lookup in lookups:
             *keys, value = lookup.atom.terms
-            if isinstance(value, ir.Variable) and all(v in bound for key in keys for v in ir.variables(key)):
+            if isinstance(value, ir.RuleVariable) and all(v in bound for key in keys for v in ir.variables(key)):
                 bound.add(value)
         for choice in alternatives:
             found = set.intersection(*(bound_by(branch, bound, results) for branch in choice.branches))
@@ -59,7 +61,9 @@ def check(rule: ir.Rule) -> None:
                 raise IncorrectError(f"{rule.where()}: '_' in {str(literal)!r} has no value to compare")
 
 
-def cause(rule: ir.Rule, variable: ir.Variable, where: str, bound: set[ir.Variable]) -> tuple[ir.Variable, str]:
+def cause(
+    rule: ir.Rule, variable: ir.RuleVariable, where: str, bound: set[ir.RuleVariable]
+) -> tuple[ir.RuleVariable, str]:
     """The variable because of which another has no value, and where it stands: the rule computes the one from the other."""
     seen = {variable}
     given = (variable, where)
@@ -74,7 +78,7 @@ def cause(rule: ir.Rule, variable: ir.Variable, where: str, bound: set[ir.Variab
         where = next(str(literal) for literal in rule.body if variable in ir.literal_variables(literal))
 
 
-def needs(literal: ir.Literal, variable: ir.Variable) -> Iterable[ir.Variable]:
+def needs(literal: ir.Literal, variable: ir.RuleVariable) -> Iterable[ir.RuleVariable]:
     """What a variable gets its value from by a literal."""
     if isinstance(literal, ir.Comparison) and literal.op == "=":
         for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
@@ -83,7 +87,7 @@ def needs(literal: ir.Literal, variable: ir.Variable) -> Iterable[ir.Variable]:
     return ()
 
 
-def unbound(rule: ir.Rule, variable: ir.Variable, where: str) -> IncorrectError:
+def unbound(rule: ir.Rule, variable: ir.RuleVariable, where: str) -> IncorrectError:
     """The error that names a variable without values."""
     name = "a computed term" if variable.name.startswith("term ") else f"variable {variable.name!r}"
     return IncorrectError(

@@ -44,12 +44,12 @@ def scoped(rule: ir.Rule) -> ir.Rule:
     return replace(rule, body=tuple(map(decided, rule.body)))
 
 
-def inner_variables(group: ir.Aggregation) -> tuple[ir.Variable, ...]:
+def inner_variables(group: ir.Aggregation) -> tuple[ir.RuleVariable, ...]:
     """The variables in an aggregate's body, and in the term that it is taken of."""
     return ir.named([*ir.body_variables(group.body), *ir.variables(group.of)])
 
 
-def outer_variables(group: ir.Aggregation, bound: Collection[ir.Variable]) -> tuple[ir.Variable, ...]:
+def outer_variables(group: ir.Aggregation, bound: Collection[ir.RuleVariable]) -> tuple[ir.RuleVariable, ...]:
     """Those of an aggregate's variables that are the rule's, where `bound` are those that the rest of the rule binds."""
     target = set(ir.variables(group.of))
     shared = [v for v in inner_variables(group) if v in bound]
@@ -57,7 +57,7 @@ def outer_variables(group: ir.Aggregation, bound: Collection[ir.Variable]) -> tu
     return tuple(v for v in shared if v not in target or v not in own)
 
 
-def unbound(body: Iterable[ir.Literal], bound: Collection[ir.Variable]) -> Iterator[ir.Variable]:
+def unbound(body: Iterable[ir.Literal], bound: Collection[ir.RuleVariable]) -> Iterator[ir.RuleVariable]:
     """The variables that literals use outside of aggregates and nothing binds: not even a group for itself."""
     for literal in body:
         match literal:
@@ -72,7 +72,7 @@ def unbound(body: Iterable[ir.Literal], bound: Collection[ir.Variable]) -> Itera
                 yield from (v for v in ir.literal_variables(literal) if v not in bound)
 
 
-def no_witness(rule: ir.Rule, group: ir.Aggregation, variable: ir.Variable) -> IncorrectError:
+def no_witness(rule: ir.Rule, group: ir.Aggregation, variable: ir.RuleVariable) -> IncorrectError:
     """The error that names a variable outside of an aggregate that only the aggregate's body binds."""
     beside = [literal for literal in rule.body if literal is not group]
     where = next((str(x) for x in beside if variable in ir.plain_variables([x])), "the head")

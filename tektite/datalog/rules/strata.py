@@ -27,7 +27,7 @@ class Unstratified(IncorrectError):
 
 def dependencies(rule: ir.Rule) -> Iterator[tuple[str, str]]:
     """The predicates that a normal rule reads, with how: "" plainly, "not" negated, else the aggregate."""
-    kinds = [term.kind for term in rule.terms if isinstance(term, ir.Aggregate)]
+    kinds = [term.kind for term in rule.terms if isinstance(term, ir.HeadAggregate)]
     for literal in rule.body:
         if isinstance(literal, ir.Atom):
             yield literal.predicate, kinds[0] if kinds else ""

@@ -49,7 +49,7 @@ def with_subsumptions(text: statements.Text, stored: Container[str]) -> statemen
             if found.worse.predicate == name:
                 rules.append(removal(found, given, gone))
         width = len(next(found.worse.terms for found in text.subsumptions if found.worse.predicate == name))
-        columns = tuple(ir.Variable(f"column {at}") for at in range(width))
+        columns = tuple(ir.RuleVariable(f"column {at}") for at in range(width))
         body = (ir.Atom(given, columns, place), ir.Negation(ir.Atom(gone, columns, place)))
         rules.append(ir.Rule(name, columns, body, place, str(text.subsumptions[0])))
     return replace(text, rules=tuple(rules), declarations=tuple(declarations))
@@ -83,11 +83,11 @@ def plain(atom: ir.Atom, predicate: str, name: str) -> tuple[ir.Atom, list[ir.Li
     terms: list[ir.Term] = []
     equations: list[ir.Literal] = []
     for at, term in enumerate(atom.terms):
-        if isinstance(term, ir.Variable) and not term.anonymous:
+        if isinstance(term, ir.RuleVariable) and not term.anonymous:
             terms.append(term)
             continue
-        terms.append(ir.Variable(f"{name} {at}"))
-        if not isinstance(term, ir.Variable):
+        terms.append(ir.RuleVariable(f"{name} {at}"))
+        if not isinstance(term, ir.RuleVariable):
             equations.append(ir.Comparison("=", terms[-1], term, atom.position))
     return ir.Atom(predicate, tuple(terms), atom.position), equations
 

@@ -96,11 +96,11 @@ class Inference:
                 )
         return changed
 
-    def variables(self, rule: ir.Rule) -> dict[ir.Variable, Type]:
+    def variables(self, rule: ir.Rule) -> dict[ir.RuleVariable, Type]:
         """The types of a rule's variables, as far as they are known."""
-        found: dict[ir.Variable, tuple[Type, str]] = {}
+        found: dict[ir.RuleVariable, tuple[Type, str]] = {}
 
-        def note(variable: ir.Variable, type: Type, where: str) -> bool:
+        def note(variable: ir.RuleVariable, type: Type, where: str) -> bool:
             before = found.setdefault(variable, (type, where))
             if before[0] != type:
                 raise IncorrectError(
@@ -114,7 +114,7 @@ class Inference:
                 for term, source in zip(atom.terms, self.columns[atom.predicate], strict=True):
                     if source is None:
                         continue
-                    if isinstance(term, ir.Variable) and not term.anonymous:
+                    if isinstance(term, ir.RuleVariable) and not term.anonymous:
                         note(term, source.type, str(atom))
                     elif isinstance(term, ir.Constant) and not expressions.fits(term.value, source.type):
                         raise IncorrectError(
@@ -135,7 +135,7 @@ class Inference:
             types = {variable: type for variable, (type, _) in found.items()}
             for equation in equations:
                 for one, other in ((equation.left, equation.right), (equation.right, equation.left)):
-                    if isinstance(one, ir.Variable) and one not in found:
+                    if isinstance(one, ir.RuleVariable) and one not in found:
                         type = self._term_type(other, types, rule)
                         if type is not None:
                             note(one, type, str(equation))
@@ -162,7 +162,7 @@ class Inference:
 def head_type(term: ir.HeadTerm, types: expressions.Types, rule: ir.Rule) -> Type | None:
     """The type of a head's term, if it is known."""
     try:
-        if not isinstance(term, ir.Aggregate):
+        if not isinstance(term, ir.HeadAggregate):
             return expressions.term_type(term, types)
         of = None if term.of is None else expressions.term_type(term.of, types)
     except TektiteError as error:
@@ -188,8 +188,8 @@ def column_names(
     for rule in rules:
         names = []
         for at, term in enumerate(rule.terms):
-            plain = isinstance(term, ir.Variable) and " " not in term.name
-            aggregate = isinstance(term, ir.Aggregate) and isinstance(term.of, ir.Variable | None)
+            plain = isinstance(term, ir.RuleVariable) and " " not in term.name
+            aggregate = isinstance(term, ir.HeadAggregate) and isinstance(term.of, ir.RuleVariable | None)
             names.append(str(term) if plain else str(term).replace("(", "_").strip(")_") if aggregate else f"c{at}")
         if len(set(names)) == len(names) and not all(isinstance(term, ir.Constant) for term in rule.terms):
             return tuple(names)

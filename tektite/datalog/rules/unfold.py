@@ -16,7 +16,7 @@ def unfoldable(rule: ir.Rule) -> bool:
     """Whether a rule's body may stand for an atom of its predicate: a plain conjunction that shows different variables."""
     if not rule.body or len(set(rule.terms)) < len(rule.terms):
         return False
-    if not all(isinstance(term, ir.Variable) for term in rule.terms):
+    if not all(isinstance(term, ir.RuleVariable) for term in rule.terms):
         return False
     return all(isinstance(literal, ir.Atom | ir.Comparison | ir.Condition) for literal in rule.body)
 
@@ -39,24 +39,24 @@ def unfold(rule: ir.Rule, definitions: Mapping[str, ir.Rule]) -> ir.Rule:
             continue
         number += 1
         definition = definitions[literal.predicate]
-        terms: dict[ir.Variable, ir.Term] = {}
+        terms: dict[ir.RuleVariable, ir.Term] = {}
         for place, (shown, given) in enumerate(zip(definition.terms, literal.terms, strict=True)):
-            assert isinstance(shown, ir.Variable)
-            anonymous = isinstance(given, ir.Variable) and given.anonymous
-            terms[shown] = ir.Variable(f"{shown.name} in {number} at {place}") if anonymous else given
+            assert isinstance(shown, ir.RuleVariable)
+            anonymous = isinstance(given, ir.RuleVariable) and given.anonymous
+            terms[shown] = ir.RuleVariable(f"{shown.name} in {number} at {place}") if anonymous else given
         for variable in ir.body_variables(definition.body):
             if variable not in terms:
                 prefix = "_ " if variable.anonymous else ""
-                terms[variable] = ir.Variable(f"{prefix}{variable.name.removeprefix('_ ')} in {number}")
+                terms[variable] = ir.RuleVariable(f"{prefix}{variable.name.removeprefix('_ ')} in {number}")
         waiting[:0] = [replaced(inner, terms) for inner in definition.body]
     return replace(rule, body=tuple(body))
 
 
-def replaced(literal: ir.Literal, terms: Mapping[ir.Variable, ir.Term]) -> ir.Literal:
+def replaced(literal: ir.Literal, terms: Mapping[ir.RuleVariable, ir.Term]) -> ir.Literal:
     """A plain literal with terms for its variables."""
 
     def term(of: ir.Term) -> ir.Term:
-        if isinstance(of, ir.Variable):
+        if isinstance(of, ir.RuleVariable):
             return terms.get(of, of)
         return replace(of, args=tuple(map(term, of.args))) if isinstance(of, ir.Compute) else of
 

@@ -18,7 +18,7 @@ from tektite.plan.equal_columns import Classes
 from tektite.values.types import Float, Type
 
 
-def unify(rule: ir.Rule, types: Mapping[ir.Variable, Type], keep_head: bool = False) -> ir.Rule:
+def unify(rule: ir.Rule, types: Mapping[ir.RuleVariable, Type], keep_head: bool = False) -> ir.Rule:
     """A normal rule without equations of two variables of one type. With `keep_head`, its head stays as it is written, and
     so does an equation of two variables of the head. Floats stay apart: 0.0 equals -0.0, and is another value.
 
@@ -29,7 +29,7 @@ def unify(rule: ir.Rule, types: Mapping[ir.Variable, Type], keep_head: bool = Fa
     p(x, z) :- q(x, w), q(w, z).
     """
     fixed = {v for term in rule.terms for v in ir.variables(term)} if keep_head else set()
-    classes: Classes[ir.Variable] = Classes()
+    classes: Classes[ir.RuleVariable] = Classes()
     body = []
     for literal in rule.body:
         pair = equated(literal, types)
@@ -45,40 +45,42 @@ def unify(rule: ir.Rule, types: Mapping[ir.Variable, Type], keep_head: bool = Fa
     return with_constants(rule, types)
 
 
-def equated(literal: ir.Literal, types: Mapping[ir.Variable, Type]) -> tuple[ir.Variable, ir.Variable] | None:
+def equated(
+    literal: ir.Literal, types: Mapping[ir.RuleVariable, Type]
+) -> tuple[ir.RuleVariable, ir.RuleVariable] | None:
     """The variables of an equation of two that may become one."""
     if not isinstance(literal, ir.Comparison) or literal.op != "=":
         return None
     left, right = literal.left, literal.right
-    if not isinstance(left, ir.Variable) or not isinstance(right, ir.Variable):
+    if not isinstance(left, ir.RuleVariable) or not isinstance(right, ir.RuleVariable):
         return None
     return (left, right) if left in types and types[left] == types.get(right) != Float else None
 
 
-def renamed(term: ir.HeadTerm, names: Mapping[ir.Variable, ir.Variable]) -> ir.HeadTerm:
+def renamed(term: ir.HeadTerm, names: Mapping[ir.RuleVariable, ir.RuleVariable]) -> ir.HeadTerm:
     """A head's term with some variables named otherwise."""
-    if isinstance(term, ir.Variable):
+    if isinstance(term, ir.RuleVariable):
         return names.get(term, term)
-    if isinstance(term, ir.Aggregate):
+    if isinstance(term, ir.HeadAggregate):
         of = None if term.of is None else renamed(term.of, names)
-        assert not isinstance(of, ir.Aggregate)
+        assert not isinstance(of, ir.HeadAggregate)
         return replace(term, of=of)
     if isinstance(term, ir.Compute):
         args = [renamed(arg, names) for arg in term.args]
-        return replace(term, args=tuple(arg for arg in args if not isinstance(arg, ir.Aggregate)))
+        return replace(term, args=tuple(arg for arg in args if not isinstance(arg, ir.HeadAggregate)))
     return term
 
 
-def with_constants(rule: ir.Rule, types: Mapping[ir.Variable, Type]) -> ir.Rule:
+def with_constants(rule: ir.Rule, types: Mapping[ir.RuleVariable, Type]) -> ir.Rule:
     """A rule whose atoms have the constants that equations give their variables. The equations stay: they say what the
     variables are to everybody else.
     """
-    values: dict[ir.Variable, ir.Term] = {}
+    values: dict[ir.RuleVariable, ir.Term] = {}
     for literal in rule.body:
         if not isinstance(literal, ir.Comparison) or literal.op != "=":
             continue
         for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
-            if isinstance(one, ir.Variable) and isinstance(other, ir.Constant):
+            if isinstance(one, ir.RuleVariable) and isinstance(other, ir.Constant):
                 type = types.get(one)
                 if type not in (None, Float) and type == expressions.constant_type(other.value):
                     values.setdefault(one, other)

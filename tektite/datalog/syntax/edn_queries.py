@@ -28,7 +28,7 @@ class Parameter:
     """One `:in` parameter: the variables it binds, and whether it takes one tuple of values or many."""
 
     name: str
-    variables: tuple[ir.Variable, ...]
+    variables: tuple[ir.RuleVariable, ...]
     many: bool
 
 
@@ -56,7 +56,7 @@ class Find:
 
     terms: tuple[ir.HeadTerm, ...]
     names: tuple[str, ...]
-    keep: tuple[ir.Variable, ...]
+    keep: tuple[ir.RuleVariable, ...]
     parameters: tuple[Parameter, ...]
     body: tuple[ir.Literal, ...]
     position: ir.Position
@@ -158,12 +158,12 @@ class QueryReader(PatternReader):
                 term: ir.HeadTerm = self._variable(parts[0])
             else:
                 term = self.head_term(item)
-            name = f"{term.kind}_{term.of}" if isinstance(term, ir.Aggregate) else str(term)
+            name = f"{term.kind}_{term.of}" if isinstance(term, ir.HeadAggregate) else str(term)
             while name in names:
                 name += "_"
             terms.append(term)
             names.append(name)
-        if pulls and any(isinstance(term, ir.Aggregate) for term in terms):
+        if pulls and any(isinstance(term, ir.HeadAggregate) for term in terms):
             raise IncorrectError(f"{items[0].position}: a query has aggregates or pulls, not both")
         return tuple(terms), tuple(names), tuple(pulls)
 

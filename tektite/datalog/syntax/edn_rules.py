@@ -61,14 +61,14 @@ class PatternReader:
     def __init__(self) -> None:
         self._fresh = 0
 
-    def fresh(self) -> ir.Variable:
+    def fresh(self) -> ir.RuleVariable:
         self._fresh += 1
-        return ir.Variable(f"_ {self._fresh}")
+        return ir.RuleVariable(f"_ {self._fresh}")
 
-    def fresh_named(self) -> ir.Variable:
+    def fresh_named(self) -> ir.RuleVariable:
         """A variable that no text can name, and that is looked at."""
         self._fresh += 1
-        return ir.Variable(f"value {self._fresh}")
+        return ir.RuleVariable(f"value {self._fresh}")
 
     # ------------------------------------------------------------------ rules
 
@@ -97,12 +97,12 @@ class PatternReader:
                 )
             if len(terms) != 1:
                 raise IncorrectError(f"{form.position}: {kind} is taken of one variable")
-            return ir.Aggregate(kind, self._variable(terms[0]))
+            return ir.HeadAggregate(kind, self._variable(terms[0]))
         return self.term(form)
 
-    def _variable(self, form: Form) -> ir.Variable:
+    def _variable(self, form: Form) -> ir.RuleVariable:
         term = self.term(form)
-        if not isinstance(term, ir.Variable) or term.anonymous:
+        if not isinstance(term, ir.RuleVariable) or term.anonymous:
             raise IncorrectError(f"{form.position}: expected a variable such as ?x, found {show(form)}")
         return term
 
@@ -112,7 +112,7 @@ class PatternReader:
             if form.name == "_":
                 return self.fresh()
             if form.name.startswith("?") and len(form.name) > 1:
-                return ir.Variable(form.name[1:])
+                return ir.RuleVariable(form.name[1:])
             raise IncorrectError(
                 f"{form.position}: expected a variable such as ?{form.name}, or a value; found {form.name}"
             )
@@ -159,7 +159,7 @@ class PatternReader:
             raise IncorrectError(f"{form.position}: {show(form)} has a branch without a clause")
         return ir.Disjunction(branches, outer, form.position)
 
-    def _outer(self, form: Group, rest: list[Form]) -> tuple[ir.Variable, ...]:
+    def _outer(self, form: Group, rest: list[Form]) -> tuple[ir.RuleVariable, ...]:
         if not rest or not isinstance(rest[0], Group) or rest[0].kind != "vector":
             raise IncorrectError(f"{form.position}: {show(form.items[0])} begins with the variables it shares, [?x]")
         return tuple(self._variable(item) for item in rest[0].items)

@@ -33,7 +33,7 @@ NOWHERE = Position("program", 1, 1)
 
 
 @dataclass(frozen=True)
-class Variable:
+class RuleVariable:
     """A name for a value, the same throughout one rule."""
 
     name: str
@@ -90,7 +90,7 @@ class Call(Compute):
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class HeadAggregate:
     """An aggregate in a head: of what the term comes to in each binding of the body, or of the bindings themselves."""
 
     kind: str
@@ -118,8 +118,8 @@ HOLDS = Constant(True)
 """The one value in the one column of a predicate that is written without columns."""
 HOLDS_COLUMN = "holds"
 
-Term = Variable | Constant | Compute | Construct
-HeadTerm = Term | Aggregate
+Term = RuleVariable | Constant | Compute | Construct
+HeadTerm = Term | HeadAggregate
 
 
 @dataclass(frozen=True)
@@ -180,13 +180,13 @@ class Aggregation:
     `witnesses` are those whose values the body gives to the rule. All other variables of the body are its own.
     """
 
-    result: Variable
+    result: RuleVariable
     kind: str
     of: Term | None
     body: tuple[Literal, ...]
     position: Position = field(default=NOWHERE, compare=False)
-    outer: tuple[Variable, ...] | None = None
-    witnesses: tuple[Variable, ...] = ()
+    outer: tuple[RuleVariable, ...] | None = None
+    witnesses: tuple[RuleVariable, ...] = ()
 
     def __str__(self) -> str:
         of = "" if self.of is None else f" {self.of}"
@@ -198,7 +198,7 @@ class Conjunction:
     """A negated group of literals, `(not ...)`; `outer` are the variables it shares with the rest, None for all it can."""
 
     body: tuple[Literal, ...]
-    outer: tuple[Variable, ...] | None
+    outer: tuple[RuleVariable, ...] | None
     position: Position = field(default=NOWHERE, compare=False)
 
     def __str__(self) -> str:
@@ -210,7 +210,7 @@ class Disjunction:
     """One of several groups of literals; `outer` are the variables that the rest may see, None for all."""
 
     branches: tuple[tuple[Literal, ...], ...]
-    outer: tuple[Variable, ...] | None = None
+    outer: tuple[RuleVariable, ...] | None = None
     position: Position = field(default=NOWHERE, compare=False)
 
     def __str__(self) -> str:
@@ -239,7 +239,7 @@ class Pattern:
     """
 
     entity: Term
-    attribute: str | Variable
+    attribute: str | RuleVariable
     value: Term | None
     position: Position = field(default=NOWHERE, compare=False)
 
@@ -269,25 +269,25 @@ class Rule:
     @property
     def aggregates(self) -> tuple[int, ...]:
         """The places of the aggregates in the head."""
-        return tuple(at for at, term in enumerate(self.terms) if isinstance(term, Aggregate))
+        return tuple(at for at, term in enumerate(self.terms) if isinstance(term, HeadAggregate))
 
     def where(self) -> str:
         """The rule and its place, for messages."""
         return f"rule {(self.written or str(self))!r} ({self.position})"
 
 
-def variables(of: HeadTerm | None) -> Iterator[Variable]:
+def variables(of: HeadTerm | None) -> Iterator[RuleVariable]:
     """The variables of a term, in order, with repetitions."""
-    if isinstance(of, Variable):
+    if isinstance(of, RuleVariable):
         yield of
     elif isinstance(of, Compute | Construct):
         for arg in of.args or ():
             yield from variables(arg)
-    elif isinstance(of, Aggregate):
+    elif isinstance(of, HeadAggregate):
         yield from variables(of.of)
 
 
-def literal_variables(literal: Literal) -> Iterator[Variable]:
+def literal_variables(literal: Literal) -> Iterator[RuleVariable]:
     """The variables of a literal, in order, with repetitions; of nested bodies all, except for what an aggregate whose scope is
     decided keeps to itself.
     """
@@ -319,13 +319,13 @@ def literal_variables(literal: Literal) -> Iterator[Variable]:
                 yield from variables(None if isinstance(part, str) else part)
 
 
-def body_variables(body: Iterable[Literal]) -> Iterator[Variable]:
+def body_variables(body: Iterable[Literal]) -> Iterator[RuleVariable]:
     """The variables of some literals, in order, with repetitions."""
     for literal in body:
         yield from literal_variables(literal)
 
 
-def plain_variables(body: Iterable[Literal]) -> Iterator[Variable]:
+def plain_variables(body: Iterable[Literal]) -> Iterator[RuleVariable]:
     """The variables of some literals, without those that stand only in the body of an aggregate whose scope is not decided."""
     for literal in body:
         match literal:
@@ -340,6 +340,6 @@ def plain_variables(body: Iterable[Literal]) -> Iterator[Variable]:
                 yield from literal_variables(literal)
 
 
-def named(found: Iterable[Variable]) -> tuple[Variable, ...]:
+def named(found: Iterable[RuleVariable]) -> tuple[RuleVariable, ...]:
     """Each variable that has a name, once, in order."""
     return tuple(dict.fromkeys(v for v in found if not v.anonymous))

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 from typing import Any
 
-from tektite.datalog.syntax.ir import Constant, Literal, Rule, Variable, body_variables, named, variables
+from tektite.datalog.syntax.ir import Constant, Literal, Rule, RuleVariable, body_variables, named, variables
 
 
 def canonical(rule: Rule) -> str:
@@ -28,7 +28,7 @@ def canonical(rule: Rule) -> str:
             seen = {**parts, variable: "this"}
             each[variable] = digest(rendered(rule, seen.__getitem__, seen.__getitem__))
         parts = each
-    names: dict[Variable, str] = {}
+    names: dict[RuleVariable, str] = {}
     return rendered(rule, lambda variable: names.setdefault(variable, f"v{len(names)}"), parts.__getitem__)
 
 
@@ -37,9 +37,9 @@ def digest(text: str) -> str:
     return blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def rendered(value: Any, name: Callable[[Variable], str], part: Callable[[Variable], str]) -> str:
+def rendered(value: Any, name: Callable[[RuleVariable], str], part: Callable[[RuleVariable], str]) -> str:
     """A rule or a piece of it as text, with `name` for its variables; bodies are ordered by how they read with `part`."""
-    if isinstance(value, Variable):
+    if isinstance(value, RuleVariable):
         return "_" if value.anonymous else name(value)
     if isinstance(value, Constant):
         return f"{type(value.value).__name__} {value.value!r}"

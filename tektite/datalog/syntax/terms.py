@@ -115,17 +115,17 @@ class TermReader:
 
     def _aggregation(self, tree: Tree[Any], result: Tree[Any], sign: str, of: Tree[Any]) -> ir.Literal:
         term = self.term(result)
-        if sign == "=" and isinstance(term, ir.Variable) and not term.anonymous:
+        if sign == "=" and isinstance(term, ir.RuleVariable) and not term.anonymous:
             return self.aggregate(of, term)
         fresh = self.fresh("value")
-        if sign == "=" and isinstance(term, ir.Variable):  # `_ = max x : { ... }`, for the sake of its witnesses
+        if sign == "=" and isinstance(term, ir.RuleVariable):  # `_ = max x : { ... }`, for the sake of its witnesses
             return self.aggregate(of, fresh)
         both = (self.aggregate(of, fresh), ir.Comparison(sign, term, fresh, self.position(tree)))
         if result is not tree.children[0]:
             both = (both[0], ir.Comparison(MIRRORED[sign], term, fresh, self.position(tree)))
         return ir.Disjunction((both,), None, self.position(tree))
 
-    def aggregate(self, tree: Tree[Any], result: ir.Variable) -> ir.Aggregation:
+    def aggregate(self, tree: Tree[Any], result: ir.RuleVariable) -> ir.Aggregation:
         """An aggregate over a body of its own."""
         first, *rest = tree.children
         of: ir.Term | None = None
@@ -161,10 +161,10 @@ class TermReader:
 
     # ------------------------------------------------------------------ terms
 
-    def fresh(self, name: str) -> ir.Variable:
+    def fresh(self, name: str) -> ir.RuleVariable:
         """A variable that no text can name."""
         self._fresh += 1
-        return ir.Variable(f"{name} {self._fresh}")
+        return ir.RuleVariable(f"{name} {self._fresh}")
 
     def head(self, terms: list[Any], has_body: bool) -> tuple[tuple[ir.HeadTerm, ...], tuple[ir.Literal, ...]]:
         """The terms of a head, and the literals that they need in the body."""
@@ -181,9 +181,9 @@ class TermReader:
                 if not terms and kind != "count":
                     raise self.wrong(tree, f"{name} is taken of a term: {name}(x)")
                 of = self.term(terms[0]) if terms else None
-                if isinstance(of, ir.Variable) and of.anonymous and kind == "count":
+                if isinstance(of, ir.RuleVariable) and of.anonymous and kind == "count":
                     of = None
-                return ir.Aggregate(kind, of)
+                return ir.HeadAggregate(kind, of)
         return self.term(tree)
 
     def term(self, tree: Any) -> ir.Term:
@@ -193,7 +193,7 @@ class TermReader:
                 name = str(tree.children[0])
                 if name == "nil":
                     return ir.Construct(None, None)
-                return self.fresh("_") if name in ("_", "?") else ir.Variable(name.removeprefix("?"))
+                return self.fresh("_") if name in ("_", "?") else ir.RuleVariable(name.removeprefix("?"))
             case "number":
                 return ir.Constant(self._number(tree))
             case "float":
@@ -202,7 +202,7 @@ class TermReader:
                 return ir.Constant(unquoted(tree.children[0]))
             case "parameter":
                 name = str(tree.children[0])
-                return ir.Variable(name) if self.goal else ir.Construct(name[1:], ())
+                return ir.RuleVariable(name) if self.goal else ir.Construct(name[1:], ())
             case "branch":
                 tag, *terms = tree.children
                 return ir.Construct(str(tag)[1:], tuple(map(self.term, terms)))

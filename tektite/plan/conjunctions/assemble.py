@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tektite.dataflow import pipeline_actions
-from tektite.dataflow.graph import Step as GraphStep
+from tektite.dataflow.graph import LinearStep as GraphStep
 from tektite.dataflow.linear import NegateStep, ProgramStep, SelectStep
-from tektite.dataflow.pipelines import Pipelines, Source
+from tektite.dataflow.pipelines import PipelinesNode, PipelineSource
 from tektite.expr import Expr, col
 from tektite.expr.predicates import conjunction
 from tektite.plan.algebra import Clause, Match
 from tektite.plan.conjunctions.clauses import free_name
-from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline, Step, Subtract
+from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline, PipelineStep, Subtract
 from tektite.plan.stream import Columns, Stream
 from tektite.values.schema import Schema
 from tektite.values.types import Int, Type
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Constant:
+class ConstantWord:
     """A column that is one word everywhere."""
 
     word: int
 
 
-Term = str | Constant
+Term = str | ConstantWord
 Layout = tuple[Term, ...]
 Entry = tuple[pipeline_actions.Action | None, Layout]
 """What comes next, and the columns it wants; at the end of a pipeline nothing, and the columns of the result."""
@@ -76,9 +76,11 @@ class Assembly:
         self.relations = relations
         self.renderer = renderer
         self.dictionary = renderer.dictionary
-        self.terms = [tuple(Constant(self._word(t)) if isinstance(t, Expr) else t for t in r.terms) for r in relations]
+        self.terms = [
+            tuple(ConstantWord(self._word(t)) if isinstance(t, Expr) else t for t in r.terms) for r in relations
+        ]
         self.result: Layout = tuple(
-            Constant(self._word(constants[name])) if name in constants else name for name in match.schema.names
+            ConstantWord(self._word(constants[name])) if name in constants else name for name in match.schema.names
         )
         scope = renderer.scope(match)
         self.arranged: dict[Access, Arranged] = {}
@@ -93,7 +95,7 @@ class Assembly:
             self.arranged[access] = renderer.arranged(operator, access.columns, None, key)
             renderer.pass_in(self.arranged[access].scope, scope)
         negated = len(match.without)
-        self.node = Pipelines(scope, renderer.shards, len(match.schema.names), len(relations), negated, "match")
+        self.node = PipelinesNode(scope, renderer.shards, len(match.schema.names), len(relations), negated, "match")
         self.results: set[Columns | None] = set()
         for plan in plans:
             self._pipeline(plan)
@@ -108,16 +110,16 @@ class Assembly:
     def _pipeline(self, plan: Pipeline) -> None:
         self.source = plan.source
         self.keys: dict[pipeline_actions.Action, Layout] = {}
-        self.lookups: list[pipeline_actions.Lookup] = []
+        self.lookups: list[pipeline_actions.KeyLookup] = []
         entry: Entry = (None, self.result)
         for step in reversed(plan.steps):
             entry = self._step(step, entry)
         target = entry[0]
         arranged = self._choose_source(plan.source, entry)
         steps = self._first_steps(plan, arranged, entry)
-        self.node.sources.append(Source(self.node, arranged, plan.source, steps, target, self.lookups))
+        self.node.sources.append(PipelineSource(self.node, arranged, plan.source, steps, target, self.lookups))
         self._settle(target, self._order(plan.source, arranged, arranged.sharded_by))
-        if isinstance(target, pipeline_actions.Fetch | pipeline_actions.Subtract) and target.lookup.settled:
+        if isinstance(target, pipeline_actions.FetchAction | pipeline_actions.SubtractAction) and target.lookup.settled:
             target.lookup.sorted = self._order(plan.source, arranged, target.lookup.key) == self.keys[target]
 
     def _settle(self, action: pipeline_actions.Action | None, placed: Layout | None) -> None:
@@ -125,7 +127,7 @@ class Assembly:
         decides the shard of the rows at first.
         """
         while action is not None:
-            if not isinstance(action, pipeline_actions.Intersect):
+            if not isinstance(action, pipeline_actions.IntersectAction):
                 place = self.keys[action][: len(action.lookup.route)]
                 action.lookup.settled |= placed == place
                 placed = place
@@ -167,7 +169,7 @@ class Assembly:
 
     # ------------------------------------------------------------------ steps
 
-    def _step(self, step: Step, after: Entry) -> Entry:
+    def _step(self, step: PipelineStep, after: Entry) -> Entry:
         match step.action:
             case Fetch(access):
                 return self._fetch(access, step.where, after)
@@ -176,7 +178,7 @@ class Assembly:
             case Extend():
                 return self._extend(step.action, step.where, after)
 
-    def _lookup(self, access: Access, wanted: Sequence[Term]) -> tuple[pipeline_actions.Lookup, Layout]:
+    def _lookup(self, access: Access, wanted: Sequence[Term]) -> tuple[pipeline_actions.KeyLookup, Layout]:
         """A look-up, and the layout of the rows it is for: its key, then the variables that are wanted."""
         terms = (self.terms[access.relation][column] for column in access.columns[: access.key])
         key = tuple(term for term in terms if term is not None)
@@ -219,7 +221,7 @@ class Assembly:
             lookup.data + self.arranged[access].columns.index(places[name]) if name in places else layout.index(name)
             for name in produced
         ]
-        action = pipeline_actions.Fetch(lookup, spec)
+        action = pipeline_actions.FetchAction(lookup, spec)
         entry = self._entry(action, layout)
         equal = [col(named[c]) == expression for c, expression in tested.items()]
         types = {name: clause.operator.schema.types[c] for name, c in columns.items()}
@@ -228,7 +230,7 @@ class Assembly:
 
     def _subtract(self, access: Access, where: Sequence[Expr], after: Entry) -> Entry:
         lookup, layout = self._lookup(access, variables_of(after[1], where))
-        action = pipeline_actions.Subtract(lookup)
+        action = pipeline_actions.SubtractAction(lookup)
         entry = self._entry(action, layout)
         self._connect(action, layout, where, after)
         return entry
@@ -255,7 +257,7 @@ class Assembly:
             extenders.append(
                 pipeline_actions.Extender(lookup, columns, equal, completed, not (access.key or completed))
             )
-        action = pipeline_actions.Intersect(extenders, [layout.index(v) for v in wanted])
+        action = pipeline_actions.IntersectAction(extenders, [layout.index(v) for v in wanted])
         entry = self._entry(action, layout)
         self._connect(action, [*wanted, variable], where, after)
         return entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tektite.plan.algebra import Clause, Match
-from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline, Step, Subtract
+from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline, PipelineStep, Subtract
 
 
 def explain_binary(match: Match, order: Sequence[int]) -> list[str]:
@@ -41,7 +41,7 @@ def _variables(pipeline: Pipeline, relations: Sequence[Clause]) -> list[str]:
     return list(found)
 
 
-def _step(step: Step, relations: Sequence[Clause]) -> list[str]:
+def _step(step: PipelineStep, relations: Sequence[Clause]) -> list[str]:
     match step.action:
         case Fetch(access):
             lines = [f"    fetch {_by(access, relations)}"]

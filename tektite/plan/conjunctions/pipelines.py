@@ -62,7 +62,7 @@ class Extend:
 
 
 @dataclass(frozen=True)
-class Step:
+class PipelineStep:
     """An action, and the predicates that are due after it."""
 
     action: Fetch | Subtract | Extend
@@ -75,7 +75,7 @@ class Pipeline:
 
     source: int
     where: tuple[Expr, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[PipelineStep, ...]
 
 
 def relations_of(match: Match) -> tuple[Clause, ...]:
@@ -110,7 +110,7 @@ class _Planner:
         self.waiting = list(self.match.where)
         self.barred = [at for at in range(self.negated) if at != source]
         self.left = [at for at in self.preference if at != source]
-        self.steps: list[Step] = []
+        self.steps: list[PipelineStep] = []
         where = tuple(take_due(self.waiting, self.bound))
         self._subtract()
         if self.hector:
@@ -126,7 +126,7 @@ class _Planner:
 
     def _add(self, action: Fetch | Subtract | Extend, bound: Sequence[str]) -> None:
         self.bound |= set(bound)
-        self.steps.append(Step(action, tuple(take_due(self.waiting, self.bound))))
+        self.steps.append(PipelineStep(action, tuple(take_due(self.waiting, self.bound))))
 
     def _subtract(self) -> None:
         """Whatever is excluded leaves as soon as its variables are bound."""

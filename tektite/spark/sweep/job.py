@@ -20,7 +20,7 @@ from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from tektite.errors import FaultError
-from tektite.runtime.messages import REPORT, Message, Report
+from tektite.runtime.messages import REPORT, Message, StageReport
 from tektite.runtime.shipment import Shipment
 from tektite.runtime.stage_task import StageTask
 from tektite.spark.session import described
@@ -42,7 +42,7 @@ class Jobs:
         self.spark = spark
         self._chains: dict[tuple[str, int, int], DataFrame] = {}
 
-    def __call__(self, shipment: Shipment, group: str, description: str) -> list[Report]:
+    def __call__(self, shipment: Shipment, group: str, description: str) -> list[StageReport]:
         """Run a job; what its tasks report, by stage and shard."""
         content: bytes = cloudpickle.dumps(shipment)  # type: ignore[no-untyped-call]
         name = f"{SWEEPS}/{shipment.token}.shipment"
@@ -53,7 +53,7 @@ class Jobs:
                 rows = self._chain(shipment).select("control").collect()
         finally:
             shipment.store.delete([name])
-        return checked(shipment, [Report.from_json(row.control) for row in rows])
+        return checked(shipment, [StageReport.from_json(row.control) for row in rows])
 
     def cancel(self, group: str) -> None:
         """End the job of a group."""
@@ -69,13 +69,13 @@ class Jobs:
             frame = self.spark.range(0, shipment.shards, 1, shipment.shards)
             frame = frame.mapInArrow(first(shipment.store, last == 0), SCHEMA)
             for stage in range(1, last + 1):
-                task = following(shipment.store, stage, stage == last)
+                task = later_stage(shipment.store, stage, stage == last)
                 frame = frame.repartitionById(shipment.shards, "dest").mapInArrow(task, SCHEMA)
             self._chains[key] = frame
         return self._chains[key]
 
 
-def checked(shipment: Shipment, reports: list[Report]) -> list[Report]:
+def checked(shipment: Shipment, reports: list[StageReport]) -> list[StageReport]:
     """The reports in order, if they are complete."""
     reports.sort(key=lambda report: (report.stage, report.shard))
     wanted = [(stage, shard) for stage in range(shipment.stages.count) for shard in range(shipment.shards)]
@@ -99,7 +99,7 @@ def first(store: Store, last: bool) -> Task:
     return task
 
 
-def following(store: Store, stage: int, last: bool) -> Task:
+def later_stage(store: Store, stage: int, last: bool) -> Task:
     """The task of a later stage: the partition is the shard."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -12,7 +12,7 @@ from tektite.expr import Expr, coalesce, col, concat, greatest, lit
 from tektite.expr.predicates import TRUE, conjunction
 from tektite.sql.bind import ordered_aggregates
 from tektite.sql.bind.scalar import Scalars
-from tektite.sql.bind.scope import Scope, folded
+from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.logical import Aggregate, Apply, Call, Node, Project, Union, call_type, columns_of
 from tektite.sql.parse.known_arguments import check_arguments
 from tektite.values import types
@@ -46,10 +46,10 @@ class Pending:
     tree: exp.Expr
 
 
-class Clause:
+class ClauseContext:
     """The context of one clause's expressions."""
 
-    def __init__(self, binder: Binder, scope: Scope, where: str, grouping: Grouping | None = None) -> None:
+    def __init__(self, binder: Binder, scope: NameScope, where: str, grouping: Grouping | None = None) -> None:
         self.binder = binder
         self.scope = scope
         self.where = where
@@ -133,7 +133,7 @@ class Grouping:
     """The groups of a query: keys, and the aggregates that its clauses mention."""
 
     binder: Binder
-    inner: Clause
+    inner: ClauseContext
     keys: list[tuple[str, Expr]] = field(default_factory=list)
     calls: list[tuple[str, Call]] = field(default_factory=list)
     outer: set[str] = field(default_factory=set)
@@ -157,7 +157,7 @@ class Grouping:
         condition: Expr = TRUE
         tree = node
         if isinstance(node, exp.Filter):
-            condition = Clause.predicate(self.inner, node.expression.this)
+            condition = ClauseContext.predicate(self.inner, node.expression.this)
             tree = node.this
         if isinstance(tree, exp.IgnoreNulls) and isinstance(tree.this, exp.AnyValue):
             tree = tree.this  # which is how ANY_VALUE is read

@@ -11,7 +11,7 @@ from tektite.errors import UnsupportedError
 from tektite.expr import Expr, coalesce, concat, greatest, hash64, least, lit, when
 from tektite.sql.bind import dates
 from tektite.sql.bind.patterns import of_pattern
-from tektite.sql.parse.places import Source
+from tektite.sql.parse.places import StatementText
 from tektite.values import types
 from tektite.values.types import Type
 
@@ -30,7 +30,7 @@ TYPES: dict[object, Type] = {
 }
 
 
-def column_type(source: Source, node: exp.DataType) -> Type:
+def column_type(source: StatementText, node: exp.DataType) -> Type:
     """The type that SQL's name for it means."""
     if node.this == DType.DECIMAL:
         sizes = [int(param.name) for param in node.expressions]

@@ -17,7 +17,7 @@ from tektite.plan.algebra import Rows
 from tektite.query.collection import Collection
 from tektite.sql.bind.query import Binder
 from tektite.sql.logical import Node, Project, Scan
-from tektite.sql.parse.places import Source, nearest
+from tektite.sql.parse.places import StatementText, nearest
 from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Definition:
     name: str
     tree: exp.Expr
     aliases: list[str]
-    source: Source
+    source: StatementText
     reads: set[str] = field(default_factory=set)
 
 
@@ -53,7 +53,7 @@ class Reads:
         given = self.given.get(name)
         if isinstance(given, pa.Table):
             return self._rows(name, given, binder)
-        found = given or self.session.readable(name)
+        found = given or self.session.relation_named(name)
         self.asked.add(name)
         if found is None or name.startswith(HIDDEN):
             message = f"there is no table or view {name!r}: {nearest(name, self.session.known())}"

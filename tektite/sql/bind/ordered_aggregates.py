@@ -13,7 +13,7 @@ from tektite.sql.logical import Call, CallOrder
 from tektite.values import types
 
 if TYPE_CHECKING:
-    from tektite.sql.bind.clause import Clause
+    from tektite.sql.bind.clause import ClauseContext
 
 QUANTILES: dict[type[exp.Expr], str] = {
     exp.Median: "quantile_cont", exp.PercentileCont: "quantile_cont", exp.PercentileDisc: "quantile_disc",
@@ -22,7 +22,7 @@ QUANTILES: dict[type[exp.Expr], str] = {
 ORDERED = (*QUANTILES, exp.GroupConcat, exp.Mode, exp.First, exp.Last, exp.ArgMin, exp.ArgMax, exp.WithinGroup)
 
 
-def ordered_call(clause: Clause, tree: exp.Expr, condition: Expr) -> Call:
+def ordered_call(clause: ClauseContext, tree: exp.Expr, condition: Expr) -> Call:
     """The aggregate that one of `ORDERED` is, of the rows for which a condition is true."""
     source = clause.binder.source
     name = source.called(tree.this if isinstance(tree, exp.WithinGroup) else tree)
@@ -79,7 +79,7 @@ def chosen(value: Expr, condition: Expr) -> Expr:
 
 
 def string_agg(
-    clause: Clause, tree: exp.Expr, value: Expr, distinct: bool, order: tuple[CallOrder, ...], condition: Expr
+    clause: ClauseContext, tree: exp.Expr, value: Expr, distinct: bool, order: tuple[CallOrder, ...], condition: Expr
 ) -> Call:
     """The texts of a group, one after the other; in their own order if none is given."""
     between = tree.args.get("separator")
@@ -93,7 +93,7 @@ def string_agg(
 
 
 def quantile(
-    clause: Clause,
+    clause: ClauseContext,
     tree: exp.Expr,
     value: Expr,
     distinct: bool,

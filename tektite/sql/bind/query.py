@@ -16,8 +16,8 @@ from tektite.expr import type_of as expression_type
 from tektite.expr.fold import folded as folded_constant
 from tektite.sql.bind import recursion, relations, windows
 from tektite.sql.bind.bound import Bound, nothing
-from tektite.sql.bind.clause import Clause
-from tektite.sql.bind.scope import Scope, folded
+from tektite.sql.bind.clause import ClauseContext
+from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.bind.select import SelectList, output_place
 from tektite.sql.bind.window_calls import WindowCall
 from tektite.sql.logical import (
@@ -34,7 +34,7 @@ from tektite.sql.logical import (
     columns_of,
 )
 from tektite.sql.parse.known_arguments import check_arguments
-from tektite.sql.parse.places import Source
+from tektite.sql.parse.places import StatementText
 from tektite.values import types
 from tektite.values.types import Type
 
@@ -50,19 +50,19 @@ class Tables(Protocol):
 
 
 @dataclass
-class Definition:
+class CommonTable:
     """A common table expression: its tree, what its columns are called, and the scope it is bound in."""
 
     tree: exp.Expr
     aliases: list[str]
     ctes: dict[str, Any] = field(default_factory=dict)
-    scope: Scope | None = None
+    scope: NameScope | None = None
 
 
 class Binder:
     """Binds the queries of one statement."""
 
-    def __init__(self, source: Source, tables: Tables, parameters: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, source: StatementText, tables: Tables, parameters: Mapping[str, Any] | None = None) -> None:
         self.source = source
         self.tables = tables
         self.parameters = parameters or {}
@@ -102,7 +102,7 @@ class Binder:
 
     # ------------------------------------------------------------------ queries
 
-    def query(self, node: exp.Expr, scope: Scope | None) -> Bound:
+    def query(self, node: exp.Expr, scope: NameScope | None) -> Bound:
         """A query, in the scope of the query around it."""
         outer = self.ctes
         try:
@@ -110,7 +110,7 @@ class Binder:
         finally:
             self.ctes = outer
 
-    def _query(self, node: exp.Expr, scope: Scope | None) -> Bound:
+    def _query(self, node: exp.Expr, scope: NameScope | None) -> Bound:
         while isinstance(node, exp.Subquery | exp.Paren) and not modifiers(node):
             node = node.this
         check_arguments(self.source, node)
@@ -128,20 +128,20 @@ class Binder:
             return self._modified(node, self.query(node.this, scope))
         raise self.unsupported(f"{node.key.upper()} as a query", node)
 
-    def _with(self, node: exp.With, scope: Scope | None) -> None:
+    def _with(self, node: exp.With, scope: NameScope | None) -> None:
         if node.args.get("recursive"):
             recursion.bind(self, node, scope)
             return
         for cte in node.expressions:
             self.ctes[folded(cte.args["alias"].this)] = self.definition(cte, scope)
 
-    def definition(self, cte: exp.CTE, scope: Scope | None) -> Definition:
+    def definition(self, cte: exp.CTE, scope: NameScope | None) -> CommonTable:
         """What a WITH clause says of one name: it knows those before it, of which it keeps the ones that it mentions."""
         mentioned = {folded(table.this) for table in cte.this.find_all(exp.Table)}
         known = {name: self.ctes[name] for name in mentioned if name in self.ctes}
-        return Definition(cte.this, [folded(c) for c in cte.args["alias"].columns], known, scope)
+        return CommonTable(cte.this, [folded(c) for c in cte.args["alias"].columns], known, scope)
 
-    def defined(self, found: Definition, node: exp.Expr) -> Bound:
+    def defined(self, found: CommonTable, node: exp.Expr) -> Bound:
         """A common table expression's query, bound anew for each use of it."""
         outer, self.ctes = self.ctes, found.ctes
         try:
@@ -158,19 +158,19 @@ class Binder:
 
     # ------------------------------------------------------------------ SELECT
 
-    def select(self, node: exp.Select, scope: Scope | None) -> Bound:
+    def select(self, node: exp.Select, scope: NameScope | None) -> Bound:
         """SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ... ORDER BY ... LIMIT."""
         plan, here = relations.bind_from(self, node, scope)
         where = node.args.get("where")
         if where is not None:
-            clause = Clause(self, here, "WHERE")
+            clause = ClauseContext(self, here, "WHERE")
             predicate = clause.predicate(where.this)
             plan = Filter(clause.attach(plan), predicate)
         return SelectList(self, node, here, plan).bound()
 
     # ------------------------------------------------------------------ set operations and values
 
-    def _set_operation(self, node: exp.SetOperation, scope: Scope | None) -> Bound:
+    def _set_operation(self, node: exp.SetOperation, scope: NameScope | None) -> Bound:
         if node.args.get("by_name") or node.args.get("on"):
             raise self.unsupported("BY NAME", node)
         # a long chain of UNIONs nests to the left: walk down it instead of recursing
@@ -234,7 +234,7 @@ class Binder:
             outputs.append((self.name(name, type), value))
         return Project(part, tuple(outputs))
 
-    def _values(self, node: exp.Values, scope: Scope | None) -> Bound:
+    def _values(self, node: exp.Values, scope: NameScope | None) -> Bound:
         return self._modified(node, relations.constant_rows(self, node.expressions, scope, node))
 
     def _modified(self, node: exp.Expr, bound: Bound) -> Bound:
@@ -283,7 +283,7 @@ class Binder:
         return count, 0 if offset is None else self._count(offset.expression, "OFFSET")
 
     def _count(self, node: exp.Expr, what: str) -> int | Expr:
-        clause = Clause(self, Scope(), what)
+        clause = ClauseContext(self, NameScope(), what)
         value = folded_constant(clause.bind(node))
         if clause.pending:
             raise self.unsupported(f"a subquery in {what}", node)
@@ -293,7 +293,7 @@ class Binder:
             raise self.source.error(f"{what} takes a whole number that is not negative", node)
         return int(value.params[1])
 
-    def window(self, node: exp.Window, clause: Clause) -> Expr:
+    def window(self, node: exp.Window, clause: ClauseContext) -> Expr:
         """A window function: a column of the window operator over the clause's relation."""
         return col(windows.declare(self, node, clause))
 

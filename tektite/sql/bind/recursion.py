@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tektite.sql.bind.scope import Scope, folded
+from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.logical import (
     Apply,
     Distinct,
@@ -63,7 +63,7 @@ class Member:
     bound: list[Node] = field(default_factory=list)
 
 
-def bind(binder: Binder, node: exp.With, scope: Scope | None) -> None:
+def bind(binder: Binder, node: exp.With, scope: NameScope | None) -> None:
     """Define the names of a WITH RECURSIVE."""
     ctes = {folded(cte.args["alias"].this): cte for cte in node.expressions}
     mentions = {name: mentioned(cte.this, ctes) for name, cte in ctes.items()}
@@ -105,7 +105,7 @@ def components(edges: dict[str, set[str]]) -> list[list[str]]:
     return groups
 
 
-def solve(binder: Binder, ctes: dict[str, exp.CTE], scope: Scope | None) -> None:
+def solve(binder: Binder, ctes: dict[str, exp.CTE], scope: NameScope | None) -> None:
     """Bind a group of names that are defined by themselves and each other."""
     members = [split(binder, name, cte, ctes) for name, cte in ctes.items()]
     references = {member.name: begin(binder, member, scope) for member in members if member.base}
@@ -146,7 +146,7 @@ def split(binder: Binder, name: str, cte: exp.CTE, group: dict[str, exp.CTE]) ->
     return member
 
 
-def begin(binder: Binder, member: Member, scope: Scope | None) -> Reference:
+def begin(binder: Binder, member: Member, scope: NameScope | None) -> Reference:
     """Bind the parts to begin with; they say the columns and types."""
     return reference_to(binder, member, [binder.query(part, scope) for part in member.base])
 
@@ -160,7 +160,7 @@ def reference_to(binder: Binder, member: Member, bounds: list[Bound]) -> Referen
     return Reference(Variable(member.name, tuple(parts[0].columns.values())), titles)
 
 
-def define(binder: Binder, member: Member, references: dict[str, Reference], scope: Scope | None) -> Node:
+def define(binder: Binder, member: Member, references: dict[str, Reference], scope: NameScope | None) -> Node:
     """The whole definition: what there is to begin with, and what follows from what is there."""
     variable = references[member.name].variable
     parts = list(member.bound)

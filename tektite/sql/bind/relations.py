@@ -12,8 +12,8 @@ from tektite.expr.fold import folded as constant
 from tektite.expr.literals import literal_value
 from tektite.expr.predicates import TRUE, conjunction
 from tektite.sql.bind import recursion
-from tektite.sql.bind.clause import Clause
-from tektite.sql.bind.scope import Relation, Scope, folded
+from tektite.sql.bind.clause import ClauseContext
+from tektite.sql.bind.scope import NameScope, Relation, folded
 from tektite.sql.logical import Apply, Distinct, Filter, Join, Node, Project, Union, Values, columns_of
 from tektite.sql.parse.known_arguments import check_arguments
 from tektite.sql.parse.places import nearest
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from tektite.sql.bind.query import Binder
 
 
-def bind_from(binder: Binder, node: exp.Select, parent: Scope | None) -> tuple[Node, Scope]:
+def bind_from(binder: Binder, node: exp.Select, parent: NameScope | None) -> tuple[Node, NameScope]:
     """The relations of FROM, joined, and the scope that they make."""
-    scope = Scope(parent)
+    scope = NameScope(parent)
     source = node.args.get("from_")
     if source is None:
         return Values((binder.name("unit", types.Int),), (types.Int,), ((0,),)), scope
@@ -57,7 +57,7 @@ def is_comma(node: exp.Join) -> bool:
     return not any(node.args.get(name) for name in ("side", "kind", "method", "on", "using"))
 
 
-def member(binder: Binder, node: exp.Expr, scope: Scope) -> Node:
+def member(binder: Binder, node: exp.Expr, scope: NameScope) -> Node:
     """One member of FROM, which is added to the scope."""
     check_arguments(binder.source, node)
     if isinstance(node, exp.Table):
@@ -88,7 +88,7 @@ def member(binder: Binder, node: exp.Expr, scope: Scope) -> Node:
     return plan
 
 
-def add(binder: Binder, node: exp.Expr, scope: Scope, plan: Node, titles: list[str], default: str = "") -> Node:
+def add(binder: Binder, node: exp.Expr, scope: NameScope, plan: Node, titles: list[str], default: str = "") -> Node:
     """Put a relation into the scope under its alias."""
     alias = node.args.get("alias")
     name = folded(alias.this) if alias is not None and alias.this is not None else default
@@ -100,7 +100,7 @@ def add(binder: Binder, node: exp.Expr, scope: Scope, plan: Node, titles: list[s
     return plan
 
 
-def table(binder: Binder, node: exp.Table, scope: Scope) -> Node:
+def table(binder: Binder, node: exp.Table, scope: NameScope) -> Node:
     """A table, a view, a definition or a common table expression, by name."""
     if isinstance(node.this, exp.Func):
         return function(binder, node, scope)
@@ -121,7 +121,7 @@ def table(binder: Binder, node: exp.Table, scope: Scope) -> Node:
     return plan
 
 
-def function(binder: Binder, node: exp.Table, scope: Scope) -> Node:
+def function(binder: Binder, node: exp.Table, scope: NameScope) -> Node:
     """A table function: only generate_series and range of constants."""
     call = node.this
     if not isinstance(call, exp.GenerateSeries):
@@ -129,7 +129,7 @@ def function(binder: Binder, node: exp.Table, scope: Scope) -> Node:
     bounds = []
     for name in ("start", "end", "step"):
         given = call.args.get(name)
-        value = None if given is None else Clause(binder, Scope(), "generate_series").bind(given)
+        value = None if given is None else ClauseContext(binder, NameScope(), "generate_series").bind(given)
         if value is not None and (value.op != "lit" or type(value.params[1]) is not int):
             raise binder.unsupported("generate_series of anything but whole constants", node)
         bounds.append(None if value is None else value.params[1])
@@ -142,7 +142,7 @@ def function(binder: Binder, node: exp.Table, scope: Scope) -> Node:
     return add(binder, node, scope, Values((name,), (types.Int,), rows), ["generate_series"], "generate_series")
 
 
-def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: Scope | None, node: exp.Expr) -> Bound:
+def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: NameScope | None, node: exp.Expr) -> Bound:
     """VALUES: constants as one relation; rows with other expressions as the union of their queries."""
     from tektite.sql.bind.bound import Bound
 
@@ -152,7 +152,7 @@ def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: Scope | None, n
         trees = row.expressions if isinstance(row, exp.Tuple) else [row]
         if len(trees) != width:
             raise binder.source.error(f"a row of {len(trees)} values among rows of {width}", row)
-        clause = Clause(binder, Scope(scope), "VALUES")
+        clause = ClauseContext(binder, NameScope(scope), "VALUES")
         parts.append([constant(clause.bind(tree)) for tree in trees])
         if clause.pending:
             raise binder.unsupported("a subquery in VALUES", row)
@@ -163,7 +163,7 @@ def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: Scope | None, n
             value.params[0] if value.op == "lit" else value.fingerprint: value for value in (row[at] for row in parts)
         }
         column = coalesce(*kinds.values())
-        wanted.append(Clause(binder, Scope(scope), "VALUES").scalars.type(column, node))
+        wanted.append(ClauseContext(binder, NameScope(scope), "VALUES").scalars.type(column, node))
     titles = [f"col{at}" for at in range(width)]
     names = tuple(binder.name(title, type) for title, type in zip(titles, wanted, strict=True))
     simple = all(value.op == "lit" for row in parts for value in row)
@@ -184,7 +184,7 @@ def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: Scope | None, n
 # ---------------------------------------------------------------------- joins
 
 
-def joined(binder: Binder, plan: Node, node: exp.Join, scope: Scope) -> Node:
+def joined(binder: Binder, plan: Node, node: exp.Join, scope: NameScope) -> Node:
     """One more relation joined to those before it."""
     check_arguments(binder.source, node)
     side, kind = (node.args.get("side") or "").upper(), (node.args.get("kind") or "").upper()
@@ -209,7 +209,7 @@ def joined(binder: Binder, plan: Node, node: exp.Join, scope: Scope) -> Node:
     if using:
         condition = same_columns(binder, using, before, merged, after, node)
     elif node.args.get("on") is not None:
-        clause = Clause(binder, scope, "ON")
+        clause = ClauseContext(binder, scope, "ON")
         condition = clause.predicate(node.args["on"])
     if half:
         if clause is not None and clause.pending or isinstance(node.this, exp.Lateral):
@@ -234,7 +234,9 @@ def joined(binder: Binder, plan: Node, node: exp.Join, scope: Scope) -> Node:
     return merge(binder, result, scope, using, before, merged, after, side) if using else result
 
 
-def tested_by_subqueries(binder: Binder, left: Node, right: Node, side: str, clause: Clause, condition: Expr) -> Node:
+def tested_by_subqueries(
+    binder: Binder, left: Node, right: Node, side: str, clause: ClauseContext, condition: Expr
+) -> Node:
     """An outer join on a condition with subqueries in it.
 
     A subquery that reads one side is a column of that side. One that reads both is computed for the pairs; then the rows
@@ -284,30 +286,30 @@ def same_columns(
         pair = []
         for side, relations in (("left", before), ("right", after)):
             given = merged if side == "left" else {}
-            found = Scope(None, relations, given).find(name, "")
+            found = NameScope(None, relations, given).find(name, "")
             if len(found) != 1:
                 known = nearest(name, [v for r in relations for v, _ in r.columns])
                 message = f"USING ({name}): {'ambiguous' if found else 'not'} among the columns on the {side}: {known}"
                 raise binder.source.error(message, node, NotFoundError)
             pair.append(col(found[0]))
-        parts.append(Clause(binder, Scope(), "USING").scalars.compare("eq", pair[0], pair[1], node))
+        parts.append(ClauseContext(binder, NameScope(), "USING").scalars.compare("eq", pair[0], pair[1], node))
     return conjunction(parts)
 
 
 def merge(
-    binder: Binder, plan: Node, scope: Scope, using: list[str], before: list[Relation], merged: dict[str, str],
+    binder: Binder, plan: Node, scope: NameScope, using: list[str], before: list[Relation], merged: dict[str, str],
     after: list[Relation], side: str,
 ) -> Node:  # fmt: skip
     """Make one visible column of each two that USING names."""
     more = []
     for name in using:
-        left = Scope(None, before, merged).find(name, "")[0]
-        right = Scope(None, after).find(name, "")[0]
+        left = NameScope(None, before, merged).find(name, "")[0]
+        right = NameScope(None, after).find(name, "")[0]
         for relation in (*before, *after):
             relation.hidden |= {v for v, _ in relation.columns if v == name}
         if side == "FULL":
             both = coalesce(col(left), col(right))
-            unique = binder.name(name, Clause(binder, Scope(), "USING").scalars.type(both, exp.Null()))
+            unique = binder.name(name, ClauseContext(binder, NameScope(), "USING").scalars.type(both, exp.Null()))
             more.append((unique, both))
         else:
             unique = right if side == "RIGHT" else left
@@ -315,7 +317,7 @@ def merge(
     return Project(plan, (*columns_of(plan), *more)) if more else plan
 
 
-def expand(binder: Binder, scope: Scope, star: exp.Star, table: str, node: exp.Expr) -> list[tuple[str, str]]:
+def expand(binder: Binder, scope: NameScope, star: exp.Star, table: str, node: exp.Expr) -> list[tuple[str, str]]:
     """The columns that * stands for, as (visible, unique)."""
     if star.args.get("replace") or star.args.get("rename"):
         raise binder.unsupported("* REPLACE or RENAME", node)

@@ -18,7 +18,7 @@ from tektite.sql.bind import functions, patterns
 from tektite.sql.bind.intervals import DAY, Interval, of_unit, parse_interval, unit_name
 from tektite.sql.bind.long_sums import long_sum, sum_in_groups
 from tektite.sql.parse.known_arguments import check_arguments
-from tektite.sql.parse.places import Source
+from tektite.sql.parse.places import StatementText
 from tektite.values import types
 from tektite.values.types import Type
 
@@ -51,7 +51,7 @@ class Context(Protocol):
 class Scalars:
     """Binds expressions in one context. `columns` types every column of the statement, by its unique name."""
 
-    def __init__(self, source: Source, context: Context, columns: dict[str, tuple[int, Type]]) -> None:
+    def __init__(self, source: StatementText, context: Context, columns: dict[str, tuple[int, Type]]) -> None:
         self.source = source
         self.context = context
         self.columns = columns

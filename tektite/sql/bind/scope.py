@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from tektite.errors import NotFoundError
-from tektite.sql.parse.places import Source, nearest
+from tektite.sql.parse.places import StatementText, nearest
 
 
 def folded(node: exp.Expr | None) -> str:
@@ -30,10 +30,10 @@ class Relation:
 
 
 @dataclass
-class Scope:
+class NameScope:
     """The relations that a query's names refer to."""
 
-    parent: Scope | None = None
+    parent: NameScope | None = None
     relations: list[Relation] = field(default_factory=list)
     merged: dict[str, str] = field(default_factory=dict)
     """Columns that USING made of two, by visible name."""
@@ -51,14 +51,14 @@ class Scope:
                     found.append(unique)
         return found
 
-    def around(self) -> Iterator[Scope]:
+    def around(self) -> Iterator[NameScope]:
         """This scope, then those around it."""
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None:
             yield scope
             scope = scope.parent
 
-    def resolve(self, node: exp.Column, source: Source) -> tuple[str, int]:
+    def resolve(self, node: exp.Column, source: StatementText) -> tuple[str, int]:
         """The unique name that a column means, and how many queries further out it is found."""
         column, table = folded(node.this), folded(node.args.get("table"))
         for depth, scope in enumerate(self.around()):
@@ -70,7 +70,7 @@ class Scope:
                 return found[0], depth
         raise self._unknown(column, table, node, source)
 
-    def _unknown(self, column: str, table: str, node: exp.Column, source: Source) -> Exception:
+    def _unknown(self, column: str, table: str, node: exp.Column, source: StatementText) -> Exception:
         relations = [r for scope in self.around() for r in scope.relations]
         if table and not any(r.alias.lower() == table.lower() for r in relations):
             hint = nearest(table, [r.alias for r in relations if r.alias])

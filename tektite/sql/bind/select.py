@@ -9,8 +9,8 @@ from sqlglot import exp
 from tektite.expr import Expr, col
 from tektite.sql.bind import relations, windows
 from tektite.sql.bind.bound import Bound
-from tektite.sql.bind.clause import Clause, Grouping
-from tektite.sql.bind.scope import Scope, folded
+from tektite.sql.bind.clause import ClauseContext, Grouping
+from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.logical import Distinct, Filter, Node, Project, Top
 from tektite.sql.walking import free_columns
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 class SelectList:
     """What a SELECT makes of the rows that FROM and WHERE gave."""
 
-    def __init__(self, binder: Binder, node: exp.Select, scope: Scope, plan: Node) -> None:
+    def __init__(self, binder: Binder, node: exp.Select, scope: NameScope, plan: Node) -> None:
         self.binder = binder
         self.node = node
         self.scope = scope
         self.plan = plan
-        inner = Clause(binder, scope, "an aggregate")
+        inner = ClauseContext(binder, scope, "an aggregate")
         self.grouping = Grouping(binder, inner, outer=set(plan.columns))
-        self.clause = Clause(binder, scope, "SELECT", self.grouping)
+        self.clause = ClauseContext(binder, scope, "SELECT", self.grouping)
         self.clause.windows = []
         self.titles: list[str] = []
         self.outputs: list[Expr] = []
@@ -132,7 +132,7 @@ class SelectList:
             column = folded(tree.this)
             if not self.scope.find(column, "") and column in self.titles:
                 return self.outputs[self.titles.index(column)]
-        clause = Clause(self.binder, self.scope, "GROUP BY")
+        clause = ClauseContext(self.binder, self.scope, "GROUP BY")
         found = clause.bind(tree)
         self.plan = clause.attach(self.plan)
         return found

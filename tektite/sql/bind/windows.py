@@ -20,7 +20,7 @@ from tektite.values import types
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
-    from tektite.sql.bind.clause import Clause
+    from tektite.sql.bind.clause import ClauseContext
     from tektite.sql.bind.query import Binder
 
 RANKS: dict[type[exp.Expr], tuple[str, Type]] = {
@@ -53,7 +53,7 @@ class Declared:
 # ---------------------------------------------------------------------- binding
 
 
-def declare(binder: Binder, node: exp.Window, clause: Clause) -> str:
+def declare(binder: Binder, node: exp.Window, clause: ClauseContext) -> str:
     """Note a window function; the name of the column that will hold its result."""
     assert clause.windows is not None
     node = resolved(binder, node)
@@ -109,7 +109,7 @@ def declare(binder: Binder, node: exp.Window, clause: Clause) -> str:
     return name
 
 
-def of_windows(clause: Clause, expression: Expr) -> bool:
+def of_windows(clause: ClauseContext, expression: Expr) -> bool:
     """Whether an expression reads the result of a window function of its clause."""
     own = {found.name for found in clause.windows or ()}
     return any(name in own for name in expression.columns())
@@ -135,7 +135,7 @@ def resolved(binder: Binder, node: exp.Window) -> exp.Window:
     raise binder.source.error(f"there is no window {alias.name!r}", node)
 
 
-def shifted(binder: Binder, call: exp.Lag | exp.Lead, clause: Clause) -> tuple[list[Expr], tuple[Any, ...]]:
+def shifted(binder: Binder, call: exp.Lag | exp.Lead, clause: ClauseContext) -> tuple[list[Expr], tuple[Any, ...]]:
     """The arguments of lag and lead: a value, and a constant offset and default."""
     value = clause.bind(call.this)
     kind = clause.scalars.type(value, call)
@@ -153,7 +153,7 @@ def shifted(binder: Binder, call: exp.Lag | exp.Lead, clause: Clause) -> tuple[l
     return [value], tuple(constants)
 
 
-def total_type(binder: Binder, clause: Clause, kind: str, arguments: list[Expr], call: exp.Expr) -> Type:
+def total_type(binder: Binder, clause: ClauseContext, kind: str, arguments: list[Expr], call: exp.Expr) -> Type:
     """The type of an aggregate over a frame."""
     if kind == "count":
         return types.Int
@@ -167,7 +167,9 @@ def total_type(binder: Binder, clause: Clause, kind: str, arguments: list[Expr],
     return types.Decimal(18, found.scale) if kind == "sum" and isinstance(found, types.DecimalType) else found
 
 
-def frame_of(binder: Binder, clause: Clause, node: exp.Window, order: list[tuple[Expr, exp.Ordered]]) -> Frame[Expr]:
+def frame_of(
+    binder: Binder, clause: ClauseContext, node: exp.Window, order: list[tuple[Expr, exp.Ordered]]
+) -> Frame[Expr]:
     """The rows around a row that its result is computed of."""
     spec = node.args.get("spec")
     if spec is None:
@@ -199,7 +201,7 @@ def frame_of(binder: Binder, clause: Clause, node: exp.Window, order: list[tuple
 
 
 def reach(
-    binder: Binder, clause: Clause, offset: exp.Expr, side: str, order: list[tuple[Expr, exp.Ordered]]
+    binder: Binder, clause: ClauseContext, offset: exp.Expr, side: str, order: list[tuple[Expr, exp.Ordered]]
 ) -> Reach[Expr]:
     """How far a RANGE frame goes that ends a constant before or behind the row's place in the order: the place is moved by
     that, in the arithmetic of its type.
@@ -222,7 +224,7 @@ def reach(
     return Reach(place if clause.scalars.type(place, ordered) == kind else place.cast(kind), bound)
 
 
-def apply(binder: Binder, plan: Node, clause: Clause, over: Callable[[Expr], Expr]) -> Node:
+def apply(binder: Binder, plan: Node, clause: ClauseContext, over: Callable[[Expr], Expr]) -> Node:
     """The plan with the columns of all window functions of a clause."""
     assert clause.windows is not None
     more: list[tuple[str, Expr]] = []

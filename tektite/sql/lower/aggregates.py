@@ -9,6 +9,7 @@ from __future__ import annotations
 from tektite.expr import Expr, col, lit, rank
 from tektite.plan import algebra as plan
 from tektite.query.aggregates import ColumnAggregate
+from tektite.query.builders import column_numbers, derived, inner_join, project, reduce_groups, with_float_keys
 from tektite.query.collection import Collection
 from tektite.sql.logical import GATHERED, Aggregate, Call
 from tektite.sql.lower.ordered_groups import Gathered
@@ -34,8 +35,8 @@ def aggregate(source: Collection, node: Aggregate, unit: Collection) -> Collecti
                          of_different(values, keys, name, kind))  # fmt: skip
     result = parts[0]
     for part in parts[1:]:
-        mine, theirs = result._columns(keys), part._columns(keys)
-        result = result._inner(part, mine, theirs, nulls_match=True)
+        mine, theirs = column_numbers(result.schema, keys), column_numbers(part.schema, keys)
+        result = inner_join(result, part, mine, theirs, nulls_match=True)
     result = result.select(*node.columns)
     return result if node.keys else always(result, node, unit)
 
@@ -57,7 +58,7 @@ def prepared(
             orders[name] = made
     if not outputs:
         outputs["#row"] = lit(0)
-    return source._project(list(outputs.items()), None), [name for name, _ in node.keys], calls, orders
+    return project(source, list(outputs.items())), [name for name, _ in node.keys], calls, orders
 
 
 def argument(scalar: Expr, outputs: dict[str, Expr], columns: dict[tuple[object, ...], str]) -> str:
@@ -76,7 +77,7 @@ def gathered(
     values = given.select(*keys, *dict.fromkeys(columns))
     order = [(col, down, nulls) for col, (_, down, nulls) in zip(columns[1:], call.order, strict=True)]
     function = Gathered.over(values.schema, len(keys), columns[0], order, call)
-    return values._reduce_groups(function, keys, **{name: result})
+    return reduce_groups(values, function, keys, {name: result})
 
 
 def extreme(values: Collection, keys: list[str], name: str, last: bool) -> Collection:
@@ -86,12 +87,12 @@ def extreme(values: Collection, keys: list[str], name: str, last: bool) -> Colle
         return values.top(1, name, keys, last)
     # NULL comes behind every value, whichever end is asked for
     absent = col(name).is_not_null() if last else col(name).is_null()
-    found = values._with_float_keys(values._columns(keys))
+    found = with_float_keys(values, column_numbers(values.schema, keys))
     outputs = [*((k, col(k)) for k in keys), ("#absent", absent), ("#rank", rank(col(name))), (name, col(name))]
     if kind != types.Float:  # its words order as its values do
         outputs.pop(-2)
-    ranked = found._project(outputs, None)
-    first = ranked._new(plan.First(ranked.schema, ranked.operator, len(keys), 1, last))
+    ranked = project(found, outputs)
+    first = derived(plan.First(ranked.schema, ranked.operator, len(keys), 1, last), ranked)
     return first.select(*keys, name)
 
 
@@ -104,6 +105,6 @@ def always(result: Collection, node: Aggregate, unit: Collection) -> Collection:
     """The only row of an aggregate without keys, or what the aggregates of nothing are."""
     defaults = {name: lit(0 if call.kind == "count" else None, result.schema.types[at])
                 for at, (name, call) in enumerate(node.calls)}  # fmt: skip
-    nothing = unit._project(list(defaults.items()), None)
-    instead = result._project(list(defaults.items()), None).negate()
+    nothing = project(unit, list(defaults.items()))
+    instead = project(result, list(defaults.items())).negate()
     return result.concat(nothing, instead)

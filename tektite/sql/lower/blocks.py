@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tektite.expr import Expr, col
 from tektite.plan.equal_columns import Classes
+from tektite.query.builders import project
 from tektite.query.collection import Collection
 from tektite.query.match import match
 from tektite.sql.logical import Block, type_of
@@ -42,7 +43,7 @@ def matched(relations: list[Collection], node: Block, joins: str = "auto") -> Co
     found = match(*clauses, find=find, where=where, strategy="sized" if joins == "auto" else joins)
     if find == list(node.columns):
         return found
-    return found._project([(name, col(classes.of(name))) for name in node.columns], None)
+    return project(found, [(name, col(classes.of(name))) for name in node.columns])
 
 
 def equated(part: Expr, owners: dict[str, int]) -> tuple[Expr, Expr] | None:

@@ -10,6 +10,7 @@ from tektite.expr import Expr, col, lit, rank
 from tektite.expr import type_of as expression_type
 from tektite.expr.predicates import conjunction, conjuncts
 from tektite.plan import algebra as plan
+from tektite.query.builders import derived, project
 from tektite.query.collection import Collection
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -96,7 +97,7 @@ def pairs_of(left: Collection, right: Collection, condition: Iterable[Expr]) -> 
     columns = dict(zip(left.schema.names, left.schema.types, strict=True))
     columns |= dict(zip(right.schema.names, right.schema.types, strict=True))
     operator = plan.Join(Schema(columns), mine.operator, theirs.operator, left_key, right_key, outputs, null_safe)
-    return mine._new(operator, theirs), found.rest
+    return derived(operator, mine, theirs), found.rest
 
 
 def join(left: Collection, right: Collection, kind: str, condition: Expr) -> Collection:
@@ -118,7 +119,7 @@ def padded(missing: Collection, like: Collection) -> Collection:
     """Rows without a match, NULL in the columns of the other side."""
     own = set(missing.schema.names)
     pairs = zip(like.schema.names, like.schema.types, strict=True)
-    return missing._project([(name, col(name) if name in own else lit(None, type)) for name, type in pairs], None)
+    return project(missing, [(name, col(name) if name in own else lit(None, type)) for name, type in pairs])
 
 
 def half(left: Collection, right: Collection, kind: str, parts: list[Expr]) -> Collection:
@@ -140,13 +141,13 @@ def half(left: Collection, right: Collection, kind: str, parts: list[Expr]) -> C
         domain = candidates.select(*read).distinct()
         reached, rest = pairs_of(domain, others, [*equal, *mixed])
         found_ones = reached.filter(conjunction(rest)).select(*read).distinct()
-        witnesses = found_ones._project([(f"#match {name}", col(name)) for name in read], None)
+        witnesses = project(found_ones, [(f"#match {name}", col(name)) for name in read])
         matched = with_witness(candidates, witnesses, [(col(n), col(f"#match {n}"), True) for n in read])
     else:
         keys = [(f"#match{at}", other) for at, (_, other, _) in enumerate(found.pairs)]
         positions = others.schema.positions
         columns = [(name, normal(other, expression_type(other, positions))) for name, other in keys]
-        witnesses = others._project(columns or [("#match", lit(0))], None).distinct()
+        witnesses = project(others, columns or [("#match", lit(0))]).distinct()
         matched = with_witness(candidates, witnesses,
                                [(one, col(f"#match{at}"), same) for at, (one, _, same) in enumerate(found.pairs)])  # fmt: skip
     return matched if kind == "semi" else left.concat(matched.negate())

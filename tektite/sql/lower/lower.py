@@ -9,8 +9,10 @@ import pyarrow as pa
 
 from tektite.engine.constants import constants
 from tektite.expr import Expr, col, greatest, least, lit
-from tektite.query.collection import Collection, Loop, LoopVariable
+from tektite.query.builders import inner_join, project, reduce_groups
+from tektite.query.collection import Collection
 from tektite.query.group_functions import AtMostOne
+from tektite.query.loops import Loop, LoopVariable
 from tektite.sql.logical import (
     Aggregate,
     Block,
@@ -65,7 +67,7 @@ class Lowering:
             case Filter():
                 return self.lower(node.input).filter(node.predicate)
             case Project():
-                return self.lower(node.input)._project(node.outputs, None)
+                return project(self.lower(node.input), node.outputs)
             case Join():
                 return join(self.lower(node.left), self.lower(node.right), node.kind, node.condition)
             case Block():
@@ -117,7 +119,7 @@ def renamed(collection: Collection, names: tuple[str, ...]) -> Collection:
     old = collection.schema.names
     if old == names:
         return collection
-    return collection._project([(new, col(name)) for new, name in zip(names, old, strict=True)], None)
+    return project(collection, [(new, col(name)) for new, name in zip(names, old, strict=True)])
 
 
 def once(collection: Collection, by: tuple[str, ...]) -> Collection:
@@ -125,7 +127,7 @@ def once(collection: Collection, by: tuple[str, ...]) -> Collection:
     names = collection.schema.names
     kinds = dict(zip(names, collection.schema.types, strict=True))
     columns = {name: kinds[name] for name in names if name not in by}
-    return collection._reduce_groups(AtMostOne(len(by)), by, **columns).select(*names)
+    return reduce_groups(collection, AtMostOne(len(by)), by, columns).select(*names)
 
 
 def repeated(collection: Collection, count: str) -> Collection:
@@ -147,7 +149,7 @@ def compare(left: Collection, right: Collection, kind: str, every: bool) -> Coll
     keys = tuple(range(len(names)))
     if not every:
         mine, theirs = left.distinct(), right.distinct()
-        common = mine._inner(theirs, keys, keys, nulls_match=True)
+        common = inner_join(mine, theirs, keys, keys, nulls_match=True)
         return common if kind == "intersect" else mine.concat(common.negate())
     from tektite.query.aggregates import sum as total
 
@@ -156,7 +158,7 @@ def compare(left: Collection, right: Collection, kind: str, every: bool) -> Coll
     counted = one.concat(other).group_by(names).agg(**{"#left": total("#left"), "#right": total("#right")})
     ours, others = col("#left"), col("#right")
     times: Expr = least(ours, others) if kind == "intersect" else greatest(ours - others, 0)
-    chosen = counted._project([*((n, col(n)) for n in names), ("#times", times)], times > 0)
+    chosen = project(counted, [*((n, col(n)) for n in names), ("#times", times)], times > 0)
     return repeated(chosen, "#times")
 
 
@@ -200,5 +202,5 @@ def windowed(collection: Collection, node: Window) -> Collection:
         given = {name: kinds[name] for name in (*keys, *rest)}
         function = Windows.over(given, len(keys), [call for _, call in chosen])
         columns = rest | {name: call.type for name, call in chosen}
-        found = found._reduce_groups(function, keys, **columns).select(*kinds, *(name for name, _ in chosen))
+        found = reduce_groups(found, function, keys, columns).select(*kinds, *(name for name, _ in chosen))
     return found.select(*node.columns)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tektite.dataflow.reduce import Groups, Made
+from tektite.dataflow.reduce import GroupResults, Groups
 from tektite.query.group_functions import Order, sort_words, sorted_rows
 from tektite.sql.logical import Call
 from tektite.values import types
@@ -41,7 +41,7 @@ class Gathered:
         places = tuple((schema.index(name), descending, nulls_first) for name, descending, nulls_first in order)
         return Gathered(call.kind, tuple(schema.types), schema.index(value), places, call.distinct, call.constant)
 
-    def __call__(self, groups: Groups) -> Made:
+    def __call__(self, groups: Groups) -> GroupResults:
         rows = sorted_rows(groups, sort_words(groups, self.order, self.types))
         numbers, values = groups.numbers[rows], groups.columns[self.value, rows]
         counts = np.ones_like(rows) if self.distinct else groups.counts[rows]

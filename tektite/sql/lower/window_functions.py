@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tektite.dataflow.reduce import Groups, Made
+from tektite.dataflow.reduce import GroupResults, Groups
 from tektite.errors import IncorrectError
 from tektite.expr.literals import MAX_INT, literal_value, literal_word
 from tektite.expr.steps import limit_of
@@ -54,7 +54,7 @@ class Windows:
             found.append(Call(call.kind, arguments, order, frame, call.type, call.constants, call.title))
         return Windows(tuple(columns.values()), key, tuple(found))
 
-    def __call__(self, groups: Groups) -> Made:
+    def __call__(self, groups: Groups) -> GroupResults:
         every = np.repeat(np.arange(len(groups.counts)), groups.counts)
         rows = Groups(groups.numbers[every], groups.columns[:, every], np.ones_like(every), groups.dictionary)
         results = [self.result(call, rows) for call in self.calls]

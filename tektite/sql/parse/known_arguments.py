@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from tektite.errors import UnsupportedError
-from tektite.sql.parse.places import Source
+from tektite.sql.parse.places import StatementText
 
 CALLED = {"sample": "TABLESAMPLE", "pivots": "PIVOT", "locks": "FOR UPDATE", "laterals": "LATERAL VIEW", "into": "INTO"}
 """What is written where the parser has a word of its own."""
@@ -76,7 +76,7 @@ ARGUMENTS: dict[type[exp.Expr], frozenset[str]] = {
 }  # fmt: skip
 
 
-def check_arguments(source: Source, node: exp.Expr) -> None:
+def check_arguments(source: StatementText, node: exp.Expr) -> None:
     """Refuse a node that says more than we read."""
     known = ARGUMENTS.get(type(node), frozenset())
     for name, value in node.args.items():

@@ -15,7 +15,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tektite.errors import UnsupportedError
-from tektite.sql.parse.places import KEYWORD, Source
+from tektite.sql.parse.places import KEYWORD, StatementText
 from tektite.sql.parse.tokens import checked, unclosed
 
 
@@ -48,7 +48,7 @@ class Dialect(DuckDB):
 class Statement:
     """A statement: sqlglot's tree, or one of the kinds below."""
 
-    source: Source
+    source: StatementText
     start: int
 
 
@@ -114,7 +114,7 @@ SHOWN = ("tables", "views", "indexes", "arrangements", "columns")
 
 def parse(text: str) -> Iterator[Statement]:
     """The statements of a text, one by one."""
-    source = Source(text)
+    source = StatementText(text)
     dialect = Dialect()
     try:
         tokens = dialect.tokenize(text)
@@ -127,14 +127,14 @@ def parse(text: str) -> Iterator[Statement]:
         if token is not None and token.token_type != TokenType.SEMICOLON:
             statement.append(token)
         elif statement:
-            yield Reader(Source(text, statement[0].start), dialect, statement).statement()
+            yield StatementParser(StatementText(text, statement[0].start), dialect, statement).statement()
             statement = []
 
 
-class Reader:
+class StatementParser:
     """Reads one statement from its tokens."""
 
-    def __init__(self, source: Source, dialect: Dialect, tokens: list[Token]) -> None:
+    def __init__(self, source: StatementText, dialect: Dialect, tokens: list[Token]) -> None:
         self.source = source
         self.dialect = dialect
         self.tokens = tokens

@@ -23,7 +23,7 @@ WIDTH = 100
 """How much of a long line an error shows."""
 
 
-class Source:
+class StatementText:
     """The text of one or several statements, of which the one in question begins at `start`."""
 
     def __init__(self, text: str, start: int = 0) -> None:

@@ -24,14 +24,14 @@ _NOTHING = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Statement:
+class SplitStatement:
     """A statement without its semicolon, and the line that it begins on."""
 
     text: str
     line: int
 
 
-def split(text: str, line: int = 1) -> tuple[list[Statement], str]:
+def split(text: str, line: int = 1) -> tuple[list[SplitStatement], str]:
     """The complete statements of a text, and the rest behind the last semicolon.
 
     >>> split("SELECT ';'; -- a; comment\\nSELECT 2;\\nSELECT")
@@ -44,7 +44,7 @@ def split(text: str, line: int = 1) -> tuple[list[Statement], str]:
             part = text[start : match.start()]
             begin = significant(part)
             if begin < len(part):
-                found.append(Statement(part[begin:].rstrip(), line + text.count("\n", 0, start + begin)))
+                found.append(SplitStatement(part[begin:].rstrip(), line + text.count("\n", 0, start + begin)))
             start = match.end()
     return found, text[start:]
 

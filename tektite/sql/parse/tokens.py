@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tektite.sql.parse.places import Source
+from tektite.sql.parse.places import StatementText
 
 JOINING = {
     TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.OUTER, TokenType.INNER, TokenType.CROSS, TokenType.SEMI,
@@ -20,7 +20,7 @@ UNFINISHED = {"GROUP", "ORDER", "PARTITION"}
 CLOSING = {"'": "'", '"': '"', "/*": "*/"}
 
 
-def checked(source: Source, tokens: list[Token]) -> list[Token]:
+def checked(source: StatementText, tokens: list[Token]) -> list[Token]:
     """The tokens of a statement as sqlglot is to see them."""
     found: list[Token] = []
     marks = 0

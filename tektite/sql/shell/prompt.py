@@ -14,7 +14,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from tektite import errors
-from tektite.sql.shell.shell import Quit, Reader, Shell
+from tektite.sql.shell.shell import LineReader, Quit, Shell
 
 _WORDS = """
     ALL AND ANY AS ASC AVG BETWEEN BIGINT BOOLEAN BY CASE CAST COALESCE COPY COUNT CREATE CROSS CURRENT_DATE
@@ -29,7 +29,7 @@ COMMANDS = ("\\d", "\\timing", "\\x", "\\i", "\\?", "\\q")
 WORD = re.compile(r"[\w\\?]+\Z")
 
 
-class Words(Completer):
+class WordCompleter(Completer):
     """Completes keywords, and the names that there are at the moment; keywords in the case in which one types."""
 
     def __init__(self, names: Callable[[], Iterable[str]]) -> None:
@@ -79,16 +79,16 @@ def history() -> History:
 def converse(shell: Shell) -> None:
     """Ask for statements and run them until the user leaves."""
     session: PromptSession[str] = PromptSession(
-        history=history(), completer=Words(lambda: names_of(shell.engine)), complete_while_typing=False
+        history=history(), completer=WordCompleter(lambda: names_of(shell.engine)), complete_while_typing=False
     )
     shell.out.write("Statements end with a semicolon; \\? is for help, \\q quits.\n")
     shell.out.flush()
-    reader = Reader()
+    reader = LineReader()
     while True:
         try:
             line = session.prompt("    ...> " if reader.is_open else "tektite> ")
         except KeyboardInterrupt:
-            reader = Reader()
+            reader = LineReader()
             continue
         except EOFError:
             break

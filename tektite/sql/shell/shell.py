@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from tektite.engine.core import core_of
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
-from tektite.sql.parse.splitter import Statement, is_blank, split
+from tektite.sql.parse.splitter import SplitStatement, is_blank, split
 from tektite.sql.shell.display import show
 
 WATCH = re.compile(r"""watch\s+(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<name>[\w.]+))\s*\Z""", re.IGNORECASE)
@@ -50,7 +50,7 @@ class Command:
 
 
 @dataclass
-class Reader:
+class LineReader:
     """Turns lines into statements and commands."""
 
     rest: str = ""
@@ -62,7 +62,7 @@ class Reader:
         """Whether a statement has begun and not ended."""
         return not is_blank(self.rest)
 
-    def feed(self, line: str) -> Iterator[Statement | Command]:
+    def feed(self, line: str) -> Iterator[SplitStatement | Command]:
         """What is complete with one more line."""
         self.line += 1
         if not self.is_open:
@@ -78,7 +78,7 @@ class Reader:
         self.rest = rest
         yield from statements
 
-    def close(self) -> Iterator[Statement]:
+    def close(self) -> Iterator[SplitStatement]:
         """What is left at the end: a last statement may go without its semicolon."""
         if self.is_open:
             yield from split(self.rest + ";", self.begun)[0]
@@ -100,14 +100,14 @@ class Shell:
 
     def run(self, lines: Iterable[str], source: str = "") -> bool:
         """Run a text to its end or its first error; whether it got to its end. `source` names it in errors."""
-        reader = Reader()
+        reader = LineReader()
         for line in lines:
             for step in reader.feed(line):
                 if not self.attempt(step, source):
                     return False
         return all(self.attempt(step, source) for step in reader.close())
 
-    def attempt(self, step: Statement | Command, source: str = "") -> bool:
+    def attempt(self, step: SplitStatement | Command, source: str = "") -> bool:
         """Run one statement or command; if it fails, say why. Whether it succeeded."""
         try:
             if isinstance(step, Command):
@@ -174,7 +174,7 @@ class Shell:
             if self.live:
                 self.watch_live(name, view, changes)
             else:
-                show(ordered(view), self.form, self.out)
+                show(sorted_snapshot(view), self.form, self.out)
         finally:
             self.end(subscription)
 
@@ -184,7 +184,8 @@ class Shell:
 
         def draw() -> None:
             frame.draw(
-                f"{name}, as of time {view.low - 1}. Ctrl-C ends.", lambda to: show(ordered(view), self.form, to)
+                f"{name}, as of time {view.low - 1}. Ctrl-C ends.",
+                lambda to: show(sorted_snapshot(view), self.form, to),
             )
 
         def redraw() -> None:
@@ -257,7 +258,7 @@ def switched(on: bool, wanted: str, command: str) -> bool:
     return not on if not wanted else wanted == "on"
 
 
-def ordered(view: Any) -> Any:
+def sorted_snapshot(view: Any) -> Any:
     """A view's rows in its own order, or in one that does not jump from one moment to the next."""
     table = view.snapshot()
     if core_of(view).row_order is not None:

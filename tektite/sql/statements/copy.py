@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
 from tektite.sql.bind.scope import folded
-from tektite.sql.parse.places import Source, nearest
+from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.table_writes import arranged, target
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OPTIONS = ("format", "header", "delimiter", "null")
 
 
-def copy(session: Session, source: Source, tree: exp.Copy, parameters: Mapping[str, Any]) -> Result:
+def copy(session: Session, source: StatementText, tree: exp.Copy, parameters: Mapping[str, Any]) -> Result:
     """COPY table FROM 'file' or COPY table or (query) TO 'file', WITH (FORMAT, HEADER, DELIMITER, NULL)."""
     options = read_options(source, tree)
     files = tree.args.get("files") or []
@@ -63,7 +63,7 @@ def copy(session: Session, source: Source, tree: exp.Copy, parameters: Mapping[s
     return Result(f"COPY {table.num_rows}")
 
 
-def read_options(source: Source, tree: exp.Copy) -> dict[str, str]:
+def read_options(source: StatementText, tree: exp.Copy) -> dict[str, str]:
     """The options behind WITH, by name."""
     found: dict[str, str] = {}
     for param in tree.args.get("params") or ():
@@ -105,7 +105,7 @@ def read_csv(path: Path, table: Input, names: list[str], options: Mapping[str, s
 
 
 def copy_to(
-    session: Session, source: Source, tree: exp.Copy, path: Path, form: str, options: Mapping[str, str],
+    session: Session, source: StatementText, tree: exp.Copy, path: Path, form: str, options: Mapping[str, str],
     parameters: Mapping[str, Any],
 ) -> Result:  # fmt: skip
     """Write a table's or a query's rows to a file."""

@@ -17,7 +17,7 @@ from tektite.query.match import STRATEGIES
 from tektite.sql.bind.functions import column_type
 from tektite.sql.bind.named_relations import Definition
 from tektite.sql.bind.scope import folded
-from tektite.sql.parse.places import Source, nearest
+from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.statements.result import Result
 from tektite.values.schema import Schema
 
@@ -42,7 +42,7 @@ class Index:
     view: View
 
 
-def create(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+def create(session: Session, source: StatementText, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
     """CREATE TABLE, VIEW, MATERIALIZED VIEW or INDEX."""
     kind = (tree.args.get("kind") or "").upper()
     refuse_modifiers(source, tree, kind)
@@ -55,7 +55,7 @@ def create(session: Session, source: Source, tree: exp.Create, parameters: Mappi
     raise source.error(f"CREATE {kind} is not supported", source.where(kind), UnsupportedError)
 
 
-def refuse_modifiers(source: Source, tree: exp.Create, kind: str) -> None:
+def refuse_modifiers(source: StatementText, tree: exp.Create, kind: str) -> None:
     """Words between CREATE and what is created, such as TEMPORARY, are refused by name where they stand."""
     properties = tree.args.get("properties")
     given = [type(item) for item in (properties.expressions if properties else ())]
@@ -68,12 +68,12 @@ def refuse_modifiers(source: Source, tree: exp.Create, kind: str) -> None:
     raise source.error(f"CREATE {said.upper()} {kind} is not supported", at, UnsupportedError)
 
 
-def new_name(session: Session, source: Source, tree: exp.Create, node: exp.Expr) -> str | None:
+def new_name(session: Session, source: StatementText, tree: exp.Create, node: exp.Expr) -> str | None:
     """A name that is free; None if it is taken and the statement says IF NOT EXISTS."""
     name = folded(node)
     if name.startswith("__"):
         raise source.error(f"names that begin with __ are reserved: {name!r}", node)
-    if session.readable(name) is None and name not in session.indexes:
+    if session.relation_named(name) is None and name not in session.indexes:
         return name
     stored = core_of(session.engine).storage
     if stored is not None and name in stored.unclaimed and (tree.args.get("kind") or "").upper() == "TABLE":
@@ -88,14 +88,14 @@ def new_name(session: Session, source: Source, tree: exp.Create, node: exp.Expr)
 
 def kind_of(session: Session, name: str) -> str:
     """What a name names."""
-    found = session.readable(name)
+    found = session.relation_named(name)
     return "table" if isinstance(found, Input) else "index" if name in session.indexes else "view"
 
 
 # ---------------------------------------------------------------------- tables
 
 
-def create_table(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+def create_table(session: Session, source: StatementText, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
     """CREATE TABLE name (columns, PRIMARY KEY ...) WITH (semantics = ...)."""
     if tree.args.get("expression") is not None:
         return create_table_as(session, source, tree, parameters)
@@ -150,7 +150,7 @@ def create_table(session: Session, source: Source, tree: exp.Create, parameters:
     return Result("CREATE TABLE")
 
 
-def create_table_as(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+def create_table_as(session: Session, source: StatementText, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
     """CREATE TABLE name [(columns)] AS query: a table with the rows that the query has now."""
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
     node = tree.this if schema is None else schema.this
@@ -190,13 +190,13 @@ def primary_key(item: exp.Expr) -> exp.PrimaryKey | None:
     return item if isinstance(item, exp.PrimaryKey) else None
 
 
-def refuse_schema(source: Source, node: exp.Expr) -> None:
+def refuse_schema(source: StatementText, node: exp.Expr) -> None:
     """There are no schemas: a name has one part."""
     if node.args.get("db"):
         raise source.error("a schema before the name is not supported", node, UnsupportedError)
 
 
-def constraints(source: Source, item: exp.ColumnDef, column: str, key: list[str], required: list[str]) -> None:
+def constraints(source: StatementText, item: exp.ColumnDef, column: str, key: list[str], required: list[str]) -> None:
     """What is said of a column beside its type."""
     for constraint in item.args.get("constraints") or ():
         kind = constraint.kind
@@ -215,7 +215,7 @@ def constraints(source: Source, item: exp.ColumnDef, column: str, key: list[str]
             raise source.error(f"constraint {what} of column {column!r} is not supported", constraint, UnsupportedError)
 
 
-def semantics_of(source: Source, tree: exp.Create) -> str:
+def semantics_of(source: StatementText, tree: exp.Create) -> str:
     """WITH (semantics = ...)."""
     found = "bag"
     properties = tree.args.get("properties")
@@ -236,7 +236,7 @@ def semantics_of(source: Source, tree: exp.Create) -> str:
 # ---------------------------------------------------------------------- views
 
 
-def create_view(session: Session, source: Source, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+def create_view(session: Session, source: StatementText, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
     """CREATE VIEW: a definition; CREATE MATERIALIZED VIEW: kept up to date."""
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
     refuse_schema(source, tree.this if schema is None else schema.this)
@@ -250,7 +250,7 @@ def create_view(session: Session, source: Source, tree: exp.Create, parameters: 
         raise source.error(f"{what} needs AS and a query", tree)
     name = replaced or new_name(session, source, tree, node)
     if name is None:
-        found = session.readable(folded(node))
+        found = session.relation_named(folded(node))
         return Result(what, view=found if isinstance(found, View) else None)
     aliases = [folded(c.this if isinstance(c, exp.ColumnDef) else c) for c in schema.expressions] if schema else []
     joins = joins_of(source, tree)
@@ -267,7 +267,7 @@ def create_view(session: Session, source: Source, tree: exp.Create, parameters: 
     return Result(what, view=view)
 
 
-def joins_of(source: Source, tree: exp.Create) -> str:
+def joins_of(source: StatementText, tree: exp.Create) -> str:
     """WITH (joins = ...) of a materialised view: the join strategy that is forced."""
     found = "auto"
     properties = tree.args.get("properties")
@@ -289,9 +289,11 @@ def joins_of(source: Source, tree: exp.Create) -> str:
     return found
 
 
-def replaceable(session: Session, source: Source, tree: exp.Create, node: exp.Expr, materialized: bool) -> str | None:
+def replaceable(
+    session: Session, source: StatementText, tree: exp.Create, node: exp.Expr, materialized: bool
+) -> str | None:
     """The name of a definition that OR REPLACE may replace; None if there is nothing of that name."""
-    found = session.readable(folded(node))
+    found = session.relation_named(folded(node))
     if found is None:
         return None
     if materialized or not isinstance(found, Definition):
@@ -312,7 +314,7 @@ def replaceable(session: Session, source: Source, tree: exp.Create, node: exp.Ex
 # ---------------------------------------------------------------------- indexes
 
 
-def create_index(session: Session, source: Source, tree: exp.Create) -> Result:
+def create_index(session: Session, source: StatementText, tree: exp.Create) -> Result:
     """CREATE INDEX name ON table (columns): an arrangement that is held until the index is dropped."""
     index = tree.this
     if tree.args.get("unique"):
@@ -320,7 +322,7 @@ def create_index(session: Session, source: Source, tree: exp.Create) -> Result:
     if index.args["params"] is not None and index.args["params"].args.get("where"):
         raise source.error("an index of some rows (WHERE) is not supported", index.args["params"], UnsupportedError)
     table_name = folded(index.args["table"].this)
-    found = session.readable(table_name)
+    found = session.relation_named(table_name)
     if not isinstance(found, Input | View) or found.name.startswith("__"):
         hint = nearest(table_name, session.known())
         raise source.error(

@@ -15,7 +15,7 @@ from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.plan.algebra import Read, count_uses
 from tektite.sql.bind.named_relations import Definition
 from tektite.sql.bind.scope import folded
-from tektite.sql.parse.places import Source, nearest
+from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.statements import prepared
 from tektite.sql.statements.create import kind_of
 from tektite.sql.statements.result import Result
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tektite.sql.statements.session import Session
 
 
-def drop(session: Session, source: Source, tree: exp.Drop, parameters: Mapping[str, Any]) -> Result:
+def drop(session: Session, source: StatementText, tree: exp.Drop, parameters: Mapping[str, Any]) -> Result:
     """DROP TABLE, VIEW, MATERIALIZED VIEW or INDEX: refused while something reads it, unless that is to go as well."""
     kind = (tree.args.get("kind") or "").upper()
     if kind not in ("TABLE", "VIEW", "INDEX"):
@@ -43,7 +43,7 @@ def drop(session: Session, source: Source, tree: exp.Drop, parameters: Mapping[s
             shown = ", ".join(repr(reader) for reader in readers)
             message = f"cannot drop {kind.lower()} {name!r}: {shown} read{'s' * (len(readers) == 1)} it"
             raise source.error(message, node, ConflictError)
-        found = session.readable(name)
+        found = session.relation_named(name)
         if isinstance(found, Input) and session.transaction is not None and session.transaction.changes(found):
             message = f"cannot drop table {name!r}: the open transaction has changed it; COMMIT or ROLLBACK first"
             raise source.error(message, node, ConflictError)
@@ -55,10 +55,10 @@ def drop(session: Session, source: Source, tree: exp.Drop, parameters: Mapping[s
     return Result(f"{dropped}, and what read it: {', '.join(more)}" if more else dropped)
 
 
-def wanted(session: Session, source: Source, kind: str, node: exp.Expr, lenient: bool) -> str | None:
+def wanted(session: Session, source: StatementText, kind: str, node: exp.Expr, lenient: bool) -> str | None:
     """The name of what is to be dropped; None if there is no such thing and that is no mistake."""
     name = folded(node.this)
-    found: Any = session.indexes.get(name) if kind == "INDEX" else session.readable(name)
+    found: Any = session.indexes.get(name) if kind == "INDEX" else session.relation_named(name)
     right = {
         "TABLE": isinstance(found, Input),
         "VIEW": isinstance(found, View | Definition),
@@ -82,12 +82,12 @@ def all_readers(session: Session, name: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
 
     def visit(known: str) -> None:
-        source = session.readable(known)
+        source = session.relation_named(known)
         views = [view for view, reads in session.reads.items() if known in reads]
         views += [d.name for d in session.definitions.values() if known in d.reads]
         if isinstance(source, Input | View):
             all_views = [v for v in core_of(session.engine).views.values() if not v.name.startswith("__")]
-            views += [v.name for v in all_views if reads(v, source)]
+            views += [v.name for v in all_views if view_reads(v, source)]
         for view in dict.fromkeys(views):
             if ("VIEW", view) not in found:
                 visit(view)
@@ -99,7 +99,7 @@ def all_readers(session: Session, name: str) -> list[tuple[str, str]]:
     return list(dict.fromkeys(found))
 
 
-def reads(view: ViewCore, source: Input | View) -> bool:
+def view_reads(view: ViewCore, source: Input | View) -> bool:
     """Whether a view's plan reads a table or another view itself."""
     read = core_of(source)
     return any(isinstance(found, Read) and found.readable is read for found in count_uses(view.definition))

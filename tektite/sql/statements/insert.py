@@ -12,9 +12,9 @@ from sqlglot import exp
 from tektite.engine.core import core_of
 from tektite.errors import NotFoundError, UnsupportedError
 from tektite.sql.bind.scope import folded
-from tektite.sql.parse.places import Source, nearest
+from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.statements.result import Result
-from tektite.sql.statements.table_writes import Writing, reading
+from tektite.sql.statements.table_writes import Writing, table_reference
 from tektite.sql.statements.update import assignments, changed
 from tektite.values.types import Type
 
@@ -25,7 +25,7 @@ EXCLUDED = "excluded"
 """What ON CONFLICT calls the rows that were to be inserted."""
 
 
-def insert(session: Session, source: Source, tree: exp.Insert, parameters: Mapping[str, Any]) -> Result:
+def insert(session: Session, source: StatementText, tree: exp.Insert, parameters: Mapping[str, Any]) -> Result:
     """INSERT INTO table (columns) VALUES ... or a query [ON CONFLICT ...] [RETURNING ...]"""
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
     writing = Writing.of(session, source, tree, tree.this if schema is None else schema.this, parameters)
@@ -107,13 +107,13 @@ def put(writing: Writing, rows: pa.Table, conflict: exp.Expr | None, alternative
     )
     query = exp.Select(
         expressions=[writing.column(f"#{name}", EXCLUDED) for name in writing.names],
-        from_=exp.From(this=reading(EXCLUDED, EXCLUDED)),
+        from_=exp.From(this=table_reference(EXCLUDED, EXCLUDED)),
         where=exp.Where(this=exp.Not(this=exp.Exists(this=taken))),
     )
     new = writing.arranged(writing.select(query, given=given), writing.names)
     old = None
     if changes:
-        join = exp.Join(this=reading(EXCLUDED, EXCLUDED), on=same.copy(), kind="INNER")
+        join = exp.Join(this=table_reference(EXCLUDED, EXCLUDED), on=same.copy(), kind="INNER")
         old, updated = changed(writing, changes, exp.From(this=writing.own()), [join], where, given)
         new = pa.concat_tables([new, updated])
     return writing.write("INSERT 0", new.num_rows, new, old)

@@ -18,15 +18,16 @@ from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
+from tektite.query.builders import project
 from tektite.sql.bind.bound import Bound
-from tektite.sql.bind.clause import Clause
+from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.query import Binder
-from tektite.sql.bind.scope import Scope
+from tektite.sql.bind.scope import NameScope
 from tektite.sql.logical import Node, Ordering, Project, Scan, outer_columns
 from tektite.sql.lower.joins import common_type
 from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse.parser import Deallocate, Execute, Prepare
-from tektite.sql.parse.places import Source, nearest
+from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.rules import rewrite
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.rules.domains import Domain, pushed_down
@@ -46,7 +47,7 @@ class Prepared:
     """A prepared statement: its query, and, once executed, its dataflow and the bindings that it answers."""
 
     name: str
-    source: Source
+    source: StatementText
     tree: exp.Expr
     labels: list[str]
     counts: dict[str, str] = field(default_factory=dict)
@@ -142,7 +143,7 @@ def values_of(
     given = []
     for tree in trees:
         binder = Binder(source, session.reader(), parameters)
-        clause = Clause(binder, Scope(), "EXECUTE")
+        clause = ClauseContext(binder, NameScope(), "EXECUTE")
         value = session.constant(clause.bind(tree), clause.scalars.type(clause.bind(tree), tree), source, tree)
         given.append(value)
     for label, tree, (number, type) in zip(found.labels, trees, given, strict=True):
@@ -211,7 +212,7 @@ def install(session: Session, found: Prepared, wanted: tuple[Type, ...]) -> None
         outputs += [(title, col(name)) for title, name in zip(titles, bound.names, strict=True)]
         extra = [o.column for o in bound.order if o.column not in bound.names]
         outputs += [(name, col(name)) for name in dict.fromkeys(extra)]
-        view = session.engine.install(f"__prepared_{found.name}", collection._project(outputs, None), key=[BINDING])
+        view = session.engine.install(f"__prepared_{found.name}", project(collection, outputs), key=[BINDING])
     except BaseException:
         session.engine.drop(parameters.name)
         raise

@@ -21,6 +21,7 @@ from tektite.errors import ConflictError, FaultError, TektiteError, UnsupportedE
 from tektite.expr import Expr, col, lit
 from tektite.expr.fold import folded as folded_constant
 from tektite.plan.constant import constant_rows
+from tektite.query.builders import project
 from tektite.query.collection import Collection
 from tektite.sql.bind.bound import nothing
 from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, Reads
@@ -31,7 +32,7 @@ from tektite.sql.lower.lower import Lowering
 from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse import parser
 from tektite.sql.parse.depth_limit import deep_calls
-from tektite.sql.parse.places import Source
+from tektite.sql.parse.places import StatementText
 from tektite.sql.rules import rewrite
 from tektite.sql.statements import copy, create, drop, insert, prepared, show, table_writes, transactions, update
 from tektite.sql.statements.result import Result
@@ -119,7 +120,7 @@ class Session:
         said = source.word(statement.start).upper()
         raise source.error(f"{said or 'such a statement'} is not supported", statement.start, UnsupportedError)
 
-    def _explain(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
+    def _explain(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
         """The plan of a query, and what installing it would share and make."""
         properties = tree.args.get("properties")
         joins = "auto"
@@ -132,10 +133,10 @@ class Session:
         lines = self.engine.explain(self.collection(planned)).splitlines()
         return Result("EXPLAIN", pa.table({"plan": lines}))
 
-    def _subscribe(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
+    def _subscribe(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
         """The changes of a view, or of a query that is installed for it."""
         name = only_table(tree)
-        found = None if name is None else self.readable(name)
+        found = None if name is None else self.relation_named(name)
         temporary = False
         if not isinstance(found, View) or found.name.startswith(HIDDEN):
             temporary = True
@@ -145,14 +146,14 @@ class Session:
 
     # ------------------------------------------------------------------ queries
 
-    def bind(self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
+    def bind(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
         """A query, bound and rewritten; or as it was the last time, if all that it depends on is as it was."""
         if parameters:
             return self._bind(source, tree, parameters)
         return self.remembered.plan(tree, lambda: self._bind(source, tree, parameters))
 
     def _bind(
-        self, source: Source, tree: exp.Expr, parameters: Mapping[str, Any], given: Given | None = None
+        self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any], given: Given | None = None
     ) -> Planned:
         reads = Reads(self, given)
         binder = Binder(source, reads, parameters)
@@ -176,13 +177,13 @@ class Session:
         if found is None:
             found = self.lowered(planned.plan, planned.joins)
             if names != found.schema.names:
-                found = found._project([(title, col(name)) for title, name in outputs], None)
+                found = project(found, [(title, col(name)) for title, name in outputs])
             planned.collections[names] = found
         return found
 
     def select(
         self,
-        source: Source,
+        source: StatementText,
         tree: exp.Expr,
         parameters: Mapping[str, Any],
         wanted: Sequence[types.Type] | None = None,
@@ -216,7 +217,7 @@ class Session:
         """Visible names as a table can have them."""
         return unique_titles(titles)
 
-    def constant(self, value: Expr, type: types.Type, source: Source, tree: exp.Expr) -> tuple[Any, types.Type]:
+    def constant(self, value: Expr, type: types.Type, source: StatementText, tree: exp.Expr) -> tuple[Any, types.Type]:
         """The value of an expression without columns, and its type."""
         found = folded_constant(value)
         if found.op != "lit":
@@ -252,7 +253,7 @@ class Session:
 
     def plan(self, text: str, parameters: Mapping[str, Any]) -> Collection:
         """One query as a collection."""
-        source = Source(text)
+        source = StatementText(text)
         statements = list(parser.parse(text))
         if len(statements) != 1 or not isinstance(statements[0], parser.Plain):
             raise source.error("one query is needed", 0)
@@ -338,7 +339,7 @@ class Session:
         """The columns that tell the rows of a table or view apart, as it was declared or as its definition says."""
         return tuple(found.schema.names[column] for column in core_of(found).unique or ())
 
-    def readable(self, name: str) -> Input | View | Definition | None:
+    def relation_named(self, name: str) -> Input | View | Definition | None:
         """What has a name, whatever its case."""
         core = core_of(self.engine)
         if name in core.inputs or name in core.views:
@@ -346,11 +347,11 @@ class Session:
         if name in self.definitions:
             return self.definitions[name]
         lowered = [known for known in self.known() if known.lower() == name.lower()]
-        return self.readable(lowered[0]) if len(lowered) == 1 and lowered[0] != name else None
+        return self.relation_named(lowered[0]) if len(lowered) == 1 and lowered[0] != name else None
 
 
 def cast_columns(
-    found: Collection, wanted: Sequence[types.Type], empty: set[int], source: Source, tree: exp.Expr
+    found: Collection, wanted: Sequence[types.Type], empty: set[int], source: StatementText, tree: exp.Expr
 ) -> Collection:
     """A collection with its columns of the types that a table wants; columns of NULLs alone fit any."""
     outputs = []
@@ -360,7 +361,7 @@ def cast_columns(
         value = col(name) if given == target else lit(None, target) if at in empty else col(name).cast(target)
         outputs.append((name, value))
     try:
-        return found._project(outputs, None)
+        return project(found, outputs)
     except TektiteError as error:
         raise source.error(str(error), tree, type(error)) from None
 
@@ -392,7 +393,7 @@ def utc_now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
-HANDLERS: dict[type[exp.Expr], Callable[[Session, Source, Any, Mapping[str, Any]], Result]] = {
+HANDLERS: dict[type[exp.Expr], Callable[[Session, StatementText, Any, Mapping[str, Any]], Result]] = {
     exp.Create: create.create,
     exp.Drop: drop.drop,
     exp.Insert: insert.insert,

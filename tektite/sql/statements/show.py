@@ -78,7 +78,7 @@ def arrangements(session: Session) -> pa.Table:
 
 def columns(session: Session, statement: Show) -> pa.Table:
     """The columns of a table or view."""
-    found = session.readable(statement.name)
+    found = session.relation_named(statement.name)
     if found is None:
         message = f"there is no table or view {statement.name!r}: {nearest(statement.name, session.known())}"
         raise statement.source.error(message, statement.place, NotFoundError)

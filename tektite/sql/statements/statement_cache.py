@@ -154,7 +154,7 @@ class Remembered:
             del self._plans[key]
 
     def _ground(self, asked: Iterable[str]) -> Ground:
-        meanings = tuple([(name, self._session.readable(name)) for name in sorted(asked)])
+        meanings = tuple([(name, self._session.relation_named(name)) for name in sorted(asked)])
         return Ground(
             meanings, self._sizes(meanings), self._indexes(meanings), core_of(self._session.engine).catalog.generation
         )
@@ -162,7 +162,7 @@ class Remembered:
     def _stands(self, ground: Ground) -> bool:
         """Whether a plan would be made as it was. A table or view that was made anew is another one."""
         session, meanings = self._session, ground.meanings
-        if not all([is_same(session.readable(name), found) for name, found in meanings]):
+        if not all([is_same(session.relation_named(name), found) for name, found in meanings]):
             return False
         if self._sizes(meanings) != ground.sizes:
             return False

@@ -18,7 +18,7 @@ from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.errors import ConflictError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.sql.bind.scope import folded
-from tektite.sql.parse.places import Source, nearest
+from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.statements.result import Result
 from tektite.values.types import Type
 
@@ -31,17 +31,17 @@ CHANGED = "#changed"
 """The name under which RETURNING reads the rows that a statement has changed."""
 
 
-def target(session: Session, source: Source, node: exp.Expr) -> Input:
+def target(session: Session, source: StatementText, node: exp.Expr) -> Input:
     """The table that a statement changes."""
     if node.args.get("db"):
         raise source.error("a schema before the name of a table is not supported", node, UnsupportedError)
     name = folded(node.this)
-    found = session.readable(name)
+    found = session.relation_named(name)
     if isinstance(found, Input) and not found.name.startswith("__"):
         return found
     if found is not None:
         raise source.error(f"{name!r} is a view: only tables can be changed", node, ConflictError)
-    known = [n for n in session.known() if isinstance(session.readable(n), Input)]
+    known = [n for n in session.known() if isinstance(session.relation_named(n), Input)]
     raise source.error(f"there is no table {name!r}: {nearest(name, known)}", node, NotFoundError)
 
 
@@ -50,14 +50,16 @@ class Writing:
     """A statement that changes a table, which its own text calls `alias`."""
 
     session: Session
-    source: Source
+    source: StatementText
     tree: exp.Expr
     table: Input
     alias: str
     parameters: Mapping[str, Any]
 
     @staticmethod
-    def of(session: Session, source: Source, tree: exp.Expr, node: exp.Expr, parameters: Mapping[str, Any]) -> Writing:
+    def of(
+        session: Session, source: StatementText, tree: exp.Expr, node: exp.Expr, parameters: Mapping[str, Any]
+    ) -> Writing:
         table = target(session, source, node)
         alias = node.args.get("alias")
         named = folded(alias.this) if alias is not None and alias.this is not None else folded(node.this)
@@ -84,7 +86,7 @@ class Writing:
 
     def own(self) -> exp.Table:
         """The table as a member of FROM."""
-        return reading(OWN, self.alias)
+        return table_reference(OWN, self.alias)
 
     def select(
         self,
@@ -116,7 +118,7 @@ class Writing:
             return None
         if returning.args.get("into"):
             raise self.source.error("RETURNING ... INTO is not supported", returning, UnsupportedError)
-        source = exp.From(this=reading(CHANGED, self.alias))
+        source = exp.From(this=table_reference(CHANGED, self.alias))
         query = exp.Select(expressions=[part.copy() for part in returning.expressions], from_=source)
         return self.select(query, given={CHANGED: rows})
 
@@ -138,7 +140,7 @@ CALLED = {
 """What is written where the parser has a word of its own."""
 
 
-def reading(name: str, alias: str) -> exp.Table:
+def table_reference(name: str, alias: str) -> exp.Table:
     """A member of FROM by its name as it is, under an alias."""
     return exp.Table(
         this=exp.to_identifier(name, quoted=True), alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
@@ -166,7 +168,7 @@ def arranged(found: Input, rows: pa.Table, given: list[str]) -> pa.Table:
 # ---------------------------------------------------------------------- DELETE
 
 
-def delete(session: Session, source: Source, tree: exp.Delete, parameters: Mapping[str, Any]) -> Result:
+def delete(session: Session, source: StatementText, tree: exp.Delete, parameters: Mapping[str, Any]) -> Result:
     """DELETE FROM table [USING ...] WHERE ... [RETURNING ...]"""
     if tree.args.get("tables") or tree.this is None:
         raise source.error("syntax error: DELETE needs FROM")
@@ -190,7 +192,7 @@ def with_match(members: list[exp.Expr], where: exp.Expr | None) -> exp.Where:
     return exp.Where(this=exp.Exists(this=matches))
 
 
-def truncate(session: Session, source: Source, tree: exp.TruncateTable, parameters: Mapping[str, Any]) -> Result:
+def truncate(session: Session, source: StatementText, tree: exp.TruncateTable, parameters: Mapping[str, Any]) -> Result:
     """TRUNCATE table: DELETE without a condition."""
     for node in tree.expressions:
         delete(session, source, exp.Delete(this=node), parameters)

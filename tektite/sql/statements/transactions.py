@@ -22,7 +22,7 @@ from tektite.errors import ConflictError, TektiteError
 from tektite.plan import algebra as plan
 from tektite.plan.substitute import substitute
 from tektite.query.collection import Collection
-from tektite.sql.parse.places import Source
+from tektite.sql.parse.places import StatementText
 from tektite.sql.statements.result import Result
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def apply(table: Input, writes: list[Write]) -> None:
 # ---------------------------------------------------------------------- statements
 
 
-def begin(session: Session, source: Source, tree: exp.Transaction, parameters: Mapping[str, Any]) -> Result:
+def begin(session: Session, source: StatementText, tree: exp.Transaction, parameters: Mapping[str, Any]) -> Result:
     """BEGIN: what follows closes no epoch until COMMIT."""
     if session.transaction is not None:
         raise source.error("a transaction is open already", tree, ConflictError)
@@ -123,19 +123,19 @@ def begin(session: Session, source: Source, tree: exp.Transaction, parameters: M
     return Result("BEGIN")
 
 
-def commit(session: Session, source: Source, tree: exp.Commit, parameters: Mapping[str, Any]) -> Result:
+def commit(session: Session, source: StatementText, tree: exp.Commit, parameters: Mapping[str, Any]) -> Result:
     """COMMIT: all changes since BEGIN become visible at once, or, if they break what a table demands, none does."""
     ended(session, source, tree).commit()
     return Result("COMMIT")
 
 
-def rollback(session: Session, source: Source, tree: exp.Rollback, parameters: Mapping[str, Any]) -> Result:
+def rollback(session: Session, source: StatementText, tree: exp.Rollback, parameters: Mapping[str, Any]) -> Result:
     """ROLLBACK: forget all changes since BEGIN."""
     ended(session, source, tree)
     return Result("ROLLBACK")
 
 
-def ended(session: Session, source: Source, tree: exp.Expr) -> Transaction:
+def ended(session: Session, source: StatementText, tree: exp.Expr) -> Transaction:
     """The transaction that was open until here."""
     found = session.transaction
     if found is None:

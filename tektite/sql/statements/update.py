@@ -12,7 +12,7 @@ from sqlglot import exp
 from tektite.engine.core import core_of
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
 from tektite.sql.bind.scope import folded
-from tektite.sql.parse.places import Source, nearest
+from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.table_writes import Writing
 from tektite.values import types
@@ -24,7 +24,7 @@ TIMES = "#times"
 """The column that says how often a row is there."""
 
 
-def update(session: Session, source: Source, tree: exp.Update, parameters: Mapping[str, Any]) -> Result:
+def update(session: Session, source: StatementText, tree: exp.Update, parameters: Mapping[str, Any]) -> Result:
     """UPDATE table SET column = expression, ... [FROM ...] WHERE ... [RETURNING ...]"""
     writing = Writing.of(session, source, tree, tree.this, parameters)
     writing.refuse_all_but(from_="FROM")

@@ -1,4 +1,4 @@
-"""Faults of what runs in Spark's tasks, which here run in this process: feeds, ordering, rows as bytes, stages."""
+"""Faults of what runs in Spark's tasks, which here run in this process: feeds, last rows, rows as bytes, stages."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 import tektite as tk
 from tektite.runtime.wire import pack_rows, unpack_rows
 from tektite.spark.feed import Feed
-from tektite.spark.ordering import settled
-from tektite.spark.positions import Record
+from tektite.spark.last_rows import settled
+from tektite.spark.positions import ReadPositions
 from tektite.trace.chunk import Chunk
 from tektite.values.dictionary import Dictionary
 from tests.house.mutations.fault import Fault, altered, being, misled, nothing, returning
@@ -92,8 +92,8 @@ def rows_travel_as_they_are() -> None:
 
 
 def records_survive_json() -> None:
-    record = Record(("first",), "at", 7, "query", 3)
-    assert Record.from_json(record.to_json()) == record
+    record = ReadPositions(("first",), "at", 7, "query", 3)
+    assert ReadPositions.from_json(record.to_json()) == record
 
 
 def sweeps_in_stages_are_right() -> None:
@@ -134,23 +134,23 @@ FAULTS = [
     Fault("keys may be NULL", f"{SPARK}.feed Feed.encode",
           misled(lambda self, batch, dictionary: (replace(self, keys=()), batch, dictionary)), a_null_in_a_key_is_refused),
     Fault("any bytes are text", f"{SPARK}.feed Feed._check_texts", nothing, bytes_that_are_no_text_are_refused),
-    Fault("nothing contradicts anything", f"{SPARK}.ordering contradictions", returning(np.empty(0, np.int64)),
+    Fault("nothing contradicts anything", f"{SPARK}.last_rows contradictions", returning(np.empty(0, np.int64)),
           rows_that_contradict_each_other_are_refused),
-    Fault("all rows have one key", f"{SPARK}.ordering key_ends", lambda there: lambda keys: np.array([keys.shape[1] - 1]),
+    Fault("all rows have one key", f"{SPARK}.last_rows key_ends", lambda there: lambda keys: np.array([keys.shape[1] - 1]),
           rows_that_contradict_each_other_are_refused),
-    Fault("all rows come at one moment", f"{SPARK}.ordering moments",
+    Fault("all rows come at one moment", f"{SPARK}.last_rows moments",
           lambda there: lambda feed, whole: np.zeros(whole.shape[1], np.int64), a_later_row_counts),
-    Fault("rows of a key are taken for one", f"{SPARK}.ordering groups",
+    Fault("rows of a key are taken for one", f"{SPARK}.last_rows groups",
           lambda there: lambda keys: np.arange(keys.shape[1]), a_chain_of_images_is_counted),
     Fault("rows travel without their last", "tektite.runtime.wire pack_rows",
           misled(lambda chunk: (chunk.slice(0, chunk.n - 1),)),
           rows_travel_as_they_are),
-    Fault("the batch that counts is forgotten", f"{SPARK}.positions Record.to_json",
+    Fault("the batch that counts is forgotten", f"{SPARK}.positions ReadPositions.to_json",
           altered(lambda plain: {key: value for key, value in plain.items() if key != "batch"}), records_survive_json),
     Fault("rows stay in the shard that made them", "tektite.runtime.stage_task StageTask._addressed",
           lambda there: lambda self, address, *rest: there(self, address._replace(shard=0), *rest),
           sweeps_in_stages_are_right),
     Fault("an earlier stage is forgotten", "tektite.runtime.stage_task StageTask._catch_up", nothing, sweeps_in_stages_are_right),
-    Fault("everything runs in the first stage", "tektite.dataflow.pipelines Pipelines.hops", being(0),
+    Fault("everything runs in the first stage", "tektite.dataflow.pipelines PipelinesNode.hops", being(0),
           sweeps_in_stages_are_right),
 ]  # fmt: skip

@@ -15,7 +15,7 @@ import pytest
 
 import tektite as tk
 from tektite.storage import epoch_writer, manifest
-from tektite.storage.batchfile import Texts
+from tektite.storage.batchfile import TextSection
 from tektite.storage.leases import Lease
 from tektite.storage.manifest import Manifest
 from tektite.storage.store import PosixStore
@@ -194,8 +194,8 @@ def positions_are_kept_with_their_epoch(folder: Path) -> None:
 
 
 def zeros_behind(batch: Any, width: int, more: int) -> Any:
-    chunk = Chunk(batch.head, batch.keep).select(column_spec([*range(width), *([-1] * more), width, width + 1], (0,)))
-    return type(batch)(chunk.head, chunk.keep, batch.lower, batch.upper, batch.since)
+    chunk = Chunk(batch.head, batch.memory).select(column_spec([*range(width), *([-1] * more), width, width + 1], (0,)))
+    return type(batch)(chunk.head, chunk.memory, batch.lower, batch.upper, batch.since)
 
 
 STORAGE = "tektite.storage"
@@ -203,12 +203,13 @@ FAULTS = [
     Fault("columns are too narrow", f"{STORAGE}.rows fitting_width", altered(lambda width: max(width // 2, 1)),
           everything_is_found_again),
     Fault("texts are not written", f"{STORAGE}.epoch_writer EpochWriter._write_sections",
-          misled(lambda self, sections, epoch: (self, [s for s in sections if not isinstance(s, Texts)], epoch)),
+          misled(lambda self, sections, epoch: (self, [s for s in sections if not isinstance(s, TextSection)], epoch)),
           everything_is_found_again),
     Fault("files are merged without their last part", f"{STORAGE}.compaction merged_batch",
           misled(lambda batches, shape, since: (batches[:-1], shape, since)), a_random_history_is_found_again),
-    Fault("what was merged counts twice", f"{STORAGE}.manifest State._remove", nothing, a_random_history_is_found_again),
-    Fault("what was dropped stays", f"{STORAGE}.manifest State._remove", nothing, a_dropped_table_is_empty_when_it_is_made_again),
+    Fault("what was merged counts twice", f"{STORAGE}.manifest ManifestState._remove", nothing, a_random_history_is_found_again),
+    Fault("what was dropped stays", f"{STORAGE}.manifest ManifestState._remove", nothing,
+          a_dropped_table_is_empty_when_it_is_made_again),
     Fault("restored batches are lost", "tektite.trace.trace Trace.restore",
           misled(lambda self, shard, batches, upper: (self, shard, list(batches)[1:], upper)), everything_is_found_again),
     Fault("a version can be written twice", f"{STORAGE}.store PosixStore.create",

@@ -112,7 +112,7 @@ FAULTS = [
           lambda there: lambda version, trace: Version(version.batches[:2]), a_reader_far_behind_sees_everything),
     Fault("nothing is compacted", f"{TRACE} Trace.since",
           altered(lambda since: since and tuple((0,) * len(time) for time in since)), memory_is_steady),
-    Fault("holds hold nothing", f"{TRACE} Trace.keep", nothing, a_hold_keeps_the_past_readable),
+    Fault("holds hold nothing", f"{TRACE} Trace.add_hold", nothing, a_hold_keeps_the_past_readable),
     Fault("holds are never released", f"{TRACE} Trace.release", nothing, a_released_hold_lets_the_past_go),
     Fault("small batches are never merged", "tektite.trace.spine Spine._join_newest", nothing, batches_stay_few),
     Fault("a frontier has one time", "tektite.trace.times antichain", altered(lambda times: times[:1]), loops_in_loops_are_right),

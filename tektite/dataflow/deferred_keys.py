@@ -1,4 +1,7 @@
-"""Keys that a node has put off to later moments. They wait there as rows do in a buffer, and are scheduled once a run is over."""
+"""Deferred keys: keys that a reduction has to evaluate at later moments.
+
+They wait as rows do in a buffer. The node schedules itself for their moments at the end of its run.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from tektite.dataflow.node import Node
 from tektite.trace.chunk import Chunk
 
 
-class PutOff:
-    """Keys that a node has put off to later moments, by shard, in parts that are each sorted by key."""
+class DeferredKeys:
+    """The deferred keys of a node by moment and shard, in parts that are each sorted by key."""
 
     def __init__(self, node: Node, key: int) -> None:
         self.shape = (key, node.times, 0)
@@ -25,48 +28,48 @@ class PutOff:
         return self.__dict__ | empty
 
     def add(self, shard: int, part: Chunk, moment: Moment) -> None:
-        """Put keys off to a moment that the agenda does not know of."""
+        """Defer keys to a moment that may not be scheduled yet."""
         self.put(shard, part, moment)
         self._new[shard].add(moment)
         self.has_new = True
 
     def unscheduled(self) -> Iterator[Moment]:
-        """The moments that keys were added to since the last time."""
+        """The moments of the keys added since the last call."""
         self.has_new = False
         for moments in self._new:
             yield from moments
             moments.clear()
 
     def put(self, shard: int, chunk: Chunk, moment: Moment) -> None:
-        """Let a part wait."""
+        """Add a part whose moment is scheduled."""
         self._parts[shard].setdefault(moment, []).append(chunk)
 
     def take(self, shard: int, moment: Moment) -> list[Chunk]:
-        """The parts of a shard that wait at a moment, which wait no longer."""
+        """Remove and return the parts of a shard and moment."""
         return self._parts[shard].pop(moment, [])
 
     def rows(self, moment: Moment) -> int:
-        """How many keys wait at a moment."""
+        """The number of keys of a moment."""
         return sum([chunk.n for parts in self._parts for chunk in parts.get(moment, ())])
 
     def moments(self) -> list[Moment]:
-        """The moments at which something waits."""
+        """The moments for which there are keys, in order."""
         return sorted({moment for parts in self._parts for moment in parts})
 
     def waiting(self, moment: Moment) -> list[list[Chunk]]:
-        """The parts that wait at a moment, per shard."""
+        """The parts of a moment, by shard."""
         return [parts.get(moment, []) for parts in self._parts]
 
     def gathered(self, moment: Moment, shard: int) -> list[Chunk]:
-        """The parts of a shard that wait at a moment; each is sorted, but not all of them together."""
+        """The parts of a moment and shard. Each part is sorted by itself."""
         return self._parts[shard].get(moment, [])
 
     def forget(self, moment: Moment) -> None:
-        """Forget what waits at a moment."""
+        """Drop the keys of a moment."""
         for parts in self._parts:
             parts.pop(moment, None)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all keys."""
         for parts in self._parts:
             parts.clear()

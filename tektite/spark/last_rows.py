@@ -1,4 +1,4 @@
-"""Ordering: decides which of several rows with one key counts last, where rows have no order.
+"""Last rows: decides which of several rows with one key counts last, where rows have no order.
 
 An order column decides. Of rows with the same value in it, the old image of an update comes first. Without an order column,
 equal rows are harmless. If a feed has both images of updates, the rows of a key can be counted: what the key held, plus each
@@ -18,7 +18,7 @@ from tektite.spark.feed import AFTER, FORGET, PUT, REMOVE, REPLACE, Feed
 from tektite.values.dictionary import Dictionary
 from tektite.values.words import Words
 
-Held = Callable[[Words], Words]
+HeldRows = Callable[[Words], Words]
 """Looks up the input's rows (columns x rows) with the keys of some rows; both in the schema's column order."""
 
 
@@ -46,7 +46,7 @@ def moments(feed: Feed, whole: Words) -> Words:
     return ranks
 
 
-def settled(feed: Feed, whole: Words, held: Held, dictionary: Dictionary) -> Words:
+def settled(feed: Feed, whole: Words, held: HeldRows, dictionary: Dictionary) -> Words:
     """Rows (columns, operation, order) in which the last row of each key is certain: those given, with one row in place of
     each key that can be counted. Keys without a certain result are refused.
     """
@@ -95,7 +95,7 @@ def contradictions(feed: Feed, whole: Words) -> Words:
     return np.concatenate([found, order[:-1][both]])
 
 
-def counted(feed: Feed, whole: Words, keys: list[int], held: Held, dictionary: Dictionary) -> Words:
+def counted(feed: Feed, whole: Words, keys: list[int], held: HeldRows, dictionary: Dictionary) -> Words:
     """One row for each key: the result of counting everything that came and went, or that the key is gone.
 
     That holds for feeds with old images of updates. Not counted are

@@ -1,0 +1,44 @@
+"""Builders: what languages make collections with, beside the public methods of `Collection`.
+
+They check what the methods check. Columns are named in lists, because names in SQL need not be valid in Python; keys are given
+by position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from tektite.dataflow.reduce import GroupResults, Groups
+from tektite.expr import Expr
+from tektite.query import columns, joins, reductions
+from tektite.query.collection import Collection, derived
+from tektite.query.columns import Columns, Numbers, column_numbers
+from tektite.values import types
+
+__all__ = ["column_numbers", "derived", "inner_join", "project", "reduce_groups", "with_float_keys"]
+
+
+def project(collection: Collection, outputs: Sequence[tuple[str, Expr]], predicate: Expr | None = None) -> Collection:
+    """One column for each (name, expression), of the rows for which the predicate is true."""
+    return derived(columns.project(collection.operator, outputs, predicate), collection)
+
+
+def with_float_keys(collection: Collection, keys: Iterable[int]) -> Collection:
+    """The same rows with 0.0 in place of -0.0 in some columns, so that grouping by them finds both equal."""
+    return derived(columns.with_float_keys(collection.operator, keys), collection)
+
+
+def inner_join(
+    left: Collection, right: Collection, mine: Numbers, theirs: Numbers, nulls_match: bool = False
+) -> Collection:
+    """Pairs of rows with equal keys: the left columns, then the right ones that are not keys."""
+    return derived(joins.inner_join(left.operator, right.operator, mine, theirs, nulls_match), left, right)
+
+
+def reduce_groups(
+    collection: Collection, function: Callable[[Groups], GroupResults], by: Columns, named: Mapping[str, types.Type]
+) -> Collection:
+    """The key columns, and the columns that a function of `tektite.query.group_functions` computes for many groups at once.
+    The function gets the key columns first.
+    """
+    return derived(reductions.reduce(collection.operator, by, named, function, together=True), collection)

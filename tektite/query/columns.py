@@ -1,0 +1,63 @@
+"""Columns of an operator by name: their numbers, projections of them, and floats as keys.
+
+Every function checks names and types and raises where the query is written. It returns an operator and knows nothing of engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tektite.errors import IncorrectError
+from tektite.expr import Expr, col, key
+from tektite.expr import type_of as expression_type
+from tektite.plan import algebra as plan
+from tektite.values import types
+from tektite.values.schema import Schema
+
+Columns = str | Sequence[str]
+"""One column name, or several."""
+Numbers = tuple[int, ...]
+"""Columns by their position in a schema."""
+
+
+def column_numbers(schema: Schema, names: Columns) -> Numbers:
+    """The positions of some columns. A name may occur only once."""
+    names = [names] if isinstance(names, str) else list(names)
+    found = tuple(schema.index(name) for name in names)
+    if len(set(found)) < len(found):
+        raise IncorrectError(f"a column is named twice in {names}")
+    return found
+
+
+def project(
+    operator: plan.Operator, outputs: Sequence[tuple[str, Expr]], predicate: Expr | None = None
+) -> plan.Project:
+    """One column for each (name, expression), of the rows for which the predicate is true."""
+    names = [name for name, _ in outputs]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise IncorrectError(f"two columns would be called {twice!r}; rename one of them")
+    positions = operator.schema.positions
+    schema = Schema({name: expression_type(expression, positions) for name, expression in outputs})
+    return plan.Project(schema, operator, tuple(e for _, e in outputs), predicate)
+
+
+def select(operator: plan.Operator, names: Iterable[str]) -> plan.Project:
+    """The columns with these names, in this order."""
+    return project(operator, [(name, col(name)) for name in names])
+
+
+def with_columns(operator: plan.Operator, new: Mapping[str, Expr]) -> plan.Project:
+    """All columns. Each new one replaces the column of its name, or follows the others."""
+    added = dict(new)
+    outputs = [(name, added.pop(name, col(name))) for name in operator.schema.names]
+    return project(operator, [*outputs, *added.items()])
+
+
+def with_float_keys(operator: plan.Operator, columns: Iterable[int]) -> plan.Operator:
+    """The same rows with 0.0 in place of -0.0 in some columns, so that grouping by them finds both equal."""
+    schema = operator.schema
+    floats = [c for c in columns if schema.types[c] == types.Float]
+    if not floats:
+        return operator
+    return with_columns(operator, {schema.names[c]: key(col(schema.names[c])) for c in floats})

@@ -1,0 +1,108 @@
+"""Loops: scopes in which collections are defined in terms of themselves.
+
+A loop runs round by round until nothing changes. In each round a variable is what its definition was one round earlier.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any
+
+from tektite.errors import ConflictError, IncorrectError
+from tektite.plan import algebra as plan
+from tektite.query.collection import ROUND_LIMIT, Collection, derived
+from tektite.values import types
+from tektite.values.schema import Schema
+
+_loops: ContextVar[tuple[Loop, ...]] = ContextVar("loops", default=())
+
+
+class Loop:
+    """A scope to iterate in, with any number of variables that may depend on each other.
+
+    Inside, you may use collections from outside. `leave` takes a collection out. A loop that is opened inside another one is
+    nested in it.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    >>> with tk.Loop("reach") as loop:
+    ...     reach = loop.variable("reach", src=tk.Int, dst=tk.Int)
+    ...     longer = reach.join(edges, on=("dst", "src")).select("src", dst="dst_right")
+    ...     reach.set(edges.concat(longer).distinct())
+    ...     result = loop.leave(reach)
+    >>> result
+    <Collection (src: int, dst: int)>
+    """
+
+    def __init__(
+        self, name: str = "loop", limit: int = ROUND_LIMIT, shared: bool = False, advice: str | None = None
+    ) -> None:
+        """With `shared`, all queries that arrange what leaves the loop share one run of it. A loop that still changes after
+        `limit` rounds fails, with `advice` in its error.
+        """
+        outer = _loops.get()
+        parent = outer[-1]._plan if outer else None
+        self._plan: plan.Loop = plan.Loop(name, limit, parent, shared, advice or plan.Loop.advice)
+        self.name = name
+
+    def __enter__(self) -> Loop:
+        self._token = _loops.set((*_loops.get(), self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _loops.reset(self._token)
+
+    def variable(
+        self, name: str, /, initial: Collection | None = None, schema: Schema | None = None, **columns: types.Type
+    ) -> LoopVariable:
+        """A variable with the columns given, or those of its initial collection. Without one it is empty in round 0."""
+        if schema is not None:
+            columns = dict(zip(schema.names, schema.types, strict=True))
+        if (initial is None) == (not columns):
+            raise IncorrectError(f"variable {name!r} needs either an initial collection or columns")
+        if initial is not None and self._plan.encloses(initial.operator.loop):
+            raise IncorrectError(
+                f"loop {self.name!r}: variable {name!r} begins with a collection that changes with the loop's own rounds; "
+                "begin with one from outside"
+            )
+        schema = Schema(columns) if initial is None else initial.schema
+        engine = getattr(initial, "engine", None)
+        operator = plan.Variable(schema, name, self._plan, None if initial is None else initial.operator)
+        self._plan.variables.append(operator)
+        return LoopVariable(engine, operator)
+
+    def leave(self, collection: Collection, title: str | None = None) -> Collection:
+        """The contents of a collection of this loop once nothing changes. `title` names its arrangement."""
+        loop = collection.operator.loop
+        if loop is not None and not loop.encloses(self._plan):
+            raise IncorrectError(f"loop {self.name!r}: {collection!r} belongs to loop {loop.name!r}, leave that first")
+        operator = plan.Leave(collection.schema, collection.operator, self._plan, title)
+        self._plan.leaves.append(operator)
+        return derived(operator, collection)
+
+
+class LoopVariable(Collection):
+    """A collection of a loop that is defined in terms of itself and others."""
+
+    def __init__(self, engine: Any, operator: plan.Variable) -> None:
+        super().__init__(engine, operator)
+        self.variable = operator
+
+    def set(self, definition: Collection) -> None:
+        """Define the variable: in the next round it is what the definition is in this one."""
+        definitions = self.variable.of.definitions
+        loop = definition.operator.loop
+        if loop is not None and not loop.encloses(self.variable.of):
+            raise IncorrectError(
+                f"loop {self.variable.of.name!r}: the definition of {self.variable.name!r} belongs to loop {loop.name!r}; "
+                "leave that first"
+            )
+        if self.variable in definitions:
+            raise ConflictError(f"loop {self.variable.of.name!r}: variable {self.variable.name!r} is set already")
+        if definition.schema.types != self.schema.types:
+            raise IncorrectError(
+                f"loop {self.variable.of.name!r}: variable {self.variable.name!r} is {self.schema}, but its definition "
+                f"is {definition.schema}"
+            )
+        definitions[self.variable] = definition.operator

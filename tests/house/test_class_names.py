@@ -1,0 +1,55 @@
+"""One word, one meaning: no two classes of the package have the same name."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+LANGUAGE_NODES = "a node of SQL's own tree, which lowering turns into the algebra's node of that name"
+
+ALLOWED = {
+    ("Aggregate", "tektite/sql/logical.py"): LANGUAGE_NODES,
+    ("Call", "tektite/sql/logical.py"): "a call in SQL's own tree, which names its columns; lowering numbers them",
+    ("Join", "tektite/sql/logical.py"): LANGUAGE_NODES,
+    ("Node", "tektite/sql/logical.py"): "what SQL's own tree is made of; executors' nodes never meet it",
+    ("Project", "tektite/sql/logical.py"): LANGUAGE_NODES,
+    ("Variable", "tektite/sql/logical.py"): LANGUAGE_NODES,
+    ("Loop", "tektite/query/loops.py"): "public: a Python program opens it, and its plan is the algebra's Loop",
+}
+"""Classes that share their name with another one, by the file that may do so, and why."""
+
+
+def classes(text: str) -> list[str]:
+    """The names of the classes that a source text defines, however deep."""
+    return [node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
+
+
+def shared(files: dict[str, str], allowed: set[tuple[str, str]]) -> dict[str, list[str]]:
+    """The names that several classes have, each with its files, but for those classes that may share one."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for file, text in files.items():
+        for name in classes(text):
+            if (name, file) not in allowed:
+                found[name].append(file)
+    return {name: where for name, where in found.items() if len(where) > 1}
+
+
+def package() -> dict[str, str]:
+    return {str(path.relative_to(ROOT)): path.read_text() for path in sorted((ROOT / "tektite").rglob("*.py"))}
+
+
+def test_no_two_classes_share_a_name() -> None:
+    assert shared(package(), set(ALLOWED)) == {}
+
+
+def test_every_exception_is_needed() -> None:
+    together = shared(package(), set())
+    assert [(name, file) for name, file in ALLOWED if file not in together.get(name, ())] == []
+
+
+def test_shared_names_are_found() -> None:
+    files = {"a.py": "class A:\n    class B: ...", "b.py": "def f():\n    class B: ...", "c.py": "class A: ..."}
+    assert shared(files, {("A", "c.py")}) == {"B": ["a.py", "b.py"]}
