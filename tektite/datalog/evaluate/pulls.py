@@ -13,7 +13,7 @@ from typing import Any
 from tektite.datalog.evaluate.goals import Plan
 from tektite.datalog.evaluate.rule_store import RuleStore, close_names
 from tektite.datalog.syntax import ir
-from tektite.datalog.syntax.edn_queries import Find, Pulled
+from tektite.datalog.syntax.edn_queries import Find, PullPattern
 from tektite.engine.core import core_of
 from tektite.engine.view import View
 from tektite.errors import IncorrectError, NotFoundError
@@ -23,20 +23,20 @@ Rows = Callable[[View], Sequence[tuple[Any, ...]]]
 
 
 @dataclass
-class Branch:
+class PulledAttribute:
     """One attribute of a pattern: the view of its pairs, whether an entity has one value, and the branches behind its values."""
 
-    pattern: Pulled
+    pattern: PullPattern
     view: View
     single: bool
-    inner: list[Branch] = field(default_factory=list)
+    inner: list[PulledAttribute] = field(default_factory=list)
     with_id: bool = False
 
 
 class Pull:
     """The pattern of one column of an answer. Its views belong to it."""
 
-    def __init__(self, store: RuleStore, source: str, width: int, place: int, patterns: Sequence[Pulled]) -> None:
+    def __init__(self, store: RuleStore, source: str, width: int, place: int, patterns: Sequence[PullPattern]) -> None:
         """`source` is the view of the answer, `width` how many columns it has, `place` the one that is pulled."""
         self.store = store
         self.place = place
@@ -51,10 +51,10 @@ class Pull:
             raise
 
     def _branches(
-        self, patterns: Sequence[Pulled], body: tuple[ir.Literal, ...], entity: ir.RuleVariable
-    ) -> tuple[bool, list[Branch]]:
+        self, patterns: Sequence[PullPattern], body: tuple[ir.Literal, ...], entity: ir.RuleVariable
+    ) -> tuple[bool, list[PulledAttribute]]:
         """The branches of a pattern, and whether it asks for the entity itself. `body` leads to the entity."""
-        found: list[Branch] = []
+        found: list[PulledAttribute] = []
         for pattern in self._spelled_out(patterns):
             if pattern.attribute == ENTITY:
                 continue
@@ -71,21 +71,23 @@ class Pull:
             shown: tuple[ir.Term, ...] = (entity, ir.HOLDS) if unary else (entity, value)
             view = self._installed(shown, step, pattern)
             single = unary or (not pattern.backwards and self._is_single(pattern.attribute))
-            branch = Branch(pattern, view, single)
+            branch = PulledAttribute(pattern, view, single)
             if pattern.inner:
                 branch.with_id, branch.inner = self._branches(pattern.inner, step, value)
             found.append(branch)
         return any(pattern.attribute == ENTITY for pattern in patterns), found
 
-    def _spelled_out(self, patterns: Sequence[Pulled]) -> list[Pulled]:
+    def _spelled_out(self, patterns: Sequence[PullPattern]) -> list[PullPattern]:
         """A pattern with all attributes in place of `*`."""
         named = {pattern.attribute for pattern in patterns if not pattern.backwards}
-        found: list[Pulled] = []
+        found: list[PullPattern] = []
         for pattern in patterns:
             if pattern.attribute != "*":
                 found.append(pattern)
                 continue
-            found += [Pulled(name, position=pattern.position) for name in self.store.attributes() if name not in named]
+            found += [
+                PullPattern(name, position=pattern.position) for name in self.store.attributes() if name not in named
+            ]
         return found
 
     def _is_single(self, attribute: str) -> bool:
@@ -93,7 +95,7 @@ class Pull:
         tables = self.store.engine.tables
         return attribute in tables and core_of(self.store.engine.table(attribute)).semantics == "upsert"
 
-    def _installed(self, terms: tuple[ir.Term, ...], body: tuple[ir.Literal, ...], pattern: Pulled) -> View:
+    def _installed(self, terms: tuple[ir.Term, ...], body: tuple[ir.Literal, ...], pattern: PullPattern) -> View:
         title = f"{self.title} {pattern.key} {len(self._views) + 1}"
         find = Find(terms, ("e", "v"), (), (), body, pattern.position)
         plan = Plan(self.store, title, find, as_set=True, strategy="full")
@@ -106,11 +108,13 @@ class Pull:
         tree = [self._read(branch) for branch in self.branches]
         return lambda entity: shown(entity, tree, self.with_id)
 
-    def _read(self, branch: Branch) -> Node:
+    def _read(self, branch: PulledAttribute) -> AttributeValues:
         values: dict[Any, list[Any]] = {}
         for entity, value in sorted(branch.view.rows()):
             values.setdefault(entity, []).append(value)
-        return Node(branch.pattern.key, values, branch.single, [self._read(b) for b in branch.inner], branch.with_id)
+        return AttributeValues(
+            branch.pattern.key, values, branch.single, [self._read(b) for b in branch.inner], branch.with_id
+        )
 
     def drop(self) -> None:
         """Stop maintaining the views."""
@@ -120,17 +124,17 @@ class Pull:
 
 
 @dataclass
-class Node:
+class AttributeValues:
     """What one attribute says of all entities at one moment."""
 
     key: str
     values: dict[Any, list[Any]]
     single: bool
-    inner: list[Node]
+    inner: list[AttributeValues]
     with_id: bool
 
 
-def shown(entity: Any, nodes: Sequence[Node], with_id: bool) -> dict[str, Any]:
+def shown(entity: Any, nodes: Sequence[AttributeValues], with_id: bool) -> dict[str, Any]:
     """What some attributes say of an entity. An attribute that says nothing is left out."""
     found: dict[str, Any] = {f":{ENTITY}": entity} if with_id else {}
     for node in nodes:

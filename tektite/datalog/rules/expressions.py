@@ -133,7 +133,7 @@ def _expression(term: ir.Term, types: Types) -> Expr:
     if term.op in ("record", "branch", "field"):
         return _structured(term, types)
     args = [_expression(arg, types) for arg in term.args]
-    if isinstance(term, ir.Call):
+    if isinstance(term, ir.FunctorCall):
         return python_call(term.function, *args)
     if term.op == "match":
         return _matched(term, args)

@@ -37,7 +37,7 @@ def with_functors(text: statements.Text, given: Mapping[str, Callable[..., Any]]
             raise NotFoundError(f"functor {term.op} has no function: give engine.datalog functors={{{name!r}: ...}}")
         if len(term.args) != len(functions[name].arguments):
             raise IncorrectError(f"{term}: the functor takes {len(functions[name].arguments)} values")
-        return ir.Call(term.op, term.args, functions[name])
+        return ir.FunctorCall(term.op, term.args, functions[name])
 
     rules = []
     for rule in text.rules:

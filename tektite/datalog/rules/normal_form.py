@@ -346,5 +346,5 @@ def substitute(literal: ir.Literal, names: dict[ir.RuleVariable, ir.RuleVariable
             return replace(literal, body=body(literal.body), outer=outer)
         case ir.Disjunction():
             return replace(literal, branches=tuple(map(body, literal.branches)))
-        case ir.Pattern():
+        case ir.AttributePattern():
             raise AssertionError(f"{literal} is resolved before")

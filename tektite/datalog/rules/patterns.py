@@ -34,7 +34,7 @@ class PatternResolver:
     def literal(self, literal: ir.Literal) -> ir.Literal:
         """A literal without patterns."""
         match literal:
-            case ir.Pattern():
+            case ir.AttributePattern():
                 return self._pattern(literal)
             case ir.Conjunction() | ir.Aggregation():
                 return replace(literal, body=self.body(literal.body))
@@ -46,7 +46,7 @@ class PatternResolver:
         self._made += 1
         return ir.RuleVariable(f"_ pattern {self._made}")
 
-    def _pattern(self, pattern: ir.Pattern) -> ir.Literal:
+    def _pattern(self, pattern: ir.AttributePattern) -> ir.Literal:
         if isinstance(pattern.attribute, str):
             types = self.types(pattern.attribute)
             value = (self._anything(),) if types is not None and len(types) == 2 else ()
@@ -62,7 +62,7 @@ class PatternResolver:
             branches.append((ir.Atom(name, terms, pattern.position), named))
         return ir.Disjunction(tuple(branches), None, pattern.position)
 
-    def _chosen(self, pattern: ir.Pattern) -> Mapping[str, tuple[Type, ...]]:
+    def _chosen(self, pattern: ir.AttributePattern) -> Mapping[str, tuple[Type, ...]]:
         """The attributes that a pattern may be about."""
         found = {name: types for name in self.attributes if (types := self.types(name)) is not None}
         value = pattern.value

@@ -28,7 +28,7 @@ def without_records(text: statements.Text, columns: Columns, structures: Structu
     """A text whose rules have functions of texts for records. `columns` names the structures of predicates' columns."""
     if not any(map(has_record, text.rules)):
         return text
-    return replace(text, rules=tuple(Rewriter(rule, columns, structures).rewritten() for rule in text.rules))
+    return replace(text, rules=tuple(RecordRewriter(rule, columns, structures).rewritten() for rule in text.rules))
 
 
 def has_record(value: object) -> bool:
@@ -77,7 +77,7 @@ def written(tag: str | None, fields: Sequence[str]) -> str:
 
 
 @dataclass
-class Pattern:
+class RecordPattern:
     """A record that takes a variable's value apart, or builds it."""
 
     variable: ir.RuleVariable
@@ -85,7 +85,7 @@ class Pattern:
     position: ir.Position
 
 
-class Rewriter:
+class RecordRewriter:
     """Rewrites one rule."""
 
     def __init__(self, rule: ir.Rule, columns: Columns, structures: Structures) -> None:
@@ -212,7 +212,7 @@ class Rewriter:
             )
         return ir.Constant(NIL)
 
-    def taken_apart(self, pattern: Pattern) -> list[ir.Literal]:
+    def taken_apart(self, pattern: RecordPattern) -> list[ir.Literal]:
         """What a variable must be to match a record, and the record's variables computed from it."""
         whole, record, place = pattern.variable, pattern.record, pattern.position
         if record.args is None:
@@ -230,7 +230,7 @@ class Rewriter:
                 inner = self.fresh()
                 self.known[inner] = field
                 found.append(ir.Comparison("=", inner, part, place))
-                found += self.taken_apart(Pattern(inner, arg, place))
+                found += self.taken_apart(RecordPattern(inner, arg, place))
             else:
                 found.append(ir.Comparison("=", arg, part, place))
         return found
@@ -240,7 +240,7 @@ class Rewriter:
     def _body(self, body: Sequence[ir.Literal], given: Iterable[ir.RuleVariable]) -> tuple[ir.Literal, ...]:
         """A body without records; `given` are the variables that the body around it binds."""
         found: list[ir.Literal] = []
-        patterns: list[Pattern] = []
+        patterns: list[RecordPattern] = []
         for literal in flat(body):
             match literal:
                 case ir.Atom():
@@ -255,7 +255,7 @@ class Rewriter:
         bound = bound_by(found, given)
         return tuple(self._nested(literal, bound) for literal in found)
 
-    def _atom(self, atom: ir.Atom) -> tuple[ir.Atom, list[Pattern]]:
+    def _atom(self, atom: ir.Atom) -> tuple[ir.Atom, list[RecordPattern]]:
         """An atom with variables for its records, and the records."""
         kinds = self.columns.get(atom.predicate) or [None] * len(atom.terms)
         terms: list[ir.Term] = []
@@ -267,12 +267,12 @@ class Rewriter:
                 variable = self.fresh()
                 if kind is not None:
                     self.known[variable] = kind
-                patterns.append(Pattern(variable, term, atom.position))
+                patterns.append(RecordPattern(variable, term, atom.position))
                 term = variable
             terms.append(term)
         return replace(atom, terms=tuple(terms)), patterns
 
-    def _equated(self, literal: ir.Comparison) -> list[Pattern]:
+    def _equated(self, literal: ir.Comparison) -> list[RecordPattern]:
         """An equation with a record, as patterns of a variable."""
         found = []
         variable = next((side for side in (literal.left, literal.right) if isinstance(side, ir.RuleVariable)), None)
@@ -283,13 +283,13 @@ class Rewriter:
             self.known.setdefault(variable, kind)
         for side in (literal.left, literal.right):
             if isinstance(side, ir.Construct):
-                found.append(Pattern(variable, side, literal.position))
+                found.append(RecordPattern(variable, side, literal.position))
             elif side != variable:
                 raise self.wrong(f"{literal}: a record is compared with a record or a variable")
         return found
 
     def _patterns(
-        self, body: list[ir.Literal], patterns: list[Pattern], given: Iterable[ir.RuleVariable]
+        self, body: list[ir.Literal], patterns: list[RecordPattern], given: Iterable[ir.RuleVariable]
     ) -> list[ir.Literal]:
         """A body with the patterns that its variables match: what is bound is taken apart, the rest is built."""
         found = list(body)

@@ -23,7 +23,7 @@ DEEPEST = 100
 
 
 @dataclass(frozen=True)
-class Scope:
+class InstanceScope:
     """What names mean within an instance: where its own names go, and those of the program and of instances around it."""
 
     prefix: str = ""
@@ -45,7 +45,7 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Member:
+class ComponentStatement:
     """A statement of a component, with what the component's parameters stand for."""
 
     statement: Statement
@@ -63,8 +63,8 @@ def expanded(statements: Iterable[Statement], wrong: Wrong) -> list[Statement]:
     statements = list(statements)
     if not any(statement.data in ("component", "instance", "override") for statement in statements):
         return statements
-    members = [Member(statement, {}) for statement in statements]
-    return list(Expander(wrong).statements(members, Scope()))
+    members = [ComponentStatement(statement, {}) for statement in statements]
+    return list(Expander(wrong).statements(members, InstanceScope()))
 
 
 class Expander:
@@ -73,7 +73,7 @@ class Expander:
     def __init__(self, wrong: Wrong) -> None:
         self.wrong = wrong
 
-    def statements(self, members: Sequence[Member], scope: Scope) -> Iterable[Statement]:
+    def statements(self, members: Sequence[ComponentStatement], scope: InstanceScope) -> Iterable[Statement]:
         """The statements of an instance, or of the program, with full names."""
         components = dict(scope.components)
         relations, types, instances = dict(scope.relations), dict(scope.types), dict(scope.instances)
@@ -87,10 +87,10 @@ class Expander:
                 types[str(statement.children[0])] = scope.prefix + str(statement.children[0])
             elif statement.data == "instance":
                 instances[str(statement.children[0])] = scope.prefix + str(statement.children[0])
-        inner = Scope(scope.prefix, relations, types, instances, components, scope.depth)
+        inner = InstanceScope(scope.prefix, relations, types, instances, components, scope.depth)
         for member in members:
             statement = member.statement
-            mine = Scope(scope.prefix, relations, {**types, **member.given}, instances, components, scope.depth)
+            mine = InstanceScope(scope.prefix, relations, {**types, **member.given}, instances, components, scope.depth)
             if statement.data == "instance":
                 yield from self._instance(statement, mine, inner)
             elif statement.data == "override" and not scope.depth:
@@ -98,7 +98,7 @@ class Expander:
             elif statement.data not in ("component", "override"):
                 yield renamed(statement, mine)
 
-    def _instance(self, statement: Statement, mine: Scope, scope: Scope) -> Iterable[Statement]:
+    def _instance(self, statement: Statement, mine: InstanceScope, scope: InstanceScope) -> Iterable[Statement]:
         name, of = statement.children
         if scope.depth >= DEEPEST:
             raise self.wrong(
@@ -106,10 +106,10 @@ class Expander:
             )
         members = self._members(of, mine, ())
         prefix = f"{scope.prefix}{name}."
-        around = Scope(prefix, scope.relations, mine.types, scope.instances, scope.components, scope.depth + 1)
+        around = InstanceScope(prefix, scope.relations, mine.types, scope.instances, scope.components, scope.depth + 1)
         yield from self.statements(members, around)
 
-    def _members(self, of: Tree[Any], scope: Scope, within: tuple[str, ...]) -> list[Member]:
+    def _members(self, of: Tree[Any], scope: InstanceScope, within: tuple[str, ...]) -> list[ComponentStatement]:
         """The statements of a component, those of its bases first."""
         name = scope.types.get(str(of.children[0]), str(of.children[0]))
         found = scope.components.get(name)
@@ -123,9 +123,11 @@ class Expander:
         if len(parameters) != len(arguments):
             raise self.wrong(of, f"component {name} takes {len(parameters)} types, found {len(arguments)}")
         given = dict(zip(parameters, arguments, strict=True))
-        inner = Scope(scope.prefix, scope.relations, {**scope.types, **given}, scope.instances, scope.components)
+        inner = InstanceScope(
+            scope.prefix, scope.relations, {**scope.types, **given}, scope.instances, scope.components
+        )
         bases = [part for part in rest if part.data == "component_type"]
-        own = [Member(part, given) for part in rest if part.data != "component_type"]
+        own = [ComponentStatement(part, given) for part in rest if part.data != "component_type"]
         inherited = [member for base in bases for member in self._members(base, inner, (*within, name))]
         for member in own:
             if member.statement.data == "override":
@@ -134,7 +136,7 @@ class Expander:
         kept = [member for member in inherited if not overridden.intersection(heads(member.statement))]
         return kept + own
 
-    def _check_override(self, statement: Statement, inherited: Sequence[Member]) -> None:
+    def _check_override(self, statement: Statement, inherited: Sequence[ComponentStatement]) -> None:
         name = str(statement.children[0])
         for member in inherited:
             if member.statement.data == "declaration" and name in declared(member.statement):
@@ -156,7 +158,7 @@ def heads(statement: Statement) -> list[str]:
     return [str(h.children[0]) for h in statement.children[0].children if isinstance(h, Tree) and h.data == "call"]
 
 
-def renamed(tree: Tree[Any], scope: Scope) -> Tree[Any]:
+def renamed(tree: Tree[Any], scope: InstanceScope) -> Tree[Any]:
     """A tree with full names of relations and types."""
     children: list[Any] = [renamed(child, scope) if isinstance(child, Tree) else child for child in tree.children]
 

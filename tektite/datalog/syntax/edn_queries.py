@@ -33,12 +33,12 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Pulled:
+class PullPattern:
     """An attribute of a pull pattern: its name, whether it is followed backwards, and what is wanted of what is behind it."""
 
     attribute: str
     backwards: bool = False
-    inner: tuple[Pulled, ...] = ()
+    inner: tuple[PullPattern, ...] = ()
     position: ir.Position = ir.NOWHERE
 
     @property
@@ -64,7 +64,7 @@ class Find:
     """The types of what is found, where they do not follow from the query alone: a goal's are those of its relation."""
     shape: str = "rows"
     """What of the answer is wanted: rows, values, row or value."""
-    pulls: tuple[tuple[int, tuple[Pulled, ...]], ...] = ()
+    pulls: tuple[tuple[int, tuple[PullPattern, ...]], ...] = ()
     """The places of what is found that are pulled, with their patterns."""
 
 
@@ -145,10 +145,10 @@ class QueryReader(PatternReader):
 
     def _found(
         self, items: list[Form]
-    ) -> tuple[tuple[ir.HeadTerm, ...], tuple[str, ...], tuple[tuple[int, tuple[Pulled, ...]], ...]]:
+    ) -> tuple[tuple[ir.HeadTerm, ...], tuple[str, ...], tuple[tuple[int, tuple[PullPattern, ...]], ...]]:
         terms: list[ir.HeadTerm] = []
         names: list[str] = []
-        pulls: list[tuple[int, tuple[Pulled, ...]]] = []
+        pulls: list[tuple[int, tuple[PullPattern, ...]]] = []
         for item in items:
             if isinstance(item, Group) and item.items and show(item.items[0]) == "pull":
                 parts = [part for part in item.items[1:] if not is_source(part)]
@@ -167,26 +167,26 @@ class QueryReader(PatternReader):
             raise IncorrectError(f"{items[0].position}: a query has aggregates or pulls, not both")
         return tuple(terms), tuple(names), tuple(pulls)
 
-    def _pulled(self, form: Form) -> tuple[Pulled, ...]:
+    def _pulled(self, form: Form) -> tuple[PullPattern, ...]:
         """A pull pattern: attributes, `*`, and maps of attributes to the patterns of the entities behind them."""
         if not isinstance(form, Group) or form.kind != "vector":
             raise IncorrectError(f"{form.position}: a pull pattern is a vector of attributes, found {show(form)}")
-        found: list[Pulled] = []
+        found: list[PullPattern] = []
         for item in form.items:
             if isinstance(item, Group) and item.kind == "map" and len(item.items) % 2 == 0:
                 for key, inner in zip(item.items[::2], item.items[1::2], strict=True):
                     found.append(self._pulled_attribute(key, self._pulled(inner)))
             elif isinstance(item, Symbol) and item.name == "*":
-                found.append(Pulled("*", position=item.position))
+                found.append(PullPattern("*", position=item.position))
             else:
                 found.append(self._pulled_attribute(item, ()))
         return tuple(found)
 
-    def _pulled_attribute(self, form: Form, inner: tuple[Pulled, ...]) -> Pulled:
+    def _pulled_attribute(self, form: Form, inner: tuple[PullPattern, ...]) -> PullPattern:
         if not isinstance(form, Keyword):
             raise IncorrectError(f"{form.position}: expected an attribute such as :name, found {show(form)}")
         name, backwards = forward(form.name)
-        return Pulled(name, backwards, inner, form.position)
+        return PullPattern(name, backwards, inner, form.position)
 
     def _parameters(self, items: list[Form]) -> list[Parameter]:
         found = []

@@ -181,7 +181,7 @@ class PatternReader:
         terms = [self.term(item) for item in (entity, *value)]
         if isinstance(attribute, Symbol):
             variable = self.fresh() if attribute.name == "_" else self._variable(attribute)
-            return ir.Pattern(terms[0], variable, terms[1] if value else None, form.position)
+            return ir.AttributePattern(terms[0], variable, terms[1] if value else None, form.position)
         if not isinstance(attribute, Keyword):
             raise IncorrectError(
                 f"{form.position}: the attribute in the middle is a keyword, as :knows, or a variable; found {show(attribute)}"
@@ -193,7 +193,11 @@ class PatternReader:
                     f"{form.position}: {show(form)}: a reverse attribute needs a value: [?v {show(attribute)} ?e]"
                 )
             return ir.Atom(name, (terms[1], terms[0]), form.position)
-        return ir.Atom(name, tuple(terms), form.position) if value else ir.Pattern(terms[0], name, None, form.position)
+        return (
+            ir.Atom(name, tuple(terms), form.position)
+            if value
+            else ir.AttributePattern(terms[0], name, None, form.position)
+        )
 
     def _from_source(self, form: Group) -> ir.Literal:
         """`[$relation ?a ?b]`: a row of a relation."""
@@ -240,7 +244,7 @@ class PatternReader:
             raise IncorrectError(f"{form.position}: {name} is written {written}; found {show(form)}")
         entity, attribute = self.term(items[0]), items[1].name
         if name == "missing?":
-            return ir.Conjunction((ir.Pattern(entity, attribute, None, form.position),), None, form.position)
+            return ir.Conjunction((ir.AttributePattern(entity, attribute, None, form.position),), None, form.position)
         default = self.term(items[2])
         if not isinstance(default, ir.Constant):
             raise IncorrectError(f"{form.position}: the default of get-else is a value, found {show(items[2])}")

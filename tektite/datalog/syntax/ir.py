@@ -83,7 +83,7 @@ class Compute:
 
 
 @dataclass(frozen=True)
-class Call(Compute):
+class FunctorCall(Compute):
     """A function that is written in Python, of other terms."""
 
     function: PythonFunction
@@ -233,7 +233,7 @@ class Lookup:
 
 
 @dataclass(frozen=True)
-class Pattern:
+class AttributePattern:
     """`[entity attribute value]` where it depends on the attributes that there are: the attribute is a variable, or there is no
     value and the attribute may have one. `rules.patterns` replaces it.
     """
@@ -248,7 +248,7 @@ class Pattern:
         return f"[{self.entity} {shown}{'' if self.value is None else f' {self.value}'}]"
 
 
-Literal = Atom | Negation | Comparison | Condition | Aggregation | Conjunction | Disjunction | Lookup | Pattern
+Literal = Atom | Negation | Comparison | Condition | Aggregation | Conjunction | Disjunction | Lookup | AttributePattern
 
 
 @dataclass(frozen=True)
@@ -314,7 +314,7 @@ def literal_variables(literal: Literal) -> Iterator[RuleVariable]:
         case Disjunction():
             for branch in literal.branches:
                 yield from body_variables(branch)
-        case Pattern():
+        case AttributePattern():
             for part in (literal.entity, literal.attribute, literal.value):
                 yield from variables(None if isinstance(part, str) else part)
 

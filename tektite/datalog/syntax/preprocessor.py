@@ -36,7 +36,7 @@ class Macro:
 
 
 @dataclass
-class Source:
+class PreprocessedText:
     """A program after the preprocessor, with the place that each line comes from."""
 
     text: str
@@ -45,19 +45,19 @@ class Source:
 
 def preprocessed(
     text: str, source: str, macros: Mapping[str, str] | None = None, folders: Sequence[Path] = ()
-) -> Source:
+) -> PreprocessedText:
     """A program without directives. Files are looked for beside the one that includes them, then in `folders`.
 
     >>> print(preprocessed("#define TWICE(x) x, x\\np(TWICE(1)).", "program").text.strip())
     p(1, 1).
     """
     if not macros and not USED.search(text):
-        return Source(text)
+        return PreprocessedText(text)
     work = Preprocessor(folders)
     for name, value in (macros or {}).items():
         work.macros[name] = Macro(tuple(TOKEN.findall(value)))
     work.run(text, source, 0)
-    return Source("\n".join(line for line, _ in work.lines), [place for _, place in work.lines])
+    return PreprocessedText("\n".join(line for line, _ in work.lines), [place for _, place in work.lines])
 
 
 @dataclass
