@@ -459,12 +459,14 @@ class Engine:
         rounds: int = ROUND_LIMIT,
         share: Mapping[str, bool] | None = None,
         joins: str = "auto",
+        functors: Mapping[str, Callable[..., Any]] | None = None,
     ) -> Program:
         """Register rules, facts and declarations, in Soufflé's syntax or as EDN. Nothing runs until somebody asks for a view.
 
         `source` is what errors call the text. `rounds` is how many rounds a recursion with arithmetic may take. `share` says
         for some predicates whether others read one arrangement of their facts (True) or derive them anew (False), where the
         documented policy should not decide. `joins` forces a join strategy for the rules of this text: binary, delta or hector.
+        `functors` has a pure Python function for each `.functor` that the rules call.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -480,7 +482,7 @@ class Engine:
         from tektite.datalog.evaluate.rule_store import rule_store
 
         _check_text(text, "a Datalog program")
-        return register(rule_store(self), text, source, rounds, share, joins)
+        return register(rule_store(self), text, source, rounds, share, joins, functors)
 
     @guarded_by_core
     def query(
