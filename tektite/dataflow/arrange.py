@@ -145,8 +145,10 @@ class ArrangementReader:
 
     def begin(self) -> None:
         """Open a handle on the trace. Its present history is the first delta."""
-        self.handle = Handle(self.trace, None if self._scope is None else self._scope.frontier)
-        self.node.flow.handles.append(self.handle)
+        flow = self.node.flow
+        frontier = None if self._scope is None else self._scope.frontier
+        self.handle = Handle(self.trace, frontier, flow.wake if self.imported else None)
+        flow.handles.append(self.handle)
 
     def wake(self, moment: Moment = ()) -> None:
         """Schedule the node if batches wait in the handle's queue."""

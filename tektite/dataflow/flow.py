@@ -75,9 +75,16 @@ class EpochSource(Protocol):
         """The error that stopped it, if one did."""
 
 
-def last_closed(source: EpochSource) -> Callable[[], Frontier]:
-    """The frontier of a hold on the last epoch that the source has closed, so that a new query is answered at once."""
-    return lambda: ((max(source.low - 1, 0),),)
+def last_closed(source: EpochSource, earliest: Callable[[], int | None] = lambda: None) -> Callable[[], Frontier]:
+    """The frontier of a hold on the last epoch that the source has closed, so that a new query is answered at once; or on an
+    `earliest` one, while somebody reads that.
+    """
+
+    def frontier() -> Frontier:
+        low, first = max(source.low - 1, 0), earliest()
+        return ((low if first is None or low < first else max(first, 0),),)
+
+    return frontier
 
 
 class Dataflow:
@@ -101,17 +108,69 @@ class Dataflow:
         self.part: SweepPart | None = None
         self.journal: Journal | None = None
         self.failure: TektiteError | None = None
+        self.outlets: list[Handle] = []
+        """Handles on its result that are emptied after each sweep."""
+        self.on_wake: Callable[[Dataflow], None] | None = None
+        """Called when it gets something to do."""
         self._at_rest()
 
     def _at_rest(self) -> None:
         """Reset to the state before the first sweep."""
         self.first = 0
-        self.low = 0
+        self._low = 0
         self.high = 0
         self.running = False
+        self.awake = True
+        """Whether it may have something to do: its first sweep, or changes of its sources."""
+        self.swept = False
         self.sweep: Sweep | None = None
-        self.closed = False
         self.rounds = 0
+
+    @property
+    def low(self) -> int:
+        """The first epoch that it has not answered. One that is asleep has nothing to do, so its answers hold as far as its
+        sources are closed: no sweep is needed for that.
+        """
+        if not self.awake:
+            self._low = self.high = max(self._low, self.available())
+        return self._low
+
+    @low.setter
+    def low(self, epoch: int) -> None:
+        self._low = epoch
+
+    @property
+    def closed(self) -> bool:
+        """Whether its result can never change again."""
+        return not self.awake and all([source.closed for source in self.sources])
+
+    def wake(self) -> None:
+        """Note that there is something to do."""
+        if not self.awake:
+            self._low = self.low  # as far as it had nothing to do
+            self.awake = True
+        if self.on_wake is not None:
+            self.on_wake(self)
+
+    def add_outlet(self, handle: Handle) -> None:
+        """Take turns while a handle on its result has something: whoever empties it is told after each sweep. The result may be
+        the arrangement of a source, and then nothing else wakes this dataflow.
+        """
+        handle.wake = self.wake
+        self.outlets.append(handle)
+        self.wake()
+
+    def rest(self) -> bool:
+        """Fall asleep if there is nothing to do. Returns whether it sleeps."""
+        if self.failure is None and (
+            self.running
+            or not self.swept
+            or any([any(reader.handle.queues) for reader in self.imports])
+            or (self.outlets and any([any(handle.queues) for handle in self.outlets]))
+        ):
+            return False
+        self.awake = False
+        return True
 
     @property
     def flow(self) -> Dataflow:
@@ -123,11 +182,13 @@ class Dataflow:
         if source not in self.sources:
             self.sources.append(source)
 
-    def settle_start(self) -> None:
-        """Choose the first epoch to answer: the last one that the most advanced source has closed, but none before the first
-        answer of a source.
+    def settle_start(self, earliest: int | None = None) -> None:
+        """Choose the first epoch to answer: the last one that the most advanced source has closed, or an `earliest` one that all
+        of them still distinguish; but none before the first answer of a source.
         """
-        self.first = max((max(source.low - 1, source.first) for source in self.sources), default=0)
+        latest = max((source.low - 1 for source in self.sources), default=0)
+        start = latest if earliest is None else min(latest, earliest)
+        self.first = max([start, 0, *(source.first for source in self.sources)])
         self.low = self.high = self.first
 
     def available(self, ahead: Mapping[Dataflow | None, int] | None = None) -> int:
@@ -198,7 +259,6 @@ class Dataflow:
             if source.failure is not None:
                 raise FaultError(f"it reads {source.name!r}, which failed: {source.failure}", self.name)
         if high <= self.low:
-            self.closed = all(source.closed for source in self.sources)
             return False
         self.high = high
         self.running = True
@@ -210,7 +270,7 @@ class Dataflow:
     def _end(self) -> None:
         self.running = False
         self.low = self.high
-        self.closed = all(source.closed for source in self.sources)
+        self.swept = True
         self.root.rest()
         if self.rounds:
             for trace in self.traces:
@@ -230,7 +290,12 @@ class Dataflow:
             callback()
 
     def drop(self) -> None:
-        """Release all handles and holds, and drop all waiting rows."""
+        """Release every handle, every hold and all that waits. May be repeated."""
+        self.let_go()
+        self.root.clear()
+
+    def let_go(self) -> None:
+        """Release every handle and every hold. A dataflow that was being built may have nodes that are not whole."""
         self.part = None
         for handle in self.handles:
             handle.drop()
@@ -239,8 +304,8 @@ class Dataflow:
             hold.drop()
         self.holds.clear()
         self.traces.clear()
+        self.outlets.clear()
         self.full_buffers.clear()
-        self.root.clear()
 
     def empty(self) -> None:
         """Drop everything but the graph of a dropped dataflow, for `begin_anew`."""

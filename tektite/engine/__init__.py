@@ -7,16 +7,18 @@ core             `core_of`: from what users hold to what the rest of Tektite wor
 engine           Engine as users hold it
 engine_core      inputs, views, the catalog of what they share, and the clock that moves them
 epoch_batches    from pending updates to the sorted, checked batches of an epoch
-epochs           the protocol by which epochs close: prepare everything that can fail, then commit
+epochs           the protocol by which epochs close: prepare everything that can fail, decide, apply
 graph_cache      the graph of a dataflow that was dropped, for the next one of the same plan
 holds            holds on history, pinned arrangements, and `ArrangementInfo`
 hooks            what a language has an engine call
 input            Input as users hold it
-input_core       an input's declaration, its pending updates, and its part in closing epochs
-lock             the engine's lock, and the decorator that takes it
+input_core       an input's declaration, its trace, and its part in closing epochs
+lock             the engine's lock, the decorator that takes it, and changes that happen whole or not at all
 pending_updates  updates of an input that wait for their epoch to close
 publication      a view's contents and changes as a stored arrangement, for other processes to read
+session          one user of an engine, and transactions: what is read and written as one
 stored_inputs    imports files that other processes wrote; adds columns to stored inputs
 view             View and its changes as users hold them
 view_core        a view's definition, its dataflow, its trace, and how that is read
+write_set        what one session has written and not committed, by input
 """

@@ -6,15 +6,17 @@ dataflow of its own, which is made when the first query asks for it and dropped 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, consolidate, serves
 from tektite.dataflow.flow import Dataflow, EpochSource, last_closed
-from tektite.engine.graph_cache import GraphCache
+from tektite.engine.graph_cache import CachedGraph, GraphCache
+from tektite.engine.lock import Decision, StepByStep
 from tektite.errors import ConflictError
 from tektite.kernels.seek.route import route
 from tektite.plan import algebra as plan
@@ -46,7 +48,13 @@ class Entry:
     sharded_by: int
     flow: Dataflow | None
     hold: Hold | None = None
-    readers: list[Dataflow] = field(default_factory=list)
+    readers: dict[Dataflow, None] = field(default_factory=dict)
+    together: Sequence[Entry] = ()
+    """What was made with it for readers, itself included, and is dropped with it; nothing for an input or a view."""
+    graphs: WeakKeyDictionary[CachedGraph, tuple[ref[plan.Operator], Columns]] = field(
+        default_factory=WeakKeyDictionary
+    )
+    """Graphs that read it and are kept for the next dataflow of their plan: of which plan, and by which columns."""
 
     @property
     def usable(self) -> bool:
@@ -87,27 +95,46 @@ class ConstantSource:
 class Catalog:
     """Finds, makes and drops shared arrangements."""
 
-    def __init__(self, coordinator: Coordinator, dictionary: Dictionary, shards: int, effort: str) -> None:
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        dictionary: Dictionary,
+        shards: int,
+        effort: str,
+        decide: Callable[[Decision], None],
+        earliest: Callable[[], int | None],
+    ) -> None:
+        """`decide` makes a change whole, whatever interrupts it. `earliest` is the first epoch that a transaction reads."""
+        self.earliest = earliest
         self.coordinator = coordinator
+        self.decide = decide
         self.dictionary = dictionary
         self.shards = shards
         self.effort = effort
-        self.entries: list[Entry] = []
+        self.entries: dict[Entry, None] = {}
+        """All arrangements, in the order in which they were made."""
+        self._alike: dict[tuple[Any, ...], list[Entry]] = {}
+        """The same, by what is quickly compared of a collection."""
+        self._used: dict[Dataflow, list[Entry]] = {}
+        """What each reader reads."""
         self.generation = 0
         """Changes whenever a collection that is known already gets or loses an arrangement."""
         self.graphs = GraphCache(self)
         self._orders: dict[plan.Operator, list[Columns]] = {}
         self._orders_at = 0
+        self._unfinished: list[Dataflow] = []
+        """Dataflows that are being built, each for the one before it."""
 
     def explain(self, operator: plan.Operator) -> str:
         """What installing a plan would do, as text. Nothing is made."""
-        flow = self.new_flow("explain")
         (operator,) = optimize([operator])
+        flow = self.begun(self.new_flow("explain"))
         try:
             renderer = Renderer(flow, HypotheticalCatalog(self, flow), self.dictionary)
             renderer.stream(operator)
         finally:
-            flow.drop()
+            flow.let_go()
+            self.finished(flow)
         estimates = Estimates()
         about = explain(operator, lambda part: f"  (about {estimates.of(part):,.0f} rows)")
         lines = ["plan", *(f"  {line}" for line in about)]
@@ -121,12 +148,15 @@ class Catalog:
     def render(
         self, name: str, roots: Sequence[plan.Operator], leads: Sequence[Columns]
     ) -> tuple[Dataflow, list[Arranged]]:
-        """A dataflow of some plans, and where their results are; it begins with a graph that is there, if one serves."""
+        """A dataflow of some plans, and where their results are; it begins with a graph that is there, if one serves. The
+        caller says when it is `finished`, or else abandons it.
+        """
+        self.clean_up()
         if len(roots) == 1:
             known = self.graphs.begin(roots[0], leads[0], name)
             if known is not None:
                 return known.flow, [known.arranged]
-        flow = self.new_flow(name)
+        flow = self.begun(self.new_flow(name))
         try:
             recording = RecordingCatalog(self, flow)
             renderer = Renderer(flow, recording, self.dictionary)
@@ -134,24 +164,51 @@ class Catalog:
                 renderer.arranged(root, lead or renderer.any_order(root, len(root.schema.names))[:1], None)
                 for root, lead in zip(optimize(roots), leads, strict=True)
             ]
+            if len(roots) == 1 and not self.coordinator.executor.sends:
+                self.graphs.add(roots[0], leads[0], renderer, arranged[0], recording)
         except BaseException:
             self.abandon(flow)
             raise
-        if len(roots) == 1 and not self.coordinator.executor.sends:
-            self.graphs.add(roots[0], leads[0], renderer, arranged[0], recording)
         return flow, arranged
 
     def new_flow(self, name: str) -> Dataflow:
         """An empty dataflow that runs as this engine's do."""
         return Dataflow(name, self.coordinator.executor, self.shards, self.effort)
 
-    def add(self, entry: Entry) -> None:
-        """Let queries find the arrangement of a collection that is new."""
-        self.entries.append(entry)
+    def begun(self, flow: Dataflow) -> Dataflow:
+        """A dataflow is being built. If it is neither `finished` nor abandoned, `clean_up` drops it."""
+        self._unfinished.append(flow)
+        return flow
+
+    def finished(self, flow: Dataflow) -> None:
+        """A dataflow has been built, and others than this catalog look after it. May be repeated."""
+        if flow in self._unfinished:
+            self._unfinished.remove(flow)
+
+    def clean_up(self) -> None:
+        """Drop what an interrupt has left behind: dataflows that were being built, and arrangements made for them."""
+        if self._unfinished:
+            while self._unfinished:
+                self.abandon(self._unfinished[-1])
+            for entry in list(self.entries):
+                self._drop_unread(entry)
+
+    def add(self, *entries: Entry) -> None:
+        """Let queries find the arrangements of a collection that is new. May be repeated."""
+        for entry in entries:
+            alike = self._alike.setdefault(_at_a_glance(entry.collection), [])
+            if entry not in alike:
+                alike.append(entry)
+            self.entries[entry] = None
 
     def remove(self, entry: Entry) -> None:
-        """Let queries not find an arrangement any more."""
-        self.entries.remove(entry)
+        """Let queries not find an arrangement any more. May be repeated."""
+        self.entries.pop(entry, None)
+        alike = self._alike.get(_at_a_glance(entry.collection), [])
+        if entry in alike:
+            alike.remove(entry)
+        if not alike:
+            self._alike.pop(_at_a_glance(entry.collection), None)
         for operator in [o for o in self._orders if o.fingerprint == entry.collection]:
             del self._orders[operator]
         self.graphs.forget(entry)
@@ -163,24 +220,29 @@ class Catalog:
             self._orders_at = self.generation
         found = self._orders.get(operator)
         if found is None:
-            found = self._orders[operator] = [e.columns for e in self.entries if e.collection == operator.fingerprint]
+            found = self._orders[operator] = [e.columns for e in self._entries_of(operator.fingerprint)]
         return found
 
-    def all_of(self, collection: tuple[Any, ...]) -> list[Entry]:
-        """The arrangements of a collection that can be read."""
-        return [entry for entry in self.entries if entry.collection == collection and entry.usable]
+    def all_of(self, collection: tuple[Any, ...], failed: bool = False) -> list[Entry]:
+        """The arrangements of a collection that can be read; with those whose dataflow has failed, if asked."""
+        return [entry for entry in self._entries_of(collection) if failed or entry.usable]
+
+    def _entries_of(self, collection: tuple[Any, ...]) -> list[Entry]:
+        return [e for e in self._alike.get(_at_a_glance(collection), ()) if e.collection == collection]
 
     def find(
         self, collection: tuple[Any, ...], lead: tuple[int, ...], sharded_by: int | None, key: int
     ) -> Entry | None:
         """An arrangement of the collection that serves, if there is one."""
-        for entry in self.entries:
+        for entry in self._alike.get(_at_a_glance(collection), ()):
             if entry.collection == collection and entry.usable and serves(entry, lead, sharded_by, key):
                 return entry
         return None
 
-    def make(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:
-        """A new arrangement, in a dataflow of its own."""
+    def make(
+        self, reader: Dataflow, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int
+    ) -> Entry:
+        """A new arrangement for a reader, in a dataflow of its own."""
         collection, described = fingerprint(operator), describe(operator)
         names = operator.schema.names
         name = f"{described} by ({', '.join(names[c] for c in lead)})"
@@ -192,10 +254,12 @@ class Catalog:
                 name, collection, constant, constant.trace, columns, tuple(names[c] for c in columns), by, None
             )
             entry.hold = constant.hold
-            self.entries.append(entry)
+            entry.together = [entry]
             self.generation += 1
+            self.note(reader, entry)
+            self.add(entry)
             return entry
-        flow = self.new_flow(name)
+        flow = self.begun(self.new_flow(name))
         made: list[tuple[str, plan.Operator, Arranged]]
         inner = operator.input if isinstance(operator, plan.Arrange) else operator
         siblings: list[plan.Leave] = []
@@ -204,7 +268,7 @@ class Catalog:
         try:
             recording = RecordingCatalog(self, flow)
             renderer = Renderer(flow, recording, self.dictionary)
-            known = next((e for e in self.entries if e.collection == collection and e.usable), None)
+            known = next(iter(self.all_of(collection)), None)
             if known is not None and not isinstance(inner, plan.Read):
                 # What another order of columns has computed already is not computed a second time.
                 siblings = []
@@ -221,47 +285,59 @@ class Catalog:
         except BaseException:
             self.abandon(flow)
             raise
-        flow.settle_start()
-        for title, what, arranged in made:
-            shown = tuple(what.schema.names[c] for c in arranged.columns)
-            self.entries.append(
-                Entry(title, what.fingerprint, flow, arranged.trace, arranged.columns, shown, arranged.sharded_by, flow,
-                      Hold(arranged.trace, last_closed(flow)))
-            )  # fmt: skip
-        entry = self.entries[-len(made)]
+        flow.settle_start(self.earliest())
+        entries = [
+            Entry(title, what.fingerprint, flow, arranged.trace, arranged.columns,
+                  tuple(what.schema.names[c] for c in arranged.columns), arranged.sharded_by, flow,
+                  Hold(arranged.trace, last_closed(flow, self.earliest)))
+            for title, what, arranged in made
+        ]  # fmt: skip
+        for entry in entries:
+            entry.together = entries
         self.generation += 1
-        self.coordinator.add(flow)
+        self.note(reader, entries[0])
+        self.decide(
+            StepByStep(
+                lambda: self.add(*entries), lambda: self.coordinator.add(flow), lambda: self.finished(flow)
+            )
+        )  # fmt: skip
         self.coordinator.finish(flow)
-        return entry
+        return entries[0]
 
     def abandon(self, flow: Dataflow) -> None:
         """Drop a dataflow that could not be finished, and what was made for it."""
-        flow.drop()
+        flow.let_go()
         self.release(flow)
+        self.finished(flow)
 
     def release(self, reader: Dataflow) -> None:
-        """A reader is gone: drop what was made for readers and has none left."""
-        for entry in list(self.entries):
-            if reader in entry.readers:
-                entry.readers.remove(reader)
-                if isinstance(entry.source, ConstantSource):
-                    together = [entry]
-                else:
-                    together = [e for e in self.entries if e.flow is not None and e.flow is entry.flow]
-                if together and not any(e.readers for e in together):
-                    self.drop(together)
+        """A reader is gone: drop what was made for readers and has none left. May be repeated."""
+        used = self._used.get(reader, ())
+        for entry in used:
+            entry.readers.pop(reader, None)
+        for entry in used:
+            self._drop_unread(entry)
+        self._used.pop(reader, None)
 
-    def drop(self, together: list[Entry]) -> None:
-        """Drop arrangements that one dataflow was made for, and what it alone reads."""
+    def note(self, reader: Dataflow, entry: Entry) -> None:
+        """Count a dataflow among the readers of an arrangement."""
+        self._used.setdefault(reader, []).append(entry)
+        entry.readers[reader] = None
+
+    def _drop_unread(self, entry: Entry) -> None:
+        """Drop an arrangement that was made for readers, the others of its dataflow, and what that alone has read, if nobody
+        reads any of them. May be repeated.
+        """
+        if not entry.together or any([other.readers for other in entry.together]):
+            return
         self.generation += 1
-        for entry in together:
-            self.remove(entry)
-            if entry.hold is not None:
-                entry.hold.drop()
-        flow = together[0].flow
-        if flow is not None:
-            self.coordinator.remove(flow)
-            self.release(flow)
+        for other in entry.together:
+            self.remove(other)
+            if other.hold is not None:
+                other.hold.drop()
+        if entry.flow is not None:
+            self.coordinator.remove(entry.flow)
+            self.release(entry.flow)
 
 
 class RecordingCatalog:
@@ -282,7 +358,11 @@ class RecordingCatalog:
 
     def arrangement(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:
         entry = self.find(operator, lead, sharded_by, key)
-        return self.note(entry or self.catalog.make(operator, lead, sharded_by, key))
+        if entry is not None:
+            return self.note(entry)
+        entry = self.catalog.make(self.reader, operator, lead, sharded_by, key)
+        self.used.append(entry)
+        return entry
 
     def has(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
         return self.find(operator, lead, sharded_by, key) is not None
@@ -298,7 +378,7 @@ class RecordingCatalog:
         """Count the reader among an arrangement's."""
         if entry not in self.used:
             self.used.append(entry)
-            entry.readers.append(self.reader)
+            self.catalog.note(self.reader, entry)
         return entry
 
 
@@ -318,6 +398,14 @@ class HypotheticalCatalog(RecordingCatalog):
 
     def note(self, entry: Entry) -> Entry:
         return entry
+
+
+def _at_a_glance(collection: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What is equal for equal collections, and found without going through all of a plan: the kind of its last operator, the
+    names of its columns, and which input or view is read.
+    """
+    kind, schema, *more = collection
+    return kind, schema.names, more[0] if more and isinstance(more[0], int | str) else None
 
 
 def fingerprint(operator: plan.Operator) -> tuple[Any, ...]:

@@ -6,7 +6,8 @@ Languages and Spark are imported by the methods that need them, so that `import 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +23,7 @@ from tektite.engine.holds import ArrangementInfo, Held, PinnedArrangement
 from tektite.engine.input import Input
 from tektite.engine.input_core import InputCore
 from tektite.engine.lock import guarded_by_core
+from tektite.engine.session import Session, Transaction
 from tektite.engine.stored_inputs import widen
 from tektite.engine.view import View
 from tektite.errors import ConflictError, IncorrectError
@@ -63,7 +65,7 @@ class Engine:
     >>> degrees = engine.install("degrees", edges.count(by="src"))
     >>> edges.insert([(1, 2), (1, 3), (2, 3)])
     >>> engine.advance()
-    1
+    0
     >>> sorted(degrees.rows())
     [(1, 2), (2, 1)]
     """
@@ -169,37 +171,60 @@ class Engine:
             stored.rules = replace(stored.rules, checked=checked and not stream)
             return stored.facade
         made = InputCore(core, name, declared, core.epoch)
-        facade = core.add_input(made)
-        if storage is not None:
-            described = made.describe().to_json()
-            storage.append(DurableChange(core.epoch, arrangements={name: described}, lows={name: made.low}))
-        return facade
+        described = made.describe().to_json()
+        change = DurableChange(core.epoch, arrangements={name: described}, lows={name: made.low})
+        return core.add_input(made, core.to_storage(change))
+
+    @property
+    @guarded_by_core
+    def next_epoch(self) -> int:
+        """The epoch that the next commit closes. All before it can be read."""
+        return self._core.epoch
 
     @property
     def epoch(self) -> int:
-        """The epoch that `advance` will close next."""
-        return self._core.epoch
+        """`next_epoch`, by its former name."""
+        return self.next_epoch
 
     @guarded_by_core
     def advance(self, to: int | None = None, *, positions: Mapping[str, Position | None] | None = None) -> int:
         """Close the open epoch of every input (or all epochs before `to`) and bring the views up to date.
 
         A view that needs more than its turn goes on in the next one; the others do not wait for it. Reading a view
-        completes it. Returns the new open epoch. `positions` says, by the name of a source, how far these epochs cover it
+        completes it. Returns the epoch that was closed, the last one of them: the time at which what was written can be read.
+        `positions` says, by the name of a source, how far these epochs cover it
         (any dict that JSON can hold): they become durable together with the epochs, and are found in `positions` at the
         next start.
         """
-        core = self._core
-        for function in core.hooks.before_advance:
-            function()
-        going = core.open_inputs()
-        latest = max((source.low for source in going), default=core.epoch)
-        target = max(latest, core.epoch) + 1 if to is None else to
-        check_time(target)
-        if target < latest:
-            raise IncorrectError(f"cannot advance to {target}: an input has closed the epochs before {latest}")
-        core.close_epochs(dict.fromkeys(going, target), positions=positions)
-        return core.epoch
+        if self._core.sessions.transaction is not None:
+            raise ConflictError("a transaction is open: its commit closes an epoch. Commit it, or roll it back, first")
+        return self._core.commit(self._core.writes, to, positions)
+
+    def session(self) -> Session:
+        """A session of its own, for a thread, a task or a connection: with it, transactions do not meet those of others."""
+        self._core.check_running()
+        return Session(self._core)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """A transaction around a block of Python, SQL and Datalog. Its end commits everything in one epoch, and an exception
+        rolls everything back. Inside, SQL reads what the tables held when it began, with the transaction's own writes.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> accounts = engine.input("accounts", key="name", semantics="upsert", name=tk.String, balance=tk.Int)
+        >>> total = engine.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(balance) AS total FROM accounts").view
+        >>> with engine.transaction() as opening:
+        ...     accounts.insert([("ann", 5), ("bob", 0)])
+        >>> with engine.transaction() as transfer:
+        ...     accounts.insert([("ann", 2)])
+        ...     engine.sql("UPDATE accounts SET balance = balance + 3 WHERE name = 'bob'").message
+        'UPDATE 1'
+        >>> total.rows(at=transfer.time)
+        [(5,)]
+        """
+        with self._core.sessions.current().transaction() as begun:
+            yield begun
 
     def run(self) -> bool:
         """Give every view one more turn; whether all of them are up to date."""
@@ -232,7 +257,7 @@ class Engine:
         >>> edges.insert([(1, 2), (1, 3), (2, 3)])
         >>> engine.advance()
         degrees 0 1 3 driver
-        1
+        0
         """
         self._core.coordinator.watch().listeners.append(listener)
 
@@ -240,8 +265,8 @@ class Engine:
 
     @property
     def visible(self) -> int:
-        """The first epoch that answers do not show: the open one."""
-        return self._core.epoch
+        """`next_epoch`, by a former name."""
+        return self.next_epoch
 
     @property
     def durable(self) -> int:
@@ -305,11 +330,13 @@ class Engine:
         return by_name(self._core.inputs, name, "input").facade
 
     @property
+    @guarded_by_core
     def views(self) -> tuple[str, ...]:
         """The names of all views."""
         return tuple(self._core.views)
 
     @property
+    @guarded_by_core
     def tables(self) -> tuple[str, ...]:
         """The names of all inputs."""
         return tuple(self._core.inputs)
@@ -345,10 +372,16 @@ class Engine:
         ['edges']
         """
         catalog = self._core.catalog
-        reader = catalog.new_flow(f"kept by {by}")
+        catalog.clean_up()
         lead = column_numbers(collection.schema, by)
-        RecordingCatalog(catalog, reader).arrangement(collection.operator, lead, None, len(lead))
-        return PinnedArrangement(catalog, reader)
+        reader = catalog.begun(catalog.new_flow(f"kept by {by}"))
+        try:
+            RecordingCatalog(catalog, reader).arrangement(collection.operator, lead, None, len(lead))
+        except BaseException:
+            catalog.abandon(reader)
+            raise
+        catalog.finished(reader)
+        return PinnedArrangement(self._core, reader)
 
     @guarded_by_core
     def arrangements(self, of: Input | View | None = None) -> list[ArrangementInfo]:
@@ -377,11 +410,14 @@ class Engine:
         """Memory of everything that is kept indexed: the shared arrangements, and what views keep for themselves."""
         return self._core.bytes
 
-    def close(self) -> None:
-        """Stop what feeds the engine, drop every view, make every closed epoch durable if there is a storage, and stop the
-        threads.
+    def close(self, *, discard: bool = False) -> None:
+        """Stop what feeds the engine, make every closed epoch durable if there is a storage, drop every view, and stop the
+        threads. Closing twice is harmless.
+
+        If the storage cannot be written, an error says why, and the engine stays open: close it again, or with `discard`,
+        which gives up epochs that are not durable.
         """
-        self._core.close()
+        self._core.close(discard)
 
     def __enter__(self) -> Self:
         return self
@@ -410,7 +446,8 @@ class Engine:
         """
         from tektite.sql import run
 
-        with self._core.lock:
+        with self._core.lock.held:
+            self._core.lock.roll_forward()
             return run(self, text, parameters)
 
     @guarded_by_core
@@ -422,12 +459,14 @@ class Engine:
         rounds: int = ROUND_LIMIT,
         share: Mapping[str, bool] | None = None,
         joins: str = "auto",
+        functors: Mapping[str, Callable[..., Any]] | None = None,
     ) -> Program:
         """Register rules, facts and declarations, in Soufflé's syntax or as EDN. Nothing runs until somebody asks for a view.
 
         `source` is what errors call the text. `rounds` is how many rounds a recursion with arithmetic may take. `share` says
         for some predicates whether others read one arrangement of their facts (True) or derive them anew (False), where the
         documented policy should not decide. `joins` forces a join strategy for the rules of this text: binary, delta or hector.
+        `functors` has a pure Python function for each `.functor` that the rules call.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -443,7 +482,7 @@ class Engine:
         from tektite.datalog.evaluate.rule_store import rule_store
 
         _check_text(text, "a Datalog program")
-        return register(rule_store(self), text, source, rounds, share, joins)
+        return register(rule_store(self), text, source, rounds, share, joins, functors)
 
     @guarded_by_core
     def query(

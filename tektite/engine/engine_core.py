@@ -7,7 +7,7 @@ installs and drops dataflows. Every method may be called from any thread: those 
 from __future__ import annotations
 
 import gc
-import threading
+import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -17,15 +17,18 @@ import pyarrow as pa
 
 from tektite.dataflow.graph import Outbox
 from tektite.engine.catalog import Catalog, Entry, fingerprint
+from tektite.engine.constraints import check_time
 from tektite.engine.epochs import PreparedEpoch
 from tektite.engine.hooks import Hooks
 from tektite.engine.input import Input
 from tektite.engine.input_core import InputCore
-from tektite.engine.lock import guarded
+from tektite.engine.lock import EngineLock, StepByStep, guarded
 from tektite.engine.publication import Publication
+from tektite.engine.session import Sessions, Snapshots
 from tektite.engine.view import Changes, View
 from tektite.engine.view_core import ViewCore
-from tektite.errors import ConflictError, IncorrectError, NotFoundError
+from tektite.engine.write_set import WriteSet
+from tektite.errors import ConflictError, FaultError, IncorrectError, NotFoundError
 from tektite.query.collection import Collection
 from tektite.query.columns import column_numbers
 from tektite.runtime import allocator
@@ -59,18 +62,25 @@ class EngineCore:
         """The engine as users hold it."""
         self.merging = merging
         self.dictionary = Dictionary()
-        self.lock = threading.RLock()
+        self.lock = EngineLock()
         self.hooks = Hooks()
         self.storage: OpenStorage | None = None
         if storage is not None:
             self.storage = OpenStorage(storage, workers, self.dictionary, move)
-            weakref.finalize(self, self.storage.close)  # for where nobody closes the engine
+            finalizer = weakref.finalize(self, self.storage.close)  # for where nobody closes the engine
+            self.lock.in_child.append(finalizer.detach)
             workers = self.storage.shards
         self.workers = workers or 1
         self.coordinator = Coordinator(turn, Threads(self.workers))
-        self.catalog = Catalog(self.coordinator, self.dictionary, self.workers, merging)
+        self.snapshots = Snapshots()
+        self.sessions = Sessions(self)
+        self.catalog = Catalog(
+            self.coordinator, self.dictionary, self.workers, merging, self.lock.decide, self.snapshots.earliest
+        )
         self.inputs: dict[str, InputCore] = {}
         self.views: dict[str, ViewCore] = {}
+        self.writes = WriteSet()
+        """What has been written outside of any transaction. `Engine.advance` commits it."""
         self.epoch = 0
         """The epoch that `Engine.advance` closes next."""
         self.is_closed = False
@@ -104,12 +114,25 @@ class EngineCore:
 
     # ------------------------------------------------------------------ inputs
 
-    def add_input(self, made: InputCore) -> Input:
-        """Let users and queries find an input."""
+    def add_input(self, made: InputCore, *steps: Callable[[], object]) -> Input:
+        """Let users and queries find an input. Further `steps`, each of which may be repeated, belong to it."""
         made.facade = Input(self.engine, made)
-        self.inputs[made.name] = made
-        self._add_entry(made)
+        entry = _entry(made)
+
+        def add() -> None:
+            self.inputs[made.name] = made
+            self.catalog.add(entry)
+
+        self.lock.decide(StepByStep(*steps, add))
         return made.facade
+
+    def to_storage(self, change: DurableChange) -> Callable[[], None]:
+        """The step of a decision that has a change become durable; nothing without a storage."""
+        storage = self.storage
+        if storage is None:
+            return lambda: None
+        storage.writer.number(change)
+        return lambda: storage.append(change)
 
     def transient_input(
         self, name: str, schema: Schema, key: Sequence[str] = (), semantics: str = "bag", rows: Sequence[Any] = ()
@@ -119,17 +142,24 @@ class EngineCore:
         """
         described = InputDescription(schema, tuple(key), semantics)
         made = InputCore(self, name, described, max(self.epoch - 1, 0), is_stored=False)
-        made.write(rows, None, 1, "insert")
-        made.commit(made.prepare(self.epoch))
+        self._begin_with(made, rows, self.epoch)
         return self.add_input(made)
 
     def constant_input(self, name: str, schema: Schema, rows: Sequence[Any]) -> Input:
         """An input that a language needs for itself, with rows that were always there. It has ended, and holds nobody up."""
         made = InputCore(self, name, InputDescription(schema), 0, is_stored=False)
-        made.write(rows, None, 1, "insert")
-        made.commit(made.prepare(1))
+        self._begin_with(made, rows, 1)
         made.closed = True
         return self.add_input(made)
+
+    def _begin_with(self, made: InputCore, rows: Sequence[Any], epoch: int) -> None:
+        """Let an input that nobody knows yet hold rows, in the epochs before `epoch`; they wait, if there is none."""
+        writes = WriteSet() if epoch > made.low else self.writes
+        made.write(rows, None, 1, "insert", writes)
+        if epoch > made.low:
+            prepared = made.prepare(epoch, writes)
+            prepared.make_ready()
+            prepared.apply()
 
     def open_inputs(self) -> list[InputCore]:
         """The inputs that have not ended."""
@@ -138,50 +168,123 @@ class EngineCore:
     # ------------------------------------------------------------------ time
 
     @guarded
-    def close_epochs(
+    def commit(
         self,
-        targets: Mapping[InputCore, int],
-        ending: InputCore | None = None,
+        writes: WriteSet,
+        to: int | None = None,
         positions: Mapping[str, Position | None] | None = None,
         known: tuple[Mark, Mark] | None = None,
-    ) -> None:
-        """Close each input's epochs before its target, together: all of them, or, if one has bad updates pending, none.
+    ) -> int:
+        """Close the open epoch of every input (or all epochs before `to`) with what a write set holds; the time at which that can
+        be read.
 
-        `ending` is an input that ends with it. `positions` become durable with the epochs. The texts between the marks
-        `known` are in adopted files.
+        `positions` become durable with the epochs. The texts between the marks `known` are in adopted files.
         """
-        self.prepare_epoch(targets, ending, positions, known).commit(self)
-        self.run()
+        for function in self.hooks.before_commit:
+            function(writes)
+        going, target = self.open_inputs(), self.epoch
+        for source in going:
+            if source.low > target:
+                target = source.low
+        if to is None:
+            target += 1
+        else:
+            check_time(to)
+            latest = max([source.low for source in going], default=self.epoch)
+            if to < latest:
+                raise IncorrectError(f"cannot advance to {to}: an input has closed the epochs before {latest}")
+            target = to
+        self._close(going, target, writes, None, positions, known)
+        return self.epoch - 1
+
+    def writes_of_session(self, source: InputCore, timed: bool = False) -> WriteSet:
+        """Where the calling session writes to: into its transaction, or, without one, into what `advance` commits. `timed` says
+        that the updates have times of their own.
+        """
+        transaction = self.sessions.transaction
+        if transaction is None:
+            return self.writes
+        if timed:
+            raise IncorrectError(
+                f"input {source.name!r}: what a transaction writes counts in the epoch that its commit closes: leave out the time"
+            )
+        return transaction.writes
+
+    @guarded
+    def close_epochs(
+        self, sources: Sequence[InputCore], high: int, writes: WriteSet, ending: InputCore | None = None
+    ) -> None:
+        """Close some inputs' epochs before `high`, with what a write set has of them, together: all of them, or, if one has bad
+        updates, none. `ending` is an input that ends with it.
+        """
+        self._close(sources, high, writes, ending, None, None)
+
+    def _close(
+        self,
+        sources: Sequence[InputCore],
+        high: int,
+        writes: WriteSet,
+        ending: InputCore | None,
+        positions: Mapping[str, Position | None] | None,
+        known: tuple[Mark, Mark] | None,
+    ) -> None:
+        prepared = self.prepare_epoch(sources, high, writes, ending, positions, known)
+        self.lock.decide(prepared)
+        changed = [each.source for each in prepared.inputs]
+        del prepared  # what the traces merge away need not stay
+        for source in changed:
+            source.settle()
+        if self.coordinator.run():
+            self._trimmer.trim_if_due()
 
     def prepare_epoch(
         self,
-        targets: Mapping[InputCore, int],
+        sources: Sequence[InputCore],
+        high: int,
+        writes: WriteSet,
         ending: InputCore | None = None,
         positions: Mapping[str, Position | None] | None = None,
         known: tuple[Mark, Mark] | None = None,
     ) -> PreparedEpoch:
-        """Everything about closing epochs that can fail. Nothing changes; the caller holds the lock until it commits."""
-        self.check_running()
-        if positions and self.storage is None:
-            raise IncorrectError("positions are kept in a storage, and this engine has none: Engine(storage=path)")
-        durable = None
-        if self.storage is not None:
+        """Everything about closing epochs that can fail. Nothing changes; the caller holds the lock until it decides."""
+        if self.is_closed:
+            self.check_running()
+        storage, durable = self.storage, None
+        if storage is not None:
             durable = DurableChange(self.epoch, positions=checked_positions(positions or {}), known=known)
-            self.storage.writer.admit()
-        if sum([source.pending.rows for source in targets]) >= allocator.BULK:
+            storage.writer.admit()
+        elif positions:
+            raise IncorrectError("positions are kept in a storage, and this engine has none: Engine(storage=path)")
+        updates, adopted = writes.updates, writes.adopted
+        inputs, others, left = [], [], {}
+        rows = 0
+        for source, pending in updates.items():
+            rows += pending.rows
+            left[source] = pending
+        if rows >= allocator.BULK:
             self._trimmer.trim_soon()
-        inputs = [source.prepare(high) for source, high in targets.items()]
-        epoch = max([self.epoch, *targets.values()])
-        if durable is not None:
+        for source in sources:
+            if source in updates or source in adopted:
+                prepared = source.prepare(high, writes)
+                prepared.make_ready()
+                inputs.append(prepared)
+                left.pop(source, None)
+                if prepared.later is not None:
+                    left[source] = prepared.later
+            else:
+                others.append(source)
+        epoch = max(self.epoch, high)
+        if durable is not None and storage is not None:
             durable.epoch = epoch
             for prepared in inputs:
                 if prepared.source.is_stored:
                     durable.rows += prepared.rows_to_store()
                     durable.files += prepared.files
-                    durable.lows[prepared.source.name] = prepared.high
+            durable.lows = {source.name: high for source in sources if source.is_stored}
             if ending is not None:
                 durable.arrangements[ending.name] = replace(ending.describe(), closed=True).to_json()
-        return PreparedEpoch(inputs, epoch, ending, durable)
+            storage.writer.number(durable)
+        return PreparedEpoch(self, inputs, others, high, epoch, ending, durable, writes, left)
 
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run an input's work on every shard, side by side if there are enough rows."""
@@ -197,11 +300,16 @@ class EngineCore:
 
     @guarded
     def finish(self, view: ViewCore) -> None:
-        """Bring one view up to date with the epochs that are closed."""
+        """Bring one view up to date with the epochs that are closed. Others may use the engine meanwhile, unless the caller is
+        called by a sweep itself.
+        """
         # Before the first epoch closes, what is constant is there already.
         if 0 < self.epoch <= view.flow.low or self.coordinator.current(view.flow):
             return
-        self.coordinator.finish(view.flow)
+        turn = math.inf if self.coordinator.working or self.lock.is_kept else self.coordinator.turn
+        while not self.coordinator.finish(view.flow, turn) and not view.dropped:
+            self.lock.let_others()
+            self.lock.roll_forward()
         self._trimmer.trim_if_due()
 
     def is_current(self, view: ViewCore) -> bool:
@@ -255,8 +363,11 @@ class EngineCore:
         keys: Mapping[str, str | Sequence[str]] | None = None,
         keep: bool = True,
         on_change: Callable[[pa.Table], None] | None = None,
+        since: int | None = None,
     ) -> list[View]:
-        """Views of several collections by one dataflow, in which what they have in common is computed once."""
+        """Views of several collections by one dataflow, in which what they have in common is computed once. They can be read from
+        `since` on, an epoch that a transaction reads, or else from the last closed one.
+        """
         for name, collection in collections.items():
             self._check_installable(name, collection)
         leads = [
@@ -265,9 +376,9 @@ class EngineCore:
         flow, arranged = self.catalog.render(", ".join(collections), [c.operator for c in collections.values()], leads)
         views: list[ViewCore] = []
         try:
-            flow.settle_start()
+            flow.settle_start(since)
             for (name, collection), found in zip(collections.items(), arranged, strict=True):
-                view = ViewCore(self, name, collection.operator, flow, found, keep)
+                view = ViewCore(self, name, collection.operator, flow, found, keep, views)
                 view.facade = View(self.engine, view)
                 views.append(view)
                 if on_change is not None:
@@ -275,10 +386,15 @@ class EngineCore:
         except BaseException:
             self.catalog.abandon(flow)
             raise
-        for view in views:
-            self.views[view.name] = view
-            self._add_entry(view)
-        self.coordinator.add(flow)
+        entries = [_entry(view) for view in views]
+
+        def add() -> None:
+            self.views.update({view.name: view for view in views})
+            self.catalog.add(*entries)
+            self.coordinator.add(flow)
+            self.catalog.finished(flow)
+
+        self.lock.decide(StepByStep(add))
         self.coordinator.start(flow)
         return [view.facade for view in views]
 
@@ -301,50 +417,47 @@ class EngineCore:
             self._drop_view(by_name(self.views, name, "view"))
 
     def _drop_input(self, source: InputCore) -> None:
-        self.remove_entry(source, "input")
-        source.release()
-        del self.inputs[source.name]
-        if self.storage is not None and source.is_stored:
-            self.storage.unclaimed.pop(source.name, None)
+        entry = self.entry_of(source, "input")
+        steps: list[Callable[[], object]] = [
+            lambda: self.catalog.remove(entry), source.release, lambda: self.inputs.pop(source.name, None)
+        ]  # fmt: skip
+        storage = self.storage
+        if storage is not None and source.is_stored:
+            steps.append(lambda: storage.unclaimed.pop(source.name, None))
             # Whoever declares an input of this name again begins anew, its sources included.
             gone = {source.name: None}
-            self.storage.append(DurableChange(self.epoch, arrangements={**gone}, positions={**gone}))
+            steps.append(self.to_storage(DurableChange(self.epoch, arrangements={**gone}, positions={**gone})))
+        self.lock.decide(StepByStep(*steps))
 
     def _drop_view(self, view: ViewCore) -> None:
-        self.remove_entry(view, "view")
-        held = self.bytes
-        view.release()
-        del self.views[view.name]
-        if all(other.flow is not view.flow for other in self.views.values()):
-            self.coordinator.remove(view.flow)
-            self.catalog.release(view.flow)
-            self.catalog.graphs.release(view.definition, view.flow)
+        entry, flow = self.entry_of(view, "view"), view.flow
+        held = sum([trace.bytes for trace in flow.traces])
+        steps: list[Callable[[], object]] = [
+            lambda: self.catalog.remove(entry), view.release, lambda: self.views.pop(view.name, None)
+        ]  # fmt: skip
+        if not any([other is not view and self.views.get(other.name) is other for other in view.together]):
+            steps += [
+                lambda: self.coordinator.remove(flow), lambda: self.catalog.release(flow),
+                lambda: self.catalog.graphs.release(view.definition, flow),
+            ]  # fmt: skip
         if view.publication is not None:
-            view.publication.withdraw()
-        if held - self.bytes >= 8 * allocator.BULK:
+            gone = DurableChange(self.epoch, arrangements={view.name: None})
+            steps += [view.publication.handle.drop, self.to_storage(gone)]
+        self.lock.decide(StepByStep(*steps))
+        if held >= 8 * allocator.BULK:
             gc.collect()  # a dataflow's nodes refer to each other
             allocator.trim()
 
     # ------------------------------------------------------------------ shared arrangements
 
-    def _add_entry(self, source: InputCore | ViewCore) -> None:
-        """Let queries find the arrangement of an input or a view."""
-        names = tuple(source.schema.names[c] for c in source.columns)
-        self.catalog.add(
-            Entry(
-                source.name, source.operator.fingerprint, source, source.trace, source.columns, names, source.sharded_by,
-                None,
-            )
-        )  # fmt: skip
-
-    def remove_entry(self, source: InputCore | ViewCore, kind: str) -> None:
-        """Take an input or a view out of the catalog, if nobody reads it."""
-        entry = next(e for e in self.catalog.entries if e.source is source)
+    def entry_of(self, source: InputCore | ViewCore, kind: str) -> Entry:
+        """What the catalog has of an input or a view that is to go. Refused if somebody reads it."""
+        entry = next(e for e in self.catalog.all_of(source.operator.fingerprint, failed=True) if e.source is source)
         if entry.readers:
             raise ConflictError(
                 f"cannot drop {kind} {source.name!r}: {', '.join(repr(r.name) for r in entry.readers)} read it"
             )
-        self.catalog.remove(entry)
+        return entry
 
     @guarded
     def is_arranged(self, collection: Collection, by: str | Sequence[str] = ()) -> bool:
@@ -383,26 +496,56 @@ class EngineCore:
         if self.is_closed:
             raise ConflictError("the engine is closed: make another one")
 
-    def close(self) -> None:
-        """Stop what feeds the engine, drop every view, and make every closed epoch durable; see `Engine.close`."""
+    def close(self, discard: bool = False) -> None:
+        """Stop what feeds the engine, make every closed epoch durable, and drop everything; see `Engine.close`."""
+        while self.hooks.on_close:
+            try:
+                self.hooks.on_close[0]()
+            finally:
+                self.hooks.on_close.pop(0)
         try:
-            while self.hooks.on_close:
-                self.hooks.on_close.pop(0)()
-        finally:
-            self._end()
+            if self.storage is not None and not self.is_closed and not discard:
+                self._make_durable(self.storage)
+        except ConflictError:
+            self._end()  # another engine has the storage: nothing more can be written
+            raise
+        self._end(discard)
 
-    def _end(self) -> None:
-        """Let go of everything, and make every closed epoch durable."""
-        with self.lock:
+    def _make_durable(self, storage: OpenStorage) -> None:
+        """Make every closed epoch durable, or say that the engine stays open because that is impossible."""
+        if self.lock.is_usable:
+            with self.lock.held:
+                self.lock.roll_forward()
+        try:
+            storage.writer.sync()
+        except FaultError as error:
+            if storage.writer.is_stopped:
+                self._end()
+                raise
+            raise FaultError(
+                f"{error}. The engine stays open: make room and close it again, or give these epochs up by close(discard=True)"
+            ) from error
+
+    def _end(self, discard: bool = False) -> None:
+        """Let go of everything. May be repeated."""
+        with self.lock.held:
+            self.is_closed = True
             for view in reversed(list(self.views.values())):
                 view.release()
             for flow in reversed(list(self.coordinator.flows)):
                 self.coordinator.remove(flow)
             self.views.clear()
-            self.is_closed = True
             self.coordinator.executor.close()
         if self.storage is not None:
-            self.storage.close()
+            self.storage.close(discard)
+
+
+def _entry(source: InputCore | ViewCore) -> Entry:
+    """The arrangement of an input or a view, for queries to find."""
+    names = tuple(source.schema.names[c] for c in source.columns)
+    return Entry(
+        source.name, source.operator.fingerprint, source, source.trace, source.columns, names, source.sharded_by, None
+    )
 
 
 def by_name(where: Mapping[str, T], name: str, kind: str) -> T:

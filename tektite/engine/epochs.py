@@ -1,51 +1,43 @@
-"""Closing epochs: prepare everything that can fail, then commit. This page is the protocol; the classes are its messages.
+"""Closing epochs: prepare everything that can fail, decide, then apply. This page is the protocol; the classes are its messages.
 
-An epoch closes for several inputs together, and counts for all of them or for none. There are three phases, all under the
-engine's lock:
+An epoch closes for several inputs together, and counts for all of them and for the storage, or for none. There are four phases,
+all under the engine's lock:
 
-1. **Prepare** (`EngineCore.prepare_epoch`). Every input says what closing would make of it: `InputCore.prepare` sorts, routes,
-   resolves and checks its due updates. The storage is asked for room, and the change for it is written out. This phase may
-   fail, and may be interrupted: it changes nothing that anybody else can see. A `PreparedEpoch` that is not committed is
-   dropped, and everything is as it was, pending updates included.
-2. **Commit** (`PreparedEpoch.commit`). Every input takes its prepared part, the engine's clock moves, the storage gets the
-   change. This phase has no reason to refuse anything: whatever could be wrong was found before.
-3. **Sweep** (`EngineCore.run`). Shared arrangements and views follow, each in a turn of its own. One that fails stops alone;
-   the epoch stays closed. The catalog takes no part in phases 1 and 2: it knows an input's arrangement by the input's trace,
-   into which the commit mints, and that never becomes another trace.
+1. **Prepare** (`EngineCore.prepare_epoch`). Every input that a write set has updates of says what closing would make of it:
+   `InputCore.prepare` sorts, routes, resolves and checks the updates, and `Trace.prepare` makes room for the batches. The
+   storage is asked for room, and the change for it is written out. This phase may fail, and may be interrupted: it changes
+   nothing that anybody else can see. A `PreparedEpoch` that is not decided is dropped, and everything is as it was, the write set
+   included.
+2. **Decide** (`EngineLock.decide`). One assignment. Before it the epoch has not happened; after it the epoch has.
+3. **Apply** (`PreparedEpoch.apply`). Every trace gets its batches, every input its next epoch, the write set what is left of it,
+   the engine its clock, the storage the change. Each step may be repeated: what an exception leaves undone, whoever enters the
+   engine next does first.
+4. **Sweep** (`EngineCore.run`), after the traces have done the merging that their new batches pay for. Shared arrangements and
+   views follow, each in a turn of its own. One that fails stops alone; the epoch stays closed. The catalog takes no part in
+   closing: it knows an input's arrangement by the input's trace, into which applying mints, and that never becomes
+   another trace.
 
 =================  ===================================  ==================================  ============================
 call               who, and when                        may fail                            changes
 =================  ===================================  ==================================  ============================
-input.prepare      prepare_epoch, dry_run               yes: rows break the declaration     nothing
-input.commit       PreparedEpoch.commit, and the        no                                  trace, pending, low, writes
-                   engine for an input nobody reads
-input.adopt        a load whose tasks wrote files,      yes: the input was written to       what the next prepare finds
-                   just before it closes the epoch      since the tasks looked at it        instead of pending updates
-input.dry_run      a transaction, at each statement     yes: as insert, remove, prepare     nothing
+input.write        sessions, at any time                yes: rows that do not fit           the write set it is given
+input.prepare      prepare_epoch, transactions          yes: rows break the declaration     nothing
+engine.commit      whoever has a write set              yes, and then nothing happened      the write set's inputs, clocks
+input.changes_by   a transaction that reads its writes  yes: as prepare                     nothing
 input.current_rows a load that needs what is under its  no, given encoded rows              nothing
                    keys; counts closed epochs alone
-input.savepoint    whoever writes and then closes, so   no                                  nothing
-                   that a refusal can be undone
-input.rollback     the same, when closing was refused;  no                                  pending updates, adopted
-                   `Input.rollback` by users                                                rows
 =================  ===================================  ==================================  ============================
 
 Invariants, on which a transaction may rely:
 
-* `prepare(high)` is a function of the input's trace, its pending updates and its adopted rows, and of nothing else. Called
-  twice in a row it gives the same rows.
-* Between a prepare and its commit the lock is not released and nothing is written to the input, so what was checked is true.
-* `low` of an input that was read never falls, and moves in a commit alone. Updates before `low` are in the trace, others are
-  pending. (`InputCore.begin_with` takes a new input back by an epoch.)
-* `writes` grows in every commit that changes the input's contents, so who remembers it knows whether what was read is current.
-* A change reaches the storage in the order of commits, and only if the commit happened.
-
-A commit still does what can fail in principle (docs/design/sessions-and-errors.md is the plan that removes it):
-
-* `Trace.mint` pays for a share of merging (`Spine.insert`). A merge allocates, and finds multiplicities that overflow only
-  when it adds them up.
-* With several shards, the minting of many rows runs on the executor's threads.
-* An interrupt (Ctrl-C) is raised between any two steps of Python.
+* `prepare` is a function of the input's trace and of the updates it is given, and of nothing else. Called twice in a row it
+  gives the same rows.
+* Between preparing and deciding the lock is not released, so what was checked is true.
+* `low` of an input that was read never falls, and moves in `apply` alone. Updates before `low` are in the trace.
+  (`InputCore.begin_with` takes a new input back by an epoch.)
+* `writes` grows with every epoch that changes the input's contents, so who remembers it knows whether what was read is
+  current.
+* A change reaches the storage in the order of epochs, and only if the epoch happened.
 """
 
 from __future__ import annotations
@@ -56,11 +48,13 @@ from typing import TYPE_CHECKING
 from tektite.storage.batchfile import BatchSection, FileInfo
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
+from tektite.trace.trace import Mint
 
 if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
     from tektite.engine.input_core import InputCore
     from tektite.engine.pending_updates import PendingUpdates
+    from tektite.engine.write_set import WriteSet
     from tektite.storage.epoch_writer import DurableChange
 
 Batches = list[Chunk | None]
@@ -88,18 +82,15 @@ class PreparedInput:
     source: InputCore
     high: int
     batches: Batches
-    later: PendingUpdates
-    """What stays pending: updates of `high` and after."""
+    later: PendingUpdates | None
+    """What stays in the write set: updates of `high` and after."""
     more: list[tuple[int, Chunk]]
     """Further batches, each with its shard."""
     files: list[FileInfo]
     """Files that hold the batches already."""
     adopted: bool = False
-
-    @property
-    def changes_contents(self) -> bool:
-        """Whether rows come or go."""
-        return self.adopted or any([batch is not None and batch.n for batch in self.batches])
+    mints: list[Mint] | None = None
+    writes: int = 0
 
     def rows_to_store(self) -> list[BatchSection]:
         """The batches as they go into a file, unless files hold them. A stream's are not stored."""
@@ -115,32 +106,59 @@ class PreparedInput:
             if batch is not None and batch.n
         ]
 
-    def commit(self) -> None:
-        """Let the input have it."""
-        self.source.commit(self)
-        self.batches.clear()  # what the trace has merged already need not stay until the other inputs are committed
-        self.more.clear()
+    def make_ready(self) -> None:
+        """Do everything about applying that can fail."""
+        source, upper = self.source, ((self.high,),)
+        by_shard: list[tuple[Chunk, ...]] = [() if batch is None or not batch.n else (batch,) for batch in self.batches]
+        for shard, batch in self.more:
+            if batch.n:
+                by_shard[shard] = (*by_shard[shard], batch)
+        self.mints = [source.trace.prepare(shard, found, upper) for shard, found in enumerate(by_shard) if found]
+        self.writes = source.writes + (1 if self.mints or self.adopted else 0)
+
+    def apply(self) -> None:
+        """Let the input have it. May be repeated."""
+        assert self.mints is not None
+        for mint in self.mints:
+            mint.apply()
+        self.source.writes = self.writes
+        if self.mints or self.adopted:
+            self.source.changed = self.high - 1
+        self.source.low = self.high
 
 
 @dataclass(eq=False)
 class PreparedEpoch:
-    """What closing some epochs does: to each input, to the engine's clock and to the storage."""
+    """What closing some epochs does: to each input, to the write set, to the engine's clock and to the storage. A `Decision`."""
 
+    core: EngineCore
     inputs: list[PreparedInput]
+    """Inputs with updates."""
+    others: list[InputCore]
+    """Inputs without any."""
+    high: int
+    """The open epoch of these inputs afterwards."""
     epoch: int
     """The engine's open epoch afterwards."""
     ending: InputCore | None
     """The input that ends with it."""
     durable: DurableChange | None
     """What becomes durable, if there is a storage."""
+    writes: WriteSet
+    left: dict[InputCore, PendingUpdates]
+    """What stays in the write set."""
 
-    def commit(self, core: EngineCore) -> None:
-        """Close the epochs."""
+    def apply(self) -> None:
+        """Close the epochs. May be repeated."""
+        core = self.core
         for prepared in self.inputs:
-            prepared.commit()
+            prepared.apply()
+        for source in self.others:
+            source.low = self.high
+        self.writes.updates = self.left
+        self.writes.adopted = {}
         core.epoch = self.epoch
         if self.ending is not None:
             self.ending.closed = True
         if self.durable is not None and core.storage is not None:
             core.storage.append(self.durable)
-        self.inputs.clear()

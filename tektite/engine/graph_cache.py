@@ -53,13 +53,18 @@ class GraphCache:
         if not self._stands(found):
             del self._known[operator][key]
             return None
-        found.idle = False
         flow = found.flow
-        flow.begin_anew(name)
-        for entry in found.uses:
-            entry.readers.append(flow)
-        for program in found.remembering:
-            program.wake()
+        try:
+            found.idle = False
+            self._catalog.begun(flow).begin_anew(name)
+            for entry in found.uses:
+                self._catalog.note(flow, entry)
+            for program in found.remembering:
+                program.wake()
+        except BaseException:
+            self._known[operator].pop(key, None)
+            self._catalog.abandon(flow)
+            raise
         return found
 
     def add(
@@ -69,9 +74,12 @@ class GraphCache:
         known = self._known.setdefault(operator, {})
         if renderer.reusable and key not in known:
             ground = [(collection, self._catalog.all_of(collection)) for collection in recording.asked]
-            known[key] = CachedGraph(
+            made = known[key] = CachedGraph(
                 renderer.flow, arranged, recording.used, renderer.remembering, ground, self._catalog.generation
             )
+            of = weakref.ref(operator)
+            for entry in recording.used:
+                entry.graphs[made] = of, key
 
     def release(self, operator: Operator, flow: Dataflow) -> None:
         """A dataflow was dropped: what is remembered of it may be used."""
@@ -84,9 +92,11 @@ class GraphCache:
 
     def forget(self, entry: Entry) -> None:
         """Let go of what read an arrangement that is dropped."""
-        for known in self._known.values():
-            for key in [key for key, graph in known.items() if entry in graph.uses]:
-                del known[key]
+        for of, key in entry.graphs.values():
+            operator = of()
+            if operator is not None:
+                self._known.get(operator, {}).pop(key, None)
+        entry.graphs.clear()
 
     def _stands(self, graph: CachedGraph) -> bool:
         """Whether there is what there was when the graph was made."""

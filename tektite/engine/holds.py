@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tektite.dataflow.flow import Dataflow
-from tektite.engine.catalog import Catalog
+from tektite.engine.lock import StepByStep, guarded_by_core
 from tektite.trace.trace import Hold
+
+if TYPE_CHECKING:
+    from tektite.engine.engine_core import EngineCore
 
 
 @dataclass(frozen=True)
@@ -26,13 +30,15 @@ class ArrangementInfo:
 class PinnedArrangement:
     """An arrangement that stays though no view may read it, until `release`. Made by `Engine.keep`."""
 
-    def __init__(self, catalog: Catalog, reader: Dataflow) -> None:
-        self._catalog = catalog
+    def __init__(self, core: EngineCore, reader: Dataflow) -> None:
+        self._core = core
         self._reader = reader
 
+    @guarded_by_core
     def release(self) -> None:
         """Let it go with the last view that reads it."""
-        self._catalog.release(self._reader)
+        core, reader = self._core, self._reader
+        core.lock.decide(StepByStep(lambda: core.catalog.release(reader)))
 
 
 class Held:

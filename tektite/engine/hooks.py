@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tektite.engine.view import View
+    from tektite.engine.write_set import WriteSet
 
 
 @dataclass
 class Hooks:
     """Functions by the occasion on which an engine calls them, in the order in which they were added."""
 
-    before_advance: list[Callable[[], None]] = field(default_factory=list)
-    """Called before `Engine.advance` closes an epoch. May write to inputs."""
+    before_commit: list[Callable[[WriteSet], None]] = field(default_factory=list)
+    """Called with the write set that is about to be committed. May add to it."""
     name_claims: list[Callable[[str], str | None]] = field(default_factory=list)
     """Called with a name that an input or a view is to get. Says what has the name already ("a Datalog rule"), or None."""
     view_builders: list[Callable[[str], View | None]] = field(default_factory=list)

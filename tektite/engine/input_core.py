@@ -1,13 +1,12 @@
 """InputCore: what an engine keeps of an input, and the input's part in closing epochs.
 
-Updates are buffered until their epoch is closed. Closing checks them, sorts them, and mints them as one batch into the input's
-base arrangement, however many epochs the batch covers. A call that fails changes nothing. `tektite.engine.epochs` says who
-calls `prepare`, `commit`, `adopt`, `dry_run`, `current_rows`, `savepoint` and `rollback`, and when.
+Updates wait in a write set until it is committed. Committing checks them, sorts them, and mints them as one batch into the
+input's base arrangement, however many epochs the batch covers. A call that fails changes nothing. `tektite.engine.epochs` says
+who calls `write`, `prepare`, `dry_run` and `current_rows`, and when.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,9 @@ from tektite.dataflow.graph import Outbox
 from tektite.engine.constraints import Rules, check_time
 from tektite.engine.epoch_batches import batches_of, split_at_epoch
 from tektite.engine.epochs import AdoptedRows, Batches, PreparedInput
-from tektite.engine.lock import guarded
+from tektite.engine.lock import EngineLock, guarded
 from tektite.engine.pending_updates import PendingUpdates, net_changes
+from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.kernels.layout.input_heads import arriving_operations, arriving_rows
 from tektite.plan import algebra as plan
@@ -27,7 +27,7 @@ from tektite.storage.batchfile import FileInfo
 from tektite.storage.description import InputDescription
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.spine import Version
-from tektite.trace.trace import Hold, Trace
+from tektite.trace.trace import Hold, Trace, split_at
 from tektite.values import types
 from tektite.values.schema import Schema
 from tektite.values.words import Words, float_keys
@@ -51,7 +51,7 @@ def _beyond(numbers: Words, most: int) -> bool:
 
 
 class InputCore:
-    """An input: its declaration, its trace, its pending updates. A source of dataflows and what plans read."""
+    """An input: its declaration and its trace. A source of dataflows and what plans read."""
 
     facade: Input
     """The input as users hold it. Set by `EngineCore.add_input`."""
@@ -96,17 +96,19 @@ class InputCore:
         # Queries need few columns of a stream and exchange those; its rows stay where they come in.
         self.sharded_by = 0 if self.is_stream else declared.sharded_by
         self.trace = Trace(width, 1, 1, engine.workers, engine.merging)
-        self.hold = None if self.is_stream else Hold(self.trace, last_closed(self))
-        self.pending = PendingUpdates((width + (0 if self.semantics == "bag" else 3), 1, 1))
+        self.hold = None if self.is_stream else Hold(self.trace, last_closed(self, engine.snapshots.earliest))
+        self.update_shape = (width + (0 if self.semantics == "bag" else 3), 1, 1)
+        """The shape of its updates in a write set: operations on sets and upserts have columns of their own."""
         self.writes = 0
         """How often its contents have changed since the engine began."""
+        self.changed = -1
+        """The last epoch in which that happened."""
         self._column_order = np.array(self.columns, np.int64)
         self._values = np.array([c for c in self.columns if c not in self.operation_keys], np.int64)
-        self._adopted: AdoptedRows | None = None
         self._arrivals = 0
 
     @property
-    def lock(self) -> Any:
+    def lock(self) -> EngineLock:
         """The engine's, which guards everything that changes it."""
         return self.engine.lock
 
@@ -127,11 +129,6 @@ class InputCore:
         """About how many rows it holds: updates that cancel each other count until they are merged."""
         return self.trace.rows
 
-    @property
-    def is_due(self) -> bool:
-        """Whether an update waits for the open epoch, rather than a later one."""
-        return any(chunk.n for chunk in self._split(self.low + 1)[0])
-
     def describe(self) -> InputDescription:
         """How it was declared, for a manifest."""
         return replace(self.declared, checked=self.rules.checked, closed=self.closed)
@@ -145,15 +142,17 @@ class InputCore:
     def release(self) -> None:
         """Let go of everything it holds, for good."""
         self.closed = True
-        self.rollback()
+        self.engine.writes.forget(self)
         if self.hold is not None:
             self.hold.drop()
 
     # ------------------------------------------------------------------ writing
 
     @guarded
-    def write(self, data: Any, time: int | None, diff: int, verb: str) -> None:
-        """Buffer rows to insert (`diff` 1) or to remove (-1), at `time` or in the open epoch."""
+    def write(self, data: Any, time: int | None, diff: int, verb: str, into: WriteSet | None = None) -> None:
+        """Put rows to insert (`diff` 1) or to remove (-1) into a write set (the engine's, where left out): at `time`, or in the
+        epoch that its commit closes.
+        """
         self.check_open(verb)
         epoch = self.low if time is None else self._time(time)
         if diff < 0 and self.semantics == "upsert":
@@ -166,9 +165,9 @@ class InputCore:
         words = self._with_equal_keys(words)
         self.rules.check_rows(words, diff)
         if self.semantics == "bag":
-            self._bag(words, epoch, diff)
+            self._bag(into, words, epoch, diff)
         else:
-            self._keyed(words, epoch, 1 if diff > 0 else 0)
+            self._keyed(into, words, epoch, 1 if diff > 0 else 0)
 
     @guarded
     def begin_with(self, data: Any, at_once: bool = False) -> None:
@@ -176,17 +175,18 @@ class InputCore:
         installed next answers with them at once. Before any epoch has closed they wait for the first one to close; with
         `at_once` they are that epoch, and it closes for this input.
         """
-        if self.trace.rows or self.pending.rows:
+        if self.trace.rows or self.engine.writes.rows(self):
             raise ConflictError(f"input {self.name!r} has begun already")
         self.low = max(self.low - 1, 0)
-        self.write(data, None, 1, "insert")
         target = max(self.engine.epoch, int(at_once))
+        writes = WriteSet() if target > self.low else self.engine.writes
+        self.write(data, None, 1, "insert", writes)
         if target > self.low:
-            self.engine.close_epochs({self: target})
+            self.engine.close_epochs([self], target, writes)
 
     @guarded
-    def update(self, data: Any, times: Any = None, diffs: Any = None) -> None:
-        """Buffer rows with times and multiplicities of their own."""
+    def update(self, data: Any, times: Any = None, diffs: Any = None, into: WriteSet | None = None) -> None:
+        """Put rows with times and multiplicities of their own into a write set."""
         self.check_open("update")
         if self.semantics != "bag" and diffs is not None:
             raise IncorrectError(
@@ -203,37 +203,49 @@ class InputCore:
             raise IncorrectError(f"input {self.name!r}: time {late} is before the open epoch {self.low}")
         if rows and at is not None:
             check_time(int(at.max()), f"input {self.name!r}: ")
-        self._take(words, by, at)
+        self._take(into, words, by, at)
 
     @guarded
-    def update_words(self, words: Words, diffs: Words | None = None, *, times: Words | None = None) -> None:
+    def update_words(
+        self, words: Words, diffs: Words | None = None, *, times: Words | None = None, into: WriteSet | None = None
+    ) -> None:
         """`update` with rows that are encoded already (columns x rows); the dictionary has their texts.
 
         The words are not copied and must stay as they are. In a set or upsert input a positive diff puts its row and
         another one removes it, in the order given.
         """
         self.check_open("update")
-        self._take(words, diffs, times)
+        self._take(into, words, diffs, times)
 
-    def _take(self, words: Words, diffs: Words | None, times: Words | None) -> None:
-        """Buffer encoded updates."""
+    def _take(self, into: WriteSet | None, words: Words, diffs: Words | None, times: Words | None) -> None:
+        """Put encoded updates into a write set."""
         rows = words.shape[1]
         if not rows:
             return
         words = self._with_equal_keys(words)
         self.rules.check_rows(words, 1 if diffs is None else diffs)
         if self.semantics != "bag":
-            self._keyed(words, self.low, 1, times, None if diffs is None else (diffs > 0).astype(np.int64))
+            puts = None if diffs is None else (diffs > 0).astype(np.int64)
+            self._keyed(into, words, self.low, 1, times, puts)
         else:
-            self._bag(words, self.low, 1, times, diffs)
+            self._bag(into, words, self.low, 1, times, diffs)
 
-    def _bag(self, words: Words, epoch: int, diff: int, times: Words | None = None, diffs: Words | None = None) -> None:
-        """Buffer updates, each with its own time and diff or all with the same. The words stay where they are."""
+    def _bag(
+        self,
+        into: WriteSet | None,
+        words: Words,
+        epoch: int,
+        diff: int,
+        times: Words | None = None,
+        diffs: Words | None = None,
+    ) -> None:
+        """Add updates, each with its own time and diff or all with the same. The words stay where they are."""
         words = np.ascontiguousarray(words)
         at = _NONE if times is None else np.array(times)
         by = _NONE if diffs is None else np.array(diffs)
         head = arriving_rows(words, self._column_order, at, by, epoch, diff)
-        self.pending.add(Chunk(head, (words, at, by)), epoch if times is None else int(at.max()))
+        pending = (into or self.engine.writes).of(self)
+        pending.add(Chunk(head, (words, at, by)), epoch if times is None else int(at.max()))
 
     def _encode(self, data: Any) -> Words:
         """The words of rows; those of a NumPy array of integers, which are as they are, are copied by all workers."""
@@ -275,8 +287,16 @@ class InputCore:
             words[list(self.key_columns)] = found
         return words
 
-    def _keyed(self, words: Words, epoch: int, put: int, times: Words | None = None, puts: Words | None = None) -> None:
-        """Buffer operations with their order of arrival, each with its own time and kind or all with the same. The words stay
+    def _keyed(
+        self,
+        into: WriteSet | None,
+        words: Words,
+        epoch: int,
+        put: int,
+        times: Words | None = None,
+        puts: Words | None = None,
+    ) -> None:
+        """Add operations with their order of arrival, each with its own time and kind or all with the same. The words stay
         where they are.
         """
         words = np.ascontiguousarray(words)
@@ -287,7 +307,8 @@ class InputCore:
         kinds = _NONE if puts is None else puts
         keys = np.array(self.operation_keys, np.int64)
         head = arriving_operations(words, keys, self._values, at, arrivals, kinds, epoch, put)
-        self.pending.add(Chunk(head, (words, at, arrivals, kinds)), epoch if times is None else int(at.max()))
+        pending = (into or self.engine.writes).of(self)
+        pending.add(Chunk(head, (words, at, arrivals, kinds)), epoch if times is None else int(at.max()))
 
     def _time(self, time: int) -> int:
         check_time(time, f"input {self.name!r}: ")
@@ -311,80 +332,76 @@ class InputCore:
 
     @guarded
     def advance(self, to: int | None = None) -> int:
-        """Close its epochs before `to` (the open one, where left out); its new open epoch."""
+        """Close its epochs before `to` (the open one, where left out); the last one of them."""
         self.check_open("advance")
         to = self.low + 1 if to is None else self._time(to)
-        self.engine.close_epochs({self: to})
-        return self.low
+        self.engine.close_epochs([self], to, self.engine.writes)
+        return self.low - 1
 
     @guarded
     def close(self) -> None:
         """End it, behind the last epoch that it has updates of."""
         self.check_open("close again")
-        to = max([self.low, *(last + 1 for _, last in self.pending)])
-        self.engine.close_epochs({self: to}, ending=self)
+        writes = self.engine.writes
+        to = max([self.low, *(last + 1 for _, last in writes.updates.get(self, ()))])
+        self.engine.close_epochs([self], to, writes, ending=self)
 
-    def prepare(self, high: int) -> PreparedInput:
-        """What closing the epochs before `high` would make of the input. Nothing changes."""
-        now, later = self._split(high)
-        remaining = PendingUpdates(self.pending.shape, later)
-        adopted = self._adopted
+    def prepare(self, high: int, writes: WriteSet, at: int | None = None) -> PreparedInput:
+        """What closing the epochs before `high` would make of the input, as it is or as it was `at` a time, with what a write set
+        has for it. Nothing changes.
+        """
+        pending, adopted = writes.updates.get(self), writes.adopted.get(self)
+        now, later = ([], []) if pending is None else self._split(pending, high)
+        left = PendingUpdates(self.update_shape, later) if later else None
         if adopted is None:
-            return PreparedInput(self, high, batches_of(self, now), remaining, [], [])
-        if now:
+            return PreparedInput(self, high, batches_of(self, now, at), left, [], [])
+        if now or adopted.writes not in (None, self.writes):
             raise ConflictError(f"input {self.name!r} was written to meanwhile: load it again")
         batches, more, files = self._as_of(adopted, high)
-        return PreparedInput(self, high, batches, remaining, more, files, adopted=True)
+        return PreparedInput(self, high, batches, left, more, files, adopted=True)
 
-    def commit(self, prepared: PreparedInput) -> None:
-        """Mint what `prepare` made, and open the epoch behind it."""
-        batches, upper = prepared.batches, ((prepared.high,),)
-
-        def mint(shard: int, _: Outbox) -> None:
-            batch = batches[shard]
-            if batch is not None and batch.n:
-                self.trace.mint(shard, batch.head, batch.memory, upper)
-
-        if prepared.changes_contents:
-            self.writes += 1
-        if len(batches) == 1:
-            mint(0, [])
+    def settle(self) -> None:
+        """Do the merging that new batches pay for."""
+        trace = self.trace
+        if trace.shards == 1:
+            trace.settle(0)
         else:
-            rows = sum([batch.n for batch in batches if batch is not None])
-            self.engine.each_shard(mint, 0 if self.is_stream else rows)
-        for shard, batch in prepared.more:
-            self.trace.mint(shard, batch.head, batch.memory, upper)
-        self.pending = prepared.later
-        self._adopted = None
-        self.low = prepared.high
+            self.engine.each_shard(lambda shard, _: trace.settle(shard), 0 if self.is_stream else trace.rows)
 
-    @guarded
-    def adopt(self, adopted: AdoptedRows) -> None:
-        """Take rows that others have sorted, sharded and stored as the updates of the open epoch."""
-        self.check_open("adopt files")
-        if self.is_due or adopted.writes not in (None, self.writes):
-            raise ConflictError(f"input {self.name!r} was written to meanwhile: load it again")
-        self._adopted = adopted
-
-    @guarded
-    def dry_run(self, writes: Sequence[tuple[str, Any]]) -> tuple[Words, Words]:
-        """What some writes, each "insert" or "remove" and its data, would change in what the input holds: rows (columns x
-        rows), and by how much each. What breaks the declaration is refused. Nothing changes.
+    def changes_by(self, writes: WriteSet, at: int) -> tuple[Words, Words]:
+        """What a write set would change in what the input held at a time: rows (columns x rows), and by how much each. What
+        breaks the declaration is refused. Nothing changes.
         """
-        before = self.pending, self._adopted
-        self.pending, self._adopted = PendingUpdates(self.pending.shape), None
-        try:
-            for verb, data in writes:
-                self.write(data, None, 1 if verb == "insert" else -1, verb)
-            batches = self.prepare(self.low + 1).batches
-        finally:
-            self.pending, self._adopted = before
+        batches = self.prepare(self.low + 1, writes, at).batches
         width = len(self.columns)
         found = [batch.to_array() for batch in batches if batch is not None and batch.n]
         words = np.concatenate(found, axis=1) if found else np.empty((width + 2, 0), np.int64)
         rows = np.empty((width, words.shape[1]), np.int64)
         rows[list(self.columns)] = words[:width]
         return rows, words[width + 1]
+
+    def version(self, shard: int, at: int | None = None) -> Version:
+        """What a shard holds, or has held at a time that is still readable."""
+        version = self.trace.version(shard)
+        if at is None or at >= self.changed:
+            return version
+        return Version(tuple(split_at(batch, self.trace.data, at + 1)[0] for batch in version.batches))
+
+    def keys_changed_since(self, epoch: int, pending: PendingUpdates) -> int:
+        """How many keys of some operations others have changed in later epochs."""
+        keys = len(self.operation_keys)
+        recent = [
+            split_at(batch, self.trace.data, epoch + 1)[1]
+            for shard in range(self.trace.shards)
+            for batch in self.trace.version(shard).batches
+        ]
+        changed = [Chunk(batch.head, batch.memory).to_array()[:keys] for batch in recent if batch.n]
+        wanted = [chunk.to_array()[:keys] for chunk, _ in pending]
+        if not changed or not wanted:
+            return 0
+        both = [np.unique(np.concatenate(found, axis=1), axis=1) for found in (changed, wanted)]
+        together = np.concatenate(both, axis=1)
+        return int(together.shape[1] - np.unique(together, axis=1).shape[1])
 
     def current_rows(self, rows: Words) -> Words:
         """The rows that a set or an upsert input holds under the keys of some rows (columns x rows), in closed epochs."""
@@ -397,19 +414,9 @@ class InputCore:
         found[[*keys, *self._values]] = gone[: len(self.columns)]
         return found
 
-    def savepoint(self) -> list[tuple[Chunk, int]]:
-        """The updates that wait for their epoch to close, for `rollback` to go back to."""
-        return list(self.pending)
-
-    @guarded
-    def rollback(self, to: Sequence[tuple[Chunk, int]] = ()) -> None:
-        """Forget adopted rows and every update whose epoch has not been closed, but for those of a savepoint."""
-        self.pending = PendingUpdates(self.pending.shape, to)
-        self._adopted = None
-
-    def _split(self, high: int) -> tuple[list[Chunk], list[tuple[Chunk, int]]]:
-        """The pending updates of epochs before `high`, and the others."""
-        return split_at_epoch(self.pending, high, len(self.columns if self.semantics == "bag" else self.operation_keys))
+    def _split(self, pending: PendingUpdates, high: int) -> tuple[list[Chunk], list[tuple[Chunk, int]]]:
+        """The updates of epochs before `high`, and the others."""
+        return split_at_epoch(pending, high, len(self.columns if self.semantics == "bag" else self.operation_keys))
 
     def _as_of(self, adopted: AdoptedRows, high: int) -> tuple[Batches, list[tuple[int, Chunk]], list[FileInfo]]:
         """Adopted rows, and their files; as of the epoch that is open, if others have closed the one they were made for. Files

@@ -1,21 +1,158 @@
-"""One lock for all that threads share: streams write to an engine from threads of their own while others read.
+"""One lock for all that threads share, and decisions, by which a change of several parts happens whole or not at all.
 
-An engine has one reentrant lock, `EngineCore.lock`. Inputs, views and subscriptions have the lock of their engine.
+An engine has one `EngineLock`. Inputs, views and subscriptions have the lock of their engine.
+
+A change that has several parts (an epoch of several inputs and its storage, a new view, a dropped one) is prepared as a
+`Decision`, and then decided: `EngineLock.decide` stores it, by one assignment, and applies it. Before the assignment nothing
+has happened. After it the change has happened, whatever ends the call: Ctrl-C or a `MemoryError` between two steps of
+applying leaves the decision, and whoever enters the engine next applies it again, before anything else. If that fails too, the
+engine is broken, says so at every call, and answers nothing.
+
+`held` is taken by `with`, never by calling `acquire`: an interrupt cannot come between taking C's lock and being sure to
+release it. (A context manager written in Python has that gap.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from tektite.errors import ConflictError, FaultError
+
+_PAUSE = 1e-4
+"""Seconds in which a thread that waits for a lock can take it."""
+
+
+class Decision(Protocol):
+    """A change that has been prepared."""
+
+    def apply(self) -> None:
+        """Make the change. An exception may end this at any point; called again, it does what is left. It calls nothing that
+        is guarded.
+        """
+
+
+class StepByStep:
+    """A decision of a few steps. Each may be repeated without harm."""
+
+    def __init__(self, *steps: Callable[[], object]) -> None:
+        self.steps: Sequence[Callable[[], object]] = steps
+
+    def apply(self) -> None:
+        """Take every step."""
+        for step in self.steps:
+            step()
+
+
+class _Refusal:
+    """Stands for a decision that can never be applied."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def apply(self) -> None:
+        """Say why."""
+        raise self.error
+
+
+class EngineLock:
+    """The lock of an engine, reentrant, and the change that is being made."""
+
+    __slots__ = ("__weakref__", "decision", "held", "in_child", "is_kept")
+
+    def __init__(self) -> None:
+        self.held = threading.RLock()
+        """Held while a guarded method runs; the same thread may take it again."""
+        self.decision: Decision | None = None
+        """The change that has been decided and may be applied only in part."""
+        self.is_kept = False
+        """Whether nobody else gets a turn even in a long call."""
+        self.in_child: list[Callable[[], object]] = []
+        """Called in a process that is a fork of the engine's."""
+        _LOCKS.add(self)
+
+    def decide(self, decision: Decision) -> None:
+        """Make a change. The caller holds the lock."""
+        try:
+            self.decision = decision
+            decision.apply()
+            self.decision = None
+        except BaseException as error:
+            if self.decision is None or not isinstance(error, Exception):
+                self.roll_forward()
+                raise
+            self.roll_forward()
+
+    def roll_forward(self) -> None:
+        """Apply what is left of a change that was decided. The caller holds the lock."""
+        decision = self.decision
+        if decision is None:
+            return
+        if isinstance(decision, _Refusal):
+            decision.apply()
+        try:
+            decision.apply()
+            self.decision = None
+        except Exception as error:
+            broken = FaultError(
+                f"the engine is broken: a change that had been decided could not be applied ({type(error).__name__}: {error}). "
+                "Make another engine; one with a storage begins with what was durable"
+            )
+            broken.__cause__ = error
+            self.decision = _Refusal(broken)
+            raise broken from error
+
+    def let_others(self) -> None:
+        """Let go of the lock, however often the caller has taken it, so that whoever waits for it gets a turn; then take it back.
+        Anything may have changed meanwhile.
+        """
+        held: Any = self.held  # what threading.Condition uses of a lock
+        depth = None
+        try:
+            depth = held._release_save()
+            time.sleep(_PAUSE)
+        finally:
+            if depth is not None:
+                held._acquire_restore(depth)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether calls are answered: not in the child of a fork, nor when a change could not be applied."""
+        return not isinstance(self.decision, _Refusal)
+
+
+_LOCKS: weakref.WeakSet[EngineLock] = weakref.WeakSet()
+
+
+def _refuse_in_child() -> None:
+    """Let a forked process use none of the engines: the threads that they need are in its parent alone."""
+    for lock in list(_LOCKS):
+        lock.held = threading.RLock()  # a thread of the parent may have held it
+        for function in lock.in_child:
+            function()
+        lock.decision = _Refusal(
+            ConflictError(
+                f"this engine belongs to process {os.getppid()}, and this is a fork of it: make an engine of its own here, or "
+                "start processes by spawn"
+            )
+        )
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_refuse_in_child)
 
 
 class Lockable(Protocol):
     """What has a lock."""
 
     @property
-    def lock(self) -> Any:
-        """Held while a guarded method runs; the same thread may take it again."""
+    def lock(self) -> EngineLock:
+        """The lock of its engine."""
 
 
 class Facade(Protocol):
@@ -34,10 +171,9 @@ R = TypeVar("R")
 def guarded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """A method that runs with its object's lock held.
 
-    >>> from threading import RLock
     >>> class Counter:
     ...     def __init__(self):
-    ...         self.lock = RLock()
+    ...         self.lock = EngineLock()
     ...         self.count = 0
     ...
     ...     @guarded
@@ -51,7 +187,10 @@ def guarded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self.lock:
+        lock = self.lock
+        with lock.held:
+            if lock.decision is not None:
+                lock.roll_forward()
             return method(self, *args, **kwargs)
 
     return call
@@ -62,7 +201,10 @@ def guarded_by_core(method: Callable[Concatenate[F, P], R]) -> Callable[Concaten
 
     @wraps(method)
     def call(self: F, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._core.lock:
+        lock = self._core.lock
+        with lock.held:
+            if lock.decision is not None:
+                lock.roll_forward()
             return method(self, *args, **kwargs)
 
     return call

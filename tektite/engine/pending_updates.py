@@ -27,14 +27,18 @@ MOST_SMALL = 1 << 10
 
 
 class PendingUpdates:
-    """Chunks of updates of one shape, each with the latest epoch that it holds, in order of arrival."""
+    """Chunks of updates of one shape, each with the latest epoch that it holds, in order of arrival. A call that an exception
+    ends has added its chunk or not; whatever else it did changes no contents.
+    """
 
     def __init__(self, shape: tuple[int, int, int], chunks: Iterable[tuple[Chunk, int]] = ()) -> None:
         self.shape = shape
         self._chunks = list(chunks)
-        self._rows = sum([chunk.n for chunk, _ in self._chunks])
-        self._small = sum([1 for _ in takewhile(lambda each: each[0].n < SMALL_ROWS, reversed(self._chunks))])
-        self._allowed = max(MOST_ROWS, 2 * self._rows)
+        self._counted: tuple[int, int] = (0, 0)
+        self._small, self._allowed = 0, MOST_ROWS
+        if self._chunks:
+            self._small = sum([1 for _ in takewhile(lambda each: each[0].n < SMALL_ROWS, reversed(self._chunks))])
+            self._allowed = max(MOST_ROWS, 2 * self.rows)
 
     def __iter__(self) -> Iterator[tuple[Chunk, int]]:
         return iter(self._chunks)
@@ -42,30 +46,35 @@ class PendingUpdates:
     @property
     def rows(self) -> int:
         """Updates that wait, those that cancel each other counted once they are found out."""
-        return self._rows
+        chunks, rows = self._counted
+        if chunks != len(self._chunks):
+            rows += sum([chunk.n for chunk, _ in self._chunks[chunks:]])
+            self._counted = len(self._chunks), rows
+        return rows
 
     def add(self, chunk: Chunk, last: int) -> None:
         """Add a chunk whose latest epoch is `last`."""
         self._chunks.append((chunk, last))
-        self._rows += chunk.n
         self._small = self._small + 1 if chunk.n < SMALL_ROWS else 0
         if self._small >= MOST_SMALL:
             self._gather(self._small)
             self._small = 0
-        if self._rows > self._allowed and len(self._chunks) > 1:
-            before = self._rows
+        rows = self.rows
+        if rows > self._allowed and len(self._chunks) > 1:
             self._gather(len(self._chunks))
             # What has hardly shrunk is looked at again when there is several times as much.
-            self._allowed = max(MOST_ROWS, (4 if 2 * self._rows > before else 2) * self._rows)
+            self._allowed = max(MOST_ROWS, (4 if 2 * self.rows > rows else 2) * self.rows)
 
     def _gather(self, many: int) -> None:
-        """Make one sorted, consolidated chunk of the newest ones. A sum that does not fit stays for closing to report."""
+        """Make one sorted, consolidated chunk of the newest ones, if there is memory for it. A sum that does not fit stays for
+        closing to report.
+        """
         newest = self._chunks[-many:]
         try:
             built = consolidate([chunk for chunk, _ in newest], self.shape, 0)
-        except IncorrectError:
+        except (IncorrectError, MemoryError):
             return
-        self._rows += built.n - sum(chunk.n for chunk, _ in newest)
+        self._counted = (0, 0)
         self._chunks[-many:] = [(built, max(last for _, last in newest))] if built.n else []
 
 

@@ -37,6 +37,7 @@ class Publication:
         self.low: int | None = None
         """The epoch up to which the view is stored; None until the first answer."""
         view.flow.on_swept.append(self.publish)
+        view.flow.add_outlet(self.handle)
         view.flow.on_failed.append(self.handle.drop)
         self.publish()
 
@@ -53,11 +54,6 @@ class Publication:
         if rows:
             self.low = view.low
             self.storage.append(DurableChange(view.engine.epoch, rows=rows, lows={view.name: view.low}))
-
-    def withdraw(self) -> None:
-        """Remove what is stored: the view has been dropped."""
-        self.handle.drop()
-        self.storage.append(DurableChange(self.view.engine.epoch, arrangements={self.view.name: None}))
 
     def _begin(self, chunks: list[list[Chunk]]) -> None:
         """Bring what is stored to what the view holds."""

@@ -1,4 +1,4 @@
-"""What an engine takes over as it lies in its storage: files that other processes wrote, and inputs that gain columns."""
+"""Imports files that other processes wrote; adds columns to stored inputs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tektite.engine.epochs import AdoptedRows
 from tektite.engine.input_core import InputCore
+from tektite.engine.write_set import WriteSet
 from tektite.errors import IncorrectError
 from tektite.storage.added_columns import column_rewrite, widened_batch
 from tektite.storage.batchfile import FileInfo
@@ -37,7 +38,8 @@ def adopt(
     storage = core.storage
     if storage is None:
         raise IncorrectError("files are adopted from a storage, and this engine has none: Engine(storage=path)")
-    with core.lock:
+    with core.lock.held:
+        core.lock.roll_forward()
         core.sync()
         low = source.low
         batches: list[Chunk | None] = [None] * core.workers
@@ -62,26 +64,22 @@ def adopt(
         target = max([core.epoch, *(i.low for i in going)]) + 1
         fits = (low, epoch) == (source.low, target - 1)  # others may have closed epochs meanwhile
         known = (before, after) if fits else None
-        try:
-            source.adopt(AdoptedRows(batches, more, list(files) if fits else [], low, epoch, writes))
-            core.close_epochs(dict.fromkeys(going, target), positions=positions, known=known)
-        except BaseException:
-            source.rollback(source.savepoint())
-            raise
+        source.check_open("adopt files")
+        together = WriteSet()
+        together.adopted[source] = AdoptedRows(batches, more, list(files) if fits else [], low, epoch, writes)
+        core.commit(together, positions=positions, known=known)
 
 
 def widen(core: EngineCore, storage: OpenStorage, stored: InputCore, declared: InputDescription) -> Input:
     """The input with more columns in place of the one that was found: rows that are there have NULL in them."""
-    core.remove_entry(stored, "input")
+    entry = core.entry_of(stored, "input")
     before = stored.describe()
     made = InputCore(core, stored.name, replace(declared, closed=stored.closed), stored.low)
     width, more = len(before.schema), len(declared.schema) - len(before.schema)
     for shard in range(core.workers):
         batches = [widened_batch(batch, width, more) for batch in stored.trace.version(shard).batches]
         made.trace.restore(shard, batches, ((stored.low,),))
-    stored.release()
-    facade = core.add_input(made)
     writer = storage.writer
     rewrite = column_rewrite(writer.store, writer.files, made.name, before, declared)
-    storage.append(DurableChange(core.epoch, rewrite=rewrite, arrangements={made.name: made.describe().to_json()}))
-    return facade
+    change = DurableChange(core.epoch, rewrite=rewrite, arrangements={made.name: made.describe().to_json()})
+    return core.add_input(made, lambda: core.catalog.remove(entry), stored.release, core.to_storage(change))

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tektite.dataflow.arrange import consolidate
 from tektite.dataflow.output import changes_table
-from tektite.engine.lock import guarded, guarded_by_core
+from tektite.engine.lock import EngineLock, guarded, guarded_by_core
 from tektite.errors import TektiteError
 from tektite.query.collection import Collection
 from tektite.trace.chunk import Chunk
@@ -168,7 +168,7 @@ class Changes:
         view.subscriptions.append(self)
 
     @property
-    def lock(self) -> Any:
+    def lock(self) -> EngineLock:
         """The engine's, which guards everything that changes it."""
         return self.view.engine.lock
 
@@ -201,6 +201,10 @@ class Changes:
     @guarded
     def close(self) -> None:
         """Stop collecting changes."""
+        self.let_go()
+
+    def let_go(self) -> None:
+        """`close`, for who holds the lock and is about to drop the view. May be repeated."""
         self.handle.drop()
         if self in self.view.subscriptions:
             self.view.subscriptions.remove(self)

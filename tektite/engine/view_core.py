@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,14 +13,14 @@ from tektite.dataflow.flow import Dataflow, last_closed
 from tektite.dataflow.join import PIECE
 from tektite.dataflow.linear import function_name
 from tektite.engine.constraints import check_time
-from tektite.engine.lock import guarded
+from tektite.engine.lock import EngineLock, guarded
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.kernels.operators.join import JOIN_STATE, join
 from tektite.kernels.seek.route import split_epoch
 from tektite.plan import algebra as plan
 from tektite.plan.unique import unique_columns
 from tektite.trace.chunk import Chunk
-from tektite.trace.trace import Hold, Trace
+from tektite.trace.trace import Handle, Hold, Trace
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
@@ -32,11 +32,14 @@ if TYPE_CHECKING:
 class Subscription(Protocol):
     """Who follows a view's changes."""
 
+    handle: Handle
+    """Has the changes that have not been told."""
+
     def table(self) -> pa.Table:
         """What has changed since the last call."""
 
-    def close(self) -> None:
-        """Stop following."""
+    def let_go(self) -> None:
+        """Stop following. May be repeated."""
 
 
 class ViewCore:
@@ -52,10 +55,19 @@ class ViewCore:
     is_single = False
 
     def __init__(
-        self, engine: EngineCore, name: str, definition: plan.Operator, flow: Dataflow, arranged: Arranged, keep: bool
+        self,
+        engine: EngineCore,
+        name: str,
+        definition: plan.Operator,
+        flow: Dataflow,
+        arranged: Arranged,
+        keep: bool,
+        together: Sequence[ViewCore],
     ) -> None:
         self.engine = engine
         self.name = name
+        self.together = together
+        """The views that its dataflow makes, itself included."""
         self.definition = definition
         self.schema = definition.schema
         self.operator = plan.Read(definition.schema, self)
@@ -65,7 +77,7 @@ class ViewCore:
         self.columns = arranged.columns
         self.sharded_by = arranged.sharded_by
         self.is_stream = not keep
-        self.hold = Hold(self.trace, last_closed(self)) if keep else None
+        self.hold = Hold(self.trace, last_closed(self, engine.snapshots.earliest)) if keep else None
         self.dropped = False
         self.row_order: Callable[[pa.Table], pa.Table] | None = None
         """Puts the rows of a snapshot in order, where the definition says one."""
@@ -74,7 +86,7 @@ class ViewCore:
         flow.on_failed.append(self._let_go)
 
     @property
-    def lock(self) -> Any:
+    def lock(self) -> EngineLock:
         """The engine's, which guards everything that changes it."""
         return self.engine.lock
 
@@ -153,7 +165,7 @@ class ViewCore:
             check_time(at, f"view {self.name!r}: ")
         epoch = self.flow.low - 1 if at is None else at
         since = max(min((t[0] for t in self.trace.since()), default=0), self.flow.first)
-        if not since <= epoch < self.flow.low:
+        if epoch < since or (epoch >= self.flow.low and not self.flow.closed):
             raise IncorrectError(
                 f"view {self.name!r} can be read at times {since} to {self.flow.low - 1}, not at {epoch}; "
                 "engine.hold keeps earlier times readable"
@@ -195,6 +207,7 @@ class ViewCore:
                     self.flow.fail(FaultError(f"callback {function_name(function)} raised {error!r}", self.name))
 
         self.flow.on_swept.append(deliver)
+        self.flow.add_outlet(changes.handle)
 
     def release(self) -> None:
         """Let go of the trace and of all subscriptions, for good."""
@@ -203,7 +216,7 @@ class ViewCore:
 
     def _let_go(self) -> None:
         for subscription in list(self.subscriptions):
-            subscription.close()
+            subscription.let_go()
         if self.hold is not None:
             self.hold.drop()
 

@@ -25,7 +25,7 @@ from tektite.expr.text import Memo, TextDictionary, Words, memo_for, set_table
 from tektite.expr.typing import Columns, resolve
 from tektite.kernels.expr import steps as ops
 from tektite.kernels.expr.interpreter import COLUMN, FAILED, OWNS, REGISTER, SHARES, STEP, WORD, run_program
-from tektite.values.types import Bool, Type
+from tektite.values.types import Bool, String, Type
 from tektite.values.words import NULL
 
 LEAVES = (CONSTANT, INPUT)
@@ -147,6 +147,8 @@ class RowProgram:
     def _failure(self, at: int, row: int, left: int, right: int) -> IncorrectError:
         """The error for a failed step: the expression, what went wrong, the row and its values."""
         step = self._steps[at // STEP]
+        if step.op == ops.CHECK_PARSED and step.args[1].type != String:
+            return IncorrectError(f"{step.source}: the result does not fit into 64 bits in row {row}")
         if step.op == ops.CHECK_PARSED:
             found = repr(self._dictionary.lookup(np.array([right], np.int64))[0].as_py())
         else:

@@ -6,6 +6,8 @@ continues in its next turn; the others do not wait for it. Its handles keep the 
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
 import time
 
@@ -15,18 +17,38 @@ from tektite.runtime.executor import Executor
 
 
 class Coordinator:
-    """All dataflows of an engine, sources before readers."""
+    """All dataflows of an engine, sources before readers. An epoch costs what the dataflows that it touches cost: the others are
+    asleep.
+    """
 
     def __init__(self, turn: float, executor: Executor) -> None:
         self.turn = turn
         self.executor = executor
-        self.flows: list[Dataflow] = []
+        self.flows: dict[Dataflow, int] = {}
+        """All dataflows, each with a number that is larger than those of its sources."""
+        self.awake: dict[Dataflow, None] = {}
+        """Those that may have something to do."""
+        self.working = 0
+        """How many dataflows have a turn: more than one, if a callback of the first brings another one up to date."""
         self.journal: Journal | None = None
+        self._numbers = itertools.count()
 
     def add(self, flow: Dataflow) -> None:
-        """Add a dataflow. What it reads must have been added before."""
+        """A new dataflow; what it reads has been added before. May be repeated."""
         flow.journal = self.journal
-        self.flows.append(flow)
+        flow.on_wake = self._wake
+        if flow not in self.flows:
+            self.flows[flow] = next(self._numbers)
+        self.awake[flow] = None
+
+    def _wake(self, flow: Dataflow) -> None:
+        self.awake[flow] = None
+
+    def _wake_readers(self) -> None:
+        """Let dataflows that read one which has failed fail in their turn."""
+        for flow in self.flows:
+            if fails(flow):
+                flow.wake()
 
     def watch(self) -> Journal:
         """Record every sweep from now on."""
@@ -37,21 +59,64 @@ class Coordinator:
         return self.journal
 
     def remove(self, flow: Dataflow) -> None:
-        """Drop a dataflow and release everything it holds."""
+        """Drop a dataflow and everything it holds. May be repeated."""
         flow.drop()
-        if flow in self.flows:
-            self.flows.remove(flow)
+        flow.on_wake = None
+        self.flows.pop(flow, None)
+        self.awake.pop(flow, None)
 
     def run(self) -> bool:
-        """Give every dataflow one turn. Returns whether all of them are current."""
+        """Give every dataflow that has something to do one turn. Returns whether all of them are current."""
+        if self.executor.sends:
+            # Another process may sweep a dataflow before the changes of its sources are here.
+            return self._run_all()
+        if len(self.awake) <= 1:  # by far the most frequent case
+            for flow in list(self.awake):
+                current = self._work(flow, time.perf_counter() + self.turn)
+                if not self.awake or self.awake.keys() == {flow}:
+                    return current
+            if not self.awake:
+                return True
         current = True
-        turn = self.turn
-        self.executor.begin(self.flows)
-        for flow in list(self.flows):  # a callback may install or drop views
-            if flow not in self.flows:
+        numbers = self.flows
+        waiting = sorted([(numbers[flow], flow) for flow in self.awake], key=_number)
+        known = set(self.awake)
+        place = 0
+        while place < len(waiting):
+            number, flow = waiting[place]
+            place += 1
+            if flow not in numbers:  # a callback may install or drop views
                 continue
-            if not flow.work(time.perf_counter() + turn):
+            if not self._work(flow, time.perf_counter() + self.turn):
                 current = False
+            for other in [other for other in self.awake if other not in known]:  # readers that have something to do
+                known.add(other)
+                if numbers[other] > number:
+                    bisect.insort(waiting, (numbers[other], other), lo=place, key=_number)
+        return current
+
+    def _run_all(self) -> bool:
+        """Give every dataflow a turn. Returns whether all of them are current."""
+        current = True
+        flows = list(self.flows)
+        self.executor.begin(flows)
+        for flow in flows:
+            if flow in self.flows and not self._work(flow, time.perf_counter() + self.turn):
+                current = False
+        return current
+
+    def _work(self, flow: Dataflow, deadline: float) -> bool:
+        """Give a dataflow a turn. Returns whether it is current."""
+        self.working += 1
+        sound = flow.failure is None
+        try:
+            current = flow.work(deadline)
+        finally:
+            self.working -= 1
+            if sound and flow.failure is not None:
+                self._wake_readers()
+        if flow.rest():
+            self.awake.pop(flow, None)
         return current
 
     def start(self, flow: Dataflow) -> None:
@@ -59,25 +124,44 @@ class Coordinator:
         upstream = self._upstream(flow)
         self.executor.begin(upstream)
         for needed in upstream:
-            needed.work(time.perf_counter() + self.turn)
+            self._work(needed, time.perf_counter() + self.turn)
 
-    def finish(self, flow: Dataflow) -> None:
-        """Run `flow` and what it reads until it is current, however long that takes."""
+    def finish(self, flow: Dataflow, seconds: float = math.inf) -> bool:
+        """Run `flow` and what it reads until it is current or has failed, or for about so many seconds; whether it is or has."""
         upstream = self._upstream(flow)
-        while not self.current(flow) and flow.failure is None:
+        until = time.perf_counter() + seconds
+        while not self._are_current(upstream) and flow.failure is None:
             self.executor.begin(upstream)
             for needed in upstream:
                 whole = needed.part is not None or not self.executor.sends
-                needed.work(math.inf if whole else time.perf_counter() + self.turn)
+                self._work(needed, until if whole else min(until, time.perf_counter() + self.turn))
+            if time.perf_counter() > until:
+                return self._are_current(upstream) or flow.failure is not None
+        return True
 
     def current(self, flow: Dataflow) -> bool:
         """Whether `flow` and everything it reads include all epochs that the inputs have closed."""
-        return all(not needed.running and needed.available() <= needed.low for needed in self._upstream(flow))
+        return self._are_current(self._upstream(flow))
+
+    def _are_current(self, flows: list[Dataflow]) -> bool:
+        return all([not f.awake or (not f.running and f.available() <= f.low and not fails(f)) for f in flows])
 
     def _upstream(self, flow: Dataflow) -> list[Dataflow]:
         """What `flow` reads, directly or indirectly, and `flow` itself at the end."""
-        needed = {id(flow)}
-        for other in reversed(self.flows):
-            if id(other) in needed:
-                needed.update(id(source.flow) for source in other.sources)
-        return [other for other in self.flows if id(other) in needed]
+        flows, found, waiting = self.flows, {flow}, [flow]
+        while waiting:
+            for source in waiting.pop().sources:
+                other = source.flow
+                if other is not None and other not in found and other in flows:
+                    found.add(other)
+                    waiting.append(other)
+        return [flow] if len(found) == 1 else sorted(found, key=lambda f: flows.get(f, math.inf))
+
+
+def fails(flow: Dataflow) -> bool:
+    """Whether a dataflow is about to fail because a source has."""
+    return flow.failure is None and any([source.failure is not None for source in flow.sources])
+
+
+def _number(waiting: tuple[int, Dataflow]) -> int:
+    return waiting[0]

@@ -20,13 +20,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tektite.engine.core import core_of
+from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.spark import checkpoint as checkpoints
 from tektite.spark.encoded import collect
 from tektite.spark.failures import explained, failed_job, reason
 from tektite.spark.feed import Feed
 from tektite.spark.load import apply, feed_of
-from tektite.spark.positions import ReadPositions, advance, recorded
+from tektite.spark.positions import ReadPositions, commit, recorded
 from tektite.spark.progress import EpochProgress, OnProgress, Steps
 from tektite.spark.session import described
 from tektite.storage.store import PosixStore
@@ -151,14 +152,13 @@ class Following:
         """Delay the stream while some view is too far behind. Others may use the engine meanwhile."""
         engine = self.source.engine
         while self.behind() > self.lag and not self._stopping:
-            with core_of(engine).lock:
-                engine.run()
+            engine.run()
             time.sleep(0)
 
     def behind(self) -> int:
         """How many closed epochs the slowest view lacks."""
         engine = self.source.engine
-        with core_of(engine).lock:
+        with core_of(engine).lock.held:
             views = [engine.view(name) for name in engine.views]
             waiting = [engine.epoch - view.low for view in views if view.failure is None and not view.current]
         return max(waiting, default=0)
@@ -302,6 +302,4 @@ def check_together(name: str, record: ReadPositions, found: checkpoints.StreamCh
 def forget(source: Input, record: ReadPositions) -> None:
     """Forget the followed stream, so that another may begin."""
     if record.query is not None:
-        engine = source.engine
-        with core_of(engine).lock:
-            advance(source, replace(record, query=None, batch=None))
+        commit(source, replace(record, query=None, batch=None), WriteSet())

@@ -17,16 +17,17 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from tektite.engine.core import core_of
 from tektite.engine.stored_inputs import adopt
+from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, IncorrectError, UnsupportedError
 from tektite.spark.bulk import RUNS, HeldBatches, Loaded, Target, discard, held_by, write
 from tektite.spark.encoded import Encoded, collect
 from tektite.spark.failures import explained
 from tektite.spark.feed import Feed
-from tektite.spark.positions import ReadPositions, advance, recorded
+from tektite.spark.positions import ReadPositions, commit, recorded
 from tektite.spark.progress import Shown, watched
 from tektite.spark.session import classic, described, is_connect
 from tektite.storage.leases import Lease
-from tektite.values.words import NULL, Words, encode, type_from_arrow
+from tektite.values.words import NULL, encode, type_from_arrow
 
 if TYPE_CHECKING:
     from tektite.engine.input import Input
@@ -109,9 +110,8 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
     assert core.storage is not None
     store, manifest = core.storage.writer.store, core.storage.writer.manifest
     held: HeldBatches = ()
-    with core.lock:
-        while into.is_due:
-            engine.advance()
+    with core.lock.held:
+        core.lock.roll_forward()
         looks = into.semantics != "bag" or into.rules.repeats or (into.rules.checked and not feed.only_adds)
         if looks:
             engine.sync()  # tasks can only read files
@@ -135,26 +135,18 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
 
 def apply(source: Input, found: Encoded | Loaded, noted: Callable[[ReadPositions], ReadPositions]) -> None:
     """Close an epoch with the rows found, together with the record of their source: both, or neither."""
-    engine, core, into = source.engine, core_of(source.engine), core_of(source)
-    with core.lock:
+    core, into = core_of(source.engine), core_of(source)
+    with core.lock.held:
+        core.lock.roll_forward()
         after = noted(recorded(source))
         if isinstance(found, Loaded):
             adopt(core, into, found.files, found.epoch, {source.name: after.to_json()}, found.writes)
             return
 
-        def held(rows: Words) -> Words:
-            while into.is_due:  # what waits counts before what was found
-                engine.advance()
-            return into.current_rows(rows)
-
-        words, diffs = found.settled(held, core.dictionary)
-        before = into.savepoint()
-        try:
-            into.update_words(words, diffs)
-            advance(source, after)
-        except BaseException:
-            into.rollback(before)
-            raise
+        words, diffs = found.settled(into.current_rows, core.dictionary)
+        together = WriteSet()
+        into.update_words(words, diffs, into=together)
+        commit(source, after, together)
 
 
 def feed_of(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from tektite.engine.core import core_of
+from tektite.engine.write_set import WriteSet
 
 if TYPE_CHECKING:
     from tektite.engine.input import Input
@@ -54,11 +55,11 @@ def recorded(source: Input) -> ReadPositions:
     return ReadPositions.from_json(source.engine.positions.get(source.name, {}))
 
 
-def advance(source: Input, record: ReadPositions) -> None:
-    """Close the open epoch, and set the input's record to `record`."""
-    engine = source.engine
-    if core_of(engine).store is not None:
-        engine.advance(positions={source.name: record.to_json()})
+def commit(source: Input, record: ReadPositions, writes: WriteSet) -> None:
+    """Close the open epoch with a write set, and set the input's record to `record`."""
+    core = core_of(source.engine)
+    if core.store is not None:
+        core.commit(writes, positions={source.name: record.to_json()})
     else:
-        engine.advance()
+        core.commit(writes)
         _IN_MEMORY[source] = record

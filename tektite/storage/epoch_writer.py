@@ -10,8 +10,12 @@ Promises:
 * Epochs never wait for merging or deleting files.
 * The batches that a version adds without removing others hold exactly what its epochs changed, at the times of the changes.
 
-A write that fails (a full disk) is retried until it succeeds. Waiting epochs stay in memory, up to a bound at which `admit`
-refuses more. Losing the storage to another engine is final.
+A write that fails (a full disk, no memory) is retried until it succeeds. Waiting epochs stay in memory, up to a bound at
+which `admit` refuses more. Losing the storage to another engine is final.
+
+There is no lock, so that an interrupt (Ctrl-C) may end any call of the engine's side. Each field belongs to one side, which
+alone changes it. Changes go to the writer through a queue; one that comes a second time, because its caller could not know
+that it had arrived, is recognised by its number. Whoever waits does so on a latch of its own.
 """
 
 from __future__ import annotations
@@ -19,10 +23,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from _thread import LockType, allocate_lock
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import pyarrow as pa
@@ -65,6 +72,10 @@ class DurableChange:
     arrangements: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     lows: dict[str, int] = field(default_factory=dict)
     positions: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    number: int = 0
+    """Its place among all changes, from 1 on; see `EpochWriter.number`."""
+    total: int = 0
+    """The bytes of all changes up to it."""
 
     @property
     def alone(self) -> bool:
@@ -93,6 +104,7 @@ class _Attempt:
     change: ManifestChange | None = None
     mark: Mark = START
     merging: _Merging | None = None
+    is_committed: bool = False
 
 
 class EpochWriter:
@@ -114,15 +126,26 @@ class EpochWriter:
         self.bound = bound
         self._dictionary = dictionary
         self._mark = dictionary.mark()
-        self._changed = threading.Condition()
-        self._queue: list[DurableChange] = []
-        self._waiting_bytes = 0
+        self._inbox: SimpleQueue[DurableChange | None] = SimpleQueue()
+        """What has been appended; None wakes the writer."""
+        self._latches: deque[LockType] = deque()
+        """Released when the writer has done something."""
+        # Of the engine's side:
+        self._numbered = 0
         self._appended = 0
+        """The number of the newest change that was appended, and the bytes of all of them."""
+        self._appended_bytes = 0
+        # Of the writer's side:
+        self._queue: list[DurableChange] = []
+        self._received = 0
         self._written = 0
+        """The number of the newest change that is durable, and the bytes of all up to it."""
+        self._written_bytes = 0
         self._attempts = 0
-        self._error: Exception | None = None
+        self._error: OSError | MemoryError | None = None
         self._lost: TektiteError | None = None
         self._closing = False
+        self._discard = False
         self._urgent = False
         self._beside = ThreadPoolExecutor(1, f"{_THREAD}-merge")
         self._merging: _Merging | None = None
@@ -139,61 +162,80 @@ class EpochWriter:
         """The mark up to which the newest version has the dictionary's texts."""
         return self._mark
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing more will be written."""
+        return self._lost is not None
+
     # ------------------------------------------------------------------ the engine's side
 
     def admit(self) -> None:
         """Wait until there is room for one more epoch. Raises if there will be none, or if the storage is lost."""
-        with self._changed:
+        while True:
+            latch = None if self._appended_bytes - self._written_bytes <= self.bound else self._latch()
             if self._lost is not None:
                 raise self._lost
-            while self._waiting_bytes > self.bound:
-                if self._error is not None:
-                    raise self._trouble(f"{len(self._queue)} epochs wait in memory, which is as many as are kept there")
-                self._changed.wait()
-                if self._lost is not None:
-                    raise self._lost
+            if latch is None or self._appended_bytes - self._written_bytes <= self.bound:
+                return
+            if self._error is not None:
+                waiting = self._appended - self._written
+                raise self._trouble(f"{waiting} epochs wait in memory, which is as many as are kept there")
+            latch.acquire()
 
-    def append(self, appended: DurableChange) -> None:
-        """Queue an epoch for writing."""
-        with self._changed:
-            self._queue.append(appended)
-            self._waiting_bytes += appended.bytes
-            self._appended += 1
-            self._changed.notify_all()
+    def number(self, change: DurableChange) -> None:
+        """Give a change its place behind all that were numbered before. It is appended before the next one is, or never."""
+        change.total = self._appended_bytes + change.bytes
+        change.number = self._numbered = self._numbered + 1
+
+    def append(self, change: DurableChange) -> None:
+        """Queue an epoch for writing. May be repeated."""
+        if not change.number:
+            self.number(change)
+        self._inbox.put(change)
+        self._appended, self._appended_bytes = change.number, change.total
 
     def sync(self, timeout: float | None = None) -> None:
         """Wait until everything appended so far is durable. Raises if a write fails meanwhile; retries continue."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        with self._changed:
-            wanted, attempts = self._appended, self._attempts
-            self._urgent = True
-            self._changed.notify_all()
-            while self._written < wanted:
-                if self._lost is not None:
-                    raise self._lost
-                if self._error is not None and self._attempts > attempts:
-                    raise self._trouble("nothing is lost: it is kept in memory and will be tried again")
-                left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
-                    raise FaultError(f"storage {self.store.url}: not everything was durable after {timeout} seconds")
-                self._changed.wait(left)
+        wanted, attempts = self._appended, self._attempts
+        self._urgent = True
+        self._inbox.put(None)
+        while True:
+            latch = self._latch()
+            if self._lost is not None:
+                raise self._lost
+            if self._written >= wanted:
+                return
+            if self._error is not None and self._attempts > attempts:
+                raise self._trouble("nothing is lost: what waits is kept in memory and will be tried again")
+            left = -1 if deadline is None else deadline - time.monotonic()
+            if deadline is not None and left <= 0:
+                raise FaultError(f"storage {self.store.url}: not everything was durable after {timeout} seconds")
+            latch.acquire(timeout=left)
 
-    def close(self) -> None:
-        """Write what waits, then stop. Closing twice is harmless.
+    def close(self, discard: bool = False) -> None:
+        """Write what waits, if that can be written and is not to be discarded, then stop. Closing twice is harmless.
 
         The writer's own thread cannot wait for itself: if garbage collection makes it close, it stops later.
         """
         ours = threading.current_thread().name.startswith(_THREAD)
         try:
-            if not self._closing and not ours:
+            if not self._closing and not ours and not discard:
                 self.sync()
         finally:
-            with self._changed:
-                self._closing = True
-                self._changed.notify_all()
+            self._discard = discard
+            self._closing = True
+            self._inbox.put(None)
             if not ours:
                 self._thread.join()
                 self._beside.shutdown()
+
+    def _latch(self) -> LockType:
+        """What is released when the writer does something from here on."""
+        latch = allocate_lock()
+        latch.acquire()
+        self._latches.append(latch)
+        return latch
 
     def _trouble(self, what: str) -> FaultError:
         error = FaultError(f"storage {self.store.url} cannot be written: {self._error}; {what}")
@@ -205,6 +247,8 @@ class EpochWriter:
     def _run(self) -> None:
         try:
             self._write_epochs()
+        except BaseException as error:
+            self._give_up(error)
         finally:
             self._on_stop()
 
@@ -212,36 +256,54 @@ class EpochWriter:
         pause = _RETRY[0]
         attempt: _Attempt | None = None
         while True:
-            with self._changed:
-                while not (attempt or self._closing or self._work_waits()):
-                    self._changed.wait()
-                if self._closing and (self._error is not None or not (attempt or self._work_waits())):
-                    return
-                attempt = attempt or _Attempt(self._take())
+            self._receive(0)
+            while not (attempt or self._closing or self._work_waits()):
+                self._receive(None)
+            if self._closing and (self._discard or self._error is not None or not (attempt or self._work_waits())):
+                return
             try:
+                attempt = attempt or self._take()
                 if attempt.change is None:
                     attempt.change = self._write(attempt)
-                if attempt.change.to_json():
-                    self.manifest.commit(attempt.change)
+                if not attempt.is_committed:
+                    if attempt.change.to_json():
+                        self.manifest.commit(attempt.change)
+                    attempt.is_committed = True
                 self._committed(attempt)
-            except OSError as error:
-                with self._changed:
-                    self._error = error
-                    self._attempts += 1
-                    self._urgent = False
-                    self._changed.notify_all()
-                    self._changed.wait_for(lambda: self._closing or self._urgent, pause)
+            except (OSError, MemoryError) as error:
+                self._error = error
+                self._urgent = False
+                self._attempts += 1
+                self._tell()
+                until = time.monotonic() + pause
+                while not (self._closing or self._urgent) and (left := until - time.monotonic()) > 0:
+                    self._receive(left)
                 pause = min(2 * pause, _RETRY[1])
-            except Exception as error:
-                self._give_up(error)
-                return
             else:
                 attempt, pause = None, _RETRY[0]
+                with suppress(OSError, MemoryError):  # merging can wait
+                    self._work_beside()
+
+    def _receive(self, seconds: float | None) -> None:
+        """Wait until something arrives, or for some seconds; then take in all that has arrived."""
+        with suppress(Empty):
+            change = self._inbox.get(timeout=seconds) if seconds != 0 else self._inbox.get_nowait()
+            while True:
+                if change is not None and change.number > self._received:
+                    self._queue.append(change)
+                    self._received = change.number
+                change = self._inbox.get_nowait()
+
+    def _tell(self) -> None:
+        """Let everybody who waits look again."""
+        with suppress(IndexError):
+            while True:
+                self._latches.popleft().release()
 
     def _work_waits(self) -> bool:
         return bool(self._queue) or (self._merging is not None and (self._closing or self._merging.result.done()))
 
-    def _take(self) -> list[DurableChange]:
+    def _take(self) -> _Attempt:
         """The epochs for the next version: all that wait. Some go alone:
 
         * one that drops an arrangement, because a later one may use the name again;
@@ -250,31 +312,31 @@ class EpochWriter:
         """
         alone = next((n for n, appended in enumerate(self._queue) if appended.alone), None)
         count = len(self._queue) if alone is None else max(alone, 1)
-        taken, self._queue = self._queue[:count], self._queue[count:]
-        return taken
+        attempt, left = _Attempt(self._queue[:count]), self._queue[count:]
+        self._queue = left
+        return attempt
 
     def _committed(self, attempt: _Attempt) -> None:
         self._mark = attempt.mark
         if attempt.merging is not None:
             self._merging = None
-        with self._changed:
-            self._written += len(attempt.taken)
-            self._waiting_bytes -= sum(appended.bytes for appended in attempt.taken)
-            self._attempts += 1
-            self._error = None
-            self.durable = self.manifest.state.epoch
-            self._changed.notify_all()
-        self._work_beside()
+        self.durable = self.manifest.state.epoch
+        self._error = None
+        self._attempts += 1
+        if attempt.taken:
+            self._written_bytes = attempt.taken[-1].total
+            self._written = attempt.taken[-1].number
+        self._tell()
 
-    def _give_up(self, error: Exception) -> None:
-        if not isinstance(error, ConflictError):
-            cause = error
+    def _give_up(self, cause: BaseException) -> None:
+        error: TektiteError
+        if isinstance(cause, ConflictError):
+            error = cause
+        else:
             error = FaultError(f"storage {self.store.url}: writing stopped for good: {type(cause).__name__}: {cause}")
             error.__cause__ = cause
-        assert isinstance(error, TektiteError)
-        with self._changed:
-            self._lost = error
-            self._changed.notify_all()
+        self._lost = error
+        self._tell()
 
     def _write(self, attempt: _Attempt) -> ManifestChange:
         """Write the files of an attempt; returns the change that commits them."""
@@ -345,7 +407,7 @@ class EpochWriter:
             inputs = self._smallest_due()
             if inputs:
                 self._merging = _Merging(inputs, self._beside.submit(self._merge, inputs))
-                self._merging.result.add_done_callback(lambda _: self._notify())
+                self._merging.result.add_done_callback(lambda _: self._inbox.put(None))
         self._until_clean -= 1
         if self._until_clean <= 0 and (self._cleaning is None or self._cleaning.done()):
             self._until_clean = _CLEAN_EVERY
@@ -380,7 +442,3 @@ class EpochWriter:
         # What cannot be deleted is found again at the next clean-up.
         with suppress(OSError, TektiteError):
             self.store.delete(outdated_files(self.store, self.manifest.state, self.retention).names)
-
-    def _notify(self) -> None:
-        with self._changed:
-            self._changed.notify_all()

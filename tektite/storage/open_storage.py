@@ -95,9 +95,11 @@ class OpenStorage:
                 self.positions[source] = position
         self.writer.append(change)
 
-    def close(self) -> None:
-        """Make everything durable and let go of the storage, even if that fails. Closing twice is harmless."""
-        self.writer.close()  # which unlocks as it stops
+    def close(self, discard: bool = False) -> None:
+        """Make everything durable, unless it is to be discarded, and let go of the storage, even if that fails. Closing twice
+        is harmless.
+        """
+        self.writer.close(discard)  # which unlocks as it stops
 
     def _unlock(self) -> None:
         if self._lock is not None:

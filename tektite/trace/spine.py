@@ -16,6 +16,9 @@ neighbour of its level has formed after it, which takes about s rows. The merges
 assume that merges run side by side, so that each level has at most one open merge and one waiting batch. If cancellation
 causes something worse, the smallest merges are finished at once until the bound on batches holds.
 
+An exception (Ctrl-C, no memory) may end any call between two steps. The list of units changes by one assignment at a time,
+each of which keeps the first promise; everything else follows from the list and is worked out again.
+
 The default effort is eight: merges that end sooner leave readers fewer batches, and release their inputs sooner. Counting 10M
 keys in epochs of 10k updates:
 
@@ -91,8 +94,10 @@ class Spine:
         self._at_once = _ALL if effort == "eager" else SMALL
         self._frontier = frontier or (lambda: np.empty((0, shape[1]), np.int64))
         self._units: list[Batch | Merge] = []  # oldest first
+        # The merges among the units; not valid while `_stale`.
         self._open: list[Merge] = []
         self._open_table: Words = np.empty(0, np.int64)
+        self._stale = False
         self._owed = 0
         self._fresh = 0
         self._allowed = 0
@@ -100,33 +105,51 @@ class Spine:
 
     def insert(self, batch: Batch) -> None:
         """Append the batch that follows all others, and do its share of merging."""
-        self.upper = batch.upper
-        rows = batch.n
-        if not rows:
-            return
-        self._version = None
+        if batch.n:
+            self.make_room(batch.n)
+            self.append(batch)
+            self.settle()
+        else:
+            self.upper = batch.upper
+
+    def make_room(self, rows: int) -> None:
+        """Do the merging that a batch of this many rows pays for before it is appended. The contents stay."""
+        if self._stale:
+            self._refresh()
         self._fresh += rows
-        units = self._units
         if self._open:
             self._owed += rows * self._effort
             if self._owed >= _PAYABLE:
                 fuel, self._owed = self._owed, 0
                 self._pay(fuel)
-        if units:
-            if rows >= 64 and len(units) > 1:
-                self._clear_the_way(_level(rows))
-            units.append(batch)
+        if rows >= 64 and len(self._units) > 1:
+            self._clear_the_way(_level(rows))
+
+    def append(self, *batches: Batch) -> None:
+        """Append batches that follow all others. Appending the same ones again right away does nothing."""
+        self.upper = batches[-1].upper
+        units = self._units
+        if not units or units[-1] is not batches[-1]:
+            self._version = None
+            units += batches
+
+    def settle(self) -> None:
+        """Merge what the batch that was appended last has put out of order. The contents stay."""
+        if self._stale:
+            self._refresh()
+        units = self._units
+        if len(units) > 1:
             self._join_newest()
             if len(units) + len(self._open) > self._allowed:
                 self._enforce_bound()
-        else:
-            units.append(batch)
 
     @property
     def version(self) -> Version:
         """The current batches."""
         version = self._version
         if version is None:
+            if self._stale:
+                self._refresh()
             if self._open:
                 batches: list[Batch] = []
                 for unit in self._units:
@@ -153,7 +176,7 @@ class Spine:
     @property
     def bytes_in_progress(self) -> int:
         """Memory of the results of open merges so far."""
-        return sum(merge.bytes for merge in self._open)
+        return sum(unit.bytes for unit in self._units if isinstance(unit, Merge))
 
     @property
     def batches(self) -> int:
@@ -163,12 +186,14 @@ class Spine:
     @property
     def open_merges(self) -> int:
         """Merges in progress."""
-        return len(self._open)
+        return sum(isinstance(unit, Merge) for unit in self._units)
 
     def idle(self, fuel: int) -> bool:
         """Spend about `fuel` rows of work on each open merge. If none is open, start one that saves memory or batches.
         Returns whether more can be done.
         """
+        if self._stale:
+            self._refresh()
         if not self._open:
             self._start_at_rest()
         if self._open:
@@ -187,6 +212,8 @@ class Spine:
 
     def compact_now(self) -> None:
         """Merge everything into one batch at the current frontier, whatever it costs."""
+        if self._stale:
+            self._refresh()
         self._finish_all()
         frontier = self._frontier()
         while len(self._units) > 1:
@@ -203,7 +230,8 @@ class Spine:
     def _collect(self) -> None:
         """Put the results of finished merges in place of their inputs, and merge further where they are out of order."""
         failed: DiffOverflow | None = None
-        for merge in list(self._open):
+        self._stale = True
+        for merge in self._open:
             try:
                 if not merge.done:
                     continue
@@ -211,18 +239,21 @@ class Spine:
             except DiffOverflow as error:
                 failed = error
                 result = [merge.a, merge.b]
+            self._version = None
             place = self._units.index(merge)
             self._units[place : place + 1] = [batch for batch in result if batch.n]
-            self._open.remove(merge)
-        self._opened()
-        self._version = None
-        self._allowed = 0
+        self._refresh()
         if failed is not None:
             raise failed
         self._join_all()
 
-    def _opened(self) -> None:
+    def _refresh(self) -> None:
+        """Work out what follows from the units, after they have changed."""
+        self._version = None
+        self._allowed = 0
+        self._open = [unit for unit in self._units if isinstance(unit, Merge)]
         self._open_table = np.array([merge.at for merge in self._open], np.int64)
+        self._stale = False
 
     def _open_at(self, place: int, frontier: Words, other: Batch | None = None) -> None:
         """Open a merge of the batch at `place` with the next one, or with `other`."""
@@ -230,9 +261,9 @@ class Spine:
         b = other or self._units[place + 1]
         assert isinstance(a, Batch) and isinstance(b, Batch)
         merge = Merge(a, b, self.shape, frontier, frontier)
+        self._stale = True
         self._units[place : place + (1 if other else 2)] = [merge]
-        self._open.append(merge)
-        self._opened()
+        self._refresh()
 
     def _merge_at(self, place: int, frontier: Words) -> None:
         """Merge the batch at `place` with the next one at once."""
@@ -241,8 +272,8 @@ class Spine:
         self._replace(place, 2, merge_now(a, b, self.shape, frontier, frontier))
 
     def _replace(self, place: int, count: int, batch: Batch) -> None:
-        self._units[place : place + count] = [batch] if batch.n else []
         self._version = None
+        self._units[place : place + count] = [batch] if batch.n else []
 
     def _join_newest(self) -> None:
         """Merge the newest batches while they are out of order: small ones at once, otherwise open one merge."""
@@ -257,11 +288,8 @@ class Spine:
                 self._open_at(len(units) - 2, frontier)
                 return
             batch = merge_now(a, b, self.shape, frontier, frontier)  # type: ignore[arg-type]
-            units.pop()
-            if batch.n:
-                units[-1] = batch
-            else:
-                units.pop()
+            self._version = None
+            units[-2:] = (batch,) if batch.n else ()
 
     def _join_all(self) -> None:
         """Merge all neighbours that are out of order."""
@@ -310,7 +338,7 @@ class Spine:
 
     def _nothing_after(self, batch: Batch) -> Batch:
         """An empty batch that follows `batch`: merging with it rewrites the batch at the current frontier."""
-        return Batch(_empty_head(sum(self.shape)), None, batch.upper, batch.upper, batch.since)
+        return Batch(empty_head(sum(self.shape)), None, batch.upper, batch.upper, batch.since)
 
     def _rest_candidate(self) -> tuple[int, bool] | None:
         """What to merge next if no merge is open: (place, whether the batch is rewritten alone)."""
@@ -335,7 +363,6 @@ class Spine:
             unit = self._units[place]
             assert isinstance(unit, Batch)
             self._open_at(place, self._frontier(), self._nothing_after(unit) if alone else None)
-            self._version = None
 
 
 class Unmerged(Spine):
@@ -345,12 +372,11 @@ class Unmerged(Spine):
         super().__init__(shape)
         self._units = [batch for batch in batches if batch.n]
 
-    def insert(self, batch: Batch) -> None:
-        """Append a batch."""
-        self.upper = batch.upper
-        if batch.n:
-            self._units.append(batch)
-            self._version = None
+    def make_room(self, rows: int) -> None:
+        """Leave everything as it is."""
+
+    def settle(self) -> None:
+        """Leave everything as it is."""
 
     def rest(self) -> None:
         """Leave everything as it is."""
@@ -371,7 +397,8 @@ def _worth_compacting(batch: Batch, floor: int) -> bool:
     return latest != LATEST and floor > low and 2 * (floor - low) >= latest - low
 
 
-def _empty_head(columns: int) -> Words:
+def empty_head(columns: int) -> Words:
+    """The head of no rows."""
     head = np.zeros(3 + 3 * columns, np.int64)
     at = head.ctypes.data
     head[1:3] = at, columns

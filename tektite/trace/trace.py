@@ -24,7 +24,8 @@ from tektite.kernels.seek.route import split_epoch
 from tektite.kernels.sort.build import build
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
-from tektite.trace.spine import Shape, Spine, Unmerged, Version
+from tektite.trace.merge import DiffOverflow
+from tektite.trace.spine import Shape, Spine, Unmerged, Version, empty_head
 from tektite.trace.times import Frontier, antichain
 from tektite.values.words import Words
 
@@ -48,8 +49,8 @@ class Trace:
 
     def begin(self) -> None:
         """Start without history and without readers."""
-        self.handles: list[Handle] = []
-        self.holds: list[Hold] = []
+        self.handles: dict[Handle, None] = {}
+        self.holds: dict[Hold, None] = {}
         self.spines: Sequence[Spine] | None = None
         self._uppers: list[Frontier] = [((0,) * self.times,)] * self.shards
 
@@ -70,15 +71,46 @@ class Trace:
         spines = self.spines
         if spines is None:
             for handle in self.handles:
-                handle.queues[shard].append(batch)
+                queue = handle.queues[shard]
+                if not queue and handle.wake is not None:
+                    handle.wake()
+                queue.append(batch)
             return
         version = spines[shard].version
         for handle in self.handles:
             queue = handle.queues[shard]
-            if not queue and handle.reads_versions:
-                handle.pins[shard] = version
+            if not queue:
+                if handle.reads_versions:
+                    handle.pins[shard] = version
+                if handle.wake is not None:
+                    handle.wake()
             queue.append(batch)
         spines[shard].insert(batch)
+
+    def prepare(self, shard: int, chunks: Sequence[Chunk], upper: Frontier) -> Mint:
+        """Minting in two steps, for who may not fail half way: what can fail is done here, and `Mint.apply` does the rest.
+        The chunks, none of them empty, are one batch each. Nothing else may be minted in between.
+        """
+        lower = self._uppers[shard]
+        batches = []
+        for chunk in chunks:
+            batches.append(Batch(chunk.head, chunk.memory, lower, upper, lower))
+            lower = upper
+        if self.spines is None:
+            return Mint(self, shard, batches, EMPTY)
+        spine = self.spines[shard]
+        spine.make_room(batches[0].n if len(batches) == 1 else sum([batch.n for batch in batches]))
+        return Mint(self, shard, batches, spine.version)
+
+    def settle(self, shard: int) -> None:
+        """Do the merging that `Mint.apply` has left. Rows whose multiplicities do not add up to 64 bits stay apart, for
+        whoever adds them up to report.
+        """
+        if self.spines is not None:
+            try:
+                self.spines[shard].settle()
+            except DiffOverflow:
+                return
 
     def restore(self, shard: int, batches: Iterable[Batch], upper: Frontier) -> None:
         """Start with history that was minted before this trace existed, up to `upper`, and without readers."""
@@ -116,14 +148,13 @@ class Trace:
 
     def add_hold(self, hold: Hold) -> None:
         """Keep history for a reader of versions."""
-        self.holds.append(hold)
+        self.holds[hold] = None
         if self.spines is None:
             self.spines = [Spine(self.shape, self.effort, self.frontier) for _ in range(self.shards)]
 
     def release(self, hold: Hold) -> None:
         """Remove a reader of versions. Without any, history is dropped."""
-        if hold in self.holds:
-            self.holds.remove(hold)
+        self.holds.pop(hold, None)
         if not self.holds:
             self.spines = None
 
@@ -152,6 +183,38 @@ class Trace:
         return sum(spine.bytes + spine.bytes_in_progress for spine in self.spines or ())
 
 
+class Mint:
+    """Batches of one shard that are ready to be minted. `version` is what the shard holds before them."""
+
+    __slots__ = ("batches", "shard", "trace", "version")
+
+    def __init__(self, trace: Trace, shard: int, batches: list[Batch], version: Version) -> None:
+        self.trace = trace
+        self.shard = shard
+        self.batches = batches
+        self.version = version
+
+    def apply(self) -> None:
+        """Mint the batches. An exception may end this at any point: called again before anything else is minted, it does
+        what is left.
+        """
+        trace, shard, batches = self.trace, self.shard, self.batches
+        last = batches[-1]
+        trace._uppers[shard] = last.upper
+        for handle in trace.handles:
+            queue = handle.queues[shard]
+            if not queue:
+                if handle.reads_versions:
+                    handle.pins[shard] = self.version
+                if handle.wake is not None:
+                    handle.wake()
+            elif queue[-1] is last:
+                continue
+            queue += batches
+        if trace.spines is not None:
+            trace.spines[shard].append(*batches)
+
+
 class Hold:
     """A claim on history. `frontier` is called whenever a merge starts; it says from which times on the owner distinguishes
     times.
@@ -175,17 +238,21 @@ class Handle:
     The history that exists at the start is the first delta.
     """
 
-    __slots__ = ("hold", "pins", "queues", "reads_versions", "trace")
+    __slots__ = ("hold", "pins", "queues", "reads_versions", "trace", "wake")
 
-    def __init__(self, trace: Trace, frontier: Callable[[], Frontier] | None) -> None:
+    def __init__(
+        self, trace: Trace, frontier: Callable[[], Frontier] | None, wake: Callable[[], None] | None = None
+    ) -> None:
+        """`wake` is called when a queue that was empty is about to get a batch."""
         self.trace = trace
+        self.wake = wake
         self.queues: list[list[Batch]] = [
             [batch for batch in trace.version(shard).batches if batch.n] for shard in range(trace.shards)
         ]
         self.pins: list[Version] = [EMPTY] * trace.shards
         self.reads_versions = frontier is not None
         self.hold = None if frontier is None else Hold(trace, frontier)
-        trace.handles.append(self)
+        trace.handles[self] = None
 
     @classmethod
     def from_state(
@@ -251,10 +318,17 @@ class Handle:
 
     def drop(self) -> None:
         """Stop reading; dropping twice is harmless."""
-        if self in self.trace.handles:
-            self.trace.handles.remove(self)
+        self.trace.handles.pop(self, None)
         if self.hold is not None:
             self.hold.drop()
+
+
+def split_at(batch: Batch, time_at: int, epoch: int) -> tuple[Batch, Batch]:
+    """`split_batch`, for a batch that may lie on one side of `epoch` as a whole."""
+    if batch.upper[0][0] <= epoch or batch.lower[0][0] >= epoch:
+        nothing = Batch(empty_head(len(batch.head) // 3 - 1), None, batch.upper, batch.upper, batch.since)
+        return (batch, nothing) if batch.upper[0][0] <= epoch else (nothing, batch)
+    return split_batch(batch, time_at, epoch)
 
 
 def split_batch(batch: Batch, time_at: int, epoch: int) -> tuple[Batch, Batch]:

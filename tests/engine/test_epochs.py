@@ -1,4 +1,4 @@
-"""The protocol by which epochs close: preparing changes nothing, committing takes what was prepared."""
+"""The protocol by which epochs close: preparing changes nothing, applying takes what was prepared, however often."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 import tektite as tk
 from tektite.engine.core import core_of
 from tektite.engine.epochs import AdoptedRows, PreparedInput
+from tektite.engine.write_set import WriteSet
 from tests.support.executors import make_engine
 
 pytestmark = pytest.mark.executors
@@ -22,7 +23,7 @@ def rows_of(prepared: PreparedInput) -> list[list[list[int]]]:
 
 def state_of(table: tk.Input) -> tuple[Any, ...]:
     core = core_of(table)
-    return core.low, core.writes, core.trace.rows, core.pending.rows, core.savepoint()
+    return core.low, core.writes, core.trace.rows, table.pending, list(core.engine.writes.of(core))
 
 
 @pytest.fixture(params=["bag", "set", "upsert"])
@@ -40,38 +41,51 @@ def table(request: pytest.FixtureRequest) -> tk.Input:
 
 def test_preparing_changes_nothing_and_gives_the_same_again(table: tk.Input) -> None:
     before = state_of(table)
-    first, second = (core_of(table).prepare(2) for _ in range(2))
+    core = core_of(table)
+    first, second = (core.prepare(2, core.engine.writes) for _ in range(2))
     assert rows_of(first) == rows_of(second) != [[], []]
-    assert [chunk.n for chunk, _ in first.later] == [1]
+    assert first.later is not None and [chunk.n for chunk, _ in first.later] == [1]
     assert state_of(table) == before
 
 
 def test_committing_takes_what_was_prepared(table: tk.Input) -> None:
     view = table.engine.install("all", table)
     core = core_of(table.engine)
-    with core.lock:
-        prepared = core.prepare_epoch({core_of(table): 2})
+    with core.lock.held:
+        prepared = core.prepare_epoch([core_of(table)], 2, core.writes)
         assert core.epoch == table.epoch == 1
-        prepared.commit(core)
+        prepared.apply()
+        after = state_of(table)
+        prepared.apply()  # as after an interrupt
+        assert state_of(table) == after
     assert core.epoch == table.epoch == 2
     assert table.pending == 1
     wanted = {(2, 2), (2, 3), (4, 4)} if core_of(table).semantics != "upsert" else {(2, 3), (4, 4)}
     assert {*view.rows()} == wanted
 
 
-def test_a_dry_run_changes_nothing(table: tk.Input) -> None:
-    before = state_of(table)
-    words, diffs = core_of(table).dry_run([("remove", [(2, 2)]), ("insert", [(9, 9)])])
+def test_asking_what_writes_would_change_changes_nothing(table: tk.Input) -> None:
+    before, writes = state_of(table), WriteSet()
+    core_of(table).write([(2, 2)], None, -1, "remove", writes)
+    core_of(table).write([(9, 9)], None, 1, "insert", writes)
+    words, diffs = core_of(table).changes_by(writes, 0)
     assert {*zip(*words.tolist(), diffs.tolist(), strict=True)} == {(2, 2, -1), (9, 9, 1)}
     assert state_of(table) == before
 
 
-def test_a_savepoint_is_what_rollback_returns_to(table: tk.Input) -> None:
-    before = state_of(table)
-    savepoint = core_of(table).savepoint()
-    table.insert([(8, 8)])
-    core_of(table).rollback(savepoint)
-    assert state_of(table) == before
+def test_a_write_set_belongs_to_whoever_has_it(table: tk.Input) -> None:
+    view = table.engine.install("all", table)
+    core, before = core_of(table.engine), table.pending
+    mine = WriteSet()
+    core_of(table).write([(8, 8)], None, 1, "insert", mine)
+    assert table.pending == before
+    assert core.commit(mine) == 1
+    assert table.pending == before
+    assert {*view.rows()} == {(1, 1), (2, 2), (8, 8)}
+    table.engine.advance()
+    gained = {(2, 3), (4, 4), (8, 8)}
+    assert {*view.rows()} == (gained if core_of(table).semantics == "upsert" else {(2, 2)} | gained)
+    assert table.pending == 1
     table.rollback()
     assert table.pending == 0
 
@@ -97,25 +111,24 @@ def test_an_epoch_that_one_input_refuses_closes_for_none(tmp_path: Path) -> None
 def test_adopted_rows_are_prepared_for_the_epoch_that_is_open(table: tk.Input) -> None:
     engine = table.engine
     other = engine.input("other", x=tk.Int, y=tk.Int)
-    core = core_of(other)
-    core.write([(1, 1), (2, 2)], None, 1, "insert")
-    made = core.prepare(2)
-    core.rollback()
-    core.adopt(AdoptedRows(list(made.batches), [], [], low=0, epoch=0))
-    first, second = (core.prepare(5) for _ in range(2))
+    core, given, adopting = core_of(other), WriteSet(), WriteSet()
+    core.write([(1, 1), (2, 2)], None, 1, "insert", given)
+    made = core.prepare(2, given)
+    adopting.adopted[core] = AdoptedRows(list(made.batches), [], [], low=0, epoch=0)
+    first, second = (core.prepare(5, adopting) for _ in range(2))
     assert rows_of(first) == rows_of(second)
     assert {row[2] for batch in rows_of(first) if batch for row in zip(*batch, strict=True)} == {4}
-    core.rollback()
-    assert not core.prepare(5).changes_contents
 
 
 def test_adopted_rows_that_follow_from_older_contents_are_refused(table: tk.Input) -> None:
-    core = core_of(table)
+    core, adopting = core_of(table), WriteSet()
+    adopting.adopted[core] = AdoptedRows([None, None], [], [], low=1, epoch=1, writes=core.writes - 1)
     with pytest.raises(tk.ConflictError, match="written to meanwhile"):
-        core.adopt(AdoptedRows([None, None], [], [], low=1, epoch=1, writes=core.writes))  # updates wait
-    table.rollback()
+        core.prepare(2, adopting)
+    adopting.adopted[core] = AdoptedRows([None, None], [], [], low=1, epoch=1, writes=core.writes)
+    core.write([(8, 8)], None, 1, "insert", adopting)
     with pytest.raises(tk.ConflictError, match="written to meanwhile"):
-        core.adopt(AdoptedRows([None, None], [], [], low=1, epoch=1, writes=core.writes - 1))
+        core.prepare(2, adopting)
 
 
 def test_rows_that_a_language_needs_are_there_as_of_the_last_closed_epoch() -> None:

@@ -59,7 +59,7 @@ def test_rows_that_come_one_by_one_become_few_chunks() -> None:
     numbers = engine.input("numbers", n=tk.Int)
     for n in range(300):
         numbers.insert([(n % 10,)])
-    assert len(list(core_of(numbers).pending)) <= 40
+    assert len(list(core_of(engine).writes.of(core_of(numbers)))) <= 40
     engine.advance()
     assert engine.install("all", numbers).multiplicities() == {(n,): 30 for n in range(10)}
 

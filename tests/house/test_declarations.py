@@ -14,6 +14,7 @@ from tests.support.executors import chosen
 
 HERE = Path(__file__).parents[1]
 LOCAL = {
+    "engine/test_interrupts.py": "what an interrupt leaves in this process",
     "engine/test_memory.py": "bytes of this process",
     "engine/test_memory_account.py": "bytes of this process",
     "plan/test_one_plan.py": "plans, of which nothing runs",

@@ -80,16 +80,35 @@ def test_epochs_that_cannot_be_written_are_bounded(tmp_path: Path) -> None:
         assert len(engine.install("all", engine.table("numbers")).rows()) == 100 * (epoch + 1)
 
 
-def test_closing_on_a_full_disk_says_so_and_lets_go(tmp_path: Path) -> None:
+def test_closing_on_a_full_disk_says_so_and_loses_nothing(tmp_path: Path) -> None:
     store = Full(tmp_path)
     engine = tk.Engine(storage=tk.Storage(store))
-    engine.input("numbers", n=tk.Int)
+    numbers = engine.input("numbers", n=tk.Int)
     engine.sync()
     store.full = True
+    numbers.insert([(1,)])
     engine.advance()
-    with pytest.raises(tk.FaultError, match="cannot be written"):
-        engine.close()
-    tk.Engine(storage=tmp_path).close()
+    for _ in range(2):
+        with pytest.raises(tk.FaultError, match=r"cannot be written.*stays open.*close\(discard=True\)"):
+            engine.close()
+    store.full = False
+    engine.close()
+    engine.close()
+    with tk.Engine(storage=tmp_path) as engine:
+        assert engine.install("all", engine.table("numbers")).rows() == [(1,)]
+
+
+def test_closing_on_a_full_disk_can_give_up_what_is_not_durable(tmp_path: Path) -> None:
+    store = Full(tmp_path)
+    engine = tk.Engine(storage=tk.Storage(store))
+    numbers = engine.input("numbers", n=tk.Int)
+    engine.sync()
+    store.full = True
+    numbers.insert([(1,)])
+    engine.advance()
+    engine.close(discard=True)
+    with tk.Engine(storage=tmp_path) as engine:
+        assert engine.epoch == 0 and engine.install("all", engine.table("numbers")).rows() == []
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -40,7 +40,7 @@ from tektite.kernels.operators.reduce_blocks import (
     Numbers,
     Shape,
     Sums,
-    Sweep,
+    SweepBounds,
     all_shown,
     find_tops,
     sum_block,
@@ -109,7 +109,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
         )
     )  # fmt: skip
     block = Block(table, cursors, begin, end, keys, firsts, results, found)
-    sweep = Sweep(address_of(moment), lo, hi, one_epoch(work, work_nd, lo, hi, shape[6]))
+    sweep = SweepBounds(address_of(moment), lo, hi, one_epoch(work, work_nd, lo, hi, shape[6]))
     single = sweep.only >= 0
     past_rows = set_sources(
         table, history, own, work, work_nd, nd, nt_in, kc + vo, nt, sweep.rounds, lo, single, from_output

@@ -71,7 +71,7 @@ class Numbers(NamedTuple):
     want: int
 
 
-class Sweep(NamedTuple):
+class SweepBounds(NamedTuple):
     """The address of the moment's rounds, the epochs lo..hi-1, and the one epoch at which all keys are evaluated, or -1."""
 
     rounds: int

@@ -114,6 +114,7 @@ def an_install_finds_its_time() -> None:
     """A view of two inputs, one of which is behind, speaks from the last epoch that the other one has closed."""
     with tk.Engine(merging="eager") as engine:
         a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        engine.hold(a)
         for epoch in range(3):
             a.insert([(epoch,)])
             a.advance()
@@ -278,7 +279,7 @@ def at_the_present_round(there: Any) -> Any:
 
 
 def started_at(epoch: Any) -> Any:
-    def settle_start(self: Any) -> None:
+    def settle_start(self: Any, earliest: int | None = None) -> None:
         self.first = self.low = self.high = epoch([source.low for source in self.sources])
 
     return being(settle_start)

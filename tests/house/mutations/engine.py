@@ -158,7 +158,7 @@ FAULTS = [
     Fault("the past is read an epoch late", f"{ENGINE}.view_core read_version", misled(lambda trace, epoch: (trace, epoch + 1)),
           the_past_is_read_as_it_was),
     Fault("changes are told again", f"{ENGINE}.view Changes.table", twice, a_change_is_told_once),
-    Fault("a rollback forgets nothing", f"{ENGINE}.input_core InputCore.rollback", nothing,
+    Fault("a rollback forgets nothing", f"{ENGINE}.write_set WriteSet.forget", nothing,
           pending_rows_are_forgotten_by_a_rollback),
     Fault("failures stop everybody", "tektite.dataflow.flow Dataflow.fail",
           lambda there: lambda self, error: (_ for _ in ()).throw(error), a_failed_view_fails_alone),

@@ -1,0 +1,339 @@
+"""Whatever ends a call (Ctrl-C, no memory) at whatever line: what it was to change has changed as a whole, or not at all.
+
+One scenario has three inputs, joins and a storage. Each test runs a call once to count the lines it takes, then again and
+again, each time on an engine of its own, with an exception at one of them. A line more or less makes another point, so that
+some hundreds, spread evenly, are tried in `make test`, and all of them in `make soak`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tektite as tk
+from tektite.engine.core import core_of
+from tests.support.fault_injection import Injector
+from tests.support.nightly import NIGHTLY
+
+POINTS = 100_000 if NIGHTLY else 24
+"""Lines at which each call is interrupted in each setting."""
+
+ERRORS = (KeyboardInterrupt, MemoryError)
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+class World:
+    """An engine with inputs of all kinds, views over them, and what they should hold."""
+
+    def __init__(self, folder: Path | None, workers: int = 1) -> None:
+        self.folder = folder
+        self.workers = workers
+        self.held: dict[str, Counter[tuple[int, ...]]] = {name: Counter() for name in ("a", "b", "c")}
+        self.newest: tuple[int, int] | None = None
+        """The row of b that the next write removes."""
+        self.open()
+        self.view("joined", self.a.join(self.b, on="k").count(by="k"))
+        for epoch in range(3):
+            self.write(epoch)
+            self.engine.advance()
+
+    def open(self) -> None:
+        """Begin, or begin again with what is stored."""
+        self.engine = tk.Engine(self.workers, storage=self.folder)
+        self.a = self.engine.input("a", k=tk.Int, v=tk.Int)
+        self.b = self.engine.input("b", key="k", k=tk.Int, w=tk.Int)
+        self.c = self.engine.input("c", key="k", semantics="upsert", k=tk.Int, x=tk.Int)
+
+    def view(self, name: str, collection: tk.Collection) -> tk.View:
+        """A view that a failed one of the same name does not stand in the way of."""
+        if name in self.engine.views:
+            self.engine.drop(name)
+        return self.engine.install(name, collection)
+
+    def write(self, epoch: int) -> None:
+        """Write to all inputs, and note what they hold afterwards."""
+        k = epoch % 5
+        rows = [(k, epoch), (k, epoch + 1)]
+        self.a.insert(rows)
+        self.held["a"].update(rows)
+        self.b.insert([(k, epoch)])
+        self.held["b"].update([(k, epoch)])
+        if self.newest is not None:
+            self.b.remove([self.newest])
+            self.held["b"].subtract([self.newest])
+        self.newest = (k, epoch)
+        self.c.insert([(k, epoch)])
+        self.held["c"] = Counter({row: n for row, n in self.held["c"].items() if row[0] != k} | {(k, epoch): 1})
+
+    def found(self) -> dict[str, Counter[tuple[int, ...]]]:
+        """What the inputs hold."""
+        held = {}
+        for name in ("a", "b", "c"):
+            self.engine.settle()
+            held[name] = Counter(self.view(f"all {name}", self.engine.table(name)).rows())
+        return held
+
+    def check(self, *, reopen: bool) -> None:
+        """Compare what the engine holds with what it should, going on, and again when it is reopened."""
+        wanted = {name: +rows for name, rows in self.held.items()}
+        assert self.found() == wanted
+        lows = {source.low for source in core_of(self.engine).inputs.values() if not source.closed}
+        assert lows == {self.engine.epoch}
+        self.write(7)
+        self.engine.advance()
+        wanted = {name: +rows for name, rows in self.held.items()}
+        assert self.found() == wanted
+        if reopen and self.folder is not None:
+            epoch = self.engine.epoch
+            self.engine.close()
+            self.open()
+            assert self.engine.epoch == epoch
+            assert self.found() == wanted
+
+
+Setting = tuple[bool, int]
+SETTINGS: list[Setting] = [(False, 1), (True, 1), (True, 2)]
+
+
+def points(lines: int) -> Iterator[int]:
+    """Numbers of lines, spread evenly."""
+    step = max(1.0, lines / POINTS)
+    place = 1.0
+    while place <= lines:
+        yield int(place)
+        place += step
+
+
+def each_point(
+    folder: Path, setting: Setting, error: type[BaseException], act: Callable[[World], Callable[[], Any]]
+) -> Iterator[tuple[World, str]]:
+    """Worlds in which what `act` prepares was ended at some line, and where that was."""
+    stored, workers = setting
+    injector = Injector()
+    world = World(folder / "count" if stored else None, workers)
+    injector.call(act(world))
+    lines = injector.lines
+    world.engine.close()
+    assert lines > 20
+    for at in points(lines):
+        place = folder / str(at)
+        world = World(place if stored else None, workers)
+        injector.call(act(world), at, error)
+        yield world, injector.where
+        world.engine.close()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_an_epoch_is_all_or_nothing(tmp_path: Path, setting: Setting, error: type[BaseException]) -> None:
+    def act(world: World) -> Callable[[], Any]:
+        world.write(5)
+        return world.engine.advance
+
+    for world, where in each_point(tmp_path, setting, error, act):
+        before = world.engine.epoch
+        try:
+            if before == 3:  # it did not happen: everything still waits
+                assert [world.a.pending, world.b.pending, world.c.pending] == [2, 2, 1]
+            else:
+                assert [world.a.pending, world.b.pending, world.c.pending] == [0, 0, 0]
+            world.engine.advance()
+            world.check(reopen=True)
+        except BaseException as found:
+            raise AssertionError(f"interrupted at {where}, then at epoch {before}") from found
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("setting", SETTINGS[:2])
+def test_a_statement_is_all_or_nothing(tmp_path: Path, setting: Setting, error: type[BaseException]) -> None:
+    def act(world: World) -> Callable[[], Any]:
+        world.engine.sql("SELECT 1")
+        return lambda: world.engine.sql("BEGIN; INSERT INTO a VALUES (9, 9); INSERT INTO b VALUES (9, 9); COMMIT")
+
+    for world, where in each_point(tmp_path, setting, error, act):
+        try:
+            found = world.found()
+            happened = [(9, 9) in found[name] for name in ("a", "b")]
+            assert happened in ([True, True], [False, False])
+            if happened[0]:
+                world.held["a"].update([(9, 9)])
+                world.held["b"].update([(9, 9)])
+            world.check(reopen=True)
+        except BaseException as found:
+            raise AssertionError(f"interrupted at {where}") from found
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_view_is_installed_or_not(tmp_path: Path, setting: Setting, error: type[BaseException]) -> None:
+    def act(world: World) -> Callable[[], Any]:
+        query = world.c.join(world.a, on="k").join(world.b, on="k").count(by="v")
+        return lambda: world.engine.install("new", query)
+
+    for world, where in each_point(tmp_path, setting, error, act):
+        try:
+            if "new" in world.engine.views:
+                world.engine.drop("new")
+            world.engine.install("new", world.c.join(world.a, on="k").join(world.b, on="k").count(by="v")).rows()
+            world.engine.drop("new")
+            world.engine.drop("joined")
+            for name in world.engine.views:
+                world.engine.drop(name)
+            names = [info.name for info in world.engine.arrangements()]
+            assert sorted(names) == ["a", "b", "c"], names
+            world.check(reopen=True)
+        except BaseException as found:
+            raise AssertionError(f"interrupted at {where}") from found
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("name", ["joined", "d"])
+def test_a_drop_can_be_repeated(tmp_path: Path, setting: Setting, error: type[BaseException], name: str) -> None:
+    def act(world: World) -> Callable[[], Any]:
+        world.engine.input("d", x=tk.Int)
+        return lambda: world.engine.drop(name)
+
+    for world, where in each_point(tmp_path, setting, error, act):
+        try:
+            if name in (*world.engine.views, *world.engine.tables):
+                world.engine.drop(name)
+            with pytest.raises(tk.NotFoundError):
+                world.engine.drop(name)
+            world.engine.input(name, y=tk.Float)
+            world.engine.drop(name)
+            world.check(reopen=True)
+            assert name not in world.engine.tables
+        except BaseException as found:
+            raise AssertionError(f"interrupted at {where}") from found
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_an_input_is_declared_or_not(tmp_path: Path, setting: Setting, error: type[BaseException]) -> None:
+    def act(world: World) -> Callable[[], Any]:
+        return lambda: world.engine.input("d", x=tk.Int)
+
+    for world, where in each_point(tmp_path, setting, error, act):
+        try:
+            if "d" not in world.engine.tables:
+                world.engine.input("d", x=tk.Int)
+            world.engine.table("d").insert([(1,)])
+            world.engine.advance()
+            assert world.view("all d", world.engine.table("d")).rows() == [(1,)]
+            world.check(reopen=True)
+        except BaseException as found:
+            raise AssertionError(f"interrupted at {where}") from found
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("call", ["sync", "close"])
+def test_sync_and_close_can_be_repeated(tmp_path: Path, error: type[BaseException], call: str) -> None:
+    def act(world: World) -> Callable[[], Any]:
+        world.write(5)
+        world.engine.advance()
+        return world.engine.sync if call == "sync" else world.engine.close
+
+    for world, where in each_point(tmp_path, (True, 1), error, act):
+        try:
+            if call == "sync":
+                world.engine.sync()
+                assert world.engine.durable == world.engine.epoch
+                world.check(reopen=True)
+            else:
+                world.engine.close()
+                world.open()
+                world.check(reopen=False)
+        except BaseException as found:
+            raise AssertionError(f"interrupted at {where}") from found
+
+
+def test_a_change_that_cannot_be_applied_breaks_the_engine_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(None)
+    joined = world.engine.view("joined")
+    world.write(5)
+    monkeypatch.setattr(type(core_of(world.a).trace.spines[0]), "append", broken)  # type: ignore[index]
+    with pytest.raises(tk.FaultError, match=r"the engine is broken.*MemoryError: no memory left"):
+        world.engine.advance()
+    monkeypatch.undo()
+    calls: list[Callable[[], object]] = [
+        world.engine.advance, lambda: world.engine.view("joined"), joined.rows, lambda: world.a.insert([(1, 1)])
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(tk.FaultError, match="the engine is broken"):
+            call()
+    world.engine.close()
+
+
+def broken(*_: object) -> None:
+    raise MemoryError("no memory left")
+
+
+def test_the_child_of_a_fork_refuses_to_use_the_engine_and_leaves_the_storage_alone(tmp_path: Path) -> None:
+    program = """
+import os, sys, tektite as tk
+engine = tk.Engine(storage=sys.argv[1])
+numbers = engine.input("numbers", n=tk.Int)
+numbers.insert([(1,)])
+engine.advance()
+child = os.fork()
+if not child:
+    try:
+        engine.advance()
+    except tk.ConflictError as error:
+        print(error, flush=True)
+    sys.exit()
+assert os.waitpid(child, 0)[1] == 0
+numbers.insert([(2,)])
+engine.advance()
+engine.close()
+with tk.Engine(storage=sys.argv[1]) as engine:
+    print(sorted(engine.install("all", engine.table("numbers")).rows()))
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "this engine belongs to process" in done.stdout and "fork" in done.stdout
+    assert done.stdout.endswith("[(1,), (2,)]\n")
+
+
+def test_no_signal_tears_an_epoch(tmp_path: Path) -> None:
+    """Signals come when they come, also where no line begins."""
+    world = World(tmp_path / "storage")
+    ended = time.monotonic() + (60.0 if NIGHTLY else 3.0)
+    interrupts = epoch = 0
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        while time.monotonic() < ended:
+            epoch += 1
+            world.write(epoch)
+            visible = world.engine.epoch
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-5 * (1 + epoch % 60))
+                world.engine.advance()
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except (KeyboardInterrupt, SystemError):  # the latter, if Numba was about to call a kernel
+                interrupts += 1
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            if world.engine.epoch == visible:
+                world.engine.advance()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert interrupts > 10
+    world.check(reopen=True)
+    world.engine.close()
