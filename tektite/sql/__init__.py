@@ -20,22 +20,22 @@ from typing import TYPE_CHECKING, Any
 from tektite.engine.core import core_of
 from tektite.query.collection import Collection
 from tektite.sql.statements.result import Result
-from tektite.sql.statements.session import Session
+from tektite.sql.statements.runner import StatementRunner
 
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
 
-__all__ = ["Result", "Session", "plan", "run", "session"]
+__all__ = ["Result", "StatementRunner", "plan", "run", "runner"]
 
 
-def session(engine: Engine) -> Session:
-    """The SQL session of an engine; there is one, made when it is first asked for."""
-    return core_of(engine).extension(Session, lambda: Session(engine))
+def runner(engine: Engine) -> StatementRunner:
+    """What runs the SQL statements of an engine; there is one, made when it is first asked for."""
+    return core_of(engine).extension(StatementRunner, lambda: StatementRunner(engine))
 
 
 def run(engine: Engine, text: str, parameters: Mapping[str, Any]) -> Result:
     """Run the statements of a text; the last one's result."""
-    return session(engine).run(text, parameters)
+    return runner(engine).run(text, parameters)
 
 
 def plan(engine: Engine, text: str, **parameters: Any) -> Collection:
@@ -48,4 +48,4 @@ def plan(engine: Engine, text: str, **parameters: Any) -> Collection:
     >>> sql.plan(engine, "SELECT src, count(*) AS n FROM edges GROUP BY src")
     <Collection (src: int, n: int)>
     """
-    return session(engine).plan(text, parameters)
+    return runner(engine).plan(text, parameters)

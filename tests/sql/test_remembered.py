@@ -6,7 +6,7 @@ import pytest
 
 import tektite as tk
 from tektite import sql
-from tektite.sql.statements.session import Session
+from tektite.sql.statements.runner import Session
 from tests.support.executors import make_engine
 
 pytestmark = pytest.mark.executors("stages")
@@ -106,13 +106,13 @@ def test_what_is_remembered_is_bounded(engine: tk.Engine, monkeypatch: pytest.Mo
     monkeypatch.setattr("tektite.sql.statements.statement_cache.PLANS", 4)
     for number in range(10, 30):
         assert engine.sql(f"SELECT {number} + count(*) FROM sales").rows() == [(number + 2,)]
-    remembered = sql.session(engine).remembered
+    remembered = sql.runner(engine).remembered
     assert 0 < sum(map(len, remembered._statements)) == remembered._characters <= 150
     assert len(remembered._plans) == 4
 
 
 def test_rows_that_a_text_brings_are_not_remembered(engine: tk.Engine) -> None:
-    remembered = sql.session(engine).remembered
+    remembered = sql.runner(engine).remembered
     before = list(remembered._statements), list(remembered._plans)
     engine.sql("INSERT INTO sales VALUES ('Hull', 1); UPDATE sales SET total = 2 WHERE town = 'Hull'")
     assert (list(remembered._statements), list(remembered._plans)) == before

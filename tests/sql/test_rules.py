@@ -24,7 +24,7 @@ def planned(query: str) -> str:
     engine.sql(SCHEMA)
     (statement,) = parser.parse(query)
     assert isinstance(statement, parser.Plain)
-    binder = Binder(statement.source, sql.session(engine).reader())
+    binder = Binder(statement.source, sql.runner(engine).reader())
     plan = binder.query(statement.tree, None).plan
     return "\n".join(explain(decorrelate(plan, binder.names)))
 

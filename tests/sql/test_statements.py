@@ -329,7 +329,7 @@ def test_temporal_filter_is_maintained_as_time_passes() -> None:
     engine = make_engine()
     start = datetime.datetime(2024, 1, 1)
     moments = [start]
-    sql.session(engine).clock = lambda: moments[0]
+    sql.runner(engine).clock = lambda: moments[0]
     engine.sql("CREATE TABLE events (id int, at timestamp)")
     recent = "SELECT id FROM events WHERE at > now() - INTERVAL '1 hour' AND at <= now()"
     view = engine.sql(f"CREATE MATERIALIZED VIEW recent AS {recent}").view

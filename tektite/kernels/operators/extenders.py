@@ -47,7 +47,7 @@ class Extenders(NamedTuple):
     rows: int
 
 
-class Filter(NamedTuple):
+class ExtenderFilter(NamedTuple):
     """A filter of 2 ** (64 - shift) places at the address `marks`: a word may be there if its place has this mark. A filter whose
     mark is 0 lets every word pass.
     """
@@ -155,7 +155,7 @@ def filled_filter(memory, mark, extenders, e, key):
         else:
             for i in range(start, end):
                 store1(marks, _slot(read(at, by, i), shift), mark)
-    return memory, Filter(marks, shift, mark)
+    return memory, ExtenderFilter(marks, shift, mark)
 
 
 @inner

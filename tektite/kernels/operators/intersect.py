@@ -34,8 +34,8 @@ from tektite.kernels.operators.extenders import (
     SIFTED,
     SLOTS,
     TIMES,
+    ExtenderFilter,
     Extenders,
-    Filter,
     candidates_of,
     fewest_and_largest,
     field_of,
@@ -329,7 +329,7 @@ def intersect(prefix, nd, nt, extenders, spec, lo, limit, state):
     used = 0
     wrong = False
     marks = np.zeros(1024 + 8, np.int8)
-    everything = Filter(address_of(marks), 63, 0)
+    everything = ExtenderFilter(address_of(marks), 63, 0)
     filter_ = everything
     filtered_key = np.int64(-1)  # of the extender whose turn it is
     place = state[0]

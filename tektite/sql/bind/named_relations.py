@@ -21,7 +21,7 @@ from tektite.sql.parse.places import StatementText, nearest
 from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
-    from tektite.sql.statements.session import Session
+    from tektite.sql.statements.runner import StatementRunner
 
 Given: TypeAlias = Mapping[str, "pa.Table | Input"]
 """Tables, and rows that are there for one statement alone, by the names under which it reads them."""
@@ -41,10 +41,10 @@ class Definition:
 
 
 class Reads:
-    """The tables and views of a session as one statement sees them, beside what it is given; notes what it reads."""
+    """The tables and views of an engine as one statement sees them, beside what it is given; notes what it reads."""
 
-    def __init__(self, session: Session, given: Given | None = None) -> None:
-        self.session = session
+    def __init__(self, runner: StatementRunner, given: Given | None = None) -> None:
+        self.runner = runner
         self.given = given or {}
         self.names: set[str] = set()
         self.asked: set[str] = set()
@@ -53,10 +53,10 @@ class Reads:
         given = self.given.get(name)
         if isinstance(given, pa.Table):
             return self._rows(name, given, binder)
-        found = given or self.session.relation_named(name)
+        found = given or self.runner.relation_named(name)
         self.asked.add(name)
         if found is None or name.startswith(HIDDEN):
-            message = f"there is no table or view {name!r}: {nearest(name, self.session.known())}"
+            message = f"there is no table or view {name!r}: {nearest(name, self.runner.known())}"
             raise binder.source.error(message, node, NotFoundError)
         self.names.add(found.name)
         if isinstance(found, Definition):
@@ -67,7 +67,7 @@ class Reads:
 
     def _rows(self, name: str, table: pa.Table, binder: Binder) -> tuple[Node, list[str]]:
         """Rows that are there for the statement alone."""
-        engine, schema = self.session.engine, Schema(table.schema)
+        engine, schema = self.runner.engine, Schema(table.schema)
         rows = Collection(engine, Rows(schema, schema.encode(table, core_of(engine).dictionary)))
         names = tuple(binder.name(title, type) for title, type in zip(schema.names, schema.types, strict=True))
         return Scan(name, rows, names), list(schema.names)
@@ -88,6 +88,6 @@ class Reads:
         return bound.visible(), binder.aliased(bound.titles, found.aliases, node)
 
     def now(self, binder: Binder) -> Node:
-        clock = self.session.now
+        clock = self.runner.now
         names = tuple(binder.name(n, t) for n, t in zip(clock.schema.names, clock.schema.types, strict=True))
         return Project(Scan("now()", clock, names, single=True), ((names[1], col(names[1])),))

@@ -78,7 +78,7 @@ def history() -> History:
 
 def converse(shell: Shell) -> None:
     """Ask for statements and run them until the user leaves."""
-    session: PromptSession[str] = PromptSession(
+    runner: PromptSession[str] = PromptSession(
         history=history(), completer=WordCompleter(lambda: names_of(shell.engine)), complete_while_typing=False
     )
     shell.out.write("Statements end with a semicolon; \\? is for help, \\q quits.\n")
@@ -86,7 +86,7 @@ def converse(shell: Shell) -> None:
     reader = LineReader()
     while True:
         try:
-            line = session.prompt("    ...> " if reader.is_open else "tektite> ")
+            line = runner.prompt("    ...> " if reader.is_open else "tektite> ")
         except KeyboardInterrupt:
             reader = LineReader()
             continue

@@ -6,7 +6,7 @@ drop             DROP, with and without CASCADE
 insert           INSERT, and what happens to rows whose key exists
 prepared         PREPARE and EXECUTE: one dataflow for all bindings
 result           the result of a statement
-session          SQL's state of an engine; runs each statement
+runner           SQL's state of an engine; runs each statement
 show             SHOW and DESCRIBE
 statement_cache  caches parsed and planned statements
 table_writes     what INSERT, UPDATE and DELETE share: the table, its rows, RETURNING

@@ -18,12 +18,12 @@ from tektite.sql.statements.table_writes import arranged, target
 
 if TYPE_CHECKING:
     from tektite.engine.input import Input
-    from tektite.sql.statements.session import Session
+    from tektite.sql.statements.runner import StatementRunner
 
 OPTIONS = ("format", "header", "delimiter", "null")
 
 
-def copy(session: Session, source: StatementText, tree: exp.Copy, parameters: Mapping[str, Any]) -> Result:
+def copy(runner: StatementRunner, source: StatementText, tree: exp.Copy, parameters: Mapping[str, Any]) -> Result:
     """COPY table FROM 'file' or COPY table or (query) TO 'file', WITH (FORMAT, HEADER, DELIMITER, NULL)."""
     options = read_options(source, tree)
     files = tree.args.get("files") or []
@@ -35,9 +35,9 @@ def copy(session: Session, source: StatementText, tree: exp.Copy, parameters: Ma
     if form not in ("csv", "parquet"):
         raise source.error(f"COPY: the format is csv or parquet, not {form!r}", source.where(form), UnsupportedError)
     if not tree.args.get("kind"):
-        return copy_to(session, source, tree, path, form, options, parameters)
+        return copy_to(runner, source, tree, path, form, options, parameters)
     node = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
-    found = target(session, source, node)
+    found = target(runner, source, node)
     named = [folded(c) for c in tree.this.expressions] if isinstance(tree.this, exp.Schema) else None
     listed = list(found.schema.names) if named is None else named
     for at, name in enumerate(listed):
@@ -59,7 +59,7 @@ def copy(session: Session, source: StatementText, tree: exp.Copy, parameters: Ma
             raise source.error(message, files[0], NotFoundError)
         rows = rows.select(listed)
     table = arranged(found, rows, listed)
-    session.write(found, table, None)
+    runner.write(found, table, None)
     return Result(f"COPY {table.num_rows}")
 
 
@@ -105,7 +105,7 @@ def read_csv(path: Path, table: Input, names: list[str], options: Mapping[str, s
 
 
 def copy_to(
-    session: Session, source: StatementText, tree: exp.Copy, path: Path, form: str, options: Mapping[str, str],
+    runner: StatementRunner, source: StatementText, tree: exp.Copy, path: Path, form: str, options: Mapping[str, str],
     parameters: Mapping[str, Any],
 ) -> Result:  # fmt: skip
     """Write a table's or a query's rows to a file."""
@@ -116,7 +116,7 @@ def copy_to(
         raise source.error(
             "COPY ... TO with NULL is not supported: NULL is an empty field", source.where("NULL"), UnsupportedError
         )
-    rows = session.select(source, query, parameters)
+    rows = runner.select(source, query, parameters)
     try:
         if form == "parquet":
             parquet.write_table(rows, path)

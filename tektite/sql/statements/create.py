@@ -22,7 +22,7 @@ from tektite.sql.statements.result import Result
 from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
-    from tektite.sql.statements.session import Session
+    from tektite.sql.statements.runner import StatementRunner
 
 MODIFIED = re.compile(
     r"\bCREATE\s+(?:OR\s+REPLACE\s+)?((?:\w+\s+)*\w+)\s+(?:TABLE|VIEW)\s+(?:IF\s+NOT\s+EXISTS\s+)?\Z", re.IGNORECASE
@@ -42,16 +42,16 @@ class Index:
     view: View
 
 
-def create(session: Session, source: StatementText, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+def create(runner: StatementRunner, source: StatementText, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
     """CREATE TABLE, VIEW, MATERIALIZED VIEW or INDEX."""
     kind = (tree.args.get("kind") or "").upper()
     refuse_modifiers(source, tree, kind)
     if kind == "TABLE":
-        return create_table(session, source, tree, parameters)
+        return create_table(runner, source, tree, parameters)
     if kind == "VIEW":
-        return create_view(session, source, tree, parameters)
+        return create_view(runner, source, tree, parameters)
     if kind == "INDEX":
-        return create_index(session, source, tree)
+        return create_index(runner, source, tree)
     raise source.error(f"CREATE {kind} is not supported", source.where(kind), UnsupportedError)
 
 
@@ -68,37 +68,39 @@ def refuse_modifiers(source: StatementText, tree: exp.Create, kind: str) -> None
     raise source.error(f"CREATE {said.upper()} {kind} is not supported", at, UnsupportedError)
 
 
-def new_name(session: Session, source: StatementText, tree: exp.Create, node: exp.Expr) -> str | None:
+def new_name(runner: StatementRunner, source: StatementText, tree: exp.Create, node: exp.Expr) -> str | None:
     """A name that is free; None if it is taken and the statement says IF NOT EXISTS."""
     name = folded(node)
     if name.startswith("__"):
         raise source.error(f"names that begin with __ are reserved: {name!r}", node)
-    if session.relation_named(name) is None and name not in session.indexes:
+    if runner.relation_named(name) is None and name not in runner.indexes:
         return name
-    stored = core_of(session.engine).storage
+    stored = core_of(runner.engine).storage
     if stored is not None and name in stored.unclaimed and (tree.args.get("kind") or "").upper() == "TABLE":
         return name  # a table that was stored is declared again: the engine compares both
     if tree.args.get("exists"):
         return None
-    kind = kind_of(session, name)
+    kind = kind_of(runner, name)
     raise source.error(
         f"there is {'an' if kind == 'index' else 'a'} {kind} named {name!r} already", node, ConflictError
     )
 
 
-def kind_of(session: Session, name: str) -> str:
+def kind_of(runner: StatementRunner, name: str) -> str:
     """What a name names."""
-    found = session.relation_named(name)
-    return "table" if isinstance(found, Input) else "index" if name in session.indexes else "view"
+    found = runner.relation_named(name)
+    return "table" if isinstance(found, Input) else "index" if name in runner.indexes else "view"
 
 
 # ---------------------------------------------------------------------- tables
 
 
-def create_table(session: Session, source: StatementText, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+def create_table(
+    runner: StatementRunner, source: StatementText, tree: exp.Create, parameters: Mapping[str, Any]
+) -> Result:
     """CREATE TABLE name (columns, PRIMARY KEY ...) WITH (semantics = ...)."""
     if tree.args.get("expression") is not None:
-        return create_table_as(session, source, tree, parameters)
+        return create_table_as(runner, source, tree, parameters)
     if not isinstance(tree.this, exp.Schema):
         raise source.error("CREATE TABLE needs columns, as in (id int, name varchar)", tree, UnsupportedError)
     if tree.args.get("replace"):
@@ -106,7 +108,7 @@ def create_table(session: Session, source: StatementText, tree: exp.Create, para
             "CREATE OR REPLACE TABLE is not supported: DROP TABLE first", source.where("REPLACE"), UnsupportedError
         )
     refuse_schema(source, tree.this.this)
-    name = new_name(session, source, tree, tree.this.this.this)
+    name = new_name(runner, source, tree, tree.this.this.this)
     if name is None:
         return Result("CREATE TABLE")
     if not tree.this.expressions:
@@ -143,14 +145,16 @@ def create_table(session: Session, source: StatementText, tree: exp.Create, para
     semantics = semantics_of(source, tree)
     if semantics == "upsert" and not key:
         raise source.error("upsert semantics needs a PRIMARY KEY", source.where("upsert"))
-    session.engine.input(
+    runner.engine.input(
         name, columns, key=key, semantics=semantics if semantics in ("set", "upsert") else "bag",
         stream=semantics == "stream", unique=bool(key), required=required, append=semantics == "append",
     )  # fmt: skip
     return Result("CREATE TABLE")
 
 
-def create_table_as(session: Session, source: StatementText, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+def create_table_as(
+    runner: StatementRunner, source: StatementText, tree: exp.Create, parameters: Mapping[str, Any]
+) -> Result:
     """CREATE TABLE name [(columns)] AS query: a table with the rows that the query has now."""
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
     node = tree.this if schema is None else schema.this
@@ -158,7 +162,7 @@ def create_table_as(session: Session, source: StatementText, tree: exp.Create, p
         raise source.error("CREATE OR REPLACE TABLE is not supported: DROP TABLE first", source.where("REPLACE"),
                            UnsupportedError)  # fmt: skip
     refuse_schema(source, node)
-    name = new_name(session, source, tree, node.this)
+    name = new_name(runner, source, tree, node.this)
     if name is None:
         return Result("CREATE TABLE")
     aliases = []
@@ -171,15 +175,15 @@ def create_table_as(session: Session, source: StatementText, tree: exp.Create, p
         raise source.error(
             "upsert semantics needs a PRIMARY KEY, which CREATE TABLE AS does not have", source.where("upsert")
         )
-    rows = session.select(source, tree.expression, parameters)
+    rows = runner.select(source, tree.expression, parameters)
     if len(aliases) > rows.num_columns:
         raise source.error(f"{len(aliases)} names for {rows.num_columns} columns", schema)
-    rows = rows.rename_columns(session.titles([*aliases, *rows.column_names[len(aliases) :]]))
-    made = session.engine.input(
+    rows = rows.rename_columns(runner.titles([*aliases, *rows.column_names[len(aliases) :]]))
+    made = runner.engine.input(
         name, Schema(rows.schema), semantics="set" if semantics == "set" else "bag", stream=semantics == "stream",
         append=semantics == "append",
     )  # fmt: skip
-    session.write(made, rows, None)
+    runner.write(made, rows, None)
     return Result(f"CREATE TABLE {rows.num_rows}")
 
 
@@ -236,7 +240,9 @@ def semantics_of(source: StatementText, tree: exp.Create) -> str:
 # ---------------------------------------------------------------------- views
 
 
-def create_view(session: Session, source: StatementText, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
+def create_view(
+    runner: StatementRunner, source: StatementText, tree: exp.Create, parameters: Mapping[str, Any]
+) -> Result:
     """CREATE VIEW: a definition; CREATE MATERIALIZED VIEW: kept up to date."""
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
     refuse_schema(source, tree.this if schema is None else schema.this)
@@ -244,26 +250,26 @@ def create_view(session: Session, source: StatementText, tree: exp.Create, param
     properties = tree.args.get("properties")
     materialized = any(isinstance(p, exp.MaterializedProperty) for p in (properties.expressions if properties else ()))
     what = "CREATE MATERIALIZED VIEW" if materialized else "CREATE VIEW"
-    replaced = replaceable(session, source, tree, node, materialized) if tree.args.get("replace") else None
+    replaced = replaceable(runner, source, tree, node, materialized) if tree.args.get("replace") else None
     query = tree.args.get("expression")
     if query is None:
         raise source.error(f"{what} needs AS and a query", tree)
-    name = replaced or new_name(session, source, tree, node)
+    name = replaced or new_name(runner, source, tree, node)
     if name is None:
-        found = session.relation_named(folded(node))
+        found = runner.relation_named(folded(node))
         return Result(what, view=found if isinstance(found, View) else None)
     aliases = [folded(c.this if isinstance(c, exp.ColumnDef) else c) for c in schema.expressions] if schema else []
     joins = joins_of(source, tree)
-    planned = session.bind(source, query, parameters).joined_by(joins)
+    planned = runner.bind(source, query, parameters).joined_by(joins)
     if len(aliases) > len(planned.bound.titles):
         raise source.error(f"{len(aliases)} names for {len(planned.bound.titles)} columns", tree)
-    planned.bound.titles = session.titles([*aliases, *planned.bound.titles[len(aliases) :]])
+    planned.bound.titles = runner.titles([*aliases, *planned.bound.titles[len(aliases) :]])
     if replaced is not None and replaced in planned.reads:
         raise source.error(f"view {replaced!r} would be defined by itself", node, ConflictError)
     if not materialized:
-        session.definitions[name] = Definition(name, query, planned.bound.titles, source, planned.reads)
+        runner.definitions[name] = Definition(name, query, planned.bound.titles, source, planned.reads)
         return Result(what)
-    view = session.install(name, planned)
+    view = runner.install(name, planned)
     return Result(what, view=view)
 
 
@@ -290,10 +296,10 @@ def joins_of(source: StatementText, tree: exp.Create) -> str:
 
 
 def replaceable(
-    session: Session, source: StatementText, tree: exp.Create, node: exp.Expr, materialized: bool
+    runner: StatementRunner, source: StatementText, tree: exp.Create, node: exp.Expr, materialized: bool
 ) -> str | None:
     """The name of a definition that OR REPLACE may replace; None if there is nothing of that name."""
-    found = session.relation_named(folded(node))
+    found = runner.relation_named(folded(node))
     if found is None:
         return None
     if materialized or not isinstance(found, Definition):
@@ -302,7 +308,7 @@ def replaceable(
             source.where("REPLACE"),
             UnsupportedError,
         )
-    readers = session.readers(found.name)
+    readers = runner.readers(found.name)
     if readers:
         shown = ", ".join(repr(reader) for reader in readers)
         raise source.error(
@@ -314,7 +320,7 @@ def replaceable(
 # ---------------------------------------------------------------------- indexes
 
 
-def create_index(session: Session, source: StatementText, tree: exp.Create) -> Result:
+def create_index(runner: StatementRunner, source: StatementText, tree: exp.Create) -> Result:
     """CREATE INDEX name ON table (columns): an arrangement that is held until the index is dropped."""
     index = tree.this
     if tree.args.get("unique"):
@@ -322,9 +328,9 @@ def create_index(session: Session, source: StatementText, tree: exp.Create) -> R
     if index.args["params"] is not None and index.args["params"].args.get("where"):
         raise source.error("an index of some rows (WHERE) is not supported", index.args["params"], UnsupportedError)
     table_name = folded(index.args["table"].this)
-    found = session.relation_named(table_name)
+    found = runner.relation_named(table_name)
     if not isinstance(found, Input | View) or found.name.startswith("__"):
-        hint = nearest(table_name, session.known())
+        hint = nearest(table_name, runner.known())
         raise source.error(
             f"there is no table or materialized view {table_name!r}: {hint}", index.args["table"], NotFoundError
         )
@@ -346,8 +352,8 @@ def create_index(session: Session, source: StatementText, tree: exp.Create) -> R
     if not columns:
         raise source.error(f"CREATE INDEX needs columns, as in ON {found.name} (a, b)", tree)
     wish = index.this if index.this is not None else exp.to_identifier(f"{found.name}_{'_'.join(columns)}_index")
-    name = new_name(session, source, tree, wish)
+    name = new_name(runner, source, tree, wish)
     if name is not None:
-        view = session.engine.install(f"__index_{name}", found.arrange(by=columns), key=columns)
-        session.indexes[name] = Index(name, found.name, tuple(columns), view)
+        view = runner.engine.install(f"__index_{name}", found.arrange(by=columns), key=columns)
+        runner.indexes[name] = Index(name, found.name, tuple(columns), view)
     return Result("CREATE INDEX")

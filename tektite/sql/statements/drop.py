@@ -21,10 +21,10 @@ from tektite.sql.statements.create import kind_of
 from tektite.sql.statements.result import Result
 
 if TYPE_CHECKING:
-    from tektite.sql.statements.session import Session
+    from tektite.sql.statements.runner import StatementRunner
 
 
-def drop(session: Session, source: StatementText, tree: exp.Drop, parameters: Mapping[str, Any]) -> Result:
+def drop(runner: StatementRunner, source: StatementText, tree: exp.Drop, parameters: Mapping[str, Any]) -> Result:
     """DROP TABLE, VIEW, MATERIALIZED VIEW or INDEX: refused while something reads it, unless that is to go as well."""
     kind = (tree.args.get("kind") or "").upper()
     if kind not in ("TABLE", "VIEW", "INDEX"):
@@ -32,33 +32,33 @@ def drop(session: Session, source: StatementText, tree: exp.Drop, parameters: Ma
     cascade = bool(tree.args.get("cascade"))
     more: list[str] = []
     for node in tree.args.get("tables") or [tree.this]:
-        name = wanted(session, source, kind, node, bool(tree.args.get("exists")))
+        name = wanted(runner, source, kind, node, bool(tree.args.get("exists")))
         if name is None:
             continue
         if kind == "INDEX":
-            remove(session, kind, name)
+            remove(runner, kind, name)
             continue
-        readers = session.readers(name)
+        readers = runner.readers(name)
         if readers and not cascade:
             shown = ", ".join(repr(reader) for reader in readers)
             message = f"cannot drop {kind.lower()} {name!r}: {shown} read{'s' * (len(readers) == 1)} it"
             raise source.error(message, node, ConflictError)
-        found = session.relation_named(name)
-        if isinstance(found, Input) and session.transaction is not None and session.transaction.changes(found):
+        found = runner.relation_named(name)
+        if isinstance(found, Input) and runner.transaction is not None and runner.transaction.changes(found):
             message = f"cannot drop table {name!r}: the open transaction has changed it; COMMIT or ROLLBACK first"
             raise source.error(message, node, ConflictError)
-        for reader in all_readers(session, name) if cascade else ():
-            remove(session, *reader)
+        for reader in all_readers(runner, name) if cascade else ():
+            remove(runner, *reader)
             more.append(reader[1])
-        remove(session, kind, name)
+        remove(runner, kind, name)
     dropped = f"DROP {kind}"
     return Result(f"{dropped}, and what read it: {', '.join(more)}" if more else dropped)
 
 
-def wanted(session: Session, source: StatementText, kind: str, node: exp.Expr, lenient: bool) -> str | None:
+def wanted(runner: StatementRunner, source: StatementText, kind: str, node: exp.Expr, lenient: bool) -> str | None:
     """The name of what is to be dropped; None if there is no such thing and that is no mistake."""
     name = folded(node.this)
-    found: Any = session.indexes.get(name) if kind == "INDEX" else session.relation_named(name)
+    found: Any = runner.indexes.get(name) if kind == "INDEX" else runner.relation_named(name)
     right = {
         "TABLE": isinstance(found, Input),
         "VIEW": isinstance(found, View | Definition),
@@ -67,33 +67,33 @@ def wanted(session: Session, source: StatementText, kind: str, node: exp.Expr, l
     if found is not None and right[kind]:
         return str(found.name)
     if found is not None:
-        other = kind_of(session, found.name)
+        other = kind_of(runner, found.name)
         raise source.error(f"{name!r} is a {other}: DROP {other.upper()} drops it", node, ConflictError)
     if lenient:
         return None
-    known = list(session.indexes) if kind == "INDEX" else session.known()
+    known = list(runner.indexes) if kind == "INDEX" else runner.known()
     raise source.error(f"there is no {kind.lower()} {name!r}: {nearest(name, known)}", node, NotFoundError)
 
 
-def all_readers(session: Session, name: str) -> list[tuple[str, str]]:
+def all_readers(runner: StatementRunner, name: str) -> list[tuple[str, str]]:
     """All that reads something, directly or through others, each with what kind of thing it is, and behind all that reads it.
     Views of programs are among it.
     """
     found: list[tuple[str, str]] = []
 
     def visit(known: str) -> None:
-        source = session.relation_named(known)
-        views = [view for view, reads in session.reads.items() if known in reads]
-        views += [d.name for d in session.definitions.values() if known in d.reads]
+        source = runner.relation_named(known)
+        views = [view for view, reads in runner.reads.items() if known in reads]
+        views += [d.name for d in runner.definitions.values() if known in d.reads]
         if isinstance(source, Input | View):
-            all_views = [v for v in core_of(session.engine).views.values() if not v.name.startswith("__")]
+            all_views = [v for v in core_of(runner.engine).views.values() if not v.name.startswith("__")]
             views += [v.name for v in all_views if view_reads(v, source)]
         for view in dict.fromkeys(views):
             if ("VIEW", view) not in found:
                 visit(view)
                 found.append(("VIEW", view))
-        found.extend(("INDEX", i.name) for i in session.indexes.values() if i.table == known)
-        found.extend(("PREPARE", p.name) for p in session.prepared.values() if known in p.reads)
+        found.extend(("INDEX", i.name) for i in runner.indexes.values() if i.table == known)
+        found.extend(("PREPARE", p.name) for p in runner.prepared.values() if known in p.reads)
 
     visit(name)
     return list(dict.fromkeys(found))
@@ -105,15 +105,15 @@ def view_reads(view: ViewCore, source: Input | View) -> bool:
     return any(isinstance(found, Read) and found.readable is read for found in count_uses(view.definition))
 
 
-def remove(session: Session, kind: str, name: str) -> None:
+def remove(runner: StatementRunner, kind: str, name: str) -> None:
     """Take away what has a name and is not read."""
     if kind == "INDEX":
-        session.indexes.pop(name).view.drop()
+        runner.indexes.pop(name).view.drop()
     elif kind == "PREPARE":
-        prepared.remove(session, session.prepared.pop(name))
-    elif name in session.definitions:
-        del session.definitions[name]
+        prepared.remove(runner, runner.prepared.pop(name))
+    elif name in runner.definitions:
+        del runner.definitions[name]
     else:
-        session.remembered.forget(name)
-        session.engine.drop(name)
-        session.reads.pop(name, None)
+        runner.remembered.forget(name)
+        runner.engine.drop(name)
+        runner.reads.pop(name, None)

@@ -19,16 +19,16 @@ from tektite.sql.statements.update import assignments, changed
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
-    from tektite.sql.statements.session import Session
+    from tektite.sql.statements.runner import StatementRunner
 
 EXCLUDED = "excluded"
 """What ON CONFLICT calls the rows that were to be inserted."""
 
 
-def insert(session: Session, source: StatementText, tree: exp.Insert, parameters: Mapping[str, Any]) -> Result:
+def insert(runner: StatementRunner, source: StatementText, tree: exp.Insert, parameters: Mapping[str, Any]) -> Result:
     """INSERT INTO table (columns) VALUES ... or a query [ON CONFLICT ...] [RETURNING ...]"""
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
-    writing = Writing.of(session, source, tree, tree.this if schema is None else schema.this, parameters)
+    writing = Writing.of(runner, source, tree, tree.this if schema is None else schema.this, parameters)
     writing.refuse_all_but(conflict="ON CONFLICT", alternative="OR")
     given = writing.names if schema is None else [folded(c) for c in schema.expressions]
     for at, column in enumerate(given):

@@ -37,7 +37,7 @@ from tektite.values.schema import Schema
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
-    from tektite.sql.statements.session import Session
+    from tektite.sql.statements.runner import StatementRunner
 
 BINDING = "#binding"
 
@@ -62,9 +62,9 @@ class Prepared:
     numbers: int = 0
 
 
-def prepare(session: Session, statement: Prepare) -> Result:
+def prepare(runner: StatementRunner, statement: Prepare) -> Result:
     """PREPARE name AS query."""
-    if statement.name in session.prepared:
+    if statement.name in runner.prepared:
         raise statement.source.error(
             f"there is a prepared statement {statement.name!r} already", statement.place, ConflictError
         )
@@ -83,12 +83,12 @@ def prepare(session: Session, statement: Prepare) -> Result:
         if isinstance(node.expression, exp.Placeholder | exp.Parameter)
     }
     made = Prepared(statement.name, statement.source, statement.tree, labels, counts)
-    check(session, made)
-    session.prepared[statement.name] = made
+    check(runner, made)
+    runner.prepared[statement.name] = made
     return Result("PREPARE")
 
 
-def check(session: Session, made: Prepared) -> None:
+def check(runner: StatementRunner, made: Prepared) -> None:
     """Refuse a statement that cannot be bound, whatever the types of its parameters are: they are known when it is executed.
 
     A name that nothing has is unknown for all types. Another mistake has nothing to do with the parameters if it is the same for
@@ -96,7 +96,7 @@ def check(session: Session, made: Prepared) -> None:
     """
     failures: set[str] = set()
     for type in (None, types.Int, types.String, types.Timestamp, types.Bool):
-        binder = Binder(made.source, session.reader())
+        binder = Binder(made.source, runner.reader())
         kinds = {label: types.Int if label in made.counts else type for label in made.labels}
         binder.placeholders = {
             label: lit(None) if kind is None else col(binder.name(f"p{label}", kind)) for label, kind in kinds.items()
@@ -118,17 +118,17 @@ def label_of(node: exp.Expr) -> str:
     return node.name if isinstance(node.this, exp.Expr) else str(node.this or "")
 
 
-def named(session: Session, statement: Execute | Deallocate) -> Prepared:
+def named(runner: StatementRunner, statement: Execute | Deallocate) -> Prepared:
     """A prepared statement by its name."""
-    found = session.prepared.get(statement.name)
+    found = runner.prepared.get(statement.name)
     if found is None:
-        message = f"there is no prepared statement {statement.name!r}: {nearest(statement.name, session.prepared)}"
+        message = f"there is no prepared statement {statement.name!r}: {nearest(statement.name, runner.prepared)}"
         raise statement.source.error(message, statement.place, NotFoundError)
     return found
 
 
 def values_of(
-    session: Session,
+    runner: StatementRunner,
     found: Prepared,
     trees: tuple[exp.Expr, ...],
     statement: Execute | Deallocate,
@@ -142,9 +142,9 @@ def values_of(
         raise source.error(message, trees[many] if len(trees) > many else statement.place)
     given = []
     for tree in trees:
-        binder = Binder(source, session.reader(), parameters)
+        binder = Binder(source, runner.reader(), parameters)
         clause = ClauseContext(binder, NameScope(), "EXECUTE")
-        value = session.constant(clause.bind(tree), clause.scalars.type(clause.bind(tree), tree), source, tree)
+        value = runner.constant(clause.bind(tree), clause.scalars.type(clause.bind(tree), tree), source, tree)
         given.append(value)
     for label, tree, (number, type) in zip(found.labels, trees, given, strict=True):
         if label in found.counts and number is not None and (type != types.Int or number < 0):
@@ -152,18 +152,18 @@ def values_of(
     return given
 
 
-def execute(session: Session, statement: Execute, parameters: Mapping[str, Any]) -> Result:
+def execute(runner: StatementRunner, statement: Execute, parameters: Mapping[str, Any]) -> Result:
     """EXECUTE name(values): the answer for a binding, which is kept up to date from its first execution on."""
-    found = named(session, statement)
-    given = values_of(session, found, statement.values, statement, parameters)
+    found = named(runner, statement)
+    given = values_of(runner, found, statement.values, statement, parameters)
     row = tuple(value for value, _ in given)
-    if session.transaction is not None:  # it reads an epoch in which there is no such binding
+    if runner.transaction is not None:  # it reads an epoch in which there is no such binding
         values = dict(zip(found.labels, row, strict=True))
-        return Result("EXECUTE", session.select(found.source, found.tree, values))
+        return Result("EXECUTE", runner.select(found.source, found.tree, values))
     wanted = fitting(found, given, statement)
     fresh = row not in found.bindings
     if found.view is None or wanted != found.types:
-        install(session, found, wanted)
+        install(runner, found, wanted)
     assert found.view is not None and found.parameters is not None
     if fresh:
         found.numbers += 1
@@ -188,31 +188,31 @@ def fitting(found: Prepared, given: list[tuple[Any, Type]], statement: Execute) 
     return tuple(wanted)
 
 
-def install(session: Session, found: Prepared, wanted: tuple[Type, ...]) -> None:
+def install(runner: StatementRunner, found: Prepared, wanted: tuple[Type, ...]) -> None:
     """Install a statement for parameters of these types, with the bindings that it has."""
-    remove(session, found)
+    remove(runner, found)
     columns: dict[str, Type] = {"binding": types.Int}
     columns |= {f"p{label}": type for label, type in zip(found.labels, wanted, strict=True)}
-    parameters = core_of(session.engine).transient_input(
+    parameters = core_of(runner.engine).transient_input(
         f"__parameters_{found.name}", Schema(columns), ["binding"], "upsert"
     )
     try:
-        reads = session.reader()
+        reads = runner.reader()
         binder = Binder(found.source, reads)
         names = tuple(binder.name(n, t) for n, t in columns.items())
         binder.placeholders = dict(zip(found.labels, map(col, names[1:]), strict=True))
         with outer_columns(binder.columns):
             bound = binder.query(found.tree, None)
             plan, names_of_result = answered(bound, binder, Scan("parameters", parameters, names), names)
-            collection = session.lowered(plan)
-        titles = session.titles(bound.titles)
+            collection = runner.lowered(plan)
+        titles = runner.titles(bound.titles)
         outputs: list[tuple[str, Expr]] = [(BINDING, col(names_of_result[0]))]
         outputs += [(title, col(name)) for title, name in zip(titles, bound.names, strict=True)]
         extra = [o.column for o in bound.order if o.column not in bound.names]
         outputs += [(name, col(name)) for name in dict.fromkeys(extra)]
-        view = session.engine.install(f"__prepared_{found.name}", project(collection, outputs), key=[BINDING])
+        view = runner.engine.install(f"__prepared_{found.name}", project(collection, outputs), key=[BINDING])
     except BaseException:
-        session.engine.drop(parameters.name)
+        runner.engine.drop(parameters.name)
         raise
     shown = dict(zip(bound.names, titles, strict=True))
     found.parameters, found.view, found.titles, found.reads, found.types = parameters, view, titles, reads.names, wanted
@@ -228,11 +228,11 @@ def write(parameters: Input, rows: list[tuple[Any, ...]], diff: int) -> None:
     source.engine.commit(together)
 
 
-def remove(session: Session, found: Prepared) -> None:
+def remove(runner: StatementRunner, found: Prepared) -> None:
     """Take a statement's dataflow away, if it has one."""
     if found.view is not None and found.parameters is not None:
         found.view.drop()
-        session.engine.drop(found.parameters.name)
+        runner.engine.drop(found.parameters.name)
         found.view = found.parameters = None
 
 
@@ -249,16 +249,16 @@ def answered(bound: Bound, binder: Binder, parameters: Scan, names: tuple[str, .
     return pushed_down(decorrelate(bound.plan, binder.names), domain, binder.names), own
 
 
-def deallocate(session: Session, statement: Deallocate, parameters: Mapping[str, Any]) -> Result:
+def deallocate(runner: StatementRunner, statement: Deallocate, parameters: Mapping[str, Any]) -> Result:
     """DEALLOCATE name: forget the statement; DEALLOCATE name(values): stop answering one binding."""
-    found = named(session, statement)
+    found = named(runner, statement)
     if statement.values is not None:
-        given = values_of(session, found, statement.values, statement, parameters)
+        given = values_of(runner, found, statement.values, statement, parameters)
         number = found.bindings.pop(tuple(value for value, _ in given), None)
         if number is None or found.parameters is None:
             raise statement.source.error(f"{found.name!r} is not bound to these values", statement.place, NotFoundError)
         write(found.parameters, [(number,)], -1)
         return Result("DEALLOCATE")
-    remove(session, found)
-    del session.prepared[statement.name]
+    remove(runner, found)
+    del runner.prepared[statement.name]
     return Result("DEALLOCATE")

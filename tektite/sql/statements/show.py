@@ -15,20 +15,20 @@ from tektite.sql.parse.places import nearest
 from tektite.sql.statements.result import Result
 
 if TYPE_CHECKING:
-    from tektite.sql.statements.session import Session
+    from tektite.sql.statements.runner import StatementRunner
 
 
-def show(session: Session, statement: Show) -> Result:
+def show(runner: StatementRunner, statement: Show) -> Result:
     """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | COLUMNS FROM name."""
     if statement.what == "columns":
-        return Result("SHOW", columns(session, statement))
+        return Result("SHOW", columns(runner, statement))
     shown = {"tables": tables, "views": views, "indexes": indexes, "arrangements": arrangements}
-    return Result("SHOW", shown[statement.what](session))
+    return Result("SHOW", shown[statement.what](runner))
 
 
-def tables(session: Session) -> pa.Table:
+def tables(runner: StatementRunner) -> pa.Table:
     """Tables with their sizes, semantics and keys."""
-    found = [i for i in core_of(session.engine).inputs.values() if not i.name.startswith("__")]
+    found = [i for i in core_of(runner.engine).inputs.values() if not i.name.startswith("__")]
     return pa.table(
         {
             "name": pa.array([i.name for i in found], pa.string()),
@@ -39,20 +39,20 @@ def tables(session: Session) -> pa.Table:
     )
 
 
-def views(session: Session) -> pa.Table:
+def views(runner: StatementRunner) -> pa.Table:
     """Views: those that are kept, with their sizes, and those that are definitions."""
-    kept = [v for v in core_of(session.engine).views.values() if not v.name.startswith("__")]
-    names = [*(v.name for v in kept), *session.definitions]
-    kinds = ["materialized"] * len(kept) + ["definition"] * len(session.definitions)
-    rows = [v.trace.rows for v in kept] + [None] * len(session.definitions)
+    kept = [v for v in core_of(runner.engine).views.values() if not v.name.startswith("__")]
+    names = [*(v.name for v in kept), *runner.definitions]
+    kinds = ["materialized"] * len(kept) + ["definition"] * len(runner.definitions)
+    rows = [v.trace.rows for v in kept] + [None] * len(runner.definitions)
     return pa.table(
         {"name": pa.array(names, pa.string()), "kind": pa.array(kinds, pa.string()), "rows": pa.array(rows, pa.int64())}
     )
 
 
-def indexes(session: Session) -> pa.Table:
+def indexes(runner: StatementRunner) -> pa.Table:
     """Indexes by name."""
-    found = list(session.indexes.values())
+    found = list(runner.indexes.values())
     return pa.table(
         {
             "name": pa.array([i.name for i in found], pa.string()),
@@ -62,9 +62,9 @@ def indexes(session: Session) -> pa.Table:
     )
 
 
-def arrangements(session: Session) -> pa.Table:
+def arrangements(runner: StatementRunner) -> pa.Table:
     """Every shared arrangement, with its size and readers."""
-    found = [a for a in session.engine.arrangements() if not a.name.startswith("__")]
+    found = [a for a in runner.engine.arrangements() if not a.name.startswith("__")]
     return pa.table(
         {
             "name": pa.array([a.name for a in found], pa.string()),
@@ -76,13 +76,13 @@ def arrangements(session: Session) -> pa.Table:
     )
 
 
-def columns(session: Session, statement: Show) -> pa.Table:
+def columns(runner: StatementRunner, statement: Show) -> pa.Table:
     """The columns of a table or view."""
-    found = session.relation_named(statement.name)
+    found = runner.relation_named(statement.name)
     if found is None:
-        message = f"there is no table or view {statement.name!r}: {nearest(statement.name, session.known())}"
+        message = f"there is no table or view {statement.name!r}: {nearest(statement.name, runner.known())}"
         raise statement.source.error(message, statement.place, NotFoundError)
-    schema = found.schema if isinstance(found, Input | View) else session.described(found)
+    schema = found.schema if isinstance(found, Input | View) else runner.described(found)
     return pa.table(
         {
             "name": pa.array(schema.names, pa.string()),

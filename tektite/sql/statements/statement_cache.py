@@ -25,7 +25,7 @@ from tektite.sql.parse import parser
 
 if TYPE_CHECKING:
     from tektite.sql.bind.named_relations import Definition
-    from tektite.sql.statements.session import Session
+    from tektite.sql.statements.runner import StatementRunner
 
     Meaning: TypeAlias = "Input | View | Definition | None"
     Meanings: TypeAlias = tuple[tuple[str, Meaning], ...]
@@ -105,10 +105,10 @@ def carries_data(statement: parser.Statement) -> bool:
 
 
 class Remembered:
-    """What a session remembers of statements, those used longest ago forgotten first."""
+    """What is remembered of statements, those used longest ago forgotten first."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, runner: StatementRunner) -> None:
+        self._runner = runner
         self._statements: OrderedDict[str, list[parser.Statement]] = OrderedDict()
         self._characters = 0
         self._running: parser.Statement | None = None
@@ -154,20 +154,20 @@ class Remembered:
             del self._plans[key]
 
     def _ground(self, asked: Iterable[str]) -> Ground:
-        meanings = tuple([(name, self._session.relation_named(name)) for name in sorted(asked)])
+        meanings = tuple([(name, self._runner.relation_named(name)) for name in sorted(asked)])
         return Ground(
-            meanings, self._sizes(meanings), self._indexes(meanings), core_of(self._session.engine).catalog.generation
+            meanings, self._sizes(meanings), self._indexes(meanings), core_of(self._runner.engine).catalog.generation
         )
 
     def _stands(self, ground: Ground) -> bool:
         """Whether a plan would be made as it was. A table or view that was made anew is another one."""
-        session, meanings = self._session, ground.meanings
-        if not all([is_same(session.relation_named(name), found) for name, found in meanings]):
+        runner, meanings = self._runner, ground.meanings
+        if not all([is_same(runner.relation_named(name), found) for name, found in meanings]):
             return False
         if self._sizes(meanings) != ground.sizes:
             return False
         return (
-            ground.generation == core_of(session.engine).catalog.generation or self._indexes(meanings) == ground.indexes
+            ground.generation == core_of(runner.engine).catalog.generation or self._indexes(meanings) == ground.indexes
         )
 
     def _sizes(self, meanings: Meanings) -> tuple[int, ...]:
@@ -180,6 +180,6 @@ class Remembered:
 
     def _indexes(self, meanings: Meanings) -> tuple[frozenset[tuple[int, ...]], ...]:
         """The first columns of the orders in which each table is arranged."""
-        orders = core_of(self._session.engine).catalog.orders_of
+        orders = core_of(self._runner.engine).catalog.orders_of
         tables = [found for _, found in meanings if isinstance(found, Input | View)]
         return tuple([frozenset([columns[:1] for columns in orders(found.operator)]) for found in tables])

@@ -23,7 +23,7 @@ from tektite.sql.statements.result import Result
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
-    from tektite.sql.statements.session import Session
+    from tektite.sql.statements.runner import StatementRunner
 
 OWN = "#table"
 """The name under which a statement reads the table that it changes, whatever WITH calls by the table's own."""
@@ -31,17 +31,17 @@ CHANGED = "#changed"
 """The name under which RETURNING reads the rows that a statement has changed."""
 
 
-def target(session: Session, source: StatementText, node: exp.Expr) -> Input:
+def target(runner: StatementRunner, source: StatementText, node: exp.Expr) -> Input:
     """The table that a statement changes."""
     if node.args.get("db"):
         raise source.error("a schema before the name of a table is not supported", node, UnsupportedError)
     name = folded(node.this)
-    found = session.relation_named(name)
+    found = runner.relation_named(name)
     if isinstance(found, Input) and not found.name.startswith("__"):
         return found
     if found is not None:
         raise source.error(f"{name!r} is a view: only tables can be changed", node, ConflictError)
-    known = [n for n in session.known() if isinstance(session.relation_named(n), Input)]
+    known = [n for n in runner.known() if isinstance(runner.relation_named(n), Input)]
     raise source.error(f"there is no table {name!r}: {nearest(name, known)}", node, NotFoundError)
 
 
@@ -49,7 +49,7 @@ def target(session: Session, source: StatementText, node: exp.Expr) -> Input:
 class Writing:
     """A statement that changes a table, which its own text calls `alias`."""
 
-    session: Session
+    runner: StatementRunner
     source: StatementText
     tree: exp.Expr
     table: Input
@@ -58,12 +58,12 @@ class Writing:
 
     @staticmethod
     def of(
-        session: Session, source: StatementText, tree: exp.Expr, node: exp.Expr, parameters: Mapping[str, Any]
+        runner: StatementRunner, source: StatementText, tree: exp.Expr, node: exp.Expr, parameters: Mapping[str, Any]
     ) -> Writing:
-        table = target(session, source, node)
+        table = target(runner, source, node)
         alias = node.args.get("alias")
         named = folded(alias.this) if alias is not None and alias.this is not None else folded(node.this)
-        return Writing(session, source, tree, table, named, parameters)
+        return Writing(runner, source, tree, table, named, parameters)
 
     @property
     def names(self) -> list[str]:
@@ -100,7 +100,7 @@ class Writing:
         if common is not None and isinstance(query, exp.Query) and not query.args.get("with_"):
             query.set("with_", common.copy())
         try:
-            return self.session.select(self.source, query, self.parameters, wanted, {OWN: self.table, **(given or {})})
+            return self.runner.select(self.source, query, self.parameters, wanted, {OWN: self.table, **(given or {})})
         except TektiteError as error:
             if not what or "\nline " in str(error):
                 raise
@@ -109,7 +109,7 @@ class Writing:
     def write(self, what: str, many: int, new: pa.Table | None, old: pa.Table | None) -> Result:
         """Write the rows that come and go; the result, with what RETURNING says of the rows that came, or else went."""
         returned = self._returned(old if new is None else new)
-        self.session.write(self.table, new, old)
+        self.runner.write(self.table, new, old)
         return Result(f"{what} {many}", returned)
 
     def _returned(self, rows: pa.Table | None) -> pa.Table | None:
@@ -128,7 +128,7 @@ class Writing:
 
     def words(self, rows: pa.Table, columns: Sequence[int] | None = None) -> Any:
         """The rows as words (columns x rows), by which they are told apart."""
-        words = self.table.schema.encode(rows, core_of(self.session.engine).dictionary)
+        words = self.table.schema.encode(rows, core_of(self.runner.engine).dictionary)
         return words if columns is None else np.ascontiguousarray(words[list(columns)])
 
 
@@ -168,11 +168,11 @@ def arranged(found: Input, rows: pa.Table, given: list[str]) -> pa.Table:
 # ---------------------------------------------------------------------- DELETE
 
 
-def delete(session: Session, source: StatementText, tree: exp.Delete, parameters: Mapping[str, Any]) -> Result:
+def delete(runner: StatementRunner, source: StatementText, tree: exp.Delete, parameters: Mapping[str, Any]) -> Result:
     """DELETE FROM table [USING ...] WHERE ... [RETURNING ...]"""
     if tree.args.get("tables") or tree.this is None:
         raise source.error("syntax error: DELETE needs FROM")
-    writing = Writing.of(session, source, tree, tree.this, parameters)
+    writing = Writing.of(runner, source, tree, tree.this, parameters)
     writing.refuse_all_but(using="USING")
     where = tree.args.get("where")
     if tree.args.get("using"):
@@ -192,8 +192,10 @@ def with_match(members: list[exp.Expr], where: exp.Expr | None) -> exp.Where:
     return exp.Where(this=exp.Exists(this=matches))
 
 
-def truncate(session: Session, source: StatementText, tree: exp.TruncateTable, parameters: Mapping[str, Any]) -> Result:
+def truncate(
+    runner: StatementRunner, source: StatementText, tree: exp.TruncateTable, parameters: Mapping[str, Any]
+) -> Result:
     """TRUNCATE table: DELETE without a condition."""
     for node in tree.expressions:
-        delete(session, source, exp.Delete(this=node), parameters)
+        delete(runner, source, exp.Delete(this=node), parameters)
     return Result("TRUNCATE TABLE")

@@ -21,7 +21,7 @@ from tektite.sql.statements.result import Result
 if TYPE_CHECKING:
     from tektite.engine.input import Input
     from tektite.engine.session import Transaction
-    from tektite.sql.statements.session import Session
+    from tektite.sql.statements.runner import StatementRunner
 
 Write = tuple[str, pa.Table]
 """What is done to a table, insert or remove, and the rows."""
@@ -33,11 +33,11 @@ def writes_of(new: pa.Table | None, old: pa.Table | None) -> list[Write]:
     return [(verb, rows) for verb, rows in both if rows is not None and rows.num_rows]
 
 
-class Overtaken(Exception):  # noqa: N818 # nobody but the session sees it
+class Overtaken(Exception):  # noqa: N818 # nobody but the runner sees it
     """Somebody has closed an epoch between what a statement read and what it is about to write."""
 
 
-def write(session: Session, table: Input, writes: list[Write]) -> None:
+def write(runner: StatementRunner, table: Input, writes: list[Write]) -> None:
     """Change a table: in the transaction that is open, where what breaks the table's declaration is refused here, not at COMMIT;
     or else in an epoch of its own.
     """
@@ -47,10 +47,10 @@ def write(session: Session, table: Input, writes: list[Write]) -> None:
         for verb, rows in writes:
             source.write(rows, None, 1 if verb == "insert" else -1, verb, into)
 
-    if session.transaction is not None:
-        session.transaction.write(source, write_all)
+    if runner.transaction is not None:
+        runner.transaction.write(source, write_all)
     else:
-        core = core_of(session.engine)
+        core = core_of(runner.engine)
         if core.epoch != core.sessions.current().statement_began:
             raise Overtaken
         together = WriteSet()
@@ -62,29 +62,33 @@ def write(session: Session, table: Input, writes: list[Write]) -> None:
 # ---------------------------------------------------------------------- statements
 
 
-def begin(session: Session, source: StatementText, tree: exp.Transaction, parameters: Mapping[str, Any]) -> Result:
+def begin(
+    runner: StatementRunner, source: StatementText, tree: exp.Transaction, parameters: Mapping[str, Any]
+) -> Result:
     """BEGIN: what follows closes no epoch until COMMIT."""
-    if session.transaction is not None:
+    if runner.transaction is not None:
         raise source.error("a transaction is open already", tree, ConflictError)
-    core_of(session.engine).sessions.current().begin()
+    core_of(runner.engine).sessions.current().begin()
     return Result("BEGIN")
 
 
-def commit(session: Session, source: StatementText, tree: exp.Commit, parameters: Mapping[str, Any]) -> Result:
+def commit(runner: StatementRunner, source: StatementText, tree: exp.Commit, parameters: Mapping[str, Any]) -> Result:
     """COMMIT: all changes since BEGIN become visible at once, or, if they break what a table demands, none does."""
-    opened(session, source, tree).commit()
+    opened(runner, source, tree).commit()
     return Result("COMMIT")
 
 
-def rollback(session: Session, source: StatementText, tree: exp.Rollback, parameters: Mapping[str, Any]) -> Result:
+def rollback(
+    runner: StatementRunner, source: StatementText, tree: exp.Rollback, parameters: Mapping[str, Any]
+) -> Result:
     """ROLLBACK: forget all changes since BEGIN."""
-    opened(session, source, tree).rollback()
+    opened(runner, source, tree).rollback()
     return Result("ROLLBACK")
 
 
-def opened(session: Session, source: StatementText, tree: exp.Expr) -> Transaction:
+def opened(runner: StatementRunner, source: StatementText, tree: exp.Expr) -> Transaction:
     """The transaction that is open."""
-    found = session.transaction
+    found = runner.transaction
     if found is None:
         raise source.error("no transaction is open", tree, ConflictError)
     return found

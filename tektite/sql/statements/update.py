@@ -18,15 +18,15 @@ from tektite.sql.statements.table_writes import Writing
 from tektite.values import types
 
 if TYPE_CHECKING:
-    from tektite.sql.statements.session import Session
+    from tektite.sql.statements.runner import StatementRunner
 
 TIMES = "#times"
 """The column that says how often a row is there."""
 
 
-def update(session: Session, source: StatementText, tree: exp.Update, parameters: Mapping[str, Any]) -> Result:
+def update(runner: StatementRunner, source: StatementText, tree: exp.Update, parameters: Mapping[str, Any]) -> Result:
     """UPDATE table SET column = expression, ... [FROM ...] WHERE ... [RETURNING ...]"""
-    writing = Writing.of(session, source, tree, tree.this, parameters)
+    writing = Writing.of(runner, source, tree, tree.this, parameters)
     writing.refuse_all_but(from_="FROM")
     changes = assignments(writing, tree.expressions)
     others = tree.args.get("from_")

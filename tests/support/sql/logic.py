@@ -26,7 +26,7 @@ import duckdb
 import sqlglot
 
 import tektite as tk
-from tektite.sql import session
+from tektite.sql import runner
 from tektite.sql.shell.display import text as shown
 from tests.support.executors import make_engine
 from tests.support.sql.oracle import Oracle, difference, top_difference
@@ -163,7 +163,7 @@ def run_query(record: Record, engine: Any, oracle: Oracle, views: dict[str, str]
     except Exception as error:
         faults.add(record.line, f"{type(error).__name__}: {error}")
         return
-    if session(engine).transaction is not None:
+    if runner(engine).transaction is not None:
         return
     if record.ours_alone or not record.sql.lstrip().lower().startswith(("select", "with", "values", "(")):
         return
@@ -180,7 +180,7 @@ def run_query(record: Record, engine: Any, oracle: Oracle, views: dict[str, str]
 
 def check_views(record: Record, engine: Any, oracle: Oracle, views: dict[str, str], faults: Faults) -> None:
     """Compare everything that is maintained so far."""
-    if session(engine).transaction is not None:
+    if runner(engine).transaction is not None:
         return
     for name, select in list(views.items()):
         try:

@@ -1,4 +1,4 @@
-"""A session: what SQL knows of an engine beside its inputs and views, and how each statement is run.
+"""StatementRunner: what SQL knows of an engine beside its inputs and views, and how each statement is run.
 
 Statements that change tables close an epoch each, unless they stand between BEGIN and COMMIT; queries answer as of the
 last closed epoch, and see what their transaction has changed.
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tektite.engine.engine import Engine
 
 
-class Session:
+class StatementRunner:
     """SQL's view of one engine."""
 
     def __init__(self, engine: Engine) -> None:
@@ -65,7 +65,7 @@ class Session:
 
     @property
     def transaction(self) -> Transaction | None:
-        """The transaction that is open in the caller's session, if one is."""
+        """The transaction that is open in the caller's runner, if one is."""
         return core_of(self.engine).sessions.transaction
 
     # ------------------------------------------------------------------ statements
@@ -410,7 +410,7 @@ def utc_now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
-HANDLERS: dict[type[exp.Expr], Callable[[Session, StatementText, Any, Mapping[str, Any]], Result]] = {
+HANDLERS: dict[type[exp.Expr], Callable[[StatementRunner, StatementText, Any, Mapping[str, Any]], Result]] = {
     exp.Create: create.create,
     exp.Drop: drop.drop,
     exp.Insert: insert.insert,
