@@ -6,7 +6,7 @@ import pytest
 
 import tektite as tk
 from tektite import sql
-from tektite.sql.statements.runner import Session
+from tektite.sql.statements.runner import StatementRunner
 from tests.support.executors import make_engine
 
 pytestmark = pytest.mark.executors("stages")
@@ -25,13 +25,13 @@ def engine() -> tk.Engine:
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """One entry for each time a query is planned."""
     made: list[str] = []
-    plan = Session._bind
+    plan = StatementRunner._bind
 
     def counted(session, source, *others):  # type: ignore[no-untyped-def]
         made.append(source.text)
         return plan(session, source, *others)
 
-    monkeypatch.setattr(Session, "_bind", counted)
+    monkeypatch.setattr(StatementRunner, "_bind", counted)
     return made
 
 
