@@ -6,6 +6,7 @@ SF ?= 0.1
 DEMO ?=
 CASES ?= 1000
 KILLS ?= 50
+INTERRUPTS ?= 180
 
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 # The stamp names the interpreter's version, so that another PYTHON makes the environment anew.
@@ -26,6 +27,7 @@ help:  ## show this list
 	@echo "  SF=0.1                   TPC-H scale factor of make demo"
 	@echo "  CASES=1000               how many storages make soak works on, three kills each"
 	@echo "  KILLS=50                 how often make soak kills a Spark driver"
+	@echo "  INTERRUPTS=180           at how many lines make soak interrupts each call, in each setting: some 6,000 in all"
 	@echo "  BENCH='count join'       which benchmarks to run, and their options; all of them if empty"
 
 demo: $(STAMP)  ## TPC-H on Spark, with sharing and without; DEMO holds options, such as --help
@@ -43,8 +45,9 @@ nightly: $(STAMP)  ## all tests on all executors with more examples: 5,000 rando
 	  TEKTITE_TPCH_SCALE=0.05 TEKTITE_KILL_CASES=100 \
 	  HYPOTHESIS_PROFILE=nightly $(PYTEST) $(PYTEST_ARGS)
 
-soak: $(STAMP)  ## kill processes: writers of CASES storages at random steps, a Spark driver KILLS times, executors, workers
+soak: $(STAMP)  ## interrupt calls at INTERRUPTS lines each; kill processes: writers of CASES storages at random steps, a Spark driver KILLS times, executors, workers
 	$(RUN) -m tektite.kernels.warm
+	TEKTITE_NIGHTLY=1 TEKTITE_INTERRUPTS=$(INTERRUPTS) $(PYTEST) tests/engine/test_interrupts.py $(PYTEST_ARGS)
 	TEKTITE_NIGHTLY=1 TEKTITE_KILL_CASES=$(CASES) TEKTITE_KILLS=$(KILLS) $(PYTEST) -m soak $(PYTEST_ARGS)
 
 bench: $(STAMP)  ## run benchmarks; results go to out/
