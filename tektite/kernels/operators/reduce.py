@@ -65,9 +65,20 @@ FIRST = 1
 LAST = 2
 AT_LEAST = 3
 
-# Status codes.
+# Status codes. OVERFLOW: accumulated diffs do not fit a word, and the result is not complete. TOO_LARGE: the sum of a group does
+# not fit a word, and its low word is shown instead.
 FINE = 0
 OVERFLOW = 1
+TOO_LARGE = 2
+
+
+@inner
+def note(status, code, keys, kc, j):
+    """Set a status, and the key that it is about, unless j is -1."""
+    if j >= 0:
+        status[0] = code
+        for c in range(kc):
+            status[1 + c] = load(keys, c * BLOCK + j)
 
 
 @inner
@@ -262,7 +273,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     former = np.empty(4 * (vo + 1), np.int64)
     events = np.empty(0, np.int64)
 
-    while status[0] == 0:
+    while status[0] != OVERFLOW:
         many = next_keys(table, n_past, n_work, kc, keys, firsts, begin, end)
         if many == 0:
             break
@@ -273,6 +284,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                 continue
         seek_sources(table, 0, n_history, keys, many, kc, begin, end)
         bad = -1
+        large = -1
         if from_output != 0 and single and op == AT_LEAST:
             # The common case in loops: every row of the block's keys is shown, so that two sums say all.
             if all_shown(table, n_history, n_past, begin, end, many, rounds, only, least, results):
@@ -322,14 +334,13 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                 # The common case, and the one that bulk loads take: two sums for each key, and no more.
                 buf, capacity = columns_room(buf, capacity, width, rows, 2 * many if past_rows > 0 else many)
                 if past_rows > 0:
-                    bad = finish_block(prior, many, slots, nf, params, vo, linear, least, digits, results)
+                    large = finish_block(prior, many, slots, nf, params, vo, linear, least, digits, results)
                 wrong = finish_block(
                     acc, many, slots, nf, params, vo, linear, least, digits, results + 8 * BLOCK * (vo + 1)
                 )
-                bad = max(bad, wrong)
-                if bad < 0:
-                    rows, plus = write_block(results, past_rows > 0, many, keys, kc, vo, buf, capacity, rows, plus)
-                    continue
+                note(status, TOO_LARGE, keys, kc, max(large, wrong))
+                rows, plus = write_block(results, past_rows > 0, many, keys, kc, vo, buf, capacity, rows, plus)
+                continue
         elif single and least == 1 and ties == 0:
             # The first or last value of each key, one at most, against the one shown before: minimum and maximum.
             marked = n_todo
@@ -392,6 +403,9 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                 list_, n = push_output(table, n_history, n_past, begin, end, j, kc, vo, rounds, low, list_, n)
             elif summed:
                 n_former = finish(prior, j * slots, nf, params, vo, linear, least, digits, former)
+                if n_former == 2:
+                    large = j
+                    n_former = 1
                 former[vo] = 1
             else:
                 former, n_former = walk(
@@ -456,10 +470,9 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                         event += 1
                     n_values = finish(acc, j * slots, nf, params, vo, linear, least, digits, values)
                     values[vo] = 1
-                    if n_values < 0 or n_former < 0:
-                        bad = j
-                        n_values = 0
-                        n_former = 0
+                    if n_values == 2:
+                        large = j
+                        n_values = 1
                 else:
                     values, n_values = walk(
                         table, n_want, begin, end, j, cursors, kc, nd, vo, least, ties, op == LAST,
@@ -484,10 +497,8 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
             if n > 0:
                 buf, capacity = columns_room(buf, capacity, width, rows, n)
                 rows = write_records(list_, n, keys, j, kc, vo, buf, capacity, rows)
-        if bad >= 0:
-            status[0] = OVERFLOW
-            for c in range(kc):
-                status[1 + c] = load(keys, c * BLOCK + bad)
+        note(status, TOO_LARGE, keys, kc, large)
+        note(status, OVERFLOW, keys, kc, bad)
 
     buf, head = batch_head(buf, capacity, rows, kc, vo, moment, only, plus)
     todo_buf, todo_head = head_of_todo(todo, n_todo, kc, nt)
