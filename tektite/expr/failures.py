@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tektite.expr.steps import CONSTANT, FALLIBLE, INPUT, Step
 from tektite.expr.text import Words
@@ -79,7 +80,7 @@ class CheckedProgram:
         step = self.steps[int(failed[0]) - 1]
         return FoundFailure(step, tuple([int(found[id(arg)].words[0]) for arg in step.args]))
 
-    def _evaluate(self, columns: Words) -> tuple[dict[int, Evaluated], Words, Words]:
+    def _evaluate(self, columns: Words) -> tuple[dict[int, Evaluated], Words, npt.NDArray[np.bool_]]:
         """Every step's results, the error of each row, and whether it passes the predicate."""
         n = columns.shape[1]
         found: dict[int, Evaluated] = {}

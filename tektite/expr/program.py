@@ -103,7 +103,10 @@ class RowProgram:
     def explain(self, columns: Words) -> str:
         """Why the first of some rows fails, given as data columns x rows: the expression, what went wrong, the values."""
         found = self._as_checked().failure(columns)
-        return str(self) if found is None else self._describe(found.step, *(*found.operands, 0, 0)[:2])
+        if found is None:
+            return str(self)
+        left, right, *_ = (*found.operands, 0, 0)
+        return self._describe(found.step, left, right)
 
     def show(self, word: int, type: Type) -> str:
         """A word as text, for errors."""
@@ -536,10 +539,10 @@ def run_step(dictionary: TextDictionary, step: Step, words: list[Words], rows: i
     given = np.ascontiguousarray(np.vstack(words))
     head = head_of_array(given, rows)
     kept, made = program.run(int(head[1]), len(words), 0, 0, NULL, given)
-    result = np.empty((1, rows), np.int64)
+    result: Words = np.empty((1, rows), np.int64)
     copy_out(int(made[1]), result)
     del kept, head  # the addresses above are good up to here
-    return result[0]
+    return result.reshape(-1)
 
 
 def _program(step: Step, dictionary: TextDictionary) -> RowProgram:

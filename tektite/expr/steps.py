@@ -58,7 +58,7 @@ def can_fail(step: Step) -> bool:
     if (
         step.op == ops.MUL and step.args[1].op == CONSTANT
     ):  # a conversion: a date at midnight, a decimal of a larger scale
-        return limit_of(step.args[0].type) * abs(int(step.args[1].extra)) > step.extra
+        return limit_of(step.args[0].type) * abs(int(step.args[1].extra)) > int(step.extra)
     return True
 
 

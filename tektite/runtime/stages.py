@@ -153,8 +153,8 @@ def followers(graph: Graph) -> list[list[tuple[int, int]]]:
 
 def error_nodes(node: Node) -> list[Node]:
     """Where the errors of a node, and of the steps on its edges, go."""
-    steps = [step for edge in node.port.edges for step in edge.steps]
-    return [found.errors.node for found in (node, *steps) if found.errors is not None]
+    origins = [node.errors, *[step.errors for edge in node.port.edges for step in edge.steps]]
+    return [origin.node for origin in origins if origin is not None]
 
 
 def waiting_rows(graph: Graph, stages: Stages) -> int:

@@ -6,6 +6,7 @@ when they are made.
 drop_distinct      what holds each row once needs not be made distinct
 filter_privately   a table that a conjunction needs a further index of, and few rows of, is filtered first and indexed apart
 fold_constants     what constants decide is decided: a filter by FALSE is empty, and so is what is joined with nothing
+guard_failures     conditions of a conjunction that may fail on a row are tested last
 match_joins        a join of two is a conjunction of two, whose variables are called after the columns that they stand for
 merge_projections  a projection of a projection becomes one, where nothing is computed twice by that
 order_joins        in which order relations are joined whose author leaves that to us: along keys, the most selective first
@@ -19,10 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tektite.plan.algebra import AtLeast, Match, Operator
+from tektite.plan.algebra import AtLeast, Match, Operator, Project
 from tektite.plan.rules.drop_distinct import drop_distinct
 from tektite.plan.rules.filter_privately import filter_privately
 from tektite.plan.rules.fold_constants import fold_constants
+from tektite.plan.rules.guard_failures import guard_failures
 from tektite.plan.rules.match_joins import match_joins
 from tektite.plan.rules.merge_projections import merge_projections
 from tektite.plan.rules.order_joins import order_joins
@@ -42,6 +44,7 @@ RULES: tuple[Rule, ...] = (
     drop_distinct,
     prune_columns,
     range_filters,
+    guard_failures,
     filter_privately,
     order_joins,
     merge_projections,
@@ -63,10 +66,12 @@ def without_effect(roots: Sequence[Operator]) -> set[Rule]:
     """Rules that change nothing in some plans, because what they look for is not there. Most plans are small: walking them for
     nothing would take more time than the rewrites.
     """
-    sized = distinct = False
+    sized = distinct = conditions = filters = False
     stateful = 0
     for operator in walk(roots):
         sized = sized or (isinstance(operator, Match) and operator.strategy == "sized")
+        conditions = conditions or (isinstance(operator, Match) and bool(operator.where))
+        filters = filters or (isinstance(operator, Project) and operator.predicate is not None)
         distinct = distinct or isinstance(operator, AtLeast)
         stateful += isinstance(operator, WORTHWHILE)
     found: set[Rule] = set()
@@ -74,6 +79,8 @@ def without_effect(roots: Sequence[Operator]) -> set[Rule]:
         found |= {range_filters, filter_privately, order_joins}
     if not distinct:
         found.add(drop_distinct)
+    if not conditions and not filters:
+        found.add(guard_failures)
     if stateful < 2:
         found.add(share_subplans)
     return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tektite.expr import Expr, col, lit
-from tektite.expr.fold import never_true
+from tektite.expr.fold import can_fail, never_true
 from tektite.expr.predicates import conjunction, conjuncts, reads_only
 from tektite.sql.logical import (
     Aggregate,
@@ -53,6 +53,11 @@ def place(node: Node, parts: list[Expr]) -> Node:
     """The rows of a node that pass all parts, each part as far down as it goes."""
     if not parts:
         return node
+    if not isinstance(node, Filter | Project | Union):
+        # Below, what may fail would be tested for rows that do not come this far.
+        risky = [part for part in parts if may_fail(part, node)]
+        if risky:
+            return filtered(place(node, [part for part in parts if not any(part is other for other in risky)]), risky)
     match node:
         case Filter():
             return place(node.input, [*conjuncts(node.predicate), *parts])
@@ -124,7 +129,9 @@ def place_condition(node: Join) -> Node:
     left, right, stay = [], [], []
     for part in parts:
         used = part.columns()
-        if used and reads_only(part, node.left.columns) and node.kind in ("inner", "semi"):
+        if may_fail(part, node.left, node.right):
+            stay.append(part)
+        elif used and reads_only(part, node.left.columns) and node.kind in ("inner", "semi"):
             left.append(part)
         elif used and reads_only(part, node.right.columns) and node.kind in ("inner", "semi", "anti", "left"):
             right.append(part)
@@ -133,6 +140,12 @@ def place_condition(node: Join) -> Node:
     if not left and not right:
         return node
     return Join(place(node.left, left), place(node.right, right), node.kind, conjunction(stay))
+
+
+def may_fail(part: Expr, *nodes: Node) -> bool:
+    """Whether a predicate may fail on a row of some relations."""
+    columns = {name: (0, type) for node in nodes for name, type in node.columns.items()}
+    return reads_only(part, columns) and can_fail(part, columns)
 
 
 def rejects_nulls(part: Expr, columns: Iterable[str]) -> bool:
