@@ -133,6 +133,15 @@ class ViewCore:
         """About how many rows it holds: updates that cancel each other count until they are merged."""
         return self.trace.rows
 
+    @property
+    def count(self) -> int | None:
+        """How many rows its last answer has, those that fail left out; None if it keeps none, or has stopped."""
+        if self.is_stream or self.flow.failure is not None:
+            return None
+        if self.low <= self.first:
+            return 0
+        return int(read_version(self.trace, self.low - 1)[-1].sum())
+
     # ------------------------------------------------------------------ reading
 
     def lookup(self, number: int) -> pa.Table:

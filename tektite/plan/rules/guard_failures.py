@@ -1,7 +1,7 @@
 """Conditions of a conjunction that may fail on a row are tested last, over the rows that pass everything else.
 
-A conjunction is kept up to date by several ways of joining its relations. What fails on the way would be counted differently by each
-of them. Over the result, an error comes and goes with the row that it is of, and the other conditions guard it.
+A conjunction is kept up to date by several ways of joining its relations. What fails on the way would be counted differently by
+each of them. Over the result, an error comes and goes with the row that it is of, and the other conditions guard it.
 
 >>> from tektite.expr import col
 >>> from tektite.plan.algebra import Clause, Rows

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tektite.expr import Expr, col, lit
-from tektite.expr.fold import can_fail, never_true
+from tektite.expr.fold import never_true
 from tektite.expr.predicates import conjunction, conjuncts, reads_only
 from tektite.sql.logical import (
     Aggregate,
@@ -25,7 +25,7 @@ from tektite.sql.logical import (
     Union,
     Window,
 )
-from tektite.sql.walking import transform
+from tektite.sql.walking import may_fail, transform
 from tektite.values import types
 
 
@@ -140,12 +140,6 @@ def place_condition(node: Join) -> Node:
     if not left and not right:
         return node
     return Join(place(node.left, left), place(node.right, right), node.kind, conjunction(stay))
-
-
-def may_fail(part: Expr, *nodes: Node) -> bool:
-    """Whether a predicate may fail on a row of some relations."""
-    columns = {name: (0, type) for node in nodes for name, type in node.columns.items()}
-    return reads_only(part, columns) and can_fail(part, columns)
 
 
 def rejects_nulls(part: Expr, columns: Iterable[str]) -> bool:
