@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,8 @@ import pytest
 
 import tektite as tk
 from tektite.engine.core import core_of
+from tektite.storage.manifest import Manifest
+from tektite.storage.store import open_store
 from tests.support.executors import make_engine
 
 pytestmark = pytest.mark.executors("stages")
@@ -405,3 +408,48 @@ def test_an_inspecting_function_that_raises_is_not_called_again(caplog: pytest.L
     assert sorted(view.rows()) == [("1",), ("2",)]
     assert calls == [1]
     assert any("explode" in record.getMessage() for record in caplog.records if record.name == "tektite")
+
+
+def test_a_goal_fails_while_a_row_fails_that_it_depends_on() -> None:
+    engine = make_engine()
+    source = engine.input("s", k=tk.Int, t=tk.String, semantics="set")
+    engine.datalog("num(k, n) :- s(k, t), n = to_number(t).\nbig(k) :- num(k, n), n > 3.")
+    change(engine, source, (1, "5"), (2, "2"))
+    assert engine.query("big(?)").rows() == [(1,)]
+    change(engine, source, (3, "bad"))
+    with pytest.raises(tk.IncorrectError, match="found 'bad'"):
+        engine.query("big(?)").rows()
+    change(engine, source, gone=((3, "bad"),))
+    assert engine.query("big(?)").rows() == [(1,)]
+
+
+def test_errors_are_found_again_after_a_restart(tmp_path: Path) -> None:
+    with tk.Engine(storage=tmp_path) as engine:
+        change(engine, engine.input("s", x=tk.String), ("1",), ("bad",))
+    with tk.Engine(storage=tmp_path) as engine:
+        source = engine.input("s", x=tk.String)
+        view = engine.install("v", source.select(y=number()))
+        fails(view, "found 'bad'")
+        change(engine, source, gone=(("bad",),))
+        assert view.rows() == [(1,)]
+
+
+def test_what_is_published_stays_as_it_is_while_a_row_fails(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with tk.Engine(storage=tmp_path) as engine:
+        source = engine.input("s", x=tk.String)
+        first = engine.install("first", source.select(y=number()))
+        view = engine.install("v", first.select("y"))
+        view.publish()
+
+        def stored() -> int | None:
+            engine.sync()
+            return Manifest.open(open_store(tmp_path)).state.lows.get("v")
+
+        change(engine, source, ("1",))
+        before = stored()
+        assert before == view.low
+        change(engine, source, ("2",), ("bad",))
+        assert stored() == before
+        assert any("found 'bad'" in record.getMessage() for record in caplog.records)
+        change(engine, source, gone=(("bad",),))
+        assert stored() == view.low
