@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +11,6 @@ import pytest
 
 import tektite as tk
 from tektite.engine.core import core_of
-from tektite.storage.manifest import Manifest
-from tektite.storage.store import open_store
 from tests.support.executors import make_engine
 
 pytestmark = pytest.mark.executors("stages")
@@ -203,6 +200,7 @@ def test_a_shared_arrangement_carries_its_errors_to_all_its_readers() -> None:
         assert view.rows() == [(1,)]
 
 
+@pytest.mark.executors(spark=["3"])
 @pytest.mark.parametrize("shards", [1, 3])
 def test_errors_of_many_rows_are_found_and_go(shards: int) -> None:
     engine, source = texts(workers=shards)
@@ -307,6 +305,7 @@ def test_a_python_function_that_raises_fails_on_its_rows_alone() -> None:
     assert sorted(view.rows()) == [(2 * i,) for i in range(50)]
 
 
+@pytest.mark.executors("spark")
 def test_a_reduction_that_raises_fails_on_its_groups_alone() -> None:
     def only(key: tuple[Any, ...], rows: list[tuple[tuple[Any, ...], int]]) -> list[tuple[Any, ...]]:
         ((row, _),) = rows
@@ -336,6 +335,7 @@ def test_a_window_that_overflows_is_an_error_of_its_partition() -> None:
     assert sorted(view.rows()) == [(1, MOST), (2, 5)]
 
 
+@pytest.mark.executors("spark")
 def test_what_fails_in_a_loop_stands_at_its_fixed_point_or_not_at_all() -> None:
     engine = make_engine()
     source = engine.input("s", k=tk.Int, x=tk.String)
@@ -421,35 +421,3 @@ def test_a_goal_fails_while_a_row_fails_that_it_depends_on() -> None:
         engine.query("big(?)").rows()
     change(engine, source, gone=((3, "bad"),))
     assert engine.query("big(?)").rows() == [(1,)]
-
-
-def test_errors_are_found_again_after_a_restart(tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path) as engine:
-        change(engine, engine.input("s", x=tk.String), ("1",), ("bad",))
-    with tk.Engine(storage=tmp_path) as engine:
-        source = engine.input("s", x=tk.String)
-        view = engine.install("v", source.select(y=number()))
-        fails(view, "found 'bad'")
-        change(engine, source, gone=(("bad",),))
-        assert view.rows() == [(1,)]
-
-
-def test_what_is_published_stays_as_it_is_while_a_row_fails(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with tk.Engine(storage=tmp_path) as engine:
-        source = engine.input("s", x=tk.String)
-        first = engine.install("first", source.select(y=number()))
-        view = engine.install("v", first.select("y"))
-        view.publish()
-
-        def stored() -> int | None:
-            engine.sync()
-            return Manifest.open(open_store(tmp_path)).state.lows.get("v")
-
-        change(engine, source, ("1",))
-        before = stored()
-        assert before == view.low
-        change(engine, source, ("2",), ("bad",))
-        assert stored() == before
-        assert any("found 'bad'" in record.getMessage() for record in caplog.records)
-        change(engine, source, gone=(("bad",),))
-        assert stored() == view.low

@@ -40,8 +40,8 @@ def added(*values: int | None) -> int | None:
     return None if None in values else sum(value for value in values if value is not None)
 
 
-# -- operations: each on a collection, and on the rows that are there. All have the columns k, x, b. An operation that may fail ends
-# with an arrangement: no rewrite moves a filter past it, so that what is evaluated is what is written.
+# Operations: each on a collection, and on the rows that are there. All have the columns k, x, b. An operation that may fail
+# ends with an arrangement: no rewrite moves a filter past it, so that what is evaluated is what is written.
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Query:
     text: str
 
 
-CAST = tk.col("b").cast(tk.Int)
+text_as_number = tk.col("b").cast(tk.Int)
 
 
 def mapped(query: Query, rng: random.Random) -> Query:
@@ -63,7 +63,7 @@ def mapped(query: Query, rng: random.Random) -> Query:
         k, x, b = row
         return (k, added(x, 0 if branches and b in ("*", None) else number(b)), b)
 
-    value = tk.when(tk.coalesce(tk.col("b"), "*") != "*", CAST).otherwise(0) if branches else CAST
+    value = tk.when(tk.coalesce(tk.col("b"), "*") != "*", text_as_number).otherwise(0) if branches else text_as_number
     found = query.collection.select("k", x=tk.col("x") + value, b="b").arrange("k")
     return Query(found, lambda given: by_row(query.rows(given), one), f"map({query.text}, {branches})")
 
@@ -79,7 +79,7 @@ def by_row(rows: Rows, function: Callable[[Row], Row | None]) -> Rows:
 def filtered(query: Query, rng: random.Random) -> Query:
     guarded, last, bound = rng.random() < 0.5, rng.random() < 0.5, rng.choice([0, 1, 2])
     disjunction = rng.random() < 0.4
-    test, guard = CAST > bound, tk.col("b") == "*" if disjunction else tk.col("b") != "*"
+    test, guard = text_as_number > bound, tk.col("b") == "*" if disjunction else tk.col("b") != "*"
     both = (test, guard) if last else (guard, test)
     predicate = (both[0] | both[1] if disjunction else both[0] & both[1]) if guarded else test
 
@@ -194,7 +194,7 @@ def repeated(query: Query) -> Query:
     start = query.collection
 
     def body(variable: tk.Collection) -> tk.Collection:
-        more = variable.filter(tk.col("x") < 5).select("k", x=tk.col("x") + 1 + CAST, b="b")
+        more = variable.filter(tk.col("x") < 5).select("k", x=tk.col("x") + 1 + text_as_number, b="b")
         return more.concat(start).distinct()
 
     return Query(start.distinct().iterate(body), rows, f"loop({query.text})")
