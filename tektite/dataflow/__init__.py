@@ -2,6 +2,7 @@
 
 arrange           arrange sorts updates into a trace; readers give other operators its versions and changes
 deferred_keys     keys that a reduction has to evaluate at later moments
+errors            errors of rows: a second collection of a dataflow, beside its results
 flow              `Dataflow`: one installed graph of operators, and its sweeps
 graph             scopes, ports and edges; the agenda decides which node runs next
 join              join of two arrangements

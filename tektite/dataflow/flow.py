@@ -14,12 +14,14 @@ from tektite.dataflow.graph import Outbox, Scope, run_agenda
 from tektite.dataflow.journal import Journal, Sweep
 from tektite.errors import FaultError, TektiteError
 from tektite.trace.times import Frontier
+from tektite.trace.trace import Hold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tektite.dataflow.arrange import ArrangementReader, Buffer
-    from tektite.trace.trace import Handle, Hold, Trace
+    from tektite.dataflow.errors import ErrorSource
+    from tektite.trace.trace import Handle, Trace
 
 
 class Workers(Protocol):
@@ -110,6 +112,10 @@ class Dataflow:
         self.failure: TektiteError | None = None
         self.outlets: list[Handle] = []
         """Handles on its result that are emptied after each sweep."""
+        self.results: list[Trace] = []
+        """The traces of what it computes for others."""
+        self.result_errors: list[tuple[ErrorSource, ...]] = []
+        """For each result, the errors that it depends on."""
         self.on_wake: Callable[[Dataflow], None] | None = None
         """Called when it gets something to do."""
         self._at_rest()
@@ -159,6 +165,12 @@ class Dataflow:
         handle.wake = self.wake
         self.outlets.append(handle)
         self.wake()
+
+    def remove_outlet(self, handle: Handle) -> None:
+        """Take no more turns for a handle on its result."""
+        handle.wake = None
+        if handle in self.outlets:
+            self.outlets.remove(handle)
 
     def rest(self) -> bool:
         """Fall asleep if there is nothing to do. Returns whether it sleeps."""
@@ -278,7 +290,7 @@ class Dataflow:
         if self.sweep is not None and self.journal is not None:
             sweep, self.sweep = self.sweep, None
             self.journal.ended(sweep)
-        for callback in self.on_swept:
+        for callback in list(self.on_swept):  # one that raises is removed
             callback()
 
     def fail(self, error: BaseException) -> None:
@@ -322,6 +334,16 @@ class Dataflow:
         assert not self.root.nested
         for node in self.root.nodes:
             node.begin()
+        self.hold_errors()
+
+    def hold_errors(self) -> None:
+        """Keep the history of all errors that its results depend on, its own and others', as long as that of the results."""
+        for node in dict.fromkeys([source.node for sources in self.result_errors for source in sources]):
+            self.holds.append(Hold(node.trace, self._since))
+
+    def _since(self) -> Frontier:
+        epochs = [time[0] for trace in self.results for time in trace.since()]
+        return ((min(epochs, default=max(self.low - 1, 0)),),)
 
     def ship(self) -> dict[str, Any]:
         """The attributes of a copy in another process. A copy does not need the others."""

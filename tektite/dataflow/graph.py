@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tektite.errors import FaultError
 from tektite.trace.chunk import Chunk, column_spec
@@ -22,6 +22,7 @@ from tektite.trace.times import Frontier, passed_frontier, running_frontier
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
+    from tektite.dataflow.errors import ErrorOrigin
     from tektite.dataflow.flow import Dataflow
     from tektite.dataflow.node import Node
 
@@ -31,8 +32,29 @@ Moment = tuple[int, ...]
 class LinearStep(Protocol):
     """A linear operation on chunks: processes each row on its own and has no state."""
 
+    errors: ErrorOrigin | None
+    """Where its errors go. None if it does not fail on rows; then an exception ends the dataflow."""
+
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
         """The transformed chunk. `times` is the number of its time columns."""
+
+
+class FallibleStep(LinearStep, Protocol):
+    """A linear operation that may fail on rows."""
+
+    def attempt(self, chunk: Chunk, times: int) -> tuple[Chunk, Words | None]:
+        """The transformed chunk without the rows that fail, and those as data, times and diff columns, if there are any."""
+
+
+def run_step(step: LinearStep, shard: int, chunk: Chunk, times: int, outbox: Outbox) -> Chunk:
+    """The transformed chunk. The errors of rows that fail go to the outbox."""
+    errors = step.errors
+    if errors is None:
+        return step(chunk, times)
+    made, failed = cast("FallibleStep", step).attempt(chunk, times)
+    if failed is not None:
+        errors.send(shard, failed, times, outbox)
+    return made
 
 
 class Scope:
@@ -218,7 +240,7 @@ class Edge:
         for step in self.steps:
             made = done.get((step, id(chunk)))
             if made is None:
-                made = done[step, id(chunk)] = step(chunk, times)
+                made = done[step, id(chunk)] = run_step(step, shard, chunk, times, outbox)
             chunk = made
             if not chunk.n:
                 return

@@ -5,22 +5,24 @@ A step processes each row on its own and has no state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from tektite.dataflow.arrange import consolidate
-from tektite.errors import FaultError, IncorrectError
+from tektite.errors import FaultError, IncorrectError, TektiteError
+from tektite.expr.program import FailingRowError
 from tektite.kernels.operators.accumulate import COUNT_PRESENT, SUM_INT, accumulate, explode
 from tektite.kernels.operators.groups import NOT_WORTH_IT, accumulate_groups
 from tektite.kernels.seek.route import scale
 from tektite.trace.chunk import Chunk, column_spec
-from tektite.values.types import Float
+from tektite.values.types import Float, Type
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
+    from tektite.dataflow.errors import ErrorOrigin
     from tektite.expr import RowProgram
     from tektite.values.dictionary import Dictionary
     from tektite.values.schema import Schema
@@ -38,6 +40,8 @@ EXPLODED_ROWS = 1 << 16
 class SelectStep:
     """Chooses and reorders data columns; column -1-i is the i-th constant word. Copies nothing."""
 
+    errors: ErrorOrigin | None = None
+
     def __init__(self, columns: Sequence[int], constants: Sequence[int] = ()) -> None:
         self.columns = list(columns)
         self.constants = tuple(constants)
@@ -54,6 +58,8 @@ class SelectStep:
 class NegateStep:
     """Negates every diff."""
 
+    errors: ErrorOrigin | None = None
+
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
         buf, head = scale(chunk.at, int(chunk.head[2]) - 1, -1)
         if head[0] < 0:
@@ -64,17 +70,48 @@ class NegateStep:
 class ProgramStep:
     """Evaluates expressions and a predicate, compiled into one program."""
 
-    def __init__(self, program: RowProgram, data: int) -> None:
+    errors: ErrorOrigin | None = None
+    error: type[TektiteError] = IncorrectError
+
+    def __init__(self, program: RowProgram, data: int, shown: Mapping[str, tuple[int, Type]] | None = None) -> None:
+        """`shown` are the columns of the row by which errors name it."""
         self.program = program
         self.data = data
+        self.shown = shown or {}
 
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
         memory, head = self.program.run(chunk.at, self.data, times, 1, 0, chunk.memory)
         return Chunk(head, memory)
 
+    def attempt(self, chunk: Chunk, times: int) -> tuple[Chunk, Words | None]:
+        """The rows that do not fail, and those that do. The kernel looks for no more than one failing row, so that rows that do
+        not fail cost nothing; a chunk with one is evaluated again, step by step.
+        """
+        try:
+            return self(chunk, times), None
+        except FailingRowError:
+            words = chunk.to_array()
+        found = self.program.check(words[: self.data])
+        made = np.ascontiguousarray(np.concatenate([found.outputs, words[self.data :, found.passing]]))
+        return Chunk.of_array(made), words[:, found.failing] if len(found.failing) else None
+
+    def explain(self, words: Words) -> str:
+        """What went wrong in a row, and the row."""
+        values = [
+            f"{name} = {self.program.show(int(words[place, 0]), type)}" for name, (place, type) in self.shown.items()
+        ]
+        return f"{self.program.explain(words)}, in the row ({', '.join(values)})"
+
 
 class FunctionStep:
-    """Calls a Python function with Arrow tables. The function must be pure, because retractions evaluate it again."""
+    """Calls a Python function with Arrow tables. The function must be pure, because retractions evaluate it again.
+
+    A row for which it raises, or returns what its columns cannot hold, fails. Which rows these are is found by calling it again
+    with fewer rows.
+    """
+
+    errors: ErrorOrigin | None = None
+    error: type[TektiteError] = FaultError
 
     def __init__(
         self,
@@ -99,6 +136,35 @@ class FunctionStep:
         ]
         return Chunk.of_array(np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0])
 
+    def attempt(self, chunk: Chunk, times: int) -> tuple[Chunk, Words | None]:
+        """The results of the rows that do not fail, and the rows that do."""
+        made: list[Words] = []
+        failed: list[Words] = []
+        waiting = [(start, min(start + FUNCTION_ROWS, chunk.n)) for start in reversed(range(0, chunk.n, FUNCTION_ROWS))]
+        while waiting:
+            start, stop = waiting.pop()
+            part = chunk.slice(start, stop)
+            try:
+                made.append(self._apply(part, times))
+            except FailingFunctionError:
+                if stop - start == 1:
+                    failed.append(part.to_array())
+                else:
+                    middle = (start + stop) // 2
+                    waiting += [(middle, stop), (start, middle)]
+        if not made:
+            made.append(np.empty((len(self.wanted.names) + times + 1, 0), np.int64))
+        return Chunk.of_array(np.concatenate(made, axis=1)), np.concatenate(failed, axis=1) if failed else None
+
+    def explain(self, words: Words) -> str:
+        """What the function does with a row, and the row."""
+        row = shown_row(self.given, words, self.dictionary)
+        try:
+            self._apply(Chunk.of_array(np.concatenate([words, np.ones((2, 1), np.int64)])), 1)
+        except FaultError as error:
+            return f"{Exception.__str__(error)}, in the row {row}"
+        return f"{function_name(self.function)} failed, and did not fail when it was called again, in the row {row}"
+
     def _apply(self, chunk: Chunk, times: int) -> Words:
         data = len(self.given.names)
         words = chunk.to_array()
@@ -106,7 +172,8 @@ class FunctionStep:
         try:
             result = self.function(batch)
         except Exception as error:
-            raise FaultError(f"{function_name(self.function)} raised {error!r}", self.view) from error
+            message = f"{function_name(self.function)} raised {error!r}"
+            raise FailingFunctionError(message, self.view) from error
         rows: Words = np.arange(chunk.n)
         if self.many:
             result, origin = self._unpack(result)
@@ -121,7 +188,8 @@ class FunctionStep:
         try:
             encoded = self.wanted.encode(result, self.dictionary)
         except IncorrectError as error:
-            raise FaultError(f"what {function_name(self.function)} returned: {error}", self.view) from error
+            message = f"what {function_name(self.function)} returned: {error}"
+            raise FailingFunctionError(message, self.view) from error
         if encoded.shape[1] != len(rows) or (len(rows) and (rows.min() < 0 or rows.max() >= chunk.n)):
             raise FaultError(
                 f"{function_name(self.function)} must say for each row it returns which of the {chunk.n} rows it came "
@@ -136,6 +204,16 @@ class FunctionStep:
         raise FaultError(
             f"{function_name(self.function)} must return (table, row numbers), not {type(result).__name__}", self.view
         )
+
+
+class FailingFunctionError(FaultError):
+    """A user's function fails on some row of those that it was given."""
+
+
+def shown_row(schema: Schema, words: Words, dictionary: Dictionary) -> str:
+    """A row (columns x 1) for errors: its columns and their values."""
+    (row,) = schema.decode_rows(np.ascontiguousarray(words), dictionary)
+    return f"({', '.join([f'{name} = {value!r}' for name, value in zip(schema.names, row, strict=True)])})"
 
 
 def function_name(function: Callable[..., Any]) -> str:

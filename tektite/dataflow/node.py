@@ -7,6 +7,7 @@ copies of the nodes to processes that have one shard each. For that, a node says
 what it reads             `reads` (handles on arrangements, with their queues and versions) and `consults` (traces whose
                           versions it reads without a handle)
 what it produces          `port`, whose edges lead to other nodes, and `mints`, the trace that only it appends to
+where its errors go       `errors`, and `errors` of the steps on its edges
 what waits for it         `buffers`: rows by moment and shard
 where stages end          `routes`, `hops`, `for_next_round` and `engine_only`
 whether it is suspended   `busy`
@@ -34,6 +35,7 @@ from tektite.trace.chunk import Chunk
 
 if TYPE_CHECKING:
     from tektite.dataflow.arrange import ArrangementReader
+    from tektite.dataflow.errors import ErrorOrigin
     from tektite.trace.spine import Shape
     from tektite.trace.trace import Trace
 
@@ -66,6 +68,8 @@ class Waiting(Protocol):
 class Node:
     """An operator. Its state is divided into shards. Work on one shard does not touch the state of others."""
 
+    errors: ErrorOrigin | None = None
+    """Where the errors of its groups go, if it has any."""
     mints: Trace | None = None
     """The trace that only this node appends to, if it has one."""
     routes = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from tektite.dataflow.arrange import Buffer, consolidate
 from tektite.dataflow.graph import Moment, Scope
 from tektite.dataflow.linear import function_name
 from tektite.dataflow.node import Node
-from tektite.errors import FaultError
 from tektite.trace.chunk import Chunk
 from tektite.values.words import Words
 
@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     from tektite.values.schema import Schema
 
 
+LOG = logging.getLogger("tektite")
+
+
 class InspectNode(Node):
-    """Calls a Python function with the consolidated changes of each moment, as a table with time and diff columns."""
+    """Calls a Python function with the consolidated changes of each moment, as a table with time and diff columns. A function
+    that raises is not called again.
+    """
 
     engine_only = True
 
@@ -31,7 +36,7 @@ class InspectNode(Node):
     ) -> None:
         super().__init__(scope, shards, "inspect")
         self.schema = schema
-        self.function = function
+        self.function: Callable[..., Any] | None = function
         self.dictionary = dictionary
         self.buffer = Buffer(self, len(schema.names), shards=1)
 
@@ -44,12 +49,15 @@ class InspectNode(Node):
         if waiting is None:
             return
         changes = consolidate(waiting[0], self.buffer.shape, self.flow.low)
-        if not changes.n:
+        if not changes.n or self.function is None:
             return
         try:
             self.function(changes_table(changes.to_array(), self.schema, self.dictionary))
-        except Exception as error:
-            raise FaultError(f"{function_name(self.function)} raised {error!r}", self.flow.name) from error
+        except Exception:
+            LOG.exception(
+                "view %r: inspect: %s raised; it is not called again", self.flow.name, function_name(self.function)
+            )
+            self.function = None
 
     def ship(self) -> dict[str, Any]:
         return super().ship() | {"function": None, "dictionary": None}

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from tektite.dataflow.arrange import Arranged, ArrangementReader, consolidate
 from tektite.dataflow.deferred_keys import DeferredKeys
 from tektite.dataflow.graph import Moment, Outbox
-from tektite.dataflow.linear import function_name
+from tektite.dataflow.linear import function_name, shown_row
 from tektite.dataflow.node import Node
-from tektite.errors import FaultError, IncorrectError
+from tektite.errors import FaultError, IncorrectError, TektiteError
 from tektite.kernels.operators import aggregate as aggregate_kernel
 from tektite.kernels.operators import reduce as reduce_kernel
 from tektite.kernels.operators.collect import collect, settle
@@ -60,6 +61,25 @@ class Operation:
     code: int
     params: Words
     values: int
+
+    @property
+    def sums(self) -> list[int]:
+        """The value columns that are sums of integers or decimals, which may not fit into a word."""
+        if self.code != reduce_kernel.LINEAR:
+            return []
+        return [at for at in range(self.values) if self.params[5 * at] == aggregate_kernel.SUM]
+
+
+@dataclass(frozen=True)
+class GroupNames:
+    """The key columns of a reduction, for errors."""
+
+    schema: Schema
+    dictionary: Dictionary
+
+    def show(self, words: Words) -> str:
+        """A group (key columns x 1)."""
+        return f", in the group {shown_row(self.schema, words, self.dictionary)}" if self.schema.names else ""
 
 
 def at_least(times: int) -> Operation:
@@ -144,12 +164,14 @@ class ReduceNode(Node):
             return
         work = np.array([batch.at for batch in delta] + [chunk.at for chunk in todo], np.int64)
         widths = np.array([self.reader.trace.data] * len(delta) + [self.key] * len(todo), np.int64)
-        result = self._evaluate(shard, work, widths, old, new, moment)
+        result = self._evaluate(shard, work, widths, old, new, moment, outbox)
         if result.n:
             self.output.mint(shard, result)
             self.port.emit(shard, result, moment, self.times, outbox)
 
-    def _evaluate(self, shard: int, work: Words, widths: Words, old: Version, new: Version, moment: Moment) -> Chunk:
+    def _evaluate(
+        self, shard: int, work: Words, widths: Words, old: Version, new: Version, moment: Moment, outbox: Outbox
+    ) -> Chunk:
         raise NotImplementedError
 
     def defer(self, shard: int, todo: Chunk) -> None:
@@ -163,7 +185,14 @@ class ReduceNode(Node):
 
 
 class BuiltinReduce(ReduceNode):
-    """A reduction that the kernel evaluates."""
+    """A reduction that the kernel evaluates.
+
+    A sum that does not fit into a word is an error of its group. The kernel says that there is one, and shows what is left of it
+    in a word. Then it runs again, to show which sums of which groups do not fit.
+    """
+
+    error: type[TektiteError] = IncorrectError
+    groups: GroupNames
 
     def __init__(
         self, source: Arranged, shards: int, key: int, operation: Operation, columns: tuple[int, ...], name: str
@@ -177,14 +206,18 @@ class BuiltinReduce(ReduceNode):
             np.int64,
         )  # fmt: skip
 
-    def _evaluate(self, shard: int, work: Words, widths: Words, old: Version, new: Version, moment: Moment) -> Chunk:
+    def _evaluate(
+        self, shard: int, work: Words, widths: Words, old: Version, new: Version, moment: Moment, outbox: Outbox
+    ) -> Chunk:
         past = self.output.trace.version(shard) if self.own_history else old
         flow = self.flow
+        at = np.array(moment, np.int64)
         buf, head, todo_buf, todo_head, status = reduce_kernel.reduce(
-            work, widths, new.table, past.table, self.shape, self.operation.params, np.array(moment, np.int64),
-            flow.low, flow.high,
-        )  # fmt: skip
-        if status[0]:
+            work, widths, new.table, past.table, self.shape, self.operation.params, at, flow.low, flow.high
+        )
+        if status[0] == reduce_kernel.TOO_LARGE and self.errors is not None and not self.own_history:
+            self._send_overflows(shard, work, widths, old, new, at, outbox)
+        elif status[0]:
             raise IncorrectError(
                 f"{self.name}: a sum does not fit into 64 bits, in the group with the key words {status[1:].tolist()}"
             )
@@ -192,12 +225,38 @@ class BuiltinReduce(ReduceNode):
             self.defer(shard, Chunk(todo_head, todo_buf))
         return Chunk(head, buf)
 
+    def _send_overflows(
+        self, shard: int, work: Words, widths: Words, old: Version, new: Version, at: Words, outbox: Outbox
+    ) -> None:
+        """Send the changes of which groups have a sum that does not fit."""
+        assert self.errors is not None
+        sums = self.operation.sums
+        params = np.concatenate([self.operation.params[5 * column : 5 * column + 5] for column in sums])
+        params[::5] = aggregate_kernel.OVERFLOWS
+        shape = self.shape.copy()
+        shape[5] = len(sums)
+        buf, head, *_ = reduce_kernel.reduce(
+            work, widths, new.table, old.table, shape, params, at, self.flow.low, self.flow.high
+        )
+        words = Chunk(head, buf).to_array()
+        flags = words[self.key : self.key + len(sums)]
+        failed = np.delete(words[:, flags.any(axis=0)], range(self.key, self.key + len(sums)), axis=0)
+        if failed.shape[1]:
+            self.errors.send(shard, failed, self.times, outbox)
+
+    def explain(self, words: Words) -> str:
+        """Which group has a sum that does not fit."""
+        return f"a sum does not fit into 64 bits{self.groups.show(words)}"
+
 
 class FunctionReduce(ReduceNode):
     """A reduction by a Python function, called for each group at each time at which the group may have changed.
 
-    Old results are read from the node's output, so the function is not called again for them.
+    Old results are read from the node's output, so the function is not called again for them. A group for which it raises has no
+    rows but an error. Old errors are read from `failures`, a trace of keys and messages.
     """
+
+    error: type[TektiteError] = FaultError
 
     def __init__(
         self,
@@ -220,8 +279,30 @@ class FunctionReduce(ReduceNode):
         self.dictionary = dictionary
         trace = source.trace
         self.shape = np.array([key, trace.data, self.times, trace.times, 1, values, 1, 0], np.int64)
+        self.failure_shape = np.array([key, trace.data, self.times, trace.times, 1, 1, 1, 0], np.int64)
+        self.failures = Trace(key + 1, self.times, 1, shards, self.flow.effort)
+        self._hold_failures()
 
-    def _evaluate(self, shard: int, work: Words, widths: Words, old: Version, new: Version, moment: Moment) -> Chunk:
+    def _hold_failures(self) -> None:
+        self.flow.traces.append(self.failures)
+        self.flow.holds.append(Hold(self.failures, self.scope.frontier))
+
+    def begin(self) -> None:
+        super().begin()
+        self.failures.begin()
+        self._hold_failures()
+
+    def consults(self) -> Sequence[Trace]:
+        return (self.output.trace, self.failures)
+
+    def explain(self, words: Words) -> str:
+        """What went wrong in a group."""
+        text = self.dictionary.lookup(np.ascontiguousarray(words[-1]))[0].as_py()
+        return f"{text}{GroupNames(self.key_schema, self.dictionary).show(words[:-1])}"
+
+    def _evaluate(
+        self, shard: int, work: Words, widths: Words, old: Version, new: Version, moment: Moment, outbox: Outbox
+    ) -> Chunk:
         flow = self.flow
         past = self.output.trace.version(shard)
         at = np.array(moment, np.int64)
@@ -231,16 +312,44 @@ class FunctionReduce(ReduceNode):
         if todo_head[0]:
             self.defer(shard, Chunk(todo_head, todo_buf))
         requests = Chunk(request_head, request_buf)
-        numbers, words, counts = self._results(Chunk(head, buf).to_array(), requests.to_array())
+        failed: list[tuple[int, str]] = []
+        numbers, words, counts = self._results(Chunk(head, buf).to_array(), requests.to_array(), failed)
+        result = self._settled(requests, numbers, words, counts, past, self.shape, at)
+        self._settle_failures(shard, requests, failed, at, outbox)
+        return result
+
+    def _settled(
+        self, requests: Chunk, numbers: Words, words: Words, counts: Words, past: Version, shape: Words, at: Words
+    ) -> Chunk:
+        """What groups are to show, less what a version shows of them."""
         columns = np.ascontiguousarray(np.vstack([numbers, words, np.zeros_like(numbers), counts]))
-        width = self.values + 1
+        width = len(words) + 1
         built = consolidate([Chunk.of_array(columns)], (width, 1, 1), 0)
         wants = built.select(column_spec([*range(width), width + 1]))
-        buf, head = settle(requests.at, wants.at, past.table, self.shape, at, flow.low, flow.high)
+        buf, head = settle(requests.at, wants.at, past.table, shape, at, self.flow.low, self.flow.high)
         return Chunk(head, buf)
 
-    def _results(self, groups: Words, requests: Words) -> GroupResults:
-        """Call the function for every group that is not empty. The requests are the groups' keys and times."""
+    def _settle_failures(
+        self, shard: int, requests: Chunk, failed: list[tuple[int, str]], at: Words, outbox: Outbox
+    ) -> None:
+        """Send the changes of which groups fail, and remember them."""
+        past = self.failures.version(shard)
+        if not failed and not len(past.table):
+            return
+        numbers = np.array([number for number, _ in failed], np.int64)
+        texts = self.dictionary.add(pa.array([text for _, text in failed], pa.string()))
+        changes = self._settled(
+            requests, numbers, texts.reshape(1, -1), np.ones_like(numbers), past, self.failure_shape, at
+        )
+        if changes.n:
+            assert self.errors is not None
+            self.failures.mint(shard, changes.head, changes.memory, self.scope.passed())
+            self.errors.send(shard, changes.to_array(), self.times, outbox)
+
+    def _results(self, groups: Words, requests: Words, failed: list[tuple[int, str]]) -> GroupResults:
+        """Call the function for every group that is not empty. The requests are the groups' keys and times. Groups for which it
+        fails are added to `failed`, with a message.
+        """
         keys = self.key_schema.decode_rows(np.ascontiguousarray(requests[: self.key]), self.dictionary)
         rows = self.value_schema.decode_rows(np.ascontiguousarray(groups[1:-1]), self.dictionary)
         counted = list(zip(rows, groups[-1].tolist(), strict=True))
@@ -249,34 +358,63 @@ class FunctionReduce(ReduceNode):
         results: list[tuple[Any, ...]] = []
         origins: list[int] = []
         for number, start, stop in zip(numbers.tolist(), starts.tolist(), stops, strict=True):
-            found = self._call(keys[number], counted[start:stop])
+            try:
+                found = list(self.function(keys[number], counted[start:stop]))
+            except Exception as error:
+                failed.append((number, f"{function_name(self.function)} raised {error!r}"))
+                continue
             results.extend(found)
             origins.extend([number] * len(found))
         try:
             words = self.result_schema.encode(results, self.dictionary)
-        except IncorrectError as error:
-            raise FaultError(f"what {function_name(self.function)} returned: {error}", self.flow.name) from error
+        except IncorrectError:
+            origins, words = self._encoded_apart(results, origins, failed)
         return np.array(origins, np.int64), words, np.ones(len(origins), np.int64)
 
-    def _call(self, key: tuple[Any, ...], rows: list[tuple[tuple[Any, ...], int]]) -> list[tuple[Any, ...]]:
-        try:
-            return list(self.function(key, rows))
-        except Exception as error:
-            raise FaultError(
-                f"{function_name(self.function)} raised {error!r} for key {key}", self.flow.name
-            ) from error
+    def _encoded_apart(
+        self, results: list[tuple[Any, ...]], origins: list[int], failed: list[tuple[int, str]]
+    ) -> tuple[list[int], Words]:
+        """The results of the groups whose results can be encoded; the other groups fail."""
+        kept: list[int] = []
+        parts = [np.empty((self.values, 0), np.int64)]
+        for number in dict.fromkeys(origins):
+            found = [row for row, origin in zip(results, origins, strict=True) if origin == number]
+            try:
+                parts.append(self.result_schema.encode(found, self.dictionary))
+            except IncorrectError as error:
+                failed.append((number, f"what {function_name(self.function)} returned: {error}"))
+            else:
+                kept += [number] * len(found)
+        return kept, np.concatenate(parts, axis=1)
 
 
 class GroupsReduce(FunctionReduce):
-    """A reduction by a function of many groups at once, over words."""
+    """A reduction by a function of many groups at once, over words. If it fails, groups are given to it in smaller numbers, to
+    find those for which it does.
+    """
 
-    def _results(self, groups: Words, requests: Words) -> GroupResults:
+    error: type[TektiteError] = IncorrectError
+
+    def _results(self, groups: Words, requests: Words, failed: list[tuple[int, str]]) -> GroupResults:
         there = groups[:, groups[-1] > 0]
-        parts = [self._made_of(there[:, start:stop], requests) for start, stop in whole_groups(there[0])]
+        parts = []
+        waiting = [there[:, start:stop] for start, stop in whole_groups(there[0])]
+        waiting.reverse()
+        while waiting:
+            part = waiting.pop()
+            try:
+                parts.append(self._made_of(part, requests))
+            except IncorrectError as error:
+                numbers = np.unique(part[0])
+                if len(numbers) == 1:
+                    failed.append((int(numbers[0]), str(error)))
+                else:
+                    cut = int(np.searchsorted(part[0], numbers[len(numbers) // 2]))
+                    waiting += [part[:, cut:], part[:, :cut]]
         if not parts:
             return NOTHING, np.empty((self.values, 0), np.int64), NOTHING
-        numbers, words, counts = zip(*parts, strict=True)
-        return np.concatenate(numbers), np.concatenate(words, axis=1), np.concatenate(counts)
+        numbers_found, words, counts = zip(*parts, strict=True)
+        return np.concatenate(numbers_found), np.concatenate(words, axis=1), np.concatenate(counts)
 
     def _made_of(self, groups: Words, requests: Words) -> GroupResults:
         columns = np.vstack([requests[: self.key, groups[0]], groups[1:-1]])

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, consolidate, serves
+from tektite.dataflow.errors import ErrorSource
 from tektite.dataflow.flow import Dataflow, EpochSource, last_closed
 from tektite.engine.graph_cache import CachedGraph, GraphCache
 from tektite.engine.lock import Decision, StepByStep
@@ -48,6 +49,8 @@ class Entry:
     sharded_by: int
     flow: Dataflow | None
     hold: Hold | None = None
+    errors: Sequence[ErrorSource] = ()
+    """The errors that what it holds depends on."""
     readers: dict[Dataflow, None] = field(default_factory=dict)
     together: Sequence[Entry] = ()
     """What was made with it for readers, itself included, and is dropped with it; nothing for an input or a view."""
@@ -164,6 +167,7 @@ class Catalog:
                 renderer.arranged(root, lead or renderer.any_order(root, len(root.schema.names))[:1], None)
                 for root, lead in zip(optimize(roots), leads, strict=True)
             ]
+            renderer.finish([found.trace for found in arranged])
             if len(roots) == 1 and not self.coordinator.executor.sends:
                 self.graphs.add(roots[0], leads[0], renderer, arranged[0], recording)
         except BaseException:
@@ -282,6 +286,7 @@ class Catalog:
             for other, rewritten in zip(siblings, others, strict=True):
                 first = other.schema.names[0]
                 made.append((f"{describe(other)} by ({first})", other, renderer.arrange_anew(rewritten, (0,), 1)))
+            renderer.finish([arranged.trace for _, _, arranged in made])
         except BaseException:
             self.abandon(flow)
             raise
@@ -289,8 +294,8 @@ class Catalog:
         entries = [
             Entry(title, what.fingerprint, flow, arranged.trace, arranged.columns,
                   tuple(what.schema.names[c] for c in arranged.columns), arranged.sharded_by, flow,
-                  Hold(arranged.trace, last_closed(flow, self.earliest)))
-            for title, what, arranged in made
+                  Hold(arranged.trace, last_closed(flow, self.earliest)), errors)
+            for (title, what, arranged), errors in zip(made, flow.result_errors, strict=True)
         ]  # fmt: skip
         for entry in entries:
             entry.together = entries

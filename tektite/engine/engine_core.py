@@ -377,8 +377,10 @@ class EngineCore:
         views: list[ViewCore] = []
         try:
             flow.settle_start(since)
-            for (name, collection), found in zip(collections.items(), arranged, strict=True):
-                view = ViewCore(self, name, collection.operator, flow, found, keep, views)
+            for (name, collection), found, errors in zip(
+                collections.items(), arranged, flow.result_errors, strict=True
+            ):
+                view = ViewCore(self, name, collection.operator, flow, found, keep, views, errors)
                 view.facade = View(self.engine, view)
                 views.append(view)
                 if on_change is not None:
@@ -543,9 +545,11 @@ class EngineCore:
 def _entry(source: InputCore | ViewCore) -> Entry:
     """The arrangement of an input or a view, for queries to find."""
     names = tuple(source.schema.names[c] for c in source.columns)
+    errors = source.errors if isinstance(source, ViewCore) else ()
     return Entry(
-        source.name, source.operator.fingerprint, source, source.trace, source.columns, names, source.sharded_by, None
-    )
+        source.name, source.operator.fingerprint, source, source.trace, source.columns, names, source.sharded_by, None,
+        errors=errors,
+    )  # fmt: skip
 
 
 def by_name(where: Mapping[str, T], name: str, kind: str) -> T:

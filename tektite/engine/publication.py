@@ -1,11 +1,13 @@
 """Publication: a view's contents and changes as a stored arrangement, for other processes to read.
 
 What is stored adds up, at the epoch that the manifest names for it, to what the view answers at that epoch. A run that publishes
-a view which an earlier one has published stores the difference between what it finds and what the view holds.
+a view which an earlier one has published stores the difference between what it finds and what the view holds. While a row that
+the view depends on fails, the view has no answer, and what is stored stays as it is.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from tektite.dataflow.arrange import consolidate
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from tektite.engine.view_core import ViewCore
 
 
+LOG = logging.getLogger("tektite")
+
+
 class Publication:
     """Stores what a view changes after each of its sweeps."""
 
@@ -36,6 +41,8 @@ class Publication:
         self.handle = Handle(view.trace, None)
         self.low: int | None = None
         """The epoch up to which the view is stored; None until the first answer."""
+        self.waits = False
+        """Whether it waits until the view has an answer again."""
         view.flow.on_swept.append(self.publish)
         view.flow.add_outlet(self.handle)
         view.flow.on_failed.append(self.handle.drop)
@@ -46,6 +53,13 @@ class Publication:
         view = self.view
         if view.low <= view.first:
             return  # no answer yet
+        error = view.error_at(view.low - 1)
+        if error is not None:
+            if not self.waits:
+                LOG.warning("%s. What is published of the view stays as it is until then", error)
+            self.waits = True
+            return
+        self.waits = False
         chunks = [self._taken(shard) for shard in range(view.trace.shards)]
         if self.low is None:
             self._begin(chunks)

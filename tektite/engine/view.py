@@ -70,6 +70,11 @@ class View(Collection):
         return self._core.failure
 
     @property
+    def error(self) -> TektiteError | None:
+        """What a read of the view raises: why it has stopped, or which row that it depends on fails; None if it can be read."""
+        return self._core.error
+
+    @property
     def current(self) -> bool:
         """Whether the view reflects every epoch that its sources have closed."""
         return self._core.engine.is_current(self._core)
@@ -174,7 +179,14 @@ class Changes:
 
     @guarded
     def table(self) -> pa.Table:
-        """What has changed since the last call, as a table with the columns `time` and `diff` behind the data."""
+        """What has changed since the last call, as a table with the columns `time` and `diff` behind the data. While some row
+        that the view depends on fails, this raises its error; what has changed is told once it is gone.
+        """
+        self.view.check_rows(self.view.low - 1)
+        return self.collected()
+
+    def collected(self) -> pa.Table:
+        """`table`, whatever fails, for who holds the lock."""
         view = self.view
         batches = [batch for shard in range(view.trace.shards) for batch in self.handle.take_before(shard, view.low)[1]]
         width = len(view.columns)

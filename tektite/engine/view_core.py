@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.dataflow.arrange import Arranged, consolidate
+from tektite.dataflow.errors import ErrorSource, standing_errors
 from tektite.dataflow.flow import Dataflow, last_closed
 from tektite.dataflow.join import PIECE
 from tektite.dataflow.linear import function_name
@@ -29,13 +31,16 @@ if TYPE_CHECKING:
     from tektite.engine.view import View
 
 
+LOG = logging.getLogger("tektite")
+
+
 class Subscription(Protocol):
     """Who follows a view's changes."""
 
     handle: Handle
     """Has the changes that have not been told."""
 
-    def table(self) -> pa.Table:
+    def collected(self) -> pa.Table:
         """What has changed since the last call."""
 
     def let_go(self) -> None:
@@ -63,8 +68,11 @@ class ViewCore:
         arranged: Arranged,
         keep: bool,
         together: Sequence[ViewCore],
+        errors: Sequence[ErrorSource],
     ) -> None:
         self.engine = engine
+        self.errors = errors
+        """The errors that its rows depend on."""
         self.name = name
         self.together = together
         """The views that its dataflow makes, itself included."""
@@ -125,6 +133,15 @@ class ViewCore:
         """About how many rows it holds: updates that cancel each other count until they are merged."""
         return self.trace.rows
 
+    @property
+    def count(self) -> int | None:
+        """How many rows its last answer has, those that fail left out; None if it keeps none, or has stopped."""
+        if self.is_stream or self.flow.failure is not None:
+            return None
+        if self.low <= self.first:
+            return 0
+        return int(read_version(self.trace, self.low - 1)[-1].sum())
+
     # ------------------------------------------------------------------ reading
 
     def lookup(self, number: int) -> pa.Table:
@@ -170,6 +187,7 @@ class ViewCore:
                 f"view {self.name!r} can be read at times {since} to {self.flow.low - 1}, not at {epoch}; "
                 "engine.hold keeps earlier times readable"
             )
+        self.check_rows(epoch)
         words = read_version(self.trace, epoch) if lead is None else read_lead(self.trace, epoch, lead)
         if not words.shape[1]:
             return words
@@ -184,6 +202,30 @@ class ViewCore:
         if failed and self.flow.failure is not None:
             raise self.flow.failure
 
+    @property
+    def error(self) -> TektiteError | None:
+        """What a read of its last answer raises, if anything."""
+        return self.flow.failure or (self.error_at(self.low - 1) if self.low > self.first else None)
+
+    def check_rows(self, epoch: int) -> None:
+        """Refuse to read the view at an epoch at which some row that it depends on fails."""
+        error = self.error_at(epoch)
+        if error is not None:
+            raise error
+
+    def error_at(self, epoch: int) -> TektiteError | None:
+        """What a read at an epoch finds instead of an answer; None if there is an answer."""
+        found = standing_errors(self.errors, epoch) if self.errors else None
+        if found is None:
+            return None
+        own = found.flow in (self.name, ", ".join([view.name for view in self.together]))
+        origin = "" if own else f"in {found.flow!r}, which it reads: "
+        more = "" if found.count == 1 else f"; {found.count - 1} more fail"
+        message = f"{origin}{found.message}{more}. Reads work again once what fails is deleted or corrected"
+        if issubclass(found.kind, FaultError):
+            return FaultError(message, self.name)
+        return IncorrectError(f"view {self.name!r}: {message}")
+
     # ------------------------------------------------------------------ what goes along with it
 
     @guarded
@@ -196,15 +238,22 @@ class ViewCore:
             self.publication = self.engine.publish(self)
 
     def call_on_change(self, function: Callable[[pa.Table], None], changes: Subscription) -> None:
-        """Call a function after each sweep with what a subscription has collected, if that is anything."""
+        """Call a function after each sweep with what a subscription has collected, if that is anything. A function that raises
+        is not called again.
+        """
 
         def deliver() -> None:
-            table = changes.table()
+            table = changes.collected()
             if table.num_rows:
                 try:
                     function(table)
-                except Exception as error:
-                    self.flow.fail(FaultError(f"callback {function_name(function)} raised {error!r}", self.name))
+                except Exception:
+                    self.flow.on_swept.remove(deliver)
+                    self.flow.remove_outlet(changes.handle)
+                    changes.let_go()
+                    LOG.exception(
+                        "view %r: callback %s raised; it is not called again", self.name, function_name(function)
+                    )
 
         self.flow.on_swept.append(deliver)
         self.flow.add_outlet(changes.handle)

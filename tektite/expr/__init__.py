@@ -2,6 +2,7 @@
 
 ast          expressions as users write them: immutable trees without types
 comparisons  how comparisons are written, mirrored and negated
+failures     the rows that a program fails on, found exactly
 fold         computes the constant parts of expressions
 functions    typing of casts and of functions of text, dates, timestamps and bits
 like         patterns for kernels: LIKE, starts with, ends with, contains

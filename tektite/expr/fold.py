@@ -7,8 +7,8 @@ import numpy as np
 from tektite.errors import TektiteError
 from tektite.expr.ast import Expr, lit
 from tektite.expr.predicates import FALSE, TRUE
-from tektite.expr.program import evaluate_constant
-from tektite.expr.typing import resolve
+from tektite.expr.program import Assembler, evaluate_constant
+from tektite.expr.typing import Columns, resolve
 from tektite.values import types
 from tektite.values.dictionary import Dictionary
 from tektite.values.words import NULL, decode_list
@@ -83,6 +83,18 @@ def computed(expression: Expr) -> Expr:
         return lit(value, step.type)
     except (TektiteError, ValueError, OverflowError):
         return expression
+
+
+def can_fail(expression: Expr, columns: Columns) -> bool:
+    """Whether an expression may fail on a row: a cast of a text, an overflow.
+
+    >>> from tektite.expr import col
+    >>> columns = {"x": (0, types.Int)}
+    >>> can_fail(col("x") + 1, columns), can_fail(col("x") > lit(1) + 1, columns)
+    (True, False)
+    """
+    step = resolve(expression, columns)
+    return step.fallible and Assembler(_texts).fold(step).fallible
 
 
 STRICT = frozenset(

@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,14 @@ import pyarrow as pa
 
 from tektite.errors import FaultError, IncorrectError
 from tektite.expr.ast import Expr
+from tektite.expr.failures import CheckedProgram, CheckedRows
 from tektite.expr.literals import show_word
-from tektite.expr.steps import CONSTANT, FALLIBLE, INPUT, READS_TEXTS, Step, TextFunction
+from tektite.expr.steps import CONSTANT, FALLIBLE, INPUT, READS_TEXTS, Step, TextFunction, can_fail
 from tektite.expr.text import Memo, TextDictionary, Words, memo_for, set_table
 from tektite.expr.typing import Columns, resolve
 from tektite.kernels.expr import steps as ops
 from tektite.kernels.expr.interpreter import COLUMN, FAILED, OWNS, REGISTER, SHARES, STEP, WORD, run_program
+from tektite.kernels.layout.rows import copy_out, head_of_array
 from tektite.values.types import Bool, String, Type
 from tektite.values.words import NULL
 
@@ -38,6 +41,10 @@ Failure = {
     ops.SHIFT_LEFT: "overflow, or a negative shift", ops.SHIFT_RIGHT: "negative shift",
     ops.CHECK_PARSED: "text does not say such a value",
 }  # fmt: skip
+
+
+class FailingRowError(IncorrectError):
+    """An expression fails on some row of a chunk, unless an AND or OR decides without it: `RowProgram.check` finds out."""
 
 
 class RowProgram:
@@ -59,6 +66,9 @@ class RowProgram:
         self._memos = memos
         self._read = [memo for memo in memos if memo is not None]
         self._reads_texts = any(step.op in READS_TEXTS for step in steps)
+        self.can_fail = any(map(can_fail, steps))
+        """Whether it may fail on a row."""
+        self._checked: CheckedProgram | None = None
         self.wake()
         self._dictionary = dictionary
         self._outputs = outputs
@@ -85,6 +95,32 @@ class RowProgram:
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process compiles it again, because its words contain addresses of this process."""
         return compile, (tuple(self._outputs), self._predicate, dict(self._columns), self._dictionary)
+
+    def check(self, columns: Words) -> CheckedRows:
+        """Filter and map rows, given as data columns x rows, and find those that fail."""
+        return self._as_checked().rows(columns)
+
+    def explain(self, columns: Words) -> str:
+        """Why the first of some rows fails, given as data columns x rows: the expression, what went wrong, the values."""
+        found = self._as_checked().failure(columns)
+        if found is None:
+            return str(self)
+        left, right, *_ = (*found.operands, 0, 0)
+        return self._describe(found.step, left, right)
+
+    def show(self, word: int, type: Type) -> str:
+        """A word as text, for errors."""
+        if type == String and word != NULL:
+            return repr(self._dictionary.lookup(np.array([word], np.int64))[0].as_py())
+        return "NULL" if word == NULL else show_word(word, type)
+
+    def _as_checked(self) -> CheckedProgram:
+        if self._checked is None:
+            outputs, test, assembler = _typed(self._outputs, self._predicate, self._columns, self._dictionary)
+            fold = assembler.fold
+            run = partial(run_step, self._dictionary)
+            self._checked = CheckedProgram(list(map(fold, outputs)), test and fold(test), run)
+        return self._checked
 
     def __repr__(self) -> str:
         return f"<Program {self}>"
@@ -144,18 +180,21 @@ class RowProgram:
             learnt[memo] += len(rows)
             memo.learn(np.ascontiguousarray(rows[:, 1 : 1 + len(memo.function.arguments)].T), self._dictionary)
 
-    def _failure(self, at: int, row: int, left: int, right: int) -> IncorrectError:
+    def _failure(self, at: int, row: int, left: int, right: int) -> FailingRowError:
         """The error for a failed step: the expression, what went wrong, the row and its values."""
         step = self._steps[at // STEP]
+        return FailingRowError(self._describe(step, left, right, f" in row {row}"))
+
+    def _describe(self, step: Step, left: int, right: int, where: str = "") -> str:
         if step.op == ops.CHECK_PARSED and step.args[1].type != String:
-            return IncorrectError(f"{step.source}: the result does not fit into 64 bits in row {row}")
+            return f"{step.source}: the result does not fit into 64 bits{where}"
         if step.op == ops.CHECK_PARSED:
             found = repr(self._dictionary.lookup(np.array([right], np.int64))[0].as_py())
         else:
-            found = " and ".join(show_word(word, arg.type) for word, arg in zip((left, right), step.args, strict=False))
+            found = " and ".join(self.show(word, arg.type) for word, arg in zip((left, right), step.args, strict=False))
         kind = f" of {step.type}" if step.op in (ops.ADD, ops.SUB, ops.MUL, ops.MUL_FLOOR, ops.FLOAT_TO_INT) else ""
         kind = f": {step.type}" if step.op == ops.CHECK_PARSED else kind
-        return IncorrectError(f"{step.source}: {Failure[step.op]}{kind} in row {row}, found {found}")
+        return f"{step.source}: {Failure[step.op]}{kind}{where}, found {found}"
 
 
 def load_word(address: int) -> int:
@@ -206,15 +245,41 @@ def compile(
 def _compile(
     outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, dictionary: TextDictionary
 ) -> RowProgram:
+    typed, test, assembler = _typed(outputs, predicate, columns, dictionary)
+    folded = None if test is None else tests_first(assembler.fold(test))
+    parts = assembler.assemble(list(map(assembler.fold, typed)), folded)
+    return RowProgram(*parts, dictionary, outputs, predicate, columns)
+
+
+def _typed(
+    outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, dictionary: TextDictionary
+) -> tuple[list[Step], Step | None, Assembler]:
+    """The steps of expressions and of a filter, and what assembles them."""
     typed = [resolve(output, columns) for output in outputs]
     test = None
     if predicate is not None:
         test = resolve(predicate, columns)
         if test.type != Bool and not (test.op == CONSTANT and test.extra == NULL):
             raise IncorrectError(f"the filter {predicate} is of type {test.type}, not bool")
-    assembler = Assembler(dictionary)
-    parts = assembler.assemble(list(map(assembler.fold, typed)), test and assembler.fold(test))
-    return RowProgram(*parts, dictionary, outputs, predicate, columns)
+    return typed, test, Assembler(dictionary)
+
+
+def tests_first(step: Step) -> Step:
+    """A conjunction with the parts that cannot fail first: they guard the others."""
+    if step.op != ops.AND or not step.fallible:
+        return step
+    parts: list[Step] = []
+    waiting = [step]
+    while waiting:
+        part = waiting.pop()
+        if part.op == ops.AND:
+            waiting.extend(reversed(part.args))
+        else:
+            parts.append(part)
+    first, *others = sorted(parts, key=lambda part: part.fallible)
+    for other in others:
+        first = Step(ops.AND, Bool, (first, other), 0, step.source)
+    return first
 
 
 class Assembler:
@@ -312,16 +377,23 @@ class Assembler:
     def _value(self, step: Step, guard: int) -> Generator[tuple[Step, int], int | None, int]:
         """`value` of one step. Yields its operands, each with a guard, when it needs them."""
         chooses = step.op in (ops.SELECT, ops.COALESCE)
+        decides = step.op in (ops.AND, ops.OR) and step.fallible
         args = [self.none] * max(3, len(step.args))
         # Where no guard depends on a value, what is chosen last, which may be a long chain, comes first: the others need not wait
         # in registers for it.
-        order = range(len(step.args))
-        for i in reversed(order) if chooses and not step.fallible else order:
+        order = list(range(len(step.args)))
+        if chooses and not step.fallible:
+            order.reverse()
+        if decides:  # what cannot fail first: where it decides, a failure of the other does not count
+            order.sort(key=lambda i: step.args[i].fallible)
+        for i in order:
             arg = step.args[i]
             if arg.op in LEAVES:
                 args[i] = self._leaf(arg)
                 continue
-            narrowed = self._narrowed(step.op, args[0], i, guard) if chooses and arg.fallible and i > 0 else guard
+            narrowed = guard
+            if arg.fallible and ((chooses and i > 0) or (decides and i == order[1])):
+                narrowed = self._narrowed(step.op, args[order[0]], i, guard)
             value = yield arg, narrowed
             assert value is not None
             args[i] = value
@@ -348,6 +420,11 @@ class Assembler:
         none = self.none
         if op == ops.COALESCE:
             taken = self.emit(Step(ops.IS_NULL, Bool), [first, none, none], 0)
+        elif op == ops.AND:  # where the other operand is not false
+            negated = self.emit(Step(ops.NOT, Bool), [first, none, none], 0)
+            taken = self.emit(Step(ops.NOT_TRUE, Bool), [negated, none, none], 0)
+        elif op == ops.OR:
+            taken = self.emit(Step(ops.NOT_TRUE, Bool), [first, none, none], 0)
         elif position == 1:
             taken = first
         else:
@@ -450,9 +527,29 @@ class Assembler:
 
 def evaluate_constant(step: Step, dictionary: TextDictionary) -> int:
     """The word of a step over constants: runs its program over one row without columns."""
-    program = RowProgram(*Assembler(dictionary).assemble([step], None), dictionary, (), None, {})
+    program = _program(step, dictionary)
     _, head = program.run(ONE_ROW.ctypes.data, 0, 0, 0, NULL, ONE_ROW)
     return int(head[5])
+
+
+def run_step(dictionary: TextDictionary, step: Step, words: list[Words], rows: int) -> Words:
+    """One step over the words of its operands."""
+    if step.op == CONSTANT:
+        return np.full(rows, Assembler(dictionary).word_of(step.extra), np.int64)
+    inputs = tuple([Step(INPUT, arg.type, (), at) for at, arg in enumerate(step.args)])
+    program = _program(Step(step.op, step.type, inputs, step.extra, step.source), dictionary)
+    given = np.ascontiguousarray(np.vstack(words))
+    head = head_of_array(given, rows)
+    kept, made = program.run(int(head[1]), len(words), 0, 0, NULL, given)
+    result: Words = np.empty((1, rows), np.int64)
+    copy_out(int(made[1]), result)
+    del kept, head  # the addresses above are good up to here
+    return result.reshape(-1)
+
+
+def _program(step: Step, dictionary: TextDictionary) -> RowProgram:
+    """The program of one step."""
+    return RowProgram(*Assembler(dictionary).assemble([step], None), dictionary, (), None, {})
 
 
 ONE_ROW = np.array([1, 0, 0], np.int64)

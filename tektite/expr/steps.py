@@ -47,8 +47,19 @@ class Step:
     fallible: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        fallible = self.op in FALLIBLE or any(arg.fallible for arg in self.args)
+        fallible = any([arg.fallible for arg in self.args]) or can_fail(self)
         object.__setattr__(self, "fallible", fallible)
+
+
+def can_fail(step: Step) -> bool:
+    """Whether a step itself may fail on a row."""
+    if step.op not in FALLIBLE:
+        return False
+    if (
+        step.op == ops.MUL and step.args[1].op == CONSTANT
+    ):  # a conversion: a date at midnight, a decimal of a larger scale
+        return limit_of(step.args[0].type) * abs(int(step.args[1].extra)) > int(step.extra)
+    return True
 
 
 def word(value: int, type: Type = Int) -> Step:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tektite.expr import Expr
+from tektite.expr.fold import can_fail
 from tektite.plan.algebra import Arrange, Operator, Project
 
 
@@ -11,8 +12,10 @@ def look_through(operator: Operator) -> tuple[Operator, list[int], Expr | None]:
     columns = list(range(len(operator.schema.names)))
     if isinstance(operator, Project) and isinstance(operator.input, Arrange):
         found = permutation(operator)
-        if found is not None:
-            return operator.input, found, operator.predicate
+        predicate = operator.predicate
+        # What a filter fails on does not depend on what its rows are joined with.
+        if found is not None and (predicate is None or not can_fail(predicate, operator.input.schema.positions)):
+            return operator.input, found, predicate
     return operator, columns, None
 
 

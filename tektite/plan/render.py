@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from tektite.dataflow import arrange, loop, range_filter, reduce
 from tektite.dataflow import join as join_node
 from tektite.dataflow.arrange import Arranged, serves
+from tektite.dataflow.errors import ErrorNode, ErrorOrigin, ErrorSource, Fallible, sources_of
 from tektite.dataflow.flow import Dataflow, EpochSource
 from tektite.dataflow.graph import Scope
 from tektite.dataflow.linear import Accumulate, FunctionStep, NegateStep, ProgramStep, SelectStep
@@ -41,6 +42,7 @@ class SharedArrangement(Protocol):
     trace: Trace
     columns: tuple[int, ...]
     sharded_by: int
+    errors: Sequence[ErrorSource]
 
 
 class ArrangementCatalog(Protocol):
@@ -84,8 +86,25 @@ class Renderer:
         self.decisions: list[Callable[[], list[str]]] = []
         self.reusable = True
         """Whether another dataflow may begin with this graph: it has no loop, and does not know its dataflow's name."""
+        self.origins: list[ErrorOrigin] = []
+        """What may fail on rows."""
+        self._imported: dict[int, Sequence[ErrorSource]] = {}
+        """The errors that imported traces depend on, by the trace's id."""
         self.remembering: list[RowProgram] = []
         """Programs with functions of text, whose results go with the last query that uses them."""
+
+    def finish(self, results: Sequence[Trace]) -> None:
+        """End rendering: connect what may fail with the dataflow's errors, and say which errors each result depends on."""
+        flow = self.flow
+        node = ErrorNode(flow, self.origins) if self.origins else None
+        flow.results = list(results)
+        flow.result_errors = sources_of(flow, node, results, self._imported)
+        flow.hold_errors()
+
+    def _origin(self, width: int, fallible: Fallible) -> ErrorOrigin:
+        """A number for what may fail on rows of so many data columns."""
+        self.origins.append(ErrorOrigin(len(self.origins), width, fallible))
+        return self.origins[-1]
 
     # ------------------------------------------------------------------ scopes
 
@@ -136,6 +155,7 @@ class Renderer:
                 self.reusable = False
                 step = FunctionStep(operator.function, operator.input.schema, operator.schema, operator.many,
                                     self.dictionary, self.flow.name)  # fmt: skip
+                step.errors = self._origin(len(operator.input.schema.names), step)
                 return self.stream(operator.input).then(step, None)
             case plan.Concat():
                 scope = self.scope(operator)
@@ -166,6 +186,7 @@ class Renderer:
 
     def _import(self, entry: SharedArrangement) -> Arranged:
         self.flow.read(entry.source)
+        self._imported[id(entry.trace)] = entry.errors
         return Arranged(entry.trace, self.flow.root, entry.columns, entry.sharded_by, imported=True)
 
     def adopt(self, operator: plan.Operator, entry: SharedArrangement) -> None:
@@ -184,7 +205,14 @@ class Renderer:
         if predicate is None and -1 not in kept:
             return stream.then(SelectStep(kept), placed)
         program = self.program(outputs, predicate, source.schema.positions)
-        return stream.then(ProgramStep(program, len(source.schema.names)), placed)
+        return stream.then(self._program_step(program, len(source.schema.names), source.schema.positions), placed)
+
+    def _program_step(self, program: RowProgram, width: int, shown: Mapping[str, tuple[int, Type]]) -> ProgramStep:
+        """A step that evaluates a program over rows of so many columns, some of which errors show."""
+        step = ProgramStep(program, width, shown)
+        if program.can_fail:
+            step.errors = self._origin(width, step)
+        return step
 
     def program(
         self, outputs: Sequence[Expr], predicate: Expr | None, columns: Mapping[str, tuple[int, Type]]
@@ -347,7 +375,7 @@ class Renderer:
         unnamed = {free_name(f"place {at}", positions): (at, Int) for at in range(width)}
         outputs = [col(name) for name in unnamed]
         program = self.program(outputs, predicate, positions | unnamed)
-        return stream.then(ProgramStep(program, width), stream.placed)
+        return stream.then(self._program_step(program, width, positions), stream.placed)
 
     def _range_filter(self, operator: plan.RangeFilter) -> Stream:
         scope = self.scope(operator)
@@ -391,8 +419,10 @@ class Renderer:
                 width = len(operator.input.schema.names)
                 source = self.arranged(operator.input, tuple(range(width)), None, operator.key)
                 make = reduce.GroupsReduce if operator.together else reduce.FunctionReduce
-                return make(source, self.shards, operator.key, operator.function, operator.input.schema, operator.schema,
+                node = make(source, self.shards, operator.key, operator.function, operator.input.schema, operator.schema,
                             self.dictionary, "reduce")  # fmt: skip
+                node.errors = self._origin(operator.key + 1, node)
+                return node
         raise UnsupportedError(f"cannot render {type(operator).__name__}")
 
     def _whole_row(self, operator: plan.Operator, width: int) -> Arranged:
@@ -444,7 +474,11 @@ class Renderer:
         )
         stream.feed(node)
         op = reduce.linear(accumulate.kinds)
-        return reduce.BuiltinReduce(node.arranged, self.shards, len(key), op, columns, "aggregate")
+        made = reduce.BuiltinReduce(node.arranged, self.shards, len(key), op, columns, "aggregate")
+        if op.sums:
+            made.groups = reduce.GroupNames(operator.schema.select(*operator.schema.names[: len(key)]), self.dictionary)
+            made.errors = self._origin(len(key), made)
+        return made
 
     # ------------------------------------------------------------------ loops
 

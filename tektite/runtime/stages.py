@@ -146,8 +146,15 @@ def followers(graph: Graph) -> list[list[tuple[int, int]]]:
             if not edge.target.for_next_round
         ]
         + [(reader, 0) for reader in readers.get(id(node.mints), ())]
+        + [(graph.number[id(target)], 0) for target in error_nodes(node)]
         for node in graph.nodes
     ]
+
+
+def error_nodes(node: Node) -> list[Node]:
+    """Where the errors of a node, and of the steps on its edges, go."""
+    origins = [node.errors, *[step.errors for edge in node.port.edges for step in edge.steps]]
+    return [origin.node for origin in origins if origin is not None]
 
 
 def waiting_rows(graph: Graph, stages: Stages) -> int:

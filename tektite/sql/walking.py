@@ -1,9 +1,12 @@
-"""Walking logical plans: every node, and the columns that a plan takes from the queries around it."""
+"""Walking logical plans: every node, the columns that a plan takes from the queries around it, predicates that may fail."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tektite.expr import Expr
+from tektite.expr.fold import can_fail
+from tektite.expr.predicates import reads_only
 from tektite.sql.logical import Node
 
 
@@ -29,3 +32,9 @@ def free_columns(root: Node) -> set[str]:
         for given in node.inputs:
             made |= given.columns.keys()
     return used - made
+
+
+def may_fail(part: Expr, *nodes: Node) -> bool:
+    """Whether a predicate may fail on a row of some relations."""
+    columns = {name: (0, type) for node in nodes for name, type in node.columns.items()}
+    return reads_only(part, columns) and can_fail(part, columns)

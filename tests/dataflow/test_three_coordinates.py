@@ -169,6 +169,7 @@ class Grid:
         self.updates: list[tuple[Row, Time, int]] = []
         schema = self.result.schema
         stream.feed(Capture(stream.scope, self.engine.workers, schema, self.take, core_of(self.engine).dictionary))
+        renderer.finish([])
         self.flow.settle_start()
         core_of(self.engine).coordinator.add(self.flow)
 

@@ -115,19 +115,28 @@ def test_an_unchecked_input_trusts_its_caller() -> None:
 
 
 @pytest.mark.executors("spark")
-def test_a_callback_that_raises_fails_its_view_alone() -> None:
+def test_a_callback_that_raises_loses_its_subscription_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     engine, edges = graph()
-    bad, good = engine.install("bad", edges), engine.install("good", edges)
+    view, other = engine.install("view", edges), engine.install("other", edges)
+    calls: list[str] = []
+    told: list[int] = []
 
     def explode(table: pa.Table) -> None:
+        calls.append("explode")
         raise RuntimeError("boom")
 
-    bad.on_change(explode)
-    edges.insert([(1, 2)])
-    engine.advance()
-    with pytest.raises(tk.FaultError, match="'bad'.*explode.*boom"):
-        bad.rows()
-    assert good.rows() == [(1, 2)]
+    view.on_change(explode)
+    view.on_change(lambda table: told.append(table.num_rows))
+    for epoch in range(3):
+        edges.insert([(1, epoch)])
+        engine.advance()
+    assert calls == ["explode"]
+    assert told == [1, 1, 1]
+    assert view.failure is None and view.error is None
+    assert len(view.rows()) == len(other.rows()) == 3
+    (entry,) = [record for record in caplog.records if record.name == "tektite"]
+    assert "'view'" in entry.getMessage() and "explode" in entry.getMessage()
+    assert entry.exc_info is not None and "boom" in str(entry.exc_info[1])
 
 
 def test_queries_share_one_arrangement_and_the_last_reader_frees_it() -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tektite.kernels.operators.aggregate import AVG, AVG_VALUE, COUNT, COUNT_VALUE, SUM, SUM_VALUE
 from tektite.kernels.operators.collect import collect, settle
-from tektite.kernels.operators.reduce import AT_LEAST, FINE, FIRST, LAST, LINEAR, OVERFLOW, reduce
+from tektite.kernels.operators.reduce import AT_LEAST, FINE, FIRST, LAST, LINEAR, TOO_LARGE, reduce
 from tests.support.kernel_rows import Row, Rows, check_constants, consolidate, read, table
 
 NULL = -(2**63)
@@ -312,7 +312,7 @@ def test_a_sum_that_does_not_fit_names_its_key() -> None:
     operator = linear_values()
     work = [(4, 0, 1, 0, 1), (5, 0, 2**62, 0, 2), (6, 0, 1, 0, 1)]
     _, status = run_once(work, [], operator, 0, 1)
-    assert list(status) == [OVERFLOW, 5]
+    assert list(status) == [TOO_LARGE, 5]
 
 
 def middle() -> Operator:

@@ -304,10 +304,10 @@ CASES: dict[str, tuple[Query, str]] = {
     "an equality of values is tested where something else connects": (
         sql("SELECT o.total FROM orders o, customers c WHERE o.customer = c.id AND o.total + 1 = c.limits"),
         """
-        join of (_, customer, total, _), (customer, _, limits) to (total)
-          where total + 1 == limits
-          read orders
-          read customers
+        select total where total + 1 == limits
+          join of (_, customer, total, _), (customer, _, limits) to (total, limits)
+            read orders
+            read customers
         """,
     ),
     "a stream is filtered and cut before it is joined": (

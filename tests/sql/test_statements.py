@@ -211,7 +211,7 @@ def test_index_is_an_arrangement_that_queries_find(shop: tk.Engine) -> None:
 def test_show_tells_what_there_is(shop: tk.Engine) -> None:
     shop.sql("CREATE VIEW d AS SELECT id + 1 AS next FROM items; CREATE MATERIALIZED VIEW m AS SELECT * FROM d")
     assert rows(shop, "SHOW TABLES") == [("items", 3, "bag", "id")]
-    assert rows(shop, "SHOW VIEWS") == [("m", "materialized", 3), ("d", "definition", None)]
+    assert rows(shop, "SHOW VIEWS") == [("m", "materialized", 3, None), ("d", "definition", None, None)]
     assert rows(shop, "SHOW COLUMNS FROM d") == [("next", "int")]
     assert rows(shop, "SHOW COLUMNS FROM items")[2] == ("price", "decimal(8, 2)")
     assert rows(shop, "SHOW ARRANGEMENTS")[0][0] == "items"

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import tektite as tk
+from tektite.storage.manifest import Manifest
+from tektite.storage.store import open_store
 from tests.support.stored import Twin, run, state_of
 
 
@@ -156,3 +158,42 @@ def test_positions_are_the_last_ones_given(tmp_path: Path) -> None:
         assert engine.epoch == 3
     with tk.Engine() as engine, pytest.raises(tk.IncorrectError, match="storage"):
         engine.advance(positions={"orders": {"batch": 4}})
+
+
+# ------------------------------------------------------------------ errors of rows
+
+
+def test_errors_of_rows_are_found_again_after_a_restart(tmp_path: Path) -> None:
+    with tk.Engine(storage=tmp_path) as engine:
+        engine.input("s", x=tk.String).insert([("1",), ("bad",)])
+        engine.advance()
+    with tk.Engine(storage=tmp_path) as engine:
+        source = engine.input("s", x=tk.String)
+        view = engine.install("v", source.select(y=tk.col("x").cast(tk.Int)))
+        with pytest.raises(tk.IncorrectError, match="found 'bad'"):
+            view.rows()
+        source.remove([("bad",)])
+        engine.advance()
+        assert view.rows() == [(1,)]
+
+
+def test_what_is_published_stays_as_it_is_while_a_row_fails(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with tk.Engine(storage=tmp_path) as engine:
+        source = engine.input("s", x=tk.String)
+        first = engine.install("first", source.select(y=tk.col("x").cast(tk.Int)))
+        view = engine.install("v", first.select("y"))
+        view.publish()
+
+        def stored() -> int | None:
+            engine.advance()
+            engine.sync()
+            return Manifest.open(open_store(tmp_path)).state.lows.get("v")
+
+        source.insert([("1",)])
+        before = stored()
+        assert before == view.low
+        source.insert([("2",), ("bad",)])
+        assert stored() == before
+        assert any("found 'bad'" in record.getMessage() for record in caplog.records)
+        source.remove([("bad",)])
+        assert stored() == view.low

@@ -10,6 +10,7 @@ Each output column is described by five words (kind, a, b, c, digits):
     SUM_VALUE    a: value column to sum, times the multiplicity
     AVG_VALUE    as SUM_VALUE, divided by the number of words that are not NULL and by 10**digits
     SUM_FLOAT    a: the number of a float column, from 0 on; c: diff column that counts the inputs that are not NULL
+    OVERFLOWS    as SUM: 1 if the sum does not fit a word, 0 if it does
     AVG_FLOAT    as SUM_FLOAT, divided by diff column c; the exact quotient is rounded once
 
 The _VALUE kinds are for arrangements that keep plain values. Accumulators are the diff columns, then three words for
@@ -40,6 +41,7 @@ SUM_VALUE = 4
 AVG_VALUE = 5
 SUM_FLOAT = 6
 AVG_FLOAT = 7
+OVERFLOWS = -1
 
 AGGREGATE_WORDS = 5
 
@@ -176,8 +178,8 @@ def float_word(x):
 
 @inner
 def finish_column(acc, base, slot, params, v):
-    """The word of output column v of a present group, and whether it fits. `slot` is where its own accumulators
-    begin.
+    """The word of output column v of a present group, and whether it fits; if it does not, its low word. `slot` is where
+    its own accumulators begin.
     """
     kind = params[5 * v]
     a = params[5 * v + 1]
@@ -199,6 +201,8 @@ def finish_column(acc, base, slot, params, v):
         seen = acc[slot + 2]
     if kind == COUNT_VALUE:
         return seen, True
+    if kind == OVERFLOWS:
+        return (0 if high == low >> 63 and low != NULL else 1), True
     if seen == 0:
         return NULL, True
     if kind == SUM or kind == SUM_VALUE:
@@ -220,25 +224,26 @@ def finish_float(acc, base, nf, params, v, digits):
 
 @inner
 def finish(acc, base, nf, params, vo, linear, least, digits, values):
-    """Write the result row of a group to values[:vo]. Returns 1 if the group is present, 0 if not, and -1 if a sum does
-    not fit a word. If not `linear` the group is present from multiplicity `least` on, with no values.
+    """Write the result row of a group to values[:vo]. Returns 1 if the group is present, 0 if not, and 2 if it is present
+    and a sum does not fit a word. If not `linear` the group is present from multiplicity `least` on, with no values.
     """
     if not linear:
         return 1 if acc[base] >= least else 0
     if acc[base] == 0:
         return 0
     slot = base + nf
+    there = 1
     for v in range(vo):
         if params[5 * v] >= SUM_FLOAT:
             values[v] = finish_float(acc, base, nf, params, v, digits)
             continue
         word, fits = finish_column(acc, base, slot, params, v)
         if not fits:
-            return -1
+            there = 2
         values[v] = word
         if is_value(params[5 * v]):
             slot += 3
-    return 1
+    return there
 
 
 @inner

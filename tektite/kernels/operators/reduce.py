@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.kernels.compile import kernel
+from tektite.kernels.compile import inner, kernel
 from tektite.kernels.layout.memory import load
 from tektite.kernels.layout.pages import address_of, empty_words
 from tektite.kernels.layout.records import columns_room
@@ -59,9 +59,20 @@ FIRST = 1
 LAST = 2
 AT_LEAST = 3
 
-# Status codes.
+# Status codes. OVERFLOW: accumulated diffs do not fit a word, and the result is not complete. TOO_LARGE: the sum of a group does
+# not fit a word, and its low word is shown instead.
 FINE = 0
 OVERFLOW = 1
+TOO_LARGE = 2
+
+
+@inner
+def note(status, code, keys, kc, j):
+    """Set a status, and the key that it is about, unless j is -1."""
+    if j >= 0:
+        status[0] = code
+        for c in range(kc):
+            status[1 + c] = load(keys, c * BLOCK + j)
 
 
 @kernel(
@@ -127,6 +138,7 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     plus = True
     todo = np.empty(16, np.int64)
     n_todo = 0
+    status = np.zeros(1 + kc, np.int64)
     bad = -1
     while bad < 0:
         many = next_keys(table, n_past, len(work), kc, keys, firsts, begin, end)
@@ -149,9 +161,10 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
                 break
             if not from_output and single:
                 buf, capacity = columns_room(buf, capacity, width, rows, 2 * many if had else many)
-                bad, rows, plus = write_sums(
+                large, rows, plus = write_sums(
                     block, columns, sums, many, params, digits, acc, prior, had, buf, capacity, rows, plus
                 )  # fmt: skip
+                note(status, TOO_LARGE, keys, kc, large)
                 continue
         elif single and least == 1 and params[1] == 0:
             usual, todo, n_later = find_tops(block, columns, numbers, sweep, many, todo, n_todo)
@@ -163,15 +176,12 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
         if plus:
             plus = False
             write_ones(buf, (kc + vo + 1) * capacity, rows)
-        bad, todo, n_todo, buf, capacity, rows = reduce_keys(
+        bad, large, todo, n_todo, buf, capacity, rows = reduce_keys(
             block, columns, numbers, sums, sweep, many, params, digits, acc, prior, todo, n_todo, buf, capacity, rows
         )  # fmt: skip
+        note(status, TOO_LARGE, keys, kc, large)
 
-    status = np.zeros(1 + kc, np.int64)
-    if bad >= 0:
-        status[0] = OVERFLOW
-        for c in range(kc):
-            status[1 + c] = load(keys, c * BLOCK + bad)
+    note(status, OVERFLOW, keys, kc, bad)
     buf, head = batch_head(buf, capacity, rows, kc, vo, moment, sweep.only, plus)
     todo_buf, todo_head = head_of_todo(todo, n_todo, kc, nt)
     keep(memory)

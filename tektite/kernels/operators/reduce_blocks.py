@@ -211,19 +211,17 @@ def write_sums(block, shape, sums, many, params, digits, acc, prior, had, buf, c
     """Write the changes of a block of keys at one epoch, each from its old sum, if it `had` one, to its new one. Returns a key
     with a sum that does not fit a word, or -1; then, as `write_block`, the number of rows and whether all diffs are 1.
     """
-    bad = -1
+    large = -1
     if had:
-        bad = finish_block(
+        large = finish_block(
             prior, many, sums.slots, shape.nf, params, shape.vo, sums.linear, sums.least, digits, block.results
         )  # fmt: skip
     wrong = finish_block(
         acc, many, sums.slots, shape.nf, params, shape.vo, sums.linear, sums.least, digits,
         block.results + 8 * BLOCK * (shape.vo + 1),
     )  # fmt: skip
-    bad = max(bad, wrong)
-    if bad < 0:
-        rows, plus = write_block(block.results, had, many, block.keys, shape.kc, shape.vo, buf, capacity, rows, plus)
-    return bad, rows, plus
+    rows, plus = write_block(block.results, had, many, block.keys, shape.kc, shape.vo, buf, capacity, rows, plus)
+    return max(large, wrong), rows, plus
 
 
 @inner

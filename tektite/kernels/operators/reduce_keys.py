@@ -68,8 +68,8 @@ def _sum_events(block, shape, sums, j, epoch, params, acc, events, event, n_even
 def reduce_keys(
     block, shape, numbers, sums, sweep, many, params, digits, acc, prior, todo, n_todo, buf, capacity, rows
 ):
-    """Evaluate each key of a block at each of its epochs, and write the differences. Returns a key with a sum that does not fit a
-    word, or -1; the todo list and its length; the buffer, its capacity and its rows.
+    """Evaluate each key of a block at each of its epochs, and write the differences. Returns a key whose diffs do not fit a
+    word, or -1; a key with a sum that does not, or -1; the todo list and its length; the buffer, its capacity and its rows.
     """
     kc, nd, nt, nf, vo = shape.kc, shape.nd, shape.nt, shape.nf, shape.vo
     table, cursors, begin, end, keys = block.table, block.cursors, block.begin, block.end, block.keys
@@ -84,7 +84,7 @@ def reduce_keys(
     values = np.empty(4 * (vo + 1), np.int64)
     former = np.empty(4 * (vo + 1), np.int64)
     events = np.empty(0, np.int64)
-    bad = -1
+    large = -1
     for j in range(many):
         low, flags = first_epoch(
             table, numbers.past, numbers.all, begin, end, j, rounds, sweep.only, lo, from_output
@@ -108,6 +108,9 @@ def reduce_keys(
             )  # fmt: skip
         elif summed:
             n_former = finish(prior, j * slots, nf, params, vo, linear, least, digits, former)
+            if n_former == 2:
+                large = j
+                n_former = 1
             former[vo] = 1
         else:
             former, n_former = walk(
@@ -131,8 +134,11 @@ def reduce_keys(
                 event, fits = _sum_events(block, shape, sums, j, epoch, params, acc, events, event, n_events)
                 n_values = finish(acc, j * slots, nf, params, vo, linear, least, digits, values)
                 values[vo] = 1
-                if not fits or n_values < 0 or n_former < 0:
-                    return j, todo, n_todo, buf, capacity, rows
+                if n_values == 2:
+                    large = j
+                    n_values = 1
+                if not fits:
+                    return j, large, todo, n_todo, buf, capacity, rows
             else:
                 values, n_values = walk(
                     table, numbers.want, begin, end, j, cursors, kc, nd, vo, least, ties, backward, epoch, rounds, values, 0
@@ -157,4 +163,4 @@ def reduce_keys(
         if n > 0:
             buf, capacity = columns_room(buf, capacity, kc + vo + 2, rows, n)
             rows = write_records(list_, n, keys, j, kc, vo, buf, capacity, rows)
-    return bad, todo, n_todo, buf, capacity, rows
+    return -1, large, todo, n_todo, buf, capacity, rows

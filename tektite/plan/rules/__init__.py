@@ -8,6 +8,7 @@ factor_disjunctions  what every branch of an OR demands is demanded by itself
 filter_privately     a table that a conjunction needs a further index of, and few rows of, is filtered first and indexed apart
 flatten_joins        conjunctions in conjunctions become one, so that one order and one strategy serve all their relations
 fold_constants       what constants decide is decided: a filter by FALSE is empty, and so is what is joined with nothing
+guard_failures       conditions of a conjunction that may fail on a row are tested last
 local                rules for one operator at a time, and several of them in one pass
 match_joins          a join of two is a conjunction of two, whose variables are called after the columns that they stand for
 merge_projections    a projection of a projection becomes one, where nothing is computed twice by that
@@ -28,6 +29,7 @@ from tektite.plan.rules.factor_disjunctions import factor_disjunctions
 from tektite.plan.rules.filter_privately import filter_privately
 from tektite.plan.rules.flatten_joins import flatten_joins
 from tektite.plan.rules.fold_constants import fold_constants
+from tektite.plan.rules.guard_failures import guard_failures
 from tektite.plan.rules.local import OnePass
 from tektite.plan.rules.match_joins import match_joins
 from tektite.plan.rules.merge_projections import merge_projections
@@ -45,6 +47,7 @@ RULES: tuple[Rule, ...] = (
     flatten_joins,
     prune_columns,
     range_filters,
+    guard_failures,
     OnePass(filter_privately, order_joins, merge_projections),
     share_subplans,
 )

@@ -1,7 +1,8 @@
 """Predicates move towards the rows that they test, as far as no index and no state is made twice by that.
 
 A filter passes through projections, unions, distincts, groups (by their keys), and becomes a condition of the conjunction that it
-tests. It stops above what others read as well, and above what is joined through an index that others share.
+tests. It stops above what others read as well, and above what is joined through an index that others share. One that may fail
+on a row stops above everything that may keep the row away from it.
 
 >>> from tektite.expr import col
 >>> from tektite.plan.algebra import Rows
@@ -27,6 +28,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tektite.expr import Expr, col
+from tektite.expr.fold import can_fail
 from tektite.expr.predicates import conjuncts, reads_only
 from tektite.plan.algebra import (
     Aggregate,
@@ -73,6 +75,12 @@ class _Push:
         if not parts or is_shared(operator):
             return filtered(operator, parts)
         alone = alone and not self._context.shared(operator)
+        if not isinstance(operator, Project | Concat | Negate | Match):
+            # Below, it would be tested for rows that do not come this far.
+            risky = [part for part in parts if can_fail(part, operator.schema.positions)]
+            if risky:
+                safe = [part for part in parts if not any(part is other for other in risky)]
+                return filtered(self.place(operator, safe, alone), risky)
         match operator:
             case Project():
                 inner = dict(zip(operator.schema.names, operator.outputs, strict=True))
@@ -145,8 +153,11 @@ class _Push:
         """A conjunction whose conditions on one relation are tested by it, if it is arranged for the conjunction anyway."""
         clauses = list(match.clauses)
         stay: list[Expr] = []
+        types = {variable: (0, type) for variable, type in match.types.items()}
         for part in match.where:
             at = next((at for at, clause in enumerate(clauses) if part.columns() and tests(part, clause)), None)
+            if at is not None and can_fail(part, types):
+                at = None
             if at is None:
                 stay.append(part)
                 continue

@@ -29,7 +29,7 @@ from tektite.sql.logical import (
     renamed,
 )
 from tektite.sql.rules.domains import Domain, pulled_up, pushed_down
-from tektite.sql.walking import free_columns
+from tektite.sql.walking import free_columns, may_fail
 from tektite.values import types
 
 
@@ -83,6 +83,9 @@ def tested(node: Filter, names: Names) -> Node:
     made = {apply.name for apply in applies}
     own = [part for part in parts if not made & set(part.columns())]
     parts = [part for part in parts if made & set(part.columns())]
+    # what may fail is tested last: a subquery may keep rows away from it
+    risky = [part for part in own if applies and may_fail(part, plan)]
+    own = [part for part in own if not any(part is other for other in risky)]
     plan = Filter(plan, conjunction(own)) if own else plan
     for apply in reversed(applies):
         uses = [part for part in parts if apply.name in part.columns()]
@@ -98,6 +101,7 @@ def tested(node: Filter, names: Names) -> Node:
         if now and not made & {name for part in now for name in part.columns()} - set(plan.columns):
             plan = Filter(plan, conjunction(now))
             parts = [part for part in parts if not any(part is other for other in now)]
+    parts += risky
     return Filter(plan, conjunction(parts)) if parts else plan
 
 

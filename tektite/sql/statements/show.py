@@ -40,13 +40,19 @@ def tables(runner: StatementRunner) -> pa.Table:
 
 
 def views(runner: StatementRunner) -> pa.Table:
-    """Views: those that are kept, with their sizes, and those that are definitions."""
+    """Views: those that are kept, with their sizes and what a read of them raises, and those that are definitions."""
     kept = [v for v in core_of(runner.engine).views.values() if not v.name.startswith("__")]
     names = [*(v.name for v in kept), *runner.definitions]
     kinds = ["materialized"] * len(kept) + ["definition"] * len(runner.definitions)
-    rows = [v.trace.rows for v in kept] + [None] * len(runner.definitions)
+    rows = [v.count for v in kept] + [None] * len(runner.definitions)
+    errors = [None if v.error is None else str(v.error) for v in kept] + [None] * len(runner.definitions)
     return pa.table(
-        {"name": pa.array(names, pa.string()), "kind": pa.array(kinds, pa.string()), "rows": pa.array(rows, pa.int64())}
+        {
+            "name": pa.array(names, pa.string()),
+            "kind": pa.array(kinds, pa.string()),
+            "rows": pa.array(rows, pa.int64()),
+            "error": pa.array(errors, pa.string()),
+        }
     )
 
 

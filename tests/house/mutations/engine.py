@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -108,13 +109,28 @@ def a_change_is_told_once() -> None:
 def a_failed_view_fails_alone() -> None:
     with tk.Engine() as engine:
         a = engine.input("a", x=tk.Int)
-        bad = engine.install("bad", a.select(y=tk.col("x") + 2**62))
+        bad = engine.install("bad", a.iterate(lambda rows: rows.select(x=tk.col("x") + 1), limit=5))
         good = engine.install("good", a.count())
-        a.insert([(2**62,)])
+        a.insert([(1,)])
         engine.advance()
         assert good.rows() == [(1,)]
         with pytest.raises(tk.TektiteError):
             bad.rows()
+
+
+def a_row_fails_while_it_is_there() -> None:
+    with tk.Engine() as engine:
+        a = engine.input("a", x=tk.String)
+        view = engine.install("numbers", a.filter(tk.col("x") != "*").select(y=tk.col("x").cast(tk.Int)))
+        reader = engine.install("reader", view.count())
+        a.insert([("1",), ("bad",), ("*",)])
+        engine.advance()
+        for found in (view, reader):
+            with pytest.raises(tk.IncorrectError):
+                found.rows()
+        a.remove([("bad",)])
+        engine.advance()
+        assert (view.rows(), reader.rows()) == ([(1,)], [(1,)])
 
 
 def pending_rows_are_forgotten_by_a_rollback() -> None:
@@ -162,4 +178,9 @@ FAULTS = [
           pending_rows_are_forgotten_by_a_rollback),
     Fault("failures stop everybody", "tektite.dataflow.flow Dataflow.fail",
           lambda there: lambda self, error: (_ for _ in ()).throw(error), a_failed_view_fails_alone),
+    Fault("errors of rows are lost", "tektite.dataflow.errors ErrorOrigin.send", nothing, a_row_fails_while_it_is_there),
+    Fault("errors of rows stay", "tektite.dataflow.errors ErrorOrigin.send",
+          misled(lambda origin, shard, rows, *rest: (origin, shard, abs(rows), *rest)), a_row_fails_while_it_is_there),
+    Fault("errors stay in their dataflow", f"{ENGINE}.engine_core _entry",
+          lambda there: lambda source: replace(there(source), errors=()), a_row_fails_while_it_is_there),
 ]  # fmt: skip
