@@ -2,7 +2,8 @@
 
 An update (row, time, diff) on which an expression fails gives an error update (origin, row, epoch, diff) instead of a row. The
 update that deletes the row gives the same error with the opposite diff. So errors cancel as rows do, and what stands at an epoch
-does not depend on what has been merged. A loop's errors are those of all its rounds together: what stands at the fixed point.
+does not depend on what has been merged. An error inside a loop says in which round it is: what a later round gets rid of has kept
+a row from that round, so it stands as well.
 
 `ErrorNode` arranges the errors of all origins of one dataflow. What stands in the way of a result are the errors of every origin
 that the result depends on, in its own dataflow and in those that it reads (`ErrorSource`).
@@ -44,40 +45,46 @@ class ErrorOrigin:
     node: ErrorNode
     """Where its errors go. Set when the dataflow has been rendered."""
 
-    def __init__(self, number: int, width: int, fallible: Fallible) -> None:
-        """Its errors name a row of `width` data columns."""
+    def __init__(self, number: int, width: int, depth: int, fallible: Fallible) -> None:
+        """Its errors name a row of `width` data columns, in at most `depth` loops."""
         self.number = number
         self.width = width
+        self.depth = depth
         self.fallible = fallible
 
     def send(self, shard: int, rows: Words, times: int, outbox: Outbox) -> None:
         """Address the errors of updates, given as all their columns: data, times, diff."""
-        errors = np.zeros((self.node.width + 2, rows.shape[1]), np.int64)
+        node = self.node
+        errors = np.zeros((node.width + 2, rows.shape[1]), np.int64)
         errors[0] = self.number
-        errors[1 : 1 + self.width] = rows[: self.width]
+        errors[1:times] = rows[self.width + 1 : self.width + times]
+        errors[1 + node.depth : 1 + node.depth + self.width] = rows[: self.width]
         errors[-2] = rows[self.width]
         errors[-1] = rows[self.width + times]
-        self.node.exchange(shard, Chunk.of_array(errors), (), outbox)
+        node.exchange(shard, Chunk.of_array(errors), (), outbox)
 
-    def explain(self, error: Words) -> str:
-        """What went wrong, from the data columns of an error."""
-        return self.fallible.explain(np.ascontiguousarray(error[1 : 1 + self.width].reshape(-1, 1)))
+    def explain(self, row: Words) -> str:
+        """What went wrong, from the row, with whatever is behind it."""
+        return self.fallible.explain(np.ascontiguousarray(row[: self.width].reshape(-1, 1)))
 
 
 class ErrorNode(ArrangeNode):
-    """The errors of a dataflow, arranged: the number of the origin, then the row, with zeros behind a short one. An error stays
-    in the shard that made it, so the errors of all shards are added up when they are read.
+    """The errors of a dataflow, arranged: the number of the origin, the rounds of the loops around it, and the row, with zeros
+    behind what is shorter. An error stays in the shard that made it, so the errors of all shards are added up when they are read.
     """
 
     def __init__(self, flow: Dataflow, origins: Sequence[ErrorOrigin]) -> None:
-        self.width = 1 + max([origin.width for origin in origins])
+        self.depth = max([origin.depth for origin in origins])
+        self.width = 1 + self.depth + max([origin.width for origin in origins])
         super().__init__(flow.root, flow.shards, tuple(range(self.width)), 1, "errors", settled=True)
         self.origins = list(origins)
         for origin in origins:
             origin.node = self
 
     def standing(self, epoch: int, numbers: frozenset[int]) -> Words:
-        """The errors of some origins that do not add up to nothing at an epoch, as data columns x errors."""
+        """The errors of some origins that do not add up to nothing at an epoch, in some round: (the number of the origin, the
+        row) x errors. They add up to nothing in every round if and only if they do so round by round.
+        """
         trace = self.trace
         chunks = [
             Chunk(batch.head, batch.memory) for shard in range(trace.shards) for batch in trace.version(shard).batches
@@ -85,9 +92,10 @@ class ErrorNode(ArrangeNode):
         chunks = [before(chunk, self.width, epoch) for chunk in chunks if chunk.n]
         chunks = [chunk for chunk in chunks if chunk.n]
         if not chunks:
-            return np.empty((self.width, 0), np.int64)
+            return np.empty((self.width - self.depth, 0), np.int64)
         words = consolidate(chunks, (self.width, 1, 1), epoch).to_array()[: self.width]
-        return words[:, np.isin(words[0], list(numbers))]
+        words = np.delete(words[:, np.isin(words[0], list(numbers))], range(1, 1 + self.depth), axis=0)
+        return np.unique(words, axis=1) if self.depth else words
 
     def ship(self) -> dict[str, Any]:
         return super().ship() | {"origins": []}
@@ -131,7 +139,7 @@ def standing_errors(sources: Iterable[ErrorSource], epoch: int) -> StandingError
         return None
     node, error = first
     origin = node.origins[int(error[0])]
-    return StandingErrors(origin.fallible.error, origin.explain(error), node.flow.name, count)
+    return StandingErrors(origin.fallible.error, origin.explain(error[1:]), node.flow.name, count)
 
 
 def sources_of(

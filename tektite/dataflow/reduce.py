@@ -134,6 +134,8 @@ class ReduceNode(Node):
         self.flow.traces.append(trace)
         self.output = Arranged(trace, scope, columns, min(source.sharded_by, key), imported=False)
         self.own_history = own_history
+        self.failures: Trace | None = None
+        """Groups that fail, where their history is needed."""
         self._hold_output()
         self.todo = DeferredKeys(self, key)
 
@@ -141,9 +143,21 @@ class ReduceNode(Node):
         if self.own_history:
             self.flow.holds.append(Hold(self.output.trace, self.scope.frontier))
 
+    def _remember_failures(self, width: int) -> None:
+        """Keep groups that fail, in rows of so many columns."""
+        self.failures = Trace(width, self.times, 1, self.shards, self.flow.effort)
+        self._hold_failures(self.failures)
+
+    def _hold_failures(self, failures: Trace) -> None:
+        self.flow.traces.append(failures)
+        self.flow.holds.append(Hold(failures, self.scope.frontier))
+
     def begin(self) -> None:
         super().begin()
         self._hold_output()
+        if self.failures is not None:
+            self.failures.begin()
+            self._hold_failures(self.failures)
 
     def run(self, moment: Moment) -> None:
         rows = sum(batch.n for queue in self.reader.handle.queues for batch in queue)
@@ -155,7 +169,8 @@ class ReduceNode(Node):
         self.output.wake_readers(moment)
 
     def consults(self) -> Sequence[Trace]:
-        return (self.output.trace,) if self.own_history else ()
+        own = (self.output.trace,) if self.own_history else ()
+        return own if self.failures is None else (*own, self.failures)
 
     def _shard(self, shard: int, moment: Moment, outbox: Outbox) -> None:
         old, delta, new = self.reader.take(shard)
@@ -188,7 +203,8 @@ class BuiltinReduce(ReduceNode):
     """A reduction that the kernel evaluates.
 
     A sum that does not fit into a word is an error of its group. The kernel says that there is one, and shows what is left of it
-    in a word. Then it runs again, to show which sums of which groups do not fit.
+    in a word. Then it runs again, to show which sums of which groups do not fit. Where old results are read from the output, the
+    groups that did not fit are remembered in `failures`.
     """
 
     error: type[TektiteError] = IncorrectError
@@ -199,6 +215,8 @@ class BuiltinReduce(ReduceNode):
     ) -> None:
         super().__init__(source, shards, key, operation.values, columns, source.scope.depth > 0, name)
         self.operation = operation
+        if self.own_history and operation.sums:
+            self._remember_failures(key + len(operation.sums))
         trace = source.trace
         self.shape = np.array(
             [key, trace.data, self.times, trace.times, trace.diffs, operation.values, int(self.own_history),
@@ -215,9 +233,10 @@ class BuiltinReduce(ReduceNode):
         buf, head, todo_buf, todo_head, status = reduce_kernel.reduce(
             work, widths, new.table, past.table, self.shape, self.operation.params, at, flow.low, flow.high
         )
-        if status[0] == reduce_kernel.TOO_LARGE and self.errors is not None and not self.own_history:
+        failed = status[0] == reduce_kernel.TOO_LARGE and self.errors is not None
+        if failed or (self.failures is not None and len(self.failures.version(shard).table)):
             self._send_overflows(shard, work, widths, old, new, at, outbox)
-        elif status[0]:
+        if status[0] and not failed:
             raise IncorrectError(
                 f"{self.name}: a sum does not fit into 64 bits, in the group with the key words {status[1:].tolist()}"
             )
@@ -235,14 +254,19 @@ class BuiltinReduce(ReduceNode):
         params[::5] = aggregate_kernel.OVERFLOWS
         shape = self.shape.copy()
         shape[5] = len(sums)
+        past = old if self.failures is None else self.failures.version(shard)
         buf, head, *_ = reduce_kernel.reduce(
-            work, widths, new.table, old.table, shape, params, at, self.flow.low, self.flow.high
+            work, widths, new.table, past.table, shape, params, at, self.flow.low, self.flow.high
         )
         words = Chunk(head, buf).to_array()
-        flags = words[self.key : self.key + len(sums)]
-        failed = np.delete(words[:, flags.any(axis=0)], range(self.key, self.key + len(sums)), axis=0)
-        if failed.shape[1]:
-            self.errors.send(shard, failed, self.times, outbox)
+        flags = slice(self.key, self.key + len(sums))
+        failed = np.ascontiguousarray(words[:, words[flags].any(axis=0)])
+        if not failed.shape[1]:
+            return
+        if self.failures is not None:
+            built = consolidate([Chunk.of_array(failed)], self.failures.shape, self.flow.low)
+            self.failures.mint(shard, built.head, built.memory, self.scope.passed())
+        self.errors.send(shard, np.delete(failed, flags, axis=0), self.times, outbox)
 
     def explain(self, words: Words) -> str:
         """Which group has a sum that does not fit."""
@@ -280,20 +304,7 @@ class FunctionReduce(ReduceNode):
         trace = source.trace
         self.shape = np.array([key, trace.data, self.times, trace.times, 1, values, 1, 0], np.int64)
         self.failure_shape = np.array([key, trace.data, self.times, trace.times, 1, 1, 1, 0], np.int64)
-        self.failures = Trace(key + 1, self.times, 1, shards, self.flow.effort)
-        self._hold_failures()
-
-    def _hold_failures(self) -> None:
-        self.flow.traces.append(self.failures)
-        self.flow.holds.append(Hold(self.failures, self.scope.frontier))
-
-    def begin(self) -> None:
-        super().begin()
-        self.failures.begin()
-        self._hold_failures()
-
-    def consults(self) -> Sequence[Trace]:
-        return (self.output.trace, self.failures)
+        self._remember_failures(key + 1)
 
     def explain(self, words: Words) -> str:
         """What went wrong in a group."""
@@ -333,6 +344,7 @@ class FunctionReduce(ReduceNode):
         self, shard: int, requests: Chunk, failed: list[tuple[int, str]], at: Words, outbox: Outbox
     ) -> None:
         """Send the changes of which groups fail, and remember them."""
+        assert self.failures is not None
         past = self.failures.version(shard)
         if not failed and not len(past.table):
             return

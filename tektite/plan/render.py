@@ -101,9 +101,9 @@ class Renderer:
         flow.result_errors = sources_of(flow, node, results, self._imported)
         flow.hold_errors()
 
-    def _origin(self, width: int, fallible: Fallible) -> ErrorOrigin:
-        """A number for what may fail on rows of so many data columns."""
-        self.origins.append(ErrorOrigin(len(self.origins), width, fallible))
+    def _origin(self, width: int, scope: Scope, fallible: Fallible) -> ErrorOrigin:
+        """A number for what may fail on rows of so many data columns, in a scope."""
+        self.origins.append(ErrorOrigin(len(self.origins), width, scope.depth, fallible))
         return self.origins[-1]
 
     # ------------------------------------------------------------------ scopes
@@ -155,8 +155,9 @@ class Renderer:
                 self.reusable = False
                 step = FunctionStep(operator.function, operator.input.schema, operator.schema, operator.many,
                                     self.dictionary, self.flow.name)  # fmt: skip
-                step.errors = self._origin(len(operator.input.schema.names), step)
-                return self.stream(operator.input).then(step, None)
+                stream = self.stream(operator.input)
+                step.errors = self._origin(len(operator.input.schema.names), stream.scope, step)
+                return stream.then(step, None)
             case plan.Concat():
                 scope = self.scope(operator)
                 return together(scope, [self.entered(part, scope) for part in operator.parts])
@@ -205,14 +206,21 @@ class Renderer:
         if predicate is None and -1 not in kept:
             return stream.then(SelectStep(kept), placed)
         program = self.program(outputs, predicate, source.schema.positions)
-        return stream.then(self._program_step(program, len(source.schema.names), source.schema.positions), placed)
+        return self._through(stream, program, len(source.schema.names), source.schema.positions, placed)
 
-    def _program_step(self, program: RowProgram, width: int, shown: Mapping[str, tuple[int, Type]]) -> ProgramStep:
-        """A step that evaluates a program over rows of so many columns, some of which errors show."""
+    def _through(
+        self,
+        stream: Stream,
+        program: RowProgram,
+        width: int,
+        shown: Mapping[str, tuple[int, Type]],
+        placed: Columns | None,
+    ) -> Stream:
+        """What a program makes of a stream's rows of so many columns, some of which errors show."""
         step = ProgramStep(program, width, shown)
         if program.can_fail:
-            step.errors = self._origin(width, step)
-        return step
+            step.errors = self._origin(width, stream.scope, step)
+        return stream.then(step, placed)
 
     def program(
         self, outputs: Sequence[Expr], predicate: Expr | None, columns: Mapping[str, tuple[int, Type]]
@@ -375,7 +383,7 @@ class Renderer:
         unnamed = {free_name(f"place {at}", positions): (at, Int) for at in range(width)}
         outputs = [col(name) for name in unnamed]
         program = self.program(outputs, predicate, positions | unnamed)
-        return stream.then(self._program_step(program, width, positions), stream.placed)
+        return self._through(stream, program, width, positions, stream.placed)
 
     def _range_filter(self, operator: plan.RangeFilter) -> Stream:
         scope = self.scope(operator)
@@ -421,7 +429,7 @@ class Renderer:
                 make = reduce.GroupsReduce if operator.together else reduce.FunctionReduce
                 node = make(source, self.shards, operator.key, operator.function, operator.input.schema, operator.schema,
                             self.dictionary, "reduce")  # fmt: skip
-                node.errors = self._origin(operator.key + 1, node)
+                node.errors = self._origin(operator.key + 1, node.scope, node)
                 return node
         raise UnsupportedError(f"cannot render {type(operator).__name__}")
 
@@ -477,7 +485,7 @@ class Renderer:
         made = reduce.BuiltinReduce(node.arranged, self.shards, len(key), op, columns, "aggregate")
         if op.sums:
             made.groups = reduce.GroupNames(operator.schema.select(*operator.schema.names[: len(key)]), self.dictionary)
-            made.errors = self._origin(len(key), made)
+            made.errors = self._origin(len(key), made.scope, made)
         return made
 
     # ------------------------------------------------------------------ loops

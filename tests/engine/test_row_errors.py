@@ -336,7 +336,7 @@ def test_a_window_that_overflows_is_an_error_of_its_partition() -> None:
 
 
 @pytest.mark.executors("spark")
-def test_what_fails_in_a_loop_stands_at_its_fixed_point_or_not_at_all() -> None:
+def test_a_row_that_fails_in_a_loop_fails_the_result() -> None:
     engine = make_engine()
     source = engine.input("s", k=tk.Int, x=tk.String)
     longer = tk.col("k") + number()
@@ -353,6 +353,38 @@ def test_what_fails_in_a_loop_stands_at_its_fixed_point_or_not_at_all() -> None:
     fails(view, "found 'bad'")
     change(engine, source, gone=((4, "bad"),))
     assert view.rows() == [(9, "bad")]
+
+
+def test_a_row_that_fails_in_a_round_fails_the_result_though_later_rounds_do_without_it() -> None:
+    engine = make_engine()
+    source = engine.input("s", k=tk.Int, x=tk.String)
+    view = engine.install(
+        "v", source.iterate(lambda rows: rows.filter(tk.col("k") < 3).select(k=tk.col("k") + number(), x="x"))
+    )
+    change(engine, source, (1, "1"))
+    assert view.rows() == []
+    change(engine, source, (1, "bad"))
+    fails(view, "found 'bad'")
+    change(engine, source, gone=((1, "bad"), (1, "1")))
+    assert view.rows() == []
+
+
+def test_a_sum_that_overflows_in_a_loop_is_an_error_of_its_group() -> None:
+    engine = make_engine()
+    source = engine.input("s", k=tk.Int, x=tk.Int)
+
+    def body(rows: tk.Collection) -> tk.Collection:
+        return rows.group_by("k").agg(x=tk.sum("x"))
+
+    view = engine.install("v", source.iterate(body))
+    change(engine, source, (1, MOST), (2, 3), (2, 4))
+    assert sorted(view.rows()) == [(1, MOST), (2, 7)]
+    change(engine, source, (1, 1), (2, 5))
+    fails(view, re.escape("a sum does not fit into 64 bits, in the group (k = 1)"))
+    change(engine, source, (1, 2))
+    fails(view, "in the group")
+    change(engine, source, gone=((1, MOST),))
+    assert sorted(view.rows()) == [(1, 3), (2, 12)]
 
 
 def test_a_negated_row_does_not_fail_where_it_cancels() -> None:
