@@ -22,8 +22,20 @@ from tektite.plan.algebra import (
 Columns = tuple[int, ...]
 
 
+_KEY = "_unique_columns"
+"""Where an operator keeps its answer: parts of a plan may be used twice, and each use would ask again."""
+
+
 def unique_columns(operator: Operator) -> Columns | None:
     """Columns of which no two rows agree in all, where it follows from the plan; no row is there twice then."""
+    known = operator.__dict__
+    if _KEY not in known:
+        known[_KEY] = _found(operator)
+    found: Columns | None = known[_KEY]
+    return found
+
+
+def _found(operator: Operator) -> Columns | None:
     match operator:
         case Read():
             return operator.readable.unique
