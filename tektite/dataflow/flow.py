@@ -176,7 +176,7 @@ class Dataflow:
         """Fall asleep if there is nothing to do. Returns whether it sleeps."""
         if self.failure is None and (
             self.running
-            or not self.swept
+            or (not self.swept and not all([source.closed for source in self.sources]))
             or any([any(reader.handle.queues) for reader in self.imports])
             or (self.outlets and any([any(handle.queues) for handle in self.outlets]))
         ):
@@ -232,8 +232,9 @@ class Dataflow:
         except BaseException as error:
             # A node may have done half of its work, so the dataflow cannot continue, not even after an interrupt.
             self.fail(error)
-            if not isinstance(error, Exception):
-                raise
+            interrupt = interrupt_of(error)
+            if interrupt is not None:
+                raise interrupt from None
         return True
 
     def _continue(self, deadline: float) -> bool:
@@ -349,6 +350,13 @@ class Dataflow:
         """The attributes of a copy in another process. A copy does not need the others."""
         kept = ("name", "shards", "effort", "first", "low", "high", "running", "rounds", "root")
         return {name: getattr(self, name) for name in kept}
+
+
+def interrupt_of(error: BaseException | None) -> BaseException | None:
+    """What interrupted a call, if that is why it failed. Numba makes a SystemError of an interrupt as it calls a kernel."""
+    while isinstance(error, SystemError):
+        error = error.__cause__ or error.__context__
+    return None if error is None or isinstance(error, Exception) else error
 
 
 def explained(error: BaseException, name: str) -> TektiteError:

@@ -196,8 +196,7 @@ class Engine:
         (any dict that JSON can hold): they become durable together with the epochs, and are found in `positions` at the
         next start.
         """
-        if self._core.sessions.transaction is not None:
-            raise ConflictError("a transaction is open: its commit closes an epoch. Commit it, or roll it back, first")
+        self._core.check_no_transaction()
         return self._core.commit(self._core.writes, to, positions)
 
     def session(self) -> Session:

@@ -81,6 +81,10 @@ class EngineCore:
         self.views: dict[str, ViewCore] = {}
         self.writes = WriteSet()
         """What has been written outside of any transaction. `Engine.advance` commits it."""
+        self.scheduled = WriteSet()
+        """Updates with times of their own. Each counts when its epoch closes, whoever closes that."""
+        self.changes = 0
+        """How often commits have changed inputs."""
         self.epoch = 0
         """The epoch that `Engine.advance` closes next."""
         self.is_closed = False
@@ -154,7 +158,7 @@ class EngineCore:
 
     def _begin_with(self, made: InputCore, rows: Sequence[Any], epoch: int) -> None:
         """Let an input that nobody knows yet hold rows, in the epochs before `epoch`; they wait, if there is none."""
-        writes = WriteSet() if epoch > made.low else self.writes
+        writes = WriteSet() if epoch > made.low else self.scheduled
         made.write(rows, None, 1, "insert", writes)
         if epoch > made.low:
             prepared = made.prepare(epoch, writes)
@@ -195,7 +199,7 @@ class EngineCore:
                 raise IncorrectError(f"cannot advance to {to}: an input has closed the epochs before {latest}")
             target = to
         self._close(going, target, writes, None, positions, known)
-        return self.epoch - 1
+        return target - 1
 
     def writes_of_session(self, source: InputCore, timed: bool = False) -> WriteSet:
         """Where the calling session writes to: into its transaction, or, without one, into what `advance` commits. `timed` says
@@ -203,7 +207,7 @@ class EngineCore:
         """
         transaction = self.sessions.transaction
         if transaction is None:
-            return self.writes
+            return self.scheduled if timed else self.writes
         if timed:
             raise IncorrectError(
                 f"input {source.name!r}: what a transaction writes counts in the epoch that its commit closes: leave out the time"
@@ -255,8 +259,9 @@ class EngineCore:
             storage.writer.admit()
         elif positions:
             raise IncorrectError("positions are kept in a storage, and this engine has none: Engine(storage=path)")
-        updates, adopted = writes.updates, writes.adopted
+        updates, adopted, scheduled = writes.updates, writes.adopted, self.scheduled.updates
         inputs, others, left = [], [], {}
+        still = dict(scheduled) if scheduled else None
         rows = 0
         for source, pending in updates.items():
             rows += pending.rows
@@ -264,13 +269,17 @@ class EngineCore:
         if rows >= allocator.BULK:
             self._trimmer.trim_soon()
         for source in sources:
-            if source in updates or source in adopted:
+            if source in updates or source in adopted or source in scheduled:
                 prepared = source.prepare(high, writes)
                 prepared.make_ready()
                 inputs.append(prepared)
                 left.pop(source, None)
                 if prepared.later is not None:
                     left[source] = prepared.later
+                if still is not None and source not in adopted:
+                    still.pop(source, None)
+                    if prepared.postponed is not None:
+                        still[source] = prepared.postponed
             else:
                 others.append(source)
         epoch = max(self.epoch, high)
@@ -284,7 +293,8 @@ class EngineCore:
             if ending is not None:
                 durable.arrangements[ending.name] = replace(ending.describe(), closed=True).to_json()
             storage.writer.number(durable)
-        return PreparedEpoch(self, inputs, others, high, epoch, ending, durable, writes, left)
+        changes = self.changes + 1
+        return PreparedEpoch(self, inputs, others, high, epoch, ending, durable, writes, left, still, changes)
 
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run an input's work on every shard, side by side if there are enough rows."""
@@ -307,7 +317,8 @@ class EngineCore:
         if 0 < self.epoch <= view.flow.low or self.coordinator.current(view.flow):
             return
         turn = math.inf if self.coordinator.working or self.lock.is_kept else self.coordinator.turn
-        while not self.coordinator.finish(view.flow, turn) and not view.dropped:
+        closed = self.epoch
+        while not (self.coordinator.finish(view.flow, turn) or view.dropped or 0 < closed <= view.flow.low):
             self.lock.let_others()
             self.lock.roll_forward()
         self._trimmer.trim_if_due()
@@ -492,6 +503,11 @@ class EngineCore:
             raise ConflictError(f"there is {kind} named {name!r} already")
         if (claim := self.hooks.claim(name)) is not None:
             raise ConflictError(f"there is {claim} named {name!r} already")
+
+    def check_no_transaction(self) -> None:
+        """Refuse to close epochs while a transaction of the calling session is open."""
+        if self.sessions.transaction is not None:
+            raise ConflictError("a transaction is open: its commit closes an epoch. Commit it, or roll it back, first")
 
     def check_running(self) -> None:
         """Refuse to go on with an engine that is closed."""

@@ -89,6 +89,8 @@ class PreparedInput:
     files: list[FileInfo]
     """Files that hold the batches already."""
     adopted: bool = False
+    postponed: PendingUpdates | None = None
+    """What stays scheduled: updates of `high` and after, whoever closes their epochs."""
     mints: list[Mint] | None = None
     writes: int = 0
 
@@ -124,6 +126,7 @@ class PreparedInput:
         self.source.writes = self.writes
         if self.mints or self.adopted:
             self.source.changed = self.high - 1
+            self.source.change_number = self.source.engine.changes + 1
         self.source.low = self.high
 
 
@@ -147,6 +150,10 @@ class PreparedEpoch:
     writes: WriteSet
     left: dict[InputCore, PendingUpdates]
     """What stays in the write set."""
+    scheduled: dict[InputCore, PendingUpdates] | None
+    """What stays scheduled, if something of that was due."""
+    changes: int
+    """How often inputs have changed afterwards."""
 
     def apply(self) -> None:
         """Close the epochs. May be repeated."""
@@ -157,7 +164,10 @@ class PreparedEpoch:
             source.low = self.high
         self.writes.updates = self.left
         self.writes.adopted = {}
+        if self.scheduled is not None:
+            core.scheduled.updates = self.scheduled
         core.epoch = self.epoch
+        core.changes = self.changes
         if self.ending is not None:
             self.ending.closed = True
         if self.durable is not None and core.storage is not None:

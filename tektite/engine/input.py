@@ -52,7 +52,8 @@ class Input(Collection):
     @property
     def pending(self) -> int:
         """Updates that wait for their epoch to close."""
-        return self._core.engine.writes.rows(self._core)
+        engine = self._core.engine
+        return engine.writes.rows(self._core) + engine.scheduled.rows(self._core)
 
     @property
     def closed(self) -> bool:
@@ -82,7 +83,11 @@ class Input(Collection):
         """Forget what has been written and not committed."""
         engine = self._core.engine
         transaction = engine.sessions.transaction
-        (engine.writes if transaction is None else transaction).forget(self._core)
+        if transaction is None:
+            engine.writes.forget(self._core)
+            engine.scheduled.forget(self._core)
+        else:
+            transaction.forget(self._core)
 
     def advance(self, to: int | None = None) -> int:
         """Close this input's epochs before `to` (the open one, where left out); the last one of them."""

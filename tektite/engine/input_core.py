@@ -103,6 +103,8 @@ class InputCore:
         """How often its contents have changed since the engine began."""
         self.changed = -1
         """The last epoch in which that happened."""
+        self.change_number = 0
+        """How often inputs of the engine had changed then."""
         self._column_order = np.array(self.columns, np.int64)
         self._values = np.array([c for c in self.columns if c not in self.operation_keys], np.int64)
         self._arrivals = 0
@@ -143,6 +145,7 @@ class InputCore:
         """Let go of everything it holds, for good."""
         self.closed = True
         self.engine.writes.forget(self)
+        self.engine.scheduled.forget(self)
         if self.hold is not None:
             self.hold.drop()
 
@@ -175,11 +178,11 @@ class InputCore:
         installed next answers with them at once. Before any epoch has closed they wait for the first one to close; with
         `at_once` they are that epoch, and it closes for this input.
         """
-        if self.trace.rows or self.engine.writes.rows(self):
+        if self.trace.rows or self.engine.writes.rows(self) or self.engine.scheduled.rows(self):
             raise ConflictError(f"input {self.name!r} has begun already")
         self.low = max(self.low - 1, 0)
         target = max(self.engine.epoch, int(at_once))
-        writes = WriteSet() if target > self.low else self.engine.writes
+        writes = WriteSet() if target > self.low else self.engine.scheduled
         self.write(data, None, 1, "insert", writes)
         if target > self.low:
             self.engine.close_epochs([self], target, writes)
@@ -334,6 +337,7 @@ class InputCore:
     def advance(self, to: int | None = None) -> int:
         """Close its epochs before `to` (the open one, where left out); the last one of them."""
         self.check_open("advance")
+        self.engine.check_no_transaction()
         to = self.low + 1 if to is None else self._time(to)
         self.engine.close_epochs([self], to, self.engine.writes)
         return self.low - 1
@@ -342,8 +346,10 @@ class InputCore:
     def close(self) -> None:
         """End it, behind the last epoch that it has updates of."""
         self.check_open("close again")
+        self.engine.check_no_transaction()
         writes = self.engine.writes
-        to = max([self.low, *(last + 1 for _, last in writes.updates.get(self, ()))])
+        waiting = [*writes.updates.get(self, ()), *self.engine.scheduled.updates.get(self, ())]
+        to = max([self.low, *(last + 1 for _, last in waiting)])
         self.engine.close_epochs([self], to, writes, ending=self)
 
     def prepare(self, high: int, writes: WriteSet, at: int | None = None) -> PreparedInput:
@@ -353,8 +359,14 @@ class InputCore:
         pending, adopted = writes.updates.get(self), writes.adopted.get(self)
         now, later = ([], []) if pending is None else self._split(pending, high)
         left = PendingUpdates(self.update_shape, later) if later else None
+        scheduled = None if at is not None else self.engine.scheduled.updates.get(self)
+        postponed = None
+        if scheduled is not None and adopted is None:
+            due, rest = self._split(scheduled, high)
+            now = [*due, *now]
+            postponed = PendingUpdates(self.update_shape, rest) if rest else None
         if adopted is None:
-            return PreparedInput(self, high, batches_of(self, now, at), left, [], [])
+            return PreparedInput(self, high, batches_of(self, now, at), left, [], [], postponed=postponed)
         if now or adopted.writes not in (None, self.writes):
             raise ConflictError(f"input {self.name!r} was written to meanwhile: load it again")
         batches, more, files = self._as_of(adopted, high)
@@ -387,19 +399,27 @@ class InputCore:
             return version
         return Version(tuple(split_at(batch, self.trace.data, at + 1)[0] for batch in version.batches))
 
-    def keys_changed_since(self, epoch: int, pending: PendingUpdates) -> int:
-        """How many keys of some operations others have changed in later epochs."""
-        keys = len(self.operation_keys)
+    def changed_since(self, epoch: int, pending: PendingUpdates) -> int:
+        """How many of the keys that some operations write, or of the rows that some updates of a bag remove, others have changed
+        in later epochs.
+        """
+        bag = self.semantics == "bag"
+        keys = len(self.columns) if bag else len(self.operation_keys)
         recent = [
             split_at(batch, self.trace.data, epoch + 1)[1]
             for shard in range(self.trace.shards)
             for batch in self.trace.version(shard).batches
         ]
-        changed = [Chunk(batch.head, batch.memory).to_array()[:keys] for batch in recent if batch.n]
-        wanted = [chunk.to_array()[:keys] for chunk, _ in pending]
-        if not changed or not wanted:
-            return 0
-        both = [np.unique(np.concatenate(found, axis=1), axis=1) for found in (changed, wanted)]
+        both = []
+        for chunks in (
+            [Chunk(batch.head, batch.memory) for batch in recent if batch.n],
+            [chunk for chunk, _ in pending],
+        ):
+            arrays = [chunk.to_array() for chunk in chunks]
+            found = [array[:keys, array[-1] < 0] if bag else array[:keys] for array in arrays]
+            if not found:
+                return 0
+            both.append(np.unique(np.concatenate(found, axis=1), axis=1))
         together = np.concatenate(both, axis=1)
         return int(together.shape[1] - np.unique(together, axis=1).shape[1])
 

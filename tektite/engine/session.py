@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
@@ -25,9 +25,10 @@ from tektite.engine.lock import EngineLock, guarded
 from tektite.engine.pending_updates import PendingUpdates
 from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
-from tektite.errors import ConflictError, IncorrectError, TransactionConflict
+from tektite.errors import ConflictError, TransactionConflict, UnsupportedError
 from tektite.plan import algebra as plan
 from tektite.plan.substitute import substitute
+from tektite.plan.walk import walk
 from tektite.query.collection import Collection
 
 if TYPE_CHECKING:
@@ -60,7 +61,6 @@ class Session:
         self._transaction: Transaction | None = None
         self.statement_began = 0
         """The open epoch when its statement of SQL began."""
-        self._tokens: list[Token[tuple[Session, ...]]] = []
 
     @property
     def engine(self) -> Engine:
@@ -105,11 +105,13 @@ class Session:
             self._transaction.rollback()
 
     def __enter__(self) -> Self:
-        self._tokens.append(_CURRENT.set((*_CURRENT.get(), self)))
+        _CURRENT.set((*_CURRENT.get(), self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _CURRENT.reset(self._tokens.pop())
+        entered = _CURRENT.get()
+        last = max(at for at, session in enumerate(entered) if session is self)
+        _CURRENT.set((*entered[:last], *entered[last + 1 :]))
 
 
 class Sessions:
@@ -180,6 +182,8 @@ class Transaction:
             # Before any epoch has closed there is nothing to read: that of empty tables is the first.
             self.epoch = core.epoch - 1 if core.epoch else core.commit(WriteSet())
             core.snapshots.add(self)
+            self._changes = core.changes
+            self._behind = {source: source.low - 1 for source in core.open_inputs() if source.low <= self.epoch}
 
     @property
     def lock(self) -> EngineLock:
@@ -240,23 +244,25 @@ class Transaction:
 
     def _check_conflict(self, source: InputCore) -> None:
         """Refuse writes to what others have changed since the transaction began."""
-        if source.changed <= self.epoch:
+        if not self.writes.rows(source):
             return
-        if source.semantics == "upsert":
-            common = source.keys_changed_since(self.epoch, self.writes.of(source))
-            if common:
-                raise TransactionConflict(
-                    f"input {source.name!r}: {common} of the keys that this transaction writes have been changed by another one "
-                    f"since it began (as of time {self.epoch}). Nothing was written; run it again"
-                )
-        elif source.semantics == "bag":
-            try:
-                source.prepare(source.low + 1, self.writes)
-            except IncorrectError as error:
-                raise TransactionConflict(
-                    f"input {source.name!r}: a row that this transaction removes was removed by another one since it began "
-                    f"(as of time {self.epoch}). Nothing was written; run it again"
-                ) from error
+        if source.closed or self._core.inputs.get(source.name) is not source:
+            raise ConflictError(
+                f"input {source.name!r} was closed or dropped since the transaction wrote to it. Nothing was written"
+            )
+        if source.change_number <= self._changes:
+            return
+        common = source.changed_since(self._behind.get(source, self.epoch), self.writes.of(source))
+        if common:
+            what = (
+                "rows that this transaction removes"
+                if source.semantics == "bag"
+                else "keys that this transaction writes"
+            )
+            raise TransactionConflict(
+                f"input {source.name!r}: {common} of the {what} have been changed by another one since it began (as of time "
+                f"{self.epoch}). Nothing was written; run it again"
+            )
 
     # ------------------------------------------------------------------ reading
 
@@ -280,7 +286,15 @@ class Transaction:
             return read
         if isinstance(source, ViewCore):
             definition = substitute(source.definition, other)
-            return read if definition is source.definition else definition
+            if definition is source.definition:
+                return read
+            for part in walk([source.definition]):
+                if isinstance(part, plan.Read) and part.readable.is_stream:
+                    raise UnsupportedError(
+                        f"view {source.name!r} reads the stream {part.readable.name!r}, which keeps no past, and something that "
+                        "this transaction has written: read it after the commit"
+                    )
+            return definition
         if not isinstance(source, InputCore) or not self.writes.rows(source):
             return read
         words, diffs = source.changes_by(self.writes, self.epoch)

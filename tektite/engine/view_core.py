@@ -167,7 +167,7 @@ class ViewCore:
         self.check()
         if self.is_stream:
             raise ConflictError(f"view {self.name!r} was installed with keep=False: only its changes can be read")
-        if wait:
+        if wait and (at is None or at >= self.flow.low):
             self.engine.finish(self)
             self.check()
         width = len(self.columns)

@@ -18,6 +18,7 @@ from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.engine.session import Transaction
 from tektite.engine.view import View
+from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, FaultError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
@@ -274,7 +275,7 @@ class StatementRunner:
             collection = self.transaction.seen(collection)
         (view,) = core_of(self.engine).install_together({f"{HIDDEN}select_{self._numbers}": collection}, since=at)
         try:
-            return view.snapshot(at=None if at is None else max(at, core_of(view).first))
+            return view.snapshot(at=None if at is None else self._readable(core_of(view), at))
         except TektiteError as error:
             message = (
                 error.args[0] if isinstance(error, FaultError) else str(error).removeprefix(f"view {view.name!r}: ")
@@ -282,6 +283,13 @@ class StatementRunner:
             raise type(error)(message) from error
         finally:
             view.drop()
+
+    def _readable(self, view: ViewCore, at: int) -> int:
+        """The time at which a query shows the epoch that a transaction reads: earlier, if an input is behind that."""
+        if view.first > at:
+            raise ConflictError("it reads a view that was made after the transaction began: end the transaction first")
+        core_of(self.engine).finish(view)
+        return at if view.closed else min(at, max(view.low - 1, view.first))
 
     def plan(self, text: str, parameters: Mapping[str, Any]) -> Collection:
         """One query as a collection."""
