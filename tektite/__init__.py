@@ -3,8 +3,17 @@
 from tektite.engine.engine import Engine
 from tektite.engine.holds import ArrangementInfo, Held
 from tektite.engine.input import Input
+from tektite.engine.session import Session, Transaction
 from tektite.engine.view import Change, Changes, View
-from tektite.errors import ConflictError, FaultError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
+from tektite.errors import (
+    ConflictError,
+    FaultError,
+    IncorrectError,
+    NotFoundError,
+    TektiteError,
+    TransactionConflict,
+    UnsupportedError,
+)
 from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, when
 from tektite.query.aggregates import all, any, avg, count, count_distinct, max, min, sum
 from tektite.query.collection import Collection
@@ -39,10 +48,13 @@ __all__ = [
     "LoopVariable",
     "NotFoundError",
     "Schema",
+    "Session",
     "Storage",
     "String",
     "TektiteError",
     "Timestamp",
+    "Transaction",
+    "TransactionConflict",
     "Type",
     "UnsupportedError",
     "View",

@@ -10,6 +10,9 @@ from __future__ import annotations
 class TektiteError(Exception):
     """The base of every error that Tektite raises on purpose."""
 
+    retryable = False
+    """Whether the same call may succeed if it is made again."""
+
 
 class IncorrectError(TektiteError, ValueError):
     """The caller's input is wrong: a type, a number of columns, a column or a value that does not fit."""
@@ -21,6 +24,16 @@ class NotFoundError(TektiteError, LookupError):
 
 class ConflictError(TektiteError):
     """The request is sound but clashes with what is already there: a name that is taken, something closed twice."""
+
+
+class TransactionConflict(ConflictError):
+    """A transaction was refused because another one was faster. Nothing was written: run it again.
+
+    >>> TransactionConflict("input 'accounts': 1 of the keys ...").retryable
+    True
+    """
+
+    retryable = True
 
 
 class FaultError(TektiteError):

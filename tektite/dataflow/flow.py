@@ -77,9 +77,16 @@ class EpochSource(Protocol):
         """The error that stopped it, if one did."""
 
 
-def last_closed(source: EpochSource) -> Callable[[], Frontier]:
-    """The frontier of a hold on the last epoch that the source has closed, so that a new query is answered at once."""
-    return lambda: ((max(source.low - 1, 0),),)
+def last_closed(source: EpochSource, earliest: Callable[[], int | None] = lambda: None) -> Callable[[], Frontier]:
+    """The frontier of a hold on the last epoch that the source has closed, so that a new query is answered at once; or on an
+    `earliest` one, while somebody reads that.
+    """
+
+    def frontier() -> Frontier:
+        low, first = max(source.low - 1, 0), earliest()
+        return ((low if first is None or low < first else max(first, 0),),)
+
+    return frontier
 
 
 class Dataflow:
@@ -146,7 +153,7 @@ class Dataflow:
     def wake(self) -> None:
         """Note that there is something to do."""
         if not self.awake:
-            self.low = self.low  # as far as it had nothing to do
+            self._low = self.low  # as far as it had nothing to do
             self.awake = True
         if self.on_wake is not None:
             self.on_wake(self)
@@ -170,8 +177,8 @@ class Dataflow:
         if self.failure is None and (
             self.running
             or not self.swept
-            or any([reader.handle.waiting() for reader in self.imports])
-            or any([handle.waiting() for handle in self.outlets])
+            or any([any(reader.handle.queues) for reader in self.imports])
+            or (self.outlets and any([any(handle.queues) for handle in self.outlets]))
         ):
             return False
         self.awake = False
@@ -187,11 +194,13 @@ class Dataflow:
         if source not in self.sources:
             self.sources.append(source)
 
-    def settle_start(self) -> None:
-        """Choose the first epoch to answer: the last one that the most advanced source has closed, but none before the first
-        answer of a source.
+    def settle_start(self, earliest: int | None = None) -> None:
+        """Choose the first epoch to answer: the last one that the most advanced source has closed, or an `earliest` one that all
+        of them still distinguish; but none before the first answer of a source.
         """
-        self.first = max((max(source.low - 1, source.first) for source in self.sources), default=0)
+        latest = max((source.low - 1 for source in self.sources), default=0)
+        start = latest if earliest is None else min(latest, earliest)
+        self.first = max([start, 0, *(source.first for source in self.sources)])
         self.low = self.high = self.first
 
     def available(self, ahead: Mapping[Dataflow | None, int] | None = None) -> int:
@@ -288,10 +297,7 @@ class Dataflow:
         """Stop forever and release everything. Users of the result get the error."""
         self.failure = explained(error, self.name)
         self.running = False
-        readers = [handle.wake for trace in self.traces for handle in trace.handles if handle.wake is not None]
         self.drop()
-        for wake in readers:
-            wake()  # to fail in their turn
         for callback in self.on_failed:
             callback()
 

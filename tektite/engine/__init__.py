@@ -16,6 +16,7 @@ input_core       an input's declaration, its trace, and its part in closing epoc
 lock             the engine's lock, the decorator that takes it, and changes that happen whole or not at all
 pending_updates  updates of an input that wait for their epoch to close
 publication      a view's contents and changes as a stored arrangement, for other processes to read
+session          one user of an engine, and transactions: what is read and written as one
 stored_inputs    imports files that other processes wrote; adds columns to stored inputs
 view             View and its changes as users hold them
 view_core        a view's definition, its dataflow, its trace, and how that is read

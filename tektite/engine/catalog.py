@@ -105,8 +105,10 @@ class Catalog:
         shards: int,
         effort: str,
         decide: Callable[[Decision], None],
+        earliest: Callable[[], int | None],
     ) -> None:
-        """`decide` makes a change whole, whatever interrupts it."""
+        """`decide` makes a change whole, whatever interrupts it. `earliest` is the first epoch that a transaction reads."""
+        self.earliest = earliest
         self.coordinator = coordinator
         self.decide = decide
         self.dictionary = dictionary
@@ -288,11 +290,11 @@ class Catalog:
         except BaseException:
             self.abandon(flow)
             raise
-        flow.settle_start()
+        flow.settle_start(self.earliest())
         entries = [
             Entry(title, what.fingerprint, flow, arranged.trace, arranged.columns,
                   tuple(what.schema.names[c] for c in arranged.columns), arranged.sharded_by, flow,
-                  Hold(arranged.trace, last_closed(flow)), errors)
+                  Hold(arranged.trace, last_closed(flow, self.earliest)), errors)
             for (title, what, arranged), errors in zip(made, flow.result_errors, strict=True)
         ]  # fmt: skip
         for entry in entries:

@@ -6,7 +6,8 @@ Languages and Spark are imported by the methods that need them, so that `import 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +23,7 @@ from tektite.engine.holds import ArrangementInfo, Held, PinnedArrangement
 from tektite.engine.input import Input
 from tektite.engine.input_core import InputCore
 from tektite.engine.lock import guarded_by_core
+from tektite.engine.session import Session, Transaction
 from tektite.engine.stored_inputs import widen
 from tektite.engine.view import View
 from tektite.errors import ConflictError, IncorrectError
@@ -63,7 +65,7 @@ class Engine:
     >>> degrees = engine.install("degrees", edges.count(by="src"))
     >>> edges.insert([(1, 2), (1, 3), (2, 3)])
     >>> engine.advance()
-    1
+    0
     >>> sorted(degrees.rows())
     [(1, 2), (2, 1)]
     """
@@ -175,20 +177,54 @@ class Engine:
 
     @property
     @guarded_by_core
-    def epoch(self) -> int:
-        """The epoch that `advance` will close next."""
+    def next_epoch(self) -> int:
+        """The epoch that the next commit closes. All before it can be read."""
         return self._core.epoch
+
+    @property
+    def epoch(self) -> int:
+        """`next_epoch`, by its former name."""
+        return self.next_epoch
 
     @guarded_by_core
     def advance(self, to: int | None = None, *, positions: Mapping[str, Position | None] | None = None) -> int:
         """Close the open epoch of every input (or all epochs before `to`) and bring the views up to date.
 
         A view that needs more than its turn goes on in the next one; the others do not wait for it. Reading a view
-        completes it. Returns the new open epoch. `positions` says, by the name of a source, how far these epochs cover it
+        completes it. Returns the epoch that was closed, the last one of them: the time at which what was written can be read.
+        `positions` says, by the name of a source, how far these epochs cover it
         (any dict that JSON can hold): they become durable together with the epochs, and are found in `positions` at the
         next start.
         """
+        if self._core.sessions.transaction is not None:
+            raise ConflictError("a transaction is open: its commit closes an epoch. Commit it, or roll it back, first")
         return self._core.commit(self._core.writes, to, positions)
+
+    def session(self) -> Session:
+        """A session of its own, for a thread, a task or a connection: with it, transactions do not meet those of others."""
+        self._core.check_running()
+        return Session(self._core)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """A transaction around a block of Python, SQL and Datalog. Its end commits everything in one epoch, and an exception
+        rolls everything back. Inside, SQL reads what the tables held when it began, with the transaction's own writes.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> accounts = engine.input("accounts", key="name", semantics="upsert", name=tk.String, balance=tk.Int)
+        >>> total = engine.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(balance) AS total FROM accounts").view
+        >>> with engine.transaction() as opening:
+        ...     accounts.insert([("ann", 5), ("bob", 0)])
+        >>> with engine.transaction() as transfer:
+        ...     accounts.insert([("ann", 2)])
+        ...     engine.sql("UPDATE accounts SET balance = balance + 3 WHERE name = 'bob'").message
+        'UPDATE 1'
+        >>> total.rows(at=transfer.time)
+        [(5,)]
+        """
+        with self._core.sessions.current().transaction() as begun:
+            yield begun
 
     def run(self) -> bool:
         """Give every view one more turn; whether all of them are up to date."""
@@ -221,17 +257,16 @@ class Engine:
         >>> edges.insert([(1, 2), (1, 3), (2, 3)])
         >>> engine.advance()
         degrees 0 1 3 driver
-        1
+        0
         """
         self._core.coordinator.watch().listeners.append(listener)
 
     # ------------------------------------------------------------------ storage
 
     @property
-    @guarded_by_core
     def visible(self) -> int:
-        """The first epoch that answers do not show: the open one."""
-        return self._core.epoch
+        """`next_epoch`, by a former name."""
+        return self.next_epoch
 
     @property
     def durable(self) -> int:
@@ -424,12 +459,14 @@ class Engine:
         rounds: int = ROUND_LIMIT,
         share: Mapping[str, bool] | None = None,
         joins: str = "auto",
+        functors: Mapping[str, Callable[..., Any]] | None = None,
     ) -> Program:
         """Register rules, facts and declarations, in Soufflé's syntax or as EDN. Nothing runs until somebody asks for a view.
 
         `source` is what errors call the text. `rounds` is how many rounds a recursion with arithmetic may take. `share` says
         for some predicates whether others read one arrangement of their facts (True) or derive them anew (False), where the
         documented policy should not decide. `joins` forces a join strategy for the rules of this text: binary, delta or hector.
+        `functors` has a pure Python function for each `.functor` that the rules call.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -445,7 +482,7 @@ class Engine:
         from tektite.datalog.evaluate.rule_store import rule_store
 
         _check_text(text, "a Datalog program")
-        return register(rule_store(self), text, source, rounds, share, joins)
+        return register(rule_store(self), text, source, rounds, share, joins, functors)
 
     @guarded_by_core
     def query(

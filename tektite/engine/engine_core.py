@@ -7,6 +7,7 @@ installs and drops dataflows. Every method may be called from any thread: those 
 from __future__ import annotations
 
 import gc
+import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from tektite.engine.input import Input
 from tektite.engine.input_core import InputCore
 from tektite.engine.lock import EngineLock, StepByStep, guarded
 from tektite.engine.publication import Publication
+from tektite.engine.session import Sessions, Snapshots
 from tektite.engine.view import Changes, View
 from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
@@ -70,7 +72,11 @@ class EngineCore:
             workers = self.storage.shards
         self.workers = workers or 1
         self.coordinator = Coordinator(turn, Threads(self.workers))
-        self.catalog = Catalog(self.coordinator, self.dictionary, self.workers, merging, self.lock.decide)
+        self.snapshots = Snapshots()
+        self.sessions = Sessions(self)
+        self.catalog = Catalog(
+            self.coordinator, self.dictionary, self.workers, merging, self.lock.decide, self.snapshots.earliest
+        )
         self.inputs: dict[str, InputCore] = {}
         self.views: dict[str, ViewCore] = {}
         self.writes = WriteSet()
@@ -169,89 +175,116 @@ class EngineCore:
         positions: Mapping[str, Position | None] | None = None,
         known: tuple[Mark, Mark] | None = None,
     ) -> int:
-        """Close the open epoch of every input (or all epochs before `to`) with what a write set holds; the new open epoch.
+        """Close the open epoch of every input (or all epochs before `to`) with what a write set holds; the time at which that can
+        be read.
 
         `positions` become durable with the epochs. The texts between the marks `known` are in adopted files.
         """
         for function in self.hooks.before_commit:
             function(writes)
-        going = self.open_inputs()
-        latest = max([source.low for source in going], default=self.epoch)
-        target = max(latest, self.epoch) + 1 if to is None else to
-        check_time(target)
-        if target < latest:
-            raise IncorrectError(f"cannot advance to {target}: an input has closed the epochs before {latest}")
-        self.close_epochs(dict.fromkeys(going, target), writes, None, positions, known)
-        return self.epoch
+        going, target = self.open_inputs(), self.epoch
+        for source in going:
+            if source.low > target:
+                target = source.low
+        if to is None:
+            target += 1
+        else:
+            check_time(to)
+            latest = max([source.low for source in going], default=self.epoch)
+            if to < latest:
+                raise IncorrectError(f"cannot advance to {to}: an input has closed the epochs before {latest}")
+            target = to
+        self._close(going, target, writes, None, positions, known)
+        return self.epoch - 1
+
+    def writes_of_session(self, source: InputCore, timed: bool = False) -> WriteSet:
+        """Where the calling session writes to: into its transaction, or, without one, into what `advance` commits. `timed` says
+        that the updates have times of their own.
+        """
+        transaction = self.sessions.transaction
+        if transaction is None:
+            return self.writes
+        if timed:
+            raise IncorrectError(
+                f"input {source.name!r}: what a transaction writes counts in the epoch that its commit closes: leave out the time"
+            )
+        return transaction.writes
 
     @guarded
     def close_epochs(
-        self,
-        targets: Mapping[InputCore, int],
-        writes: WriteSet,
-        ending: InputCore | None = None,
-        positions: Mapping[str, Position | None] | None = None,
-        known: tuple[Mark, Mark] | None = None,
+        self, sources: Sequence[InputCore], high: int, writes: WriteSet, ending: InputCore | None = None
     ) -> None:
-        """Close each input's epochs before its target, with what a write set has of them, together: all of them, or, if one
-        has bad updates, none. `ending` is an input that ends with it.
+        """Close some inputs' epochs before `high`, with what a write set has of them, together: all of them, or, if one has bad
+        updates, none. `ending` is an input that ends with it.
         """
-        prepared = self.prepare_epoch(targets, writes, ending, positions, known)
+        self._close(sources, high, writes, ending, None, None)
+
+    def _close(
+        self,
+        sources: Sequence[InputCore],
+        high: int,
+        writes: WriteSet,
+        ending: InputCore | None,
+        positions: Mapping[str, Position | None] | None,
+        known: tuple[Mark, Mark] | None,
+    ) -> None:
+        prepared = self.prepare_epoch(sources, high, writes, ending, positions, known)
         self.lock.decide(prepared)
         changed = [each.source for each in prepared.inputs]
         del prepared  # what the traces merge away need not stay
         for source in changed:
             source.settle()
-        self.run()
+        if self.coordinator.run():
+            self._trimmer.trim_if_due()
 
     def prepare_epoch(
         self,
-        targets: Mapping[InputCore, int],
+        sources: Sequence[InputCore],
+        high: int,
         writes: WriteSet,
         ending: InputCore | None = None,
         positions: Mapping[str, Position | None] | None = None,
         known: tuple[Mark, Mark] | None = None,
     ) -> PreparedEpoch:
         """Everything about closing epochs that can fail. Nothing changes; the caller holds the lock until it decides."""
-        self.check_running()
-        if positions and self.storage is None:
-            raise IncorrectError("positions are kept in a storage, and this engine has none: Engine(storage=path)")
-        durable = None
-        if self.storage is not None:
+        if self.is_closed:
+            self.check_running()
+        storage, durable = self.storage, None
+        if storage is not None:
             durable = DurableChange(self.epoch, positions=checked_positions(positions or {}), known=known)
-            self.storage.writer.admit()
+            storage.writer.admit()
+        elif positions:
+            raise IncorrectError("positions are kept in a storage, and this engine has none: Engine(storage=path)")
         updates, adopted = writes.updates, writes.adopted
-        if sum([pending.rows for pending in updates.values()]) >= allocator.BULK:
+        inputs, others, left = [], [], {}
+        rows = 0
+        for source, pending in updates.items():
+            rows += pending.rows
+            left[source] = pending
+        if rows >= allocator.BULK:
             self._trimmer.trim_soon()
-        epoch = self.epoch
-        inputs, others = [], []
-        left = updates.copy()
-        for source, high in targets.items():
-            if high > epoch:
-                epoch = high
+        for source in sources:
             if source in updates or source in adopted:
                 prepared = source.prepare(high, writes)
                 prepared.make_ready()
                 inputs.append(prepared)
-                if prepared.later is None:
-                    left.pop(source, None)
-                else:
+                left.pop(source, None)
+                if prepared.later is not None:
                     left[source] = prepared.later
             else:
-                others.append((source, high))
-        if durable is not None and self.storage is not None:
+                others.append(source)
+        epoch = max(self.epoch, high)
+        if durable is not None and storage is not None:
             durable.epoch = epoch
             for prepared in inputs:
                 if prepared.source.is_stored:
                     durable.rows += prepared.rows_to_store()
                     durable.files += prepared.files
-            for source, high in targets.items():
-                if source.is_stored:
-                    durable.lows[source.name] = high
+            durable.lows = {source.name: high for source in sources if source.is_stored}
             if ending is not None:
                 durable.arrangements[ending.name] = replace(ending.describe(), closed=True).to_json()
-            self.storage.writer.number(durable)
-        return PreparedEpoch(self, inputs, others, epoch, ending, durable, writes, left)
+            storage.writer.number(durable)
+        return PreparedEpoch(self, inputs, others, high, epoch, ending, durable, writes, left)
 
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run an input's work on every shard, side by side if there are enough rows."""
@@ -267,11 +300,16 @@ class EngineCore:
 
     @guarded
     def finish(self, view: ViewCore) -> None:
-        """Bring one view up to date with the epochs that are closed."""
+        """Bring one view up to date with the epochs that are closed. Others may use the engine meanwhile, unless the caller is
+        called by a sweep itself.
+        """
         # Before the first epoch closes, what is constant is there already.
         if 0 < self.epoch <= view.flow.low or self.coordinator.current(view.flow):
             return
-        self.coordinator.finish(view.flow)
+        turn = math.inf if self.coordinator.working or self.lock.is_kept else self.coordinator.turn
+        while not self.coordinator.finish(view.flow, turn) and not view.dropped:
+            self.lock.let_others()
+            self.lock.roll_forward()
         self._trimmer.trim_if_due()
 
     def is_current(self, view: ViewCore) -> bool:
@@ -325,8 +363,11 @@ class EngineCore:
         keys: Mapping[str, str | Sequence[str]] | None = None,
         keep: bool = True,
         on_change: Callable[[pa.Table], None] | None = None,
+        since: int | None = None,
     ) -> list[View]:
-        """Views of several collections by one dataflow, in which what they have in common is computed once."""
+        """Views of several collections by one dataflow, in which what they have in common is computed once. They can be read from
+        `since` on, an epoch that a transaction reads, or else from the last closed one.
+        """
         for name, collection in collections.items():
             self._check_installable(name, collection)
         leads = [
@@ -335,7 +376,7 @@ class EngineCore:
         flow, arranged = self.catalog.render(", ".join(collections), [c.operator for c in collections.values()], leads)
         views: list[ViewCore] = []
         try:
-            flow.settle_start()
+            flow.settle_start(since)
             for (name, collection), found, errors in zip(
                 collections.items(), arranged, flow.result_errors, strict=True
             ):

@@ -41,19 +41,19 @@ def split_at_epoch(
     return now, later
 
 
-def batches_of(source: InputCore, chunks: list[Chunk]) -> Batches:
-    """The batches that some updates make of an input, or what is wrong with them."""
+def batches_of(source: InputCore, chunks: list[Chunk], at: int | None = None) -> Batches:
+    """The batches that some updates make of an input, as it is or as it was at a time; or what is wrong with them."""
     shards = source.trace.shards
     if not chunks:
         return [None] * shards
     if shards == 1:
-        return [_batch(source, 0, chunks)]
+        return [_batch(source, 0, chunks, at)]
     pieces = _by_shard(source, chunks)
     batches: Batches = [None] * shards
 
     def work(shard: int, _: Outbox) -> None:
         if pieces[shard]:
-            batches[shard] = _batch(source, shard, pieces[shard])
+            batches[shard] = _batch(source, shard, pieces[shard], at)
 
     passes = source.is_stream and len(chunks) == 1
     source.engine.each_shard(work, 0 if passes else sum(chunk.n for chunk in chunks))
@@ -85,9 +85,9 @@ def _by_shard(source: InputCore, chunks: list[Chunk]) -> list[list[Chunk]]:
     return [[chunk for worker in workers for chunk in worker] for workers in parts]
 
 
-def _batch(source: InputCore, shard: int, chunks: list[Chunk]) -> Chunk:
+def _batch(source: InputCore, shard: int, chunks: list[Chunk], at: int | None) -> Chunk:
     """The batch of one shard."""
-    version = source.trace.version(shard)
+    version = source.version(shard, at)
     if source.semantics == "bag":
         if source.is_stream and len(chunks) == 1:
             # Nobody looks anything up in a stream, so its rows may pass in the order in which they came.

@@ -21,9 +21,9 @@ all under the engine's lock:
 call               who, and when                        may fail                            changes
 =================  ===================================  ==================================  ============================
 input.write        sessions, at any time                yes: rows that do not fit           the write set it is given
-input.prepare      prepare_epoch, dry_run               yes: rows break the declaration     nothing
+input.prepare      prepare_epoch, transactions          yes: rows break the declaration     nothing
 engine.commit      whoever has a write set              yes, and then nothing happened      the write set's inputs, clocks
-input.dry_run      a transaction, at each statement     yes: as write and prepare           nothing
+input.changes_by   a transaction that reads its writes  yes: as prepare                     nothing
 input.current_rows a load that needs what is under its  no, given encoded rows              nothing
                    keys; counts closed epochs alone
 =================  ===================================  ==================================  ============================
@@ -109,10 +109,10 @@ class PreparedInput:
     def make_ready(self) -> None:
         """Do everything about applying that can fail."""
         source, upper = self.source, ((self.high,),)
-        by_shard = [[] if batch is None or not batch.n else [batch] for batch in self.batches]
+        by_shard: list[tuple[Chunk, ...]] = [() if batch is None or not batch.n else (batch,) for batch in self.batches]
         for shard, batch in self.more:
             if batch.n:
-                by_shard[shard].append(batch)
+                by_shard[shard] = (*by_shard[shard], batch)
         self.mints = [source.trace.prepare(shard, found, upper) for shard, found in enumerate(by_shard) if found]
         self.writes = source.writes + (1 if self.mints or self.adopted else 0)
 
@@ -122,6 +122,8 @@ class PreparedInput:
         for mint in self.mints:
             mint.apply()
         self.source.writes = self.writes
+        if self.mints or self.adopted:
+            self.source.changed = self.high - 1
         self.source.low = self.high
 
 
@@ -132,8 +134,10 @@ class PreparedEpoch:
     core: EngineCore
     inputs: list[PreparedInput]
     """Inputs with updates."""
-    others: list[tuple[InputCore, int]]
-    """Inputs without any, and their next open epochs."""
+    others: list[InputCore]
+    """Inputs without any."""
+    high: int
+    """The open epoch of these inputs afterwards."""
     epoch: int
     """The engine's open epoch afterwards."""
     ending: InputCore | None
@@ -149,8 +153,8 @@ class PreparedEpoch:
         core = self.core
         for prepared in self.inputs:
             prepared.apply()
-        for source, low in self.others:
-            source.low = low
+        for source in self.others:
+            source.low = self.high
         self.writes.updates = self.left
         self.writes.adopted = {}
         core.epoch = self.epoch

@@ -25,10 +25,10 @@ class Input(Collection):
     >>> prices = engine.input("prices", key=["item"], semantics="upsert", item=tk.String, price=tk.Int)
     >>> prices.insert([("tea", 3), ("salt", 1)])
     >>> engine.advance()
-    1
+    0
     >>> prices.insert([("tea", 4)])
     >>> engine.advance()
-    2
+    1
     >>> sorted(engine.install("all", prices).rows())
     [('salt', 1), ('tea', 4)]
     """
@@ -64,26 +64,28 @@ class Input(Collection):
 
         In an upsert input a row replaces the one that has its key; in a set input a row that is there already stays as it is.
         """
-        self._core.write(data, time, 1, "insert")
+        self._core.write(data, time, 1, "insert", self._core.engine.writes_of_session(self._core, time is not None))
 
     def remove(self, data: Any, *, time: int | None = None) -> None:
         """Take rows away. In an upsert input the key columns alone decide, and `data` may hold only those."""
-        self._core.write(data, time, -1, "remove")
+        self._core.write(data, time, -1, "remove", self._core.engine.writes_of_session(self._core, time is not None))
 
     def update(self, data: Any, *, times: Any = None, diffs: Any = None) -> None:
         """Change multiplicities: row i by `diffs[i]` at epoch `times[i]` (by 1, in the open epoch, where left out).
 
         Times may come in any order and may lie ahead; each counts when its epoch closes. Diffs are for bag inputs.
         """
-        self._core.update(data, times, diffs)
+        self._core.update(data, times, diffs, self._core.engine.writes_of_session(self._core, times is not None))
 
     @guarded_by_core
     def rollback(self) -> None:
-        """Forget every update whose epoch has not been closed."""
-        self._core.engine.writes.forget(self._core)
+        """Forget what has been written and not committed."""
+        engine = self._core.engine
+        transaction = engine.sessions.transaction
+        (engine.writes if transaction is None else transaction).forget(self._core)
 
     def advance(self, to: int | None = None) -> int:
-        """Close this input's epochs before `to` (the open one, where left out); its new open epoch."""
+        """Close this input's epochs before `to` (the open one, where left out); the last one of them."""
         return self._core.advance(to)
 
     def close(self) -> None:

@@ -7,7 +7,6 @@ who calls `write`, `prepare`, `dry_run` and `current_rows`, and when.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,7 @@ from tektite.storage.batchfile import FileInfo
 from tektite.storage.description import InputDescription
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.spine import Version
-from tektite.trace.trace import Hold, Trace
+from tektite.trace.trace import Hold, Trace, split_at
 from tektite.values import types
 from tektite.values.schema import Schema
 from tektite.values.words import Words, float_keys
@@ -97,11 +96,13 @@ class InputCore:
         # Queries need few columns of a stream and exchange those; its rows stay where they come in.
         self.sharded_by = 0 if self.is_stream else declared.sharded_by
         self.trace = Trace(width, 1, 1, engine.workers, engine.merging)
-        self.hold = None if self.is_stream else Hold(self.trace, last_closed(self))
+        self.hold = None if self.is_stream else Hold(self.trace, last_closed(self, engine.snapshots.earliest))
         self.update_shape = (width + (0 if self.semantics == "bag" else 3), 1, 1)
         """The shape of its updates in a write set: operations on sets and upserts have columns of their own."""
         self.writes = 0
         """How often its contents have changed since the engine began."""
+        self.changed = -1
+        """The last epoch in which that happened."""
         self._column_order = np.array(self.columns, np.int64)
         self._values = np.array([c for c in self.columns if c not in self.operation_keys], np.int64)
         self._arrivals = 0
@@ -181,7 +182,7 @@ class InputCore:
         writes = WriteSet() if target > self.low else self.engine.writes
         self.write(data, None, 1, "insert", writes)
         if target > self.low:
-            self.engine.close_epochs({self: target}, writes)
+            self.engine.close_epochs([self], target, writes)
 
     @guarded
     def update(self, data: Any, times: Any = None, diffs: Any = None, into: WriteSet | None = None) -> None:
@@ -331,11 +332,11 @@ class InputCore:
 
     @guarded
     def advance(self, to: int | None = None) -> int:
-        """Close its epochs before `to` (the open one, where left out); its new open epoch."""
+        """Close its epochs before `to` (the open one, where left out); the last one of them."""
         self.check_open("advance")
         to = self.low + 1 if to is None else self._time(to)
-        self.engine.close_epochs({self: to}, self.engine.writes)
-        return self.low
+        self.engine.close_epochs([self], to, self.engine.writes)
+        return self.low - 1
 
     @guarded
     def close(self) -> None:
@@ -343,15 +344,17 @@ class InputCore:
         self.check_open("close again")
         writes = self.engine.writes
         to = max([self.low, *(last + 1 for _, last in writes.updates.get(self, ()))])
-        self.engine.close_epochs({self: to}, writes, ending=self)
+        self.engine.close_epochs([self], to, writes, ending=self)
 
-    def prepare(self, high: int, writes: WriteSet) -> PreparedInput:
-        """What closing the epochs before `high` would make of the input, with what a write set has for it. Nothing changes."""
+    def prepare(self, high: int, writes: WriteSet, at: int | None = None) -> PreparedInput:
+        """What closing the epochs before `high` would make of the input, as it is or as it was `at` a time, with what a write set
+        has for it. Nothing changes.
+        """
         pending, adopted = writes.updates.get(self), writes.adopted.get(self)
         now, later = ([], []) if pending is None else self._split(pending, high)
         left = PendingUpdates(self.update_shape, later) if later else None
         if adopted is None:
-            return PreparedInput(self, high, batches_of(self, now), left, [], [])
+            return PreparedInput(self, high, batches_of(self, now, at), left, [], [])
         if now or adopted.writes not in (None, self.writes):
             raise ConflictError(f"input {self.name!r} was written to meanwhile: load it again")
         batches, more, files = self._as_of(adopted, high)
@@ -365,21 +368,40 @@ class InputCore:
         else:
             self.engine.each_shard(lambda shard, _: trace.settle(shard), 0 if self.is_stream else trace.rows)
 
-    @guarded
-    def dry_run(self, writes: Sequence[tuple[str, Any]]) -> tuple[Words, Words]:
-        """What some writes, each "insert" or "remove" and its data, would change in what the input holds: rows (columns x
-        rows), and by how much each. What breaks the declaration is refused. Nothing changes.
+    def changes_by(self, writes: WriteSet, at: int) -> tuple[Words, Words]:
+        """What a write set would change in what the input held at a time: rows (columns x rows), and by how much each. What
+        breaks the declaration is refused. Nothing changes.
         """
-        tried = WriteSet()
-        for verb, data in writes:
-            self.write(data, None, 1 if verb == "insert" else -1, verb, tried)
-        batches = self.prepare(self.low + 1, tried).batches
+        batches = self.prepare(self.low + 1, writes, at).batches
         width = len(self.columns)
         found = [batch.to_array() for batch in batches if batch is not None and batch.n]
         words = np.concatenate(found, axis=1) if found else np.empty((width + 2, 0), np.int64)
         rows = np.empty((width, words.shape[1]), np.int64)
         rows[list(self.columns)] = words[:width]
         return rows, words[width + 1]
+
+    def version(self, shard: int, at: int | None = None) -> Version:
+        """What a shard holds, or has held at a time that is still readable."""
+        version = self.trace.version(shard)
+        if at is None or at >= self.changed:
+            return version
+        return Version(tuple(split_at(batch, self.trace.data, at + 1)[0] for batch in version.batches))
+
+    def keys_changed_since(self, epoch: int, pending: PendingUpdates) -> int:
+        """How many keys of some operations others have changed in later epochs."""
+        keys = len(self.operation_keys)
+        recent = [
+            split_at(batch, self.trace.data, epoch + 1)[1]
+            for shard in range(self.trace.shards)
+            for batch in self.trace.version(shard).batches
+        ]
+        changed = [Chunk(batch.head, batch.memory).to_array()[:keys] for batch in recent if batch.n]
+        wanted = [chunk.to_array()[:keys] for chunk, _ in pending]
+        if not changed or not wanted:
+            return 0
+        both = [np.unique(np.concatenate(found, axis=1), axis=1) for found in (changed, wanted)]
+        together = np.concatenate(both, axis=1)
+        return int(together.shape[1] - np.unique(together, axis=1).shape[1])
 
     def current_rows(self, rows: Words) -> Words:
         """The rows that a set or an upsert input holds under the keys of some rows (columns x rows), in closed epochs."""

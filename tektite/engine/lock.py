@@ -16,12 +16,16 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from tektite.errors import ConflictError, FaultError
+
+_PAUSE = 1e-4
+"""Seconds in which a thread that waits for a lock can take it."""
 
 
 class Decision(Protocol):
@@ -59,13 +63,15 @@ class _Refusal:
 class EngineLock:
     """The lock of an engine, reentrant, and the change that is being made."""
 
-    __slots__ = ("__weakref__", "decision", "held", "in_child")
+    __slots__ = ("__weakref__", "decision", "held", "in_child", "is_kept")
 
     def __init__(self) -> None:
         self.held = threading.RLock()
         """Held while a guarded method runs; the same thread may take it again."""
         self.decision: Decision | None = None
         """The change that has been decided and may be applied only in part."""
+        self.is_kept = False
+        """Whether nobody else gets a turn even in a long call."""
         self.in_child: list[Callable[[], object]] = []
         """Called in a process that is a fork of the engine's."""
         _LOCKS.add(self)
@@ -100,6 +106,19 @@ class EngineLock:
             broken.__cause__ = error
             self.decision = _Refusal(broken)
             raise broken from error
+
+    def let_others(self) -> None:
+        """Let go of the lock, however often the caller has taken it, so that whoever waits for it gets a turn; then take it back.
+        Anything may have changed meanwhile.
+        """
+        held: Any = self.held  # what threading.Condition uses of a lock
+        depth = None
+        try:
+            depth = held._release_save()
+            time.sleep(_PAUSE)
+        finally:
+            if depth is not None:
+                held._acquire_restore(depth)
 
     @property
     def is_usable(self) -> bool:

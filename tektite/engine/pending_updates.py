@@ -34,9 +34,11 @@ class PendingUpdates:
     def __init__(self, shape: tuple[int, int, int], chunks: Iterable[tuple[Chunk, int]] = ()) -> None:
         self.shape = shape
         self._chunks = list(chunks)
-        self._small = sum([1 for _ in takewhile(lambda each: each[0].n < SMALL_ROWS, reversed(self._chunks))])
         self._counted: tuple[int, int] = (0, 0)
-        self._allowed = max(MOST_ROWS, 2 * self.rows)
+        self._small, self._allowed = 0, MOST_ROWS
+        if self._chunks:
+            self._small = sum([1 for _ in takewhile(lambda each: each[0].n < SMALL_ROWS, reversed(self._chunks))])
+            self._allowed = max(MOST_ROWS, 2 * self.rows)
 
     def __iter__(self) -> Iterator[tuple[Chunk, int]]:
         return iter(self._chunks)

@@ -85,7 +85,7 @@ class ViewCore:
         self.columns = arranged.columns
         self.sharded_by = arranged.sharded_by
         self.is_stream = not keep
-        self.hold = Hold(self.trace, last_closed(self)) if keep else None
+        self.hold = Hold(self.trace, last_closed(self, engine.snapshots.earliest)) if keep else None
         self.dropped = False
         self.row_order: Callable[[pa.Table], pa.Table] | None = None
         """Puts the rows of a snapshot in order, where the definition says one."""
@@ -182,7 +182,7 @@ class ViewCore:
             check_time(at, f"view {self.name!r}: ")
         epoch = self.flow.low - 1 if at is None else at
         since = max(min((t[0] for t in self.trace.since()), default=0), self.flow.first)
-        if not since <= epoch < self.flow.low:
+        if epoch < since or (epoch >= self.flow.low and not self.flow.closed):
             raise IncorrectError(
                 f"view {self.name!r} can be read at times {since} to {self.flow.low - 1}, not at {epoch}; "
                 "engine.hold keeps earlier times readable"

@@ -9,6 +9,7 @@ like         patterns for kernels: LIKE, starts with, ends with, contains
 literals     the type and the word of a Python value
 predicates   conjunctions and their parts
 program      compiles expressions for the kernel, and runs them over rows
+record_text  records and tagged values as texts, whole powers, Python functions
 steps        the instructions of a typed expression
 text         functions of text, evaluated once for each distinct argument
 typing       types an expression against a schema; the result is a tree of steps

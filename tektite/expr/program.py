@@ -186,6 +186,8 @@ class RowProgram:
         return FailingRowError(self._describe(step, left, right, f" in row {row}"))
 
     def _describe(self, step: Step, left: int, right: int, where: str = "") -> str:
+        if step.op == ops.CHECK_PARSED and step.args[1].type != String:
+            return f"{step.source}: the result does not fit into 64 bits{where}"
         if step.op == ops.CHECK_PARSED:
             found = repr(self._dictionary.lookup(np.array([right], np.int64))[0].as_py())
         else:

@@ -29,6 +29,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tektite.expr import record_text
 from tektite.expr.literals import literal_word, parse, show_word
 from tektite.expr.steps import TextFunction
 from tektite.kernels.expr.memo import HEADER, memo_insert
@@ -413,4 +414,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "strip": _trim(pc.utf8_trim_whitespace, pc.utf8_trim),
     "substring": _substrings,
     "upper": pc.utf8_upper,
+    **record_text.FUNCTIONS,
 }

@@ -22,7 +22,7 @@ from functools import reduce
 from typing import Any
 
 from tektite.errors import IncorrectError, NotFoundError
-from tektite.expr import functions
+from tektite.expr import functions, record_text
 from tektite.expr.ast import Expr
 from tektite.expr.literals import DAY, MAX_DIGITS, MAX_INT, Untyped, literal_value, literal_word
 from tektite.expr.steps import CONSTANT, INPUT, Step, TextFunction, limit_of, number, word
@@ -436,4 +436,5 @@ RULES: dict[str, Callable[..., Step]] = {
     "rank": functions.rank,
     "text_word": functions.text_word,
     "at_scale": functions.at_scale,
+    **dict.fromkeys(record_text.FUNCTIONS, record_text.typed),
 }

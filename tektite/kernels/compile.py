@@ -189,6 +189,13 @@ def inner(function: Callable[..., Any]) -> Any:
     return numba.njit(nogil=True, error_model="numpy", boundscheck=False)(function)
 
 
+def inlined(function: Callable[..., Any]) -> Any:
+    """As `inner`, for a part of a kernel that is called for each row or key and takes many arguments: the compiler always makes
+    it part of its caller.
+    """
+    return numba.njit(nogil=True, error_model="numpy", boundscheck=False, forceinline=True)(function)
+
+
 def _compile(name: str, dispatcher: Any, signature: str) -> None:
     """Compile one kernel and check that it returns what it declares."""
     arguments, declared = sigutils.normalize_signature(signature)

@@ -28,6 +28,8 @@ class Coordinator:
         """All dataflows, each with a number that is larger than those of its sources."""
         self.awake: dict[Dataflow, None] = {}
         """Those that may have something to do."""
+        self.working = 0
+        """How many dataflows have a turn: more than one, if a callback of the first brings another one up to date."""
         self.journal: Journal | None = None
         self._numbers = itertools.count()
 
@@ -41,6 +43,12 @@ class Coordinator:
 
     def _wake(self, flow: Dataflow) -> None:
         self.awake[flow] = None
+
+    def _wake_readers(self) -> None:
+        """Let dataflows that read one which has failed fail in their turn."""
+        for flow in self.flows:
+            if fails(flow):
+                flow.wake()
 
     def watch(self) -> Journal:
         """Record every sweep from now on."""
@@ -62,6 +70,13 @@ class Coordinator:
         if self.executor.sends:
             # Another process may sweep a dataflow before the changes of its sources are here.
             return self._run_all()
+        if len(self.awake) <= 1:  # by far the most frequent case
+            for flow in list(self.awake):
+                current = self._work(flow, time.perf_counter() + self.turn)
+                if not self.awake or self.awake.keys() == {flow}:
+                    return current
+            if not self.awake:
+                return True
         current = True
         numbers = self.flows
         waiting = sorted([(numbers[flow], flow) for flow in self.awake], key=_number)
@@ -92,7 +107,14 @@ class Coordinator:
 
     def _work(self, flow: Dataflow, deadline: float) -> bool:
         """Give a dataflow a turn. Returns whether it is current."""
-        current = flow.work(deadline)
+        self.working += 1
+        sound = flow.failure is None
+        try:
+            current = flow.work(deadline)
+        finally:
+            self.working -= 1
+            if sound and flow.failure is not None:
+                self._wake_readers()
         if flow.rest():
             self.awake.pop(flow, None)
         return current
@@ -104,21 +126,25 @@ class Coordinator:
         for needed in upstream:
             self._work(needed, time.perf_counter() + self.turn)
 
-    def finish(self, flow: Dataflow) -> None:
-        """Run `flow` and what it reads until it is current, however long that takes."""
+    def finish(self, flow: Dataflow, seconds: float = math.inf) -> bool:
+        """Run `flow` and what it reads until it is current or has failed, or for about so many seconds; whether it is or has."""
         upstream = self._upstream(flow)
+        until = time.perf_counter() + seconds
         while not self._are_current(upstream) and flow.failure is None:
             self.executor.begin(upstream)
             for needed in upstream:
                 whole = needed.part is not None or not self.executor.sends
-                self._work(needed, math.inf if whole else time.perf_counter() + self.turn)
+                self._work(needed, until if whole else min(until, time.perf_counter() + self.turn))
+            if time.perf_counter() > until:
+                return self._are_current(upstream) or flow.failure is not None
+        return True
 
     def current(self, flow: Dataflow) -> bool:
         """Whether `flow` and everything it reads include all epochs that the inputs have closed."""
         return self._are_current(self._upstream(flow))
 
     def _are_current(self, flows: list[Dataflow]) -> bool:
-        return all([not f.awake or (not f.running and f.available() <= f.low) for f in flows])
+        return all([not f.awake or (not f.running and f.available() <= f.low and not fails(f)) for f in flows])
 
     def _upstream(self, flow: Dataflow) -> list[Dataflow]:
         """What `flow` reads, directly or indirectly, and `flow` itself at the end."""
@@ -130,6 +156,11 @@ class Coordinator:
                     found.add(other)
                     waiting.append(other)
         return [flow] if len(found) == 1 else sorted(found, key=lambda f: flows.get(f, math.inf))
+
+
+def fails(flow: Dataflow) -> bool:
+    """Whether a dataflow is about to fail because a source has."""
+    return flow.failure is None and any([source.failure is not None for source in flow.sources])
 
 
 def _number(waiting: tuple[int, Dataflow]) -> int:

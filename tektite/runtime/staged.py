@@ -109,6 +109,7 @@ class Staged:
     def _start(self, flows: list[Dataflow], highs: list[int]) -> None:
         """Start sweeps with the part that depends on no loop."""
         for flow, high in zip(flows, highs, strict=True):
+            flow.wake()
             flow.high, flow.running = high, True
             self._unrolled.pop(flow, None)
         try:

@@ -38,7 +38,7 @@ class Storage:
     ...     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
     ...     edges.insert([(1, 2)])
     ...     engine.advance()
-    1
+    0
     >>> with tk.Engine(storage=where) as engine:
     ...     engine.install("all", engine.table("edges")).rows()
     [(1, 2)]

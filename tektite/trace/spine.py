@@ -338,7 +338,7 @@ class Spine:
 
     def _nothing_after(self, batch: Batch) -> Batch:
         """An empty batch that follows `batch`: merging with it rewrites the batch at the current frontier."""
-        return Batch(_empty_head(sum(self.shape)), None, batch.upper, batch.upper, batch.since)
+        return Batch(empty_head(sum(self.shape)), None, batch.upper, batch.upper, batch.since)
 
     def _rest_candidate(self) -> tuple[int, bool] | None:
         """What to merge next if no merge is open: (place, whether the batch is rewritten alone)."""
@@ -397,7 +397,8 @@ def _worth_compacting(batch: Batch, floor: int) -> bool:
     return latest != LATEST and floor > low and 2 * (floor - low) >= latest - low
 
 
-def _empty_head(columns: int) -> Words:
+def empty_head(columns: int) -> Words:
+    """The head of no rows."""
     head = np.zeros(3 + 3 * columns, np.int64)
     at = head.ctypes.data
     head[1:3] = at, columns

@@ -17,7 +17,6 @@ nothing and merges nothing. `on_mint` reports what is minted there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from tektite.kernels.sort.build import build
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.merge import DiffOverflow
-from tektite.trace.spine import Shape, Spine, Unmerged, Version
+from tektite.trace.spine import Shape, Spine, Unmerged, Version, empty_head
 from tektite.trace.times import Frontier, antichain
 from tektite.values.words import Words
 
@@ -108,8 +107,10 @@ class Trace:
         whoever adds them up to report.
         """
         if self.spines is not None:
-            with suppress(DiffOverflow):
+            try:
                 self.spines[shard].settle()
+            except DiffOverflow:
+                return
 
     def restore(self, shard: int, batches: Iterable[Batch], upper: Frontier) -> None:
         """Start with history that was minted before this trace existed, up to `upper`, and without readers."""
@@ -320,6 +321,14 @@ class Handle:
         self.trace.handles.pop(self, None)
         if self.hold is not None:
             self.hold.drop()
+
+
+def split_at(batch: Batch, time_at: int, epoch: int) -> tuple[Batch, Batch]:
+    """`split_batch`, for a batch that may lie on one side of `epoch` as a whole."""
+    if batch.upper[0][0] <= epoch or batch.lower[0][0] >= epoch:
+        nothing = Batch(empty_head(len(batch.head) // 3 - 1), None, batch.upper, batch.upper, batch.since)
+        return (batch, nothing) if batch.upper[0][0] <= epoch else (nothing, batch)
+    return split_batch(batch, time_at, epoch)
 
 
 def split_batch(batch: Batch, time_at: int, epoch: int) -> tuple[Batch, Batch]:

@@ -102,7 +102,19 @@ ANSWERS: dict[str, tuple[str, Rows]] = {
     "a computed term beside an aggregate whose value an alternative needs": (
         "o(n, count(x)) :- n = min y : { a(_) }, a(y), e(y + 1, x), (e(y, x); n = 7).", [(1, 1)],
     ),
+    "alternatives of which one has a value computed beside them": (
+        "o(n) :- n = count : { (e(w, z); a(w)), z = w + 1 }.", [(3,)],
+    ),
+    "alternatives that need what others bind, by an aggregate": (
+        "o(n) :- n = count : { (b(z); e(1, y)), b(z), (y = min u : { a(u) }; e(2, y)) }.", [(4,)],
+    ),
+    "one name in an aggregate of an alternative and in another alternative": (
+        "o(n) :- n = count : { a(x), (x = min y : { e(_, y) }; x > 4), (e(x, y); b(3)) }.", [(2,)],
+    ),
     # Witnesses.
+    "a witness of an aggregate in an alternative, that a negated group uses": (
+        "o(n) :- n = max z : { !(b(z), z > 3), (_ = min y : { a(z), e(z, y) }; b(z)) }.", [(3,)],
+    ),
     "a witness in the head": ("o(p, s) :- s = max t : { score(p, t) }.", [("bob", 20), ("cid", 20)]),
     "a witness of a min": ("o(x, n) :- n = min y : { e(x, y) }.", [(1, 2)]),
     "a witness without its value": ("o(p) :- _ = max t : { score(p, t) }.", [("bob",), ("cid",)]),
@@ -156,6 +168,12 @@ REFUSED = {
     ),
     "a witness that the body does not bind": (
         "o(x, n) :- n = max y : { a(y), y < x }.", "variable 'x' in the head is not bound",
+    ),
+    "a name that alternatives share and none of them always binds": (
+        "o(n) :- n = count : { (_ = max y : { e(w, y) }; a(w)), (e(_, 3); a(w)) }.", "variable 'w' in .* is not bound",
+    ),
+    "alternatives and an aggregate that need each other": (
+        "o(n) :- n = count : { (a(x); e(x, u)), u = min y : { e(x, y) } }.", "variable 'u' in .* is not bound",
     ),
     "aggregates of each other": (
         "o(n, m) :- n = count : { a(x), x < m }, m = count : { a(x), x < n }.",

@@ -11,7 +11,7 @@ import random
 import pytest
 
 import tektite as tk
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import ir, statements
 from tektite.datalog.syntax.textbook import parse_program
 from tests.support.datalog_aggregates import BASE, VALUES, RandomRule
 from tests.support.datalog_twin import Facts, Unsafe, check, evaluate
@@ -77,7 +77,7 @@ def test_random_aggregates_agree_with_naive_evaluation(seed: int, executor: str)
         for _ in range(epochs):
             change(engine, rng, facts)
             for rule, view in zip(rules, views, strict=True):
-                expected = evaluate(ir.Text("", (rule,)), facts)[rule.predicate]
+                expected = evaluate(statements.Text("", (rule,)), facts)[rule.predicate]
                 assert sorted(view.rows()) == sorted(expected), f"{rule.written}\nfacts {facts}"
             for asked, (name, given, query) in goals.items():
                 found = [

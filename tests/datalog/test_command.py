@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -59,7 +63,7 @@ def test_program_reads_and_writes_files_as_souffle_does(folder: Path, workers: s
 def test_results_can_go_to_the_terminal(folder: Path) -> None:
     code, out, err = run(folder / "p.dl", "-F", folder / "facts", "-D", "-", "--quiet")
     assert code == 0
-    assert "degree\na\tn\n===============\na\t1\nb\t0\nc d\t2\n" in out
+    assert "---------------\ndegree\n===============\na\t1\nb\t0\nc d\t2\n===============\n" in out
     assert err == ""
 
 
@@ -149,7 +153,7 @@ def test_parameters_of_files_are_honoured(
         ('.input p(columns="1:1")', "different places in a line, such as 1:0, not '1:1'"),
         ('.input p(columns="1")', "columns='1' gives 1 places for the columns x, y"),
         ('.input p(delimiter="||")', "a delimiter is one character"),
-        (".input p(IO=sqlite)", "IO=sqlite is not supported"),
+        (".input p(IO=kafka)", "IO=kafka is not supported"),
     ],
 )  # fmt: skip
 def test_parameter_that_is_not_understood_is_refused_with_its_place(folder: Path, directive: str, message: str) -> None:
@@ -177,3 +181,108 @@ def test_stored_relation_has_several_outputs(folder: Path) -> None:
 def test_package_runs_as_a_module() -> None:
     found = subprocess.run([sys.executable, "-m", "tektite", "--version"], capture_output=True, text=True, check=True)
     assert found.stdout.startswith("tektite ")
+
+
+LANGUAGE = """
+#include "lib/common.dl"
+#define LIMIT 3
+#ifdef SMALL
+.decl small(x: number)
+.output small(IO=stdout, headers=true)
+small(x) :- number_of(x), x < LIMIT.
+#endif
+.pragma "legacy"
+.output number_of, pair(IO=json), pair_in(IO=sqlite, filename="out.db"), holds, ratio(IO=stdout), holds_too(IO=stdout)
+.type Tree = Leaf {} | Node { left: Tree, n: number, right: Tree }
+.decl pair(p: Pair, t: Tree)
+pair(p, $Node($Leaf, n, $Leaf)) :- pair_in(p, _), p = [n, _].
+.decl pair_in(p: Pair, t: Tree)
+.input pair_in
+.decl holds()
+holds() :- number_of(1), flag().
+.decl flag()
+.input flag
+.decl holds_too()
+holds_too() :- holds().
+.decl ratio(f: float)
+ratio(0.1). ratio(2).
+.functor twice(x: number): number
+number_of(@twice(x)) :- number_of(x), x < 3.
+"""
+
+
+@pytest.fixture
+def language(tmp_path: Path) -> Path:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "common.dl").write_text(
+        ".type Pair = [n: number, s: symbol]\n.decl number_of(x: number)\n.input number_of(IO=jsonfile)\n"
+    )
+    (tmp_path / "p.dl").write_text(LANGUAGE)
+    (tmp_path / "f.py").write_text("def twice(x):\n    return helper(x)\n\ndef helper(x):\n    return 2 * x\n")
+    (tmp_path / "number_of.json").write_text('[[1], {"x": 5}]')
+    (tmp_path / "flag.facts").write_text("()\n")
+    (tmp_path / "pair_in.facts").write_text("[1, a b]\t$Leaf\n[2, c]\t$Node($Leaf, 3, $Node($Leaf, 4, $Leaf))\n")
+    return tmp_path
+
+
+def test_program_with_files_of_every_format_runs_as_it_is(language: Path) -> None:
+    code, out, err = run(
+        language / "p.dl", "-F", language, "-D", language / "out", "-M", "SMALL", "-l", language / "f.py"
+    )
+    assert code == 0, err
+    assert '.pragma "legacy" has no effect' in err.replace("\n", "")
+    assert out == (
+        "---------------\nsmall\nx\n===============\n1\n2\n===============\n"
+        "---------------\nratio\n===============\n0.10000000000000001\n2\n===============\n"
+        "---------------\nholds_too\n===============\n()\n===============\n"
+    )
+    assert (language / "out" / "number_of.csv").read_text() == "1\n2\n4\n5\n"
+    assert (language / "out" / "holds.csv").read_text() == "()\n"
+    found = json.loads((language / "out" / "pair.json").read_text())
+    leaf = {"tag": "Leaf", "fields": []}
+    assert found == [
+        [[1, "a b"], {"tag": "Node", "fields": [leaf, 1, leaf]}],
+        [[2, "c"], {"tag": "Node", "fields": [leaf, 2, leaf]}],
+    ]
+    with closing(sqlite3.connect(language / "out" / "out.db")) as database:
+        rows = database.execute("SELECT * FROM pair_in").fetchall()
+    assert rows == [("[1, a b]", "$Leaf"), ("[2, c]", "$Node($Leaf, 3, $Node($Leaf, 4, $Leaf))")]
+
+
+@pytest.mark.parametrize("kind", ["file", "json", "sqlite"])
+def test_facts_that_were_written_are_read_again(tmp_path: Path, kind: str) -> None:
+    declared = """
+        .type P = [n: number, s: symbol, t: T]   .type T = A {} | B { x: float, p: P }
+        .decl r(p: P, n: number, s: symbol, f: float)
+    """
+    facts = 'r([1, "a", $B(0.5, nil)], 2, "x y", 0.25). r(nil, -3, "", 1). r([2, "b", $A], 7, "z", 2).'
+    (tmp_path / "one.dl").write_text(f'{declared} {facts} .output r(IO={kind}, filename="r.out")')
+    (tmp_path / "two.dl").write_text(f'{declared} .input r(IO={kind}, filename="r.out") .output r(IO=stdout)')
+    assert run(tmp_path / "one.dl", "-D", tmp_path)[0] == 0
+    code, out, err = run(tmp_path / "two.dl", "-F", tmp_path)
+    assert code == 0, err
+    rows = out.split("===============\n")[1].splitlines()
+    assert sorted(rows) == ["[1, a, $B(0.5, nil)]\t2\tx y\t0.25", "[2, b, $A]\t7\tz\t2", "nil\t-3\t\t1"]
+
+
+BAD = {
+    "a record that is cut off": ("[1, a", "pair_in.facts:1: column 'p': expected a value of type Pair"),
+    "a tag that there is not": ("[1, a]\t$Bush", r"column 't': expected a value of type Tree, found '\$Bush'"),
+    "a number that is none": ("[x, a]\t$Leaf", "expected a value of type number, found 'x, a]'"),
+    "something behind a record": ("[1, a] b\t$Leaf", "did not expect 'b' behind a value of type Pair"),
+}
+
+
+@pytest.mark.parametrize(("line", "message"), BAD.values(), ids=BAD.keys())
+def test_record_that_does_not_fit_is_named_with_its_place(language: Path, line: str, message: str) -> None:
+    (language / "pair_in.facts").write_text(line if "\t" in line else f"{line}\t$Leaf")
+    code, _, err = run(language / "p.dl", "-F", language, "-D", language / "out", "-l", language / "f.py")
+    assert code == 1
+    assert re.search(message, err.replace("\n", "")), err
+
+
+def test_errors_name_the_included_file_and_its_line(language: Path) -> None:
+    (language / "lib" / "common.dl").write_text("\n\n.decl number_of(x: nothing)\n")
+    code, _, err = run(language / "p.dl", "-F", language)
+    assert code == 1
+    assert "common.dl:3:17: there is no type 'nothing'" in err.replace("\n", "")

@@ -188,8 +188,9 @@ def test_a_transaction_that_repeats_a_key_is_undone_as_a_whole() -> None:
     engine = make_engine()
     engine.sql("CREATE TABLE t (k int PRIMARY KEY); CREATE TABLE u (k int)")
     engine.sql("BEGIN; INSERT INTO u VALUES (7); INSERT INTO t VALUES (1)")
-    engine.table("t").insert([(1,)])
-    engine.advance()
+    with engine.session():
+        engine.table("t").insert([(1,)])
+        engine.advance()
     with pytest.raises(tk.ConflictError, match="two rows with the key k = 1"):
         engine.sql("COMMIT")
     assert engine.sql("SELECT k, 't' FROM t UNION ALL SELECT k, 'u' FROM u").rows() == [(1, "t")]

@@ -52,7 +52,7 @@ def test_committing_takes_what_was_prepared(table: tk.Input) -> None:
     view = table.engine.install("all", table)
     core = core_of(table.engine)
     with core.lock.held:
-        prepared = core.prepare_epoch({core_of(table): 2}, core.writes)
+        prepared = core.prepare_epoch([core_of(table)], 2, core.writes)
         assert core.epoch == table.epoch == 1
         prepared.apply()
         after = state_of(table)
@@ -64,9 +64,11 @@ def test_committing_takes_what_was_prepared(table: tk.Input) -> None:
     assert {*view.rows()} == wanted
 
 
-def test_a_dry_run_changes_nothing(table: tk.Input) -> None:
-    before = state_of(table)
-    words, diffs = core_of(table).dry_run([("remove", [(2, 2)]), ("insert", [(9, 9)])])
+def test_asking_what_writes_would_change_changes_nothing(table: tk.Input) -> None:
+    before, writes = state_of(table), WriteSet()
+    core_of(table).write([(2, 2)], None, -1, "remove", writes)
+    core_of(table).write([(9, 9)], None, 1, "insert", writes)
+    words, diffs = core_of(table).changes_by(writes, 0)
     assert {*zip(*words.tolist(), diffs.tolist(), strict=True)} == {(2, 2, -1), (9, 9, 1)}
     assert state_of(table) == before
 
@@ -77,7 +79,7 @@ def test_a_write_set_belongs_to_whoever_has_it(table: tk.Input) -> None:
     mine = WriteSet()
     core_of(table).write([(8, 8)], None, 1, "insert", mine)
     assert table.pending == before
-    assert core.commit(mine) == 2
+    assert core.commit(mine) == 1
     assert table.pending == before
     assert {*view.rows()} == {(1, 1), (2, 2), (8, 8)}
     table.engine.advance()

@@ -65,7 +65,8 @@ def test_random_transactions_agree_with_duckdb(seed: int) -> None:
             both(engine, oracle, "BEGIN")
             for _ in range(draw.randrange(1, 6)):
                 both(engine, oracle, statement(draw))
-                engine.advance()
+                with engine.session():  # somebody else
+                    engine.advance()
                 for query in QUERIES:
                     assert difference(engine.sql(query).rows(), oracle.rows(query)) is None, query
                 assert kept == {name: sorted(engine.view(name).rows(), key=str) for name in VIEWS}
@@ -174,12 +175,13 @@ def test_a_text_that_fails_leaves_no_transaction_open_that_it_began(shop: tk.Eng
 
 
 @pytest.mark.executors("stages")
-def test_others_close_epochs_without_a_transaction_s_changes_and_it_sees_theirs(shop: tk.Engine) -> None:
+def test_others_close_epochs_without_a_transaction_s_changes_and_it_does_not_see_theirs(shop: tk.Engine) -> None:
     table = shop.table("t")
     shop.sql("BEGIN; UPDATE t SET v = v + 1")
-    table.insert([(5, 50)])
-    shop.advance()
-    assert contents(shop) == [(1, 11), (2, 21), (5, 50)]
+    with shop.session():
+        table.insert([(5, 50)])
+        shop.advance()
+    assert contents(shop) == [(1, 11), (2, 21)]
     assert sorted(shop.install("all", table).rows()) == [(1, 10), (2, 20), (5, 50)]
     shop.sql("ROLLBACK")
     assert contents(shop) == [(1, 10), (2, 20), (5, 50)]
@@ -197,9 +199,10 @@ def test_rollback_and_failure_leave_what_a_program_writes_alone(shop: tk.Engine)
 @pytest.mark.executors("stages")
 def test_a_commit_that_no_longer_fits_changes_nothing(shop: tk.Engine) -> None:
     shop.sql("CREATE TABLE log (x int); BEGIN; INSERT INTO log VALUES (1); DELETE FROM t WHERE k = 1")
-    shop.table("t").remove([(1, 10)])
-    shop.advance()
-    with pytest.raises(tk.IncorrectError, match="negative number of times"):
+    with shop.session():
+        shop.table("t").remove([(1, 10)])
+        shop.advance()
+    with pytest.raises(tk.TransactionConflict, match="a row that this transaction removes was removed by another one"):
         shop.sql("COMMIT")
     assert shop.sql("SELECT * FROM log").rows() == []
     shop.sql("INSERT INTO log VALUES (2)")

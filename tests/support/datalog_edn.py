@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import ir, statements
 
 FUNCTIONS = {"/": "quot", "%": "rem"}
 COMPARISONS = {"!=": "not="}
 
 
-def program_in_edn(text: ir.Text, attributes: Collection[str]) -> str:
+def program_in_edn(text: statements.Text, attributes: Collection[str]) -> str:
     """All rules; predicates in `attributes` are written as patterns, the others as rules."""
     return "\n".join(rule_in_edn(rule, attributes) for rule in text.rules)
 

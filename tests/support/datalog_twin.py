@@ -11,7 +11,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import ir, statements
 
 Facts = dict[str, set[tuple[Any, ...]]]
 Binding = dict[ir.RuleVariable, Any]
@@ -29,7 +29,7 @@ class Unsafe(Exception):
     """A rule in which something gives a variable no value, or a count or sum is to have been attained somewhere."""
 
 
-def evaluate(text: ir.Text, given: Mapping[str, set[tuple[Any, ...]]]) -> Facts:
+def evaluate(text: statements.Text, given: Mapping[str, set[tuple[Any, ...]]]) -> Facts:
     """All facts that follow from the given ones."""
     facts: Facts = {name: set(rows) for name, rows in given.items()}
     levels = strata(text.rules)
@@ -212,7 +212,7 @@ def check_body(body: tuple[ir.Literal, ...], given: set[ir.RuleVariable], wanted
     loose = left_open(body, given, wanted)
     bound, left = set(given), list(body)
     while left:
-        tried = next((x for x in left if ready(x, bound, [y for y in left if y is not x], loose)), None)
+        tried = next_literal(left, bound, loose)
         match tried:
             case None:
                 raise Unsafe(f"cannot order {left}")
@@ -266,13 +266,27 @@ def extended(
     if not body:
         yield start
         return
-    for at, literal in enumerate(body):
-        rest = body[:at] + body[at + 1 :]
-        if ready(literal, start, rest, loose):
-            for found in solutions(literal, start, facts, loose, wanted | shared_by(rest, literal)):
-                yield from extended(rest, found, facts, loose, wanted)
-            return
-    raise AssertionError(f"cannot order {body}")
+    literal = next_literal(body, start, loose)
+    assert literal is not None, f"cannot order {body}"
+    rest = tuple(other for other in body if other is not literal)
+    for found in solutions(literal, start, facts, loose, wanted | shared_by(rest, literal)):
+        yield from extended(rest, found, facts, loose, wanted)
+
+
+def next_literal(
+    body: Sequence[ir.Literal], bound: Iterable[ir.RuleVariable], loose: set[ir.RuleVariable]
+) -> ir.Literal | None:
+    """The first literal that may be tried. Where all wait for others, a choice that binds all it shares need not wait."""
+    have = set(bound)
+    for literal in body:
+        if ready(literal, have, [other for other in body if other is not literal], loose):
+            return literal
+    for literal in body:
+        if isinstance(literal, ir.Disjunction):
+            own = grounded([literal], have)
+            if ready(literal, own, [other for other in body if other is not literal], loose):
+                return literal
+    return None
 
 
 def ready(
@@ -290,10 +304,20 @@ def ready(
             return from_outside(literal, grounded(rest, have), loose) <= have
         case ir.Conjunction() | ir.Disjunction():
             later = grounded(rest, have)  # and whatever else aggregates will give
-            if any(isinstance(other, ir.Aggregation) for other in rest):
+            if has_aggregate(rest):
                 later |= loose
             return mentioned([literal]) & later <= have
     return mentioned([literal]) <= have
+
+
+def has_aggregate(body: Iterable[ir.Literal]) -> bool:
+    """Whether an aggregate stands in a body, or in one of its alternatives."""
+    for literal in body:
+        if isinstance(literal, ir.Aggregation):
+            return True
+        if isinstance(literal, ir.Disjunction) and any(map(has_aggregate, literal.branches)):
+            return True
+    return False
 
 
 def known(term: ir.Term, bound: Iterable[ir.RuleVariable]) -> bool:

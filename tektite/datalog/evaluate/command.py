@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import runpy
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from tektite.errors import NotFoundError, TektiteError
+from tektite.errors import IncorrectError, NotFoundError, TektiteError
 from tektite.query.collection import ROUND_LIMIT
 
 
@@ -46,6 +48,15 @@ def datalog(
     workers: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many threads work.")] = 1,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds that a recursion with arithmetic may take.")] = ROUND_LIMIT,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each output is computed.")] = False,
+    macros: Annotated[
+        list[str] | None, typer.Option("--macro", "-M", help="A macro for the preprocessor: NAME or NAME=VALUE.")
+    ] = None,
+    include: Annotated[
+        list[Path] | None, typer.Option("--include-dir", "-I", help="A folder of files that programs include.")
+    ] = None,
+    functors: Annotated[
+        Path | None, typer.Option("--functors", "-l", help="A Python file with the program's functors.", dir_okay=False)
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show results and errors only.")] = False,
 ) -> None:
     """Run a Datalog program: read its .input facts, derive its .output predicates, and write them.
@@ -55,17 +66,32 @@ def datalog(
     """
     report = Report(quiet)
     try:
-        run(report, file, facts, None if output == "-" else Path(output), workers, rounds, explain)
+        run(
+            report, file, facts, None if output == "-" else Path(output), workers, rounds, explain,
+            macros or [], include or [], functors,
+        )  # fmt: skip
     except TektiteError as error:
         report.console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
 
 
-def run(report: Report, file: Path, facts: Path, output: Path | None, workers: int, rounds: int, explain: bool) -> None:
+def run(
+    report: Report,
+    file: Path,
+    facts: Path,
+    output: Path | None,
+    workers: int,
+    rounds: int,
+    explain: bool,
+    macros: Sequence[str] = (),
+    folders: Sequence[Path] = (),
+    functors: Path | None = None,
+) -> None:
     """Read, derive, write."""
-    from tektite.datalog.evaluate.fact_files import form, input_path, lines, output_path, read_facts, write_facts
     from tektite.datalog.evaluate.program import register
+    from tektite.datalog.evaluate.relation_files import relation_file
     from tektite.datalog.evaluate.rule_store import rule_store
+    from tektite.datalog.syntax.preprocessor import defined
     from tektite.engine.core import core_of
     from tektite.engine.engine import Engine
 
@@ -77,17 +103,23 @@ def run(report: Report, file: Path, facts: Path, output: Path | None, workers: i
         engine = Engine(workers)
     with engine:
         with report.step(f"read {file}") as notes:
-            program = register(rule_store(engine), text, str(file), rounds)
+            given = python_functions(functors)
+            program = register(
+                rule_store(engine), text, str(file), rounds, functors=given, macros=defined(macros), folders=folders
+            )
             notes.append(f"{len(program.text.rules)} rules")
-        directives = program.text.directives
+        for note in program.text.notes:
+            if not report.quiet:
+                report.console.print(note, style="yellow", markup=False, soft_wrap=True)
         declared = {d.predicate: d for d in program.text.declarations}
-        forms = [form(directive, declared.get(directive.predicate)) for directive in directives]
-        for directive, found_form in zip(directives, forms, strict=True):
-            if directive.kind == "input":
-                path = input_path(directive, facts)
-                with report.step(f"load {directive.predicate} from {path}") as notes:
-                    table = engine.table(directive.predicate)
-                    found = read_facts(path, table.schema, found_form)
+        structures = {s.name: s for s in program.text.structures}
+        files = [relation_file(d, declared.get(d.predicate), structures) for d in program.text.directives]
+        for one in files:
+            if one.directive.kind == "input":
+                path = one.path(facts)
+                with report.step(f"load {one.directive.predicate} from {path}") as notes:
+                    table = engine.table(one.directive.predicate)
+                    found = one.read(facts, table.schema)
                     table.insert(found)
                     notes.append(f"{found.num_rows:,} facts")
         wanted = [name for name in program.outputs if program.store.known(name)]
@@ -104,25 +136,33 @@ def run(report: Report, file: Path, facts: Path, output: Path | None, workers: i
         if explain:
             for name in wanted:
                 typer.echo(program.explain(name))
-        for directive, found_form in zip(directives, forms, strict=True):
-            name = directive.predicate
-            if directive.kind == "input":
+        for one in files:
+            name = one.directive.predicate
+            if one.directive.kind == "input":
                 continue
             if name not in views:
                 views[name] = engine.install(f"{name} as stored", engine.table(name))
             snapshot = views[name].snapshot()
-            if directive.kind == "printsize":
+            if one.directive.kind == "printsize":
                 typer.echo(f"{name}\t{snapshot.num_rows}")
                 continue
-            target = output_path(directive, output)
-            if target is None:
-                typer.echo(f"---------------\n{name}\n{chr(9).join(snapshot.column_names)}\n===============")
-                for line in lines(snapshot, found_form):
+            if output is None or one.kind == "stdout":
+                for line in one.on_terminal(snapshot):
                     typer.echo(line)
-                typer.echo("===============")
                 continue
-            with report.step(f"write {target}") as notes:
-                write_facts(target, snapshot, found_form)
+            with report.step(f"write {one.path(output)}") as notes:
+                one.write(output, snapshot, views[name].schema)
                 notes.append(f"{snapshot.num_rows:,} facts")
         if not program.outputs:
             report.console.print("nothing is written: the program has no .output", style="yellow")
+
+
+def python_functions(file: Path | None) -> dict[str, Callable[..., Any]]:
+    """The functions that a Python file defines, by name."""
+    if file is None:
+        return {}
+    try:
+        found = runpy.run_path(str(file))
+    except Exception as error:
+        raise IncorrectError(f"cannot read the functors in {str(file)!r}: {type(error).__name__}: {error}") from error
+    return {name: value for name, value in found.items() if inspect.isfunction(value) and not name.startswith("_")}

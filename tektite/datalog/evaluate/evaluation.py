@@ -8,11 +8,14 @@ recursive rules look it up by; what is fed back is what the rules say of it, bef
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from tektite.datalog.evaluate import spread
 from tektite.datalog.evaluate.bodies import Body, names
+from tektite.datalog.evaluate.heads import is_fact, located, output, plain, present, project
+from tektite.datalog.evaluate.kept_rows import NEWNESS, Definitions, choose, columns_in_order, improve, improvements
 from tektite.datalog.rules import expressions, strata
+from tektite.datalog.rules.subsumption import candidates, subsumed
 from tektite.datalog.rules.types import Inference, column_names
 from tektite.datalog.rules.unfold import unfold, unfoldable
 from tektite.datalog.rules.unify import unify
@@ -25,23 +28,14 @@ from tektite.query import aggregates
 from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.query.loops import Loop
 from tektite.values.schema import Schema
-from tektite.values.types import Int, Type
+from tektite.values.types import Int
 
 ENDLESS = 1 << 62
-"""Rounds of a recursion without arithmetic: its values are those that are there already, so that it ends by itself."""
+"""The round limit of a recursion without arithmetic. It makes no new values, so it always ends."""
 ADVICE = (
     "its rules make values that were not there before: bound them, as in n < 1000, or give the program a larger rounds= "
     "(--rounds on the command line)"
 )
-
-
-@dataclass
-class Definitions:
-    """Normal rules by predicate, with what is declared of some."""
-
-    rules: dict[str, list[ir.Rule]] = field(default_factory=dict)
-    declarations: dict[str, ir.Declaration] = field(default_factory=dict)
-    improvements: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
 class Evaluation:
@@ -80,7 +74,7 @@ class Evaluation:
                 continue
             improved = improvements(self.definitions, component)
             strata.check(rules, component, improved)
-            if strata.is_recursive(rules, component):
+            if strata.is_recursive(rules, component) or any(self.choices(name) for name in component):
                 self._recursive(component, improved)
             else:
                 self._plain(component[0])
@@ -92,8 +86,13 @@ class Evaluation:
         chosen = column_names(predicate, len(types), declared, self.definitions.rules.get(predicate, ()))
         return Schema(dict(zip(chosen, types, strict=True)))
 
+    def choices(self, predicate: str) -> tuple[tuple[str, ...], ...]:
+        """The groups of columns on which no two facts of a predicate agree, because one of them is chosen."""
+        declared = self.definitions.declarations.get(predicate)
+        return declared.choices if declared is not None and predicate in self.definitions.rules else ()
+
     def relation(self, predicate: str) -> Collection:
-        """A predicate's collection, as a rule sees it: inside a loop it is the loop's own."""
+        """The collection that rules read for a predicate: inside its loop, the loop's own."""
         found = self._inside.get(predicate)
         return self.collections[predicate] if found is None else found
 
@@ -152,7 +151,7 @@ class Evaluation:
         return parts + [self.rule(rule, schema) for rule in rules if not is_fact(rule)]
 
     def is_set(self, rules: Sequence[ir.Rule]) -> bool:
-        """Whether the rules cannot say the same thing twice: one that shows all its variables, an aggregate, or facts."""
+        """Whether the rules derive no fact twice: a single rule that shows all its variables, an aggregate, or facts."""
         if all(is_fact(rule) for rule in rules):
             return True
         if len(rules) > 1:
@@ -169,7 +168,7 @@ class Evaluation:
         return True
 
     def rule(self, rule: ir.Rule, schema: Schema, plainly: bool = False) -> Collection:
-        """What one rule says, in the predicate's columns. With `plainly`, an aggregate's operand stands for it."""
+        """The facts of one rule, in the predicate's columns. With `plainly`, an aggregate is replaced by its operand."""
         try:
             if rule.aggregates and not plainly:
                 return self.aggregated([rule], schema, as_sets=True)
@@ -187,7 +186,7 @@ class Evaluation:
             raise located(error, rule) from None
 
     def _joined(self, rule: ir.Rule, keep_head: bool = False) -> ir.Rule:
-        """A rule as it is joined: predicates without state replaced by what they say, and equal variables by one."""
+        """The rule to join: stateless predicates are unfolded, and equal variables are merged."""
         rule = unfold(rule, self.unfolded)
         return unify(rule, self.inference.variables(rule), keep_head)
 
@@ -215,6 +214,7 @@ class Evaluation:
         bindings = each[0].concat(*each[1:]) if len(each) > 1 else each[0]
         outputs: dict[str, Expr] = {}
         taken: dict[str, aggregates.ColumnAggregate] = {}
+        spreads: dict[str, tuple[str, str]] = {}
         keys: list[str] = []
         for name, term, type in zip(schema.names, head.terms, schema.types, strict=True):
             if not isinstance(term, ir.HeadAggregate):
@@ -222,6 +222,9 @@ class Evaluation:
                 keys.append(name)
             elif term.kind == "count" or term.of is None:
                 taken[name] = aggregates.count()
+            elif term.kind in spread.KINDS:
+                outputs[f"of {name}"] = expressions.expression(term.of, types)
+                spreads[name] = (term.kind, f"of {name}")
             else:
                 outputs[f"of {name}"] = expressions.expression(term.of, types)
                 kind = term.kind.replace("-", "_")
@@ -234,7 +237,7 @@ class Evaluation:
             if expressions.may_fail(operand):
                 column = name if name in outputs else f"of {name}"
                 grouped = grouped.filter(col(column).is_not_null())
-        return grouped.group_by(keys).agg(**taken).select(*schema.names)
+        return spread.grouped(grouped, keys, taken, spreads).select(*schema.names)
 
     # ------------------------------------------------------------------ recursion
 
@@ -246,29 +249,60 @@ class Evaluation:
             predicate: self._begun(predicate, first[predicate], improved.get(predicate)) for predicate in component
         }
         kept: dict[str, Collection] = {}
+        chosen: dict[str, Collection] = {}
+        reduced = {p: (candidates(p), subsumed(p)) for p in component if subsumed(p) in component}
+        computed = {name for p, (_, gone) in reduced.items() for name in (p, gone)}
         with Loop(", ".join(component), limit, shared=True, advice=ADVICE) as loop:
             variables = {}
             for predicate in component:
+                if predicate in computed:
+                    continue
                 schema = self.schema(predicate)
                 lead = looked_up_by(predicate, recursive)
                 order = columns_in_order(lead, len(schema.names), improved.get(predicate))
                 columns = schema.select(*(schema.names[at] for at in order))
+                if self.choices(predicate):
+                    columns = Schema({**dict(zip(columns.names, columns.types, strict=True)), NEWNESS: Int})
                 variable = variables[predicate] = loop.variable(predicate, schema=columns)
-                every = variable.concat(*(part.select(*columns.names) for part in begun[predicate]))
+                parts = [
+                    part.with_columns(**{NEWNESS: 1}) if NEWNESS in columns.names else part for part in begun[predicate]
+                ]
+                every = variable.concat(*(part.select(*columns.names) for part in parts))
                 if predicate in improved:
                     kept[predicate] = improve(every, columns.names, improved[predicate][1])
+                elif self.choices(predicate):
+                    chosen[predicate] = choose(every, self.choices(predicate))
+                    kept[predicate] = chosen[predicate].select(*columns.names[:-1])
                 else:
                     kept[predicate] = every.arrange(by=[schema.names[at] for at in lead], title=predicate).distinct()
                 self._inside[predicate] = kept[predicate].select(*schema.names)
-            for predicate in component:
+            for predicate, (given, gone) in reduced.items():
+                kept |= self._reduced(predicate, given, gone)
+            for predicate in variables:
                 schema = self.schema(predicate)
                 said = [self.rule(rule, schema, plainly=predicate in improved) for rule in further[predicate]]
-                every = said[0].concat(*said[1:]) if len(said) > 1 else said[0]
-                variables[predicate].set(every.select(*kept[predicate].schema.names))
+                said = [part.select(*kept[predicate].schema.names) for part in said]
+                if predicate in chosen:
+                    said = [part.with_columns(**{NEWNESS: 1}) for part in said]
+                    said.append(kept[predicate].with_columns(**{NEWNESS: 0}))
+                for other, (given, _) in reduced.items():
+                    if given == predicate:
+                        said.append(renamed(self._inside[other], schema).select(*kept[predicate].schema.names))
+                variables[predicate].set(said[0].concat(*said[1:]) if len(said) > 1 else said[0])
             left = {predicate: loop.leave(kept[predicate], predicate) for predicate in component}
         self._inside.clear()
         for predicate in component:
             self._finish(predicate, left[predicate].select(*self.schema(predicate).names), True)
+
+    def _reduced(self, predicate: str, given: str, gone: str) -> dict[str, Collection]:
+        """A predicate with subsumptions, within its loop: the candidates of the round, but for those that others subsume."""
+        schema = self.schema(predicate)
+        removed = [self.rule(rule, self.schema(gone)) for rule in self.definitions.rules[gone]]
+        self._inside[gone] = (removed[0].concat(*removed[1:]) if len(removed) > 1 else removed[0]).distinct()
+        everything = renamed(self._inside[given], schema)
+        stays = everything.join(renamed(self._inside[gone], schema), on=list(schema.names), how="anti")
+        self._inside[predicate] = stays
+        return {predicate: stays, gone: self._inside[gone]}
 
     def _divided(self, component: tuple[str, ...]) -> tuple[dict[str, list[ir.Rule]], dict[str, list[ir.Rule]]]:
         """Each predicate's rules that do not read the component, and those that do."""
@@ -301,42 +335,9 @@ class Evaluation:
 # ---------------------------------------------------------------------- helpers
 
 
-def is_fact(rule: ir.Rule) -> bool:
-    """Whether a rule is a fact that is written out."""
-    return not rule.body and all(isinstance(term, ir.Constant) for term in rule.terms)
-
-
-def plain(term: ir.HeadTerm, type: Type) -> Any:
-    """The value of a fact's term, as its column's type."""
-    assert isinstance(term, ir.Constant)
-    return expressions.plain_value(term.value, type)
-
-
-def output(term: ir.HeadTerm | None, type: Type, types: Mapping[ir.RuleVariable, Type]) -> Expr:
-    """A head's term as an expression of its column's type."""
-    assert term is not None and not isinstance(term, ir.HeadAggregate)
-    if isinstance(term, ir.Constant):
-        return expressions.literal(term.value, type)
-    found = expressions.expression(term, types)
-    return found.cast(type) if expressions.term_type(term, types) != type else found
-
-
-def project(bindings: Collection, outputs: Mapping[str, Expr]) -> Collection:
-    """Columns computed from bindings."""
-    return bindings.select(**outputs)
-
-
-def present(found: Collection, schema: Schema, shown: Sequence[ir.HeadTerm | None]) -> Collection:
-    """The rows all of whose computed terms have a value."""
-    for name, term in zip(schema.names, shown, strict=True):
-        if expressions.may_fail(term):
-            found = found.filter(col(name).is_not_null())
-    return found
-
-
-def located(error: IncorrectError, rule: ir.Rule) -> IncorrectError:
-    """The error with the rule it is about, unless it names one."""
-    return error if str(error).startswith("rule ") else type(error)(f"{rule.where()}: {error}")
+def renamed(rows: Collection, schema: Schema) -> Collection:
+    """Rows with the names of a schema for their columns, in their order."""
+    return rows.select(**{new: col(old) for new, old in zip(schema.names, rows.schema.names, strict=True)})
 
 
 def is_distinct(collection: Collection) -> bool:
@@ -349,39 +350,8 @@ def as_set(collection: Collection) -> Collection:
     return collection if is_distinct(collection) else collection.distinct()
 
 
-def improve(every: Collection, columns: Sequence[str], kind: str) -> Collection:
-    """The least or greatest value of the last column for each combination of the others."""
-    *by, value = columns
-    return every.min(value, by=by) if kind == "min" else every.max(value, by=by)
-
-
-def improvements(definitions: Definitions, component: tuple[str, ...]) -> dict[str, tuple[int, str]]:
-    """The predicates of a component of which only the least or greatest values stay: those declared so, and those that a
-    rule with min or max in its head defines through the component. A min or max of what lies below is an aggregate like
-    any other, whatever the other rules of its predicate say.
-    """
-    found = {p: definitions.improvements[p] for p in component if p in definitions.improvements}
-    rules = definitions.rules
-    if strata.is_recursive(rules, component):
-        for predicate in component:
-            for rule in rules.get(predicate, ()):
-                if not any(other in component for other, _ in strata.dependencies(rule)):
-                    continue
-                for at in rule.aggregates:
-                    term = rule.terms[at]
-                    assert isinstance(term, ir.HeadAggregate)
-                    if term.kind not in ("min", "max") or len(rule.aggregates) > 1:
-                        continue
-                    if found.setdefault(predicate, (at, term.kind)) != (at, term.kind):
-                        raise IncorrectError(
-                            f"{rule.where()}: {term} in recursion, where another rule of {predicate!r} keeps "
-                            f"{found[predicate][1]} of column {found[predicate][0] + 1}: one predicate keeps one of them"
-                        )
-    return found
-
-
 def grows(rule: ir.Rule) -> bool:
-    """Whether a rule may make values that are not there yet."""
+    """Whether a rule may make new values."""
     computed = [
         term for literal in rule.body if isinstance(literal, ir.Comparison) for term in (literal.left, literal.right)
     ]
@@ -404,10 +374,3 @@ def looked_up_by(predicate: str, rules: Sequence[ir.Rule]) -> tuple[int, ...]:
             if best:
                 return best
     return (0,)
-
-
-def columns_in_order(lead: Sequence[int], width: int, improvement: tuple[int, str] | None) -> tuple[int, ...]:
-    """The columns as they are kept: those that are looked up first, and one that is improved last."""
-    last = () if improvement is None else (improvement[0],)
-    order = dict.fromkeys((*lead, *range(width)))
-    return (*(at for at in order if at not in last), *last)

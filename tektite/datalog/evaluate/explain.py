@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tektite.datalog.evaluate.evaluation import improvements
+from tektite.datalog.evaluate.kept_rows import improvements
 from tektite.datalog.rules import strata
 from tektite.plan import algebra as plan
 from tektite.query.builders import derived
@@ -57,6 +57,9 @@ def describe(
         found.append("in a loop; " + store.describe(name))
     else:
         found.append(store.describe(name))
+    declared = store.state.definitions.declarations.get(name)
+    for domain in declared.choices if declared is not None else ():
+        found.append(f"one fact for each {', '.join(domain)} is chosen")
     if name in improved:
         found.append(f"the {improved[name][1]} of column {improved[name][0] + 1} alone stays")
     return found

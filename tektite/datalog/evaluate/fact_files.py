@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import statements
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
 from tektite.values.schema import Schema
 from tektite.values.types import Float, Int, String, Type
@@ -27,8 +27,8 @@ from tektite.values.words import arrow_type
 LARGEST = 2**63 - 1
 SHOWN = 60
 PARAMETERS: dict[str, tuple[str, ...]] = {
-    "input": ("IO", "filename", "delimiter", "headers", "columns", "rfc4180"),
-    "output": ("IO", "filename", "delimiter", "headers", "rfc4180"),
+    "input": ("IO", "filename", "dbname", "format", "delimiter", "headers", "columns", "rfc4180"),
+    "output": ("IO", "filename", "dbname", "format", "delimiter", "headers", "rfc4180"),
     "printsize": (),
 }
 WHOLE = re.compile(r"[-+]?[0-9]+|0[xX][0-9a-fA-F]+")
@@ -48,7 +48,7 @@ class Form:
     unsigned: tuple[str, ...] = ()
 
 
-def form(directive: ir.Directive, declared: ir.Declaration | None = None) -> Form:
+def form(directive: statements.Directive, declared: statements.Declaration | None = None) -> Form:
     """The form that a directive asks for. A parameter that is not understood is refused, because what it says of a file
     would be read or written otherwise.
     """
@@ -73,7 +73,9 @@ def form(directive: ir.Directive, declared: ir.Declaration | None = None) -> For
     return Form(separator, flags["headers"], columns, flags["rfc4180"], unsigned)
 
 
-def places(directive: ir.Directive, declared: ir.Declaration | None, where: str) -> tuple[int, ...] | None:
+def places(
+    directive: statements.Directive, declared: statements.Declaration | None, where: str
+) -> tuple[int, ...] | None:
     """`columns="2:0"`: the places in a line that the relation's columns are read from, in their order."""
     text = directive.option("columns", "")
     if not text:
@@ -85,29 +87,6 @@ def places(directive: ir.Directive, declared: ir.Declaration | None, where: str)
         names = ", ".join(name for name, _ in declared.columns)
         raise IncorrectError(f"{where}: columns={text!r} gives {len(found)} places for the columns {names}")
     return tuple(map(int, found))
-
-
-def input_path(directive: ir.Directive, folder: Path) -> Path:
-    """Where an `.input` reads from: its filename, or NAME.facts, in the folder of facts."""
-    _check_kind(directive, ("file",))
-    return folder / directive.option("filename", f"{directive.predicate}.facts")
-
-
-def output_path(directive: ir.Directive, folder: Path | None) -> Path | None:
-    """Where an `.output` writes to: its filename, or NAME.csv, in the folder of results; None is the terminal."""
-    _check_kind(directive, ("file", "stdout"))
-    if folder is None or directive.option("IO", "file") == "stdout":
-        return None
-    return folder / directive.option("filename", f"{directive.predicate}.csv")
-
-
-def _check_kind(directive: ir.Directive, supported: tuple[str, ...]) -> None:
-    kind = directive.option("IO", "file")
-    if kind not in supported:
-        raise UnsupportedError(
-            f"{directive.position}: .{directive.kind} {directive.predicate} with IO={kind} is not supported; there is: "
-            f"{', '.join(supported)}"
-        )
 
 
 def read_facts(path: Path, schema: Schema, form: Form = Form()) -> pa.Table:  # noqa: B008 - it cannot change
@@ -236,9 +215,9 @@ def write_facts(path: Path, table: pa.Table, form: Form = Form()) -> None:  # no
         file.writelines(line + "\n" for line in lines(table, form))
 
 
-def lines(table: pa.Table, form: Form) -> Iterator[str]:
-    """Facts as lines, sorted."""
-    show = quoted if form.quoted else shown
+def lines(table: pa.Table, form: Form, exact: bool = False) -> Iterator[str]:
+    """Facts as lines, sorted. With `exact`, floats are written as Soufflé writes them."""
+    show = quoted if form.quoted else in_digits if exact else shown
     for batch in ordered(table).to_batches(max_chunksize=1 << 16):
         columns = [list(map(show, column.to_pylist())) for column in batch.columns]
         yield from map(form.separator.join, zip(*columns, strict=True))
@@ -259,6 +238,15 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else {"inf": "inf", "-inf": "-inf", "nan": "nan"}[str(value)]
     return "" if value is None else str(value)
+
+
+def in_digits(value: Any) -> str:
+    """A value as Soufflé prints it: a float with as many digits as tell it from any other.
+
+    >>> in_digits(2.0), in_digits(0.1), in_digits("a")
+    ('2', '0.10000000000000001', 'a')
+    """
+    return format(value, ".17g") if isinstance(value, float) else shown(value)
 
 
 def quoted(value: Any) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tektite.datalog.evaluate.evaluation import Definitions, Evaluation, improvements
+from tektite.datalog.evaluate.evaluation import Evaluation
+from tektite.datalog.evaluate.kept_rows import Definitions, improvements
 from tektite.datalog.evaluate.rule_store import RuleStore, close_names
 from tektite.datalog.rules import expressions, magic, safety, strata
 from tektite.datalog.rules.normal_form import normalise
+from tektite.datalog.rules.subsumption import subsumed
 from tektite.datalog.rules.types import Inference
 from tektite.datalog.syntax import ir
-from tektite.datalog.syntax.edn_rules import Find, Parameter
+from tektite.datalog.syntax.edn_queries import Find, Parameter
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.query.collection import Collection
 from tektite.values.schema import Schema
@@ -76,6 +78,9 @@ class Plan:
         rules = {**self.store.state.definitions.rules, **self.helpers}
         kept = {name for name in rules if self.store.is_kept(name)} if strategy == "auto" else set()
         shared = {name for name, wanted in self.store.state.share.items() if wanted}
+        # What is chosen, or subsumed, depends on all candidates, not on those that are asked for.
+        shared |= {name for name in rules if subsumed(name) in rules}
+        shared |= {d.predicate for d in self.store.state.definitions.declarations.values() if d.choices}
         given = frozenset(parameter_predicate(self.title, p.name) for p in self.find.parameters)
         # An aggregate that is all there is of a predicate is one that a loop may keep, too.
         alone = {name for name, said in rules.items() if len(said) == 1 and len(said[0].aggregates) == 1}
@@ -226,7 +231,7 @@ class Plan:
         return self.joins if self.joins != "auto" else self.store.state.joins.get(magic.origin(predicate), "auto")
 
     def asks(self, inputs: Mapping[str, Input]) -> dict[str, Collection]:
-        """What the query asks for beyond its arguments, where that is known before the answers are."""
+        """The goals that are known before the answers, as collections."""
         if self.rewriting is None:
             return {}
         evaluation = self.evaluation(inputs)
@@ -249,7 +254,7 @@ class Plan:
         return found if evaluation.is_set(rules) or not self.as_set else found.distinct()
 
     def domains(self) -> dict[str, list[tuple[str, int]]]:
-        """For each predicate of `asks`, the stored columns that its further values come from."""
+        """For each collection of `asks`, the stored columns that its values come from."""
         found: dict[str, list[tuple[str, int]]] = {}
         for goal in self.rewriting.spreading() if self.rewriting is not None else []:
             name = magic.asked(goal)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tektite.datalog.evaluate.explain import explain_predicate
 from tektite.datalog.evaluate.rule_store import RuleStore
-from tektite.datalog.syntax import ir
+from tektite.datalog.rules.equivalence import with_closures
+from tektite.datalog.rules.functors import with_functors
+from tektite.datalog.rules.records import without_records
+from tektite.datalog.rules.subsumption import with_subsumptions
+from tektite.datalog.syntax import statements
 from tektite.datalog.syntax.edn_rules import is_edn, parse_rules
 from tektite.datalog.syntax.textbook import parse_program
 from tektite.errors import ConflictError, NotFoundError
@@ -31,7 +37,7 @@ class Program:
     [('ann', 'bea'), ('ann', 'cid'), ('bea', 'cid')]
     """
 
-    def __init__(self, store: RuleStore, text: ir.Text, predicates: list[str]) -> None:
+    def __init__(self, store: RuleStore, text: statements.Text, predicates: list[str]) -> None:
         self.store = store
         self.text = text
         self.predicates = tuple(predicates)
@@ -87,7 +93,20 @@ def register(
     rounds: int = ROUND_LIMIT,
     share: Mapping[str, bool] | None = None,
     joins: str = "auto",
+    functors: Mapping[str, Callable[..., Any]] | None = None,
+    macros: Mapping[str, str] | None = None,
+    folders: Sequence[Path] = (),
 ) -> Program:
-    """Register a text in either syntax."""
-    parsed = parse_rules(text, source) if is_edn(text) else parse_program(text, source)
+    """Register a text in either syntax. `macros` and `folders` are for the preprocessor."""
+    parsed = (
+        parse_rules(text, source)
+        if is_edn(text)
+        else parse_program(text, source, macros, folders, store.state.structures)
+    )
+    patterns = store.patterns()
+    parsed = replace(parsed, rules=tuple(replace(rule, body=patterns.body(rule.body)) for rule in parsed.rules))
+    parsed = with_functors(parsed, functors or {})
+    parsed = with_closures(with_subsumptions(parsed, store.engine.tables), store.engine.tables)
+    columns, structures = store.structures(parsed)
+    parsed = without_records(parsed, columns, structures)
     return Program(store, parsed, store.register(parsed, rounds, share, joins))

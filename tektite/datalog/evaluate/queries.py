@@ -8,6 +8,7 @@ a `:find` a multiset: a row is there as often as the body holds for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.datalog.evaluate.goals import Plan, argument_rows, parameter_predicate
+from tektite.datalog.evaluate.pulls import Pull
 from tektite.datalog.evaluate.rule_store import RuleStore, close_names
+from tektite.datalog.rules.records import constant
 from tektite.datalog.syntax import ir
-from tektite.datalog.syntax.edn_rules import Find, Parameter, is_edn, parse_query
+from tektite.datalog.syntax.edn_queries import Find, Parameter, parse_query
+from tektite.datalog.syntax.edn_rules import is_edn
 from tektite.datalog.syntax.textbook import parse_goal
 from tektite.engine.core import core_of
 from tektite.engine.view_core import read_version
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
 
 STRATEGIES = ("auto", "goal", "full")
 FEW = 64
-"""Arguments up to which a query is never evaluated in full instead: their derivation is short whatever the rules are."""
+"""A query with at most this many arguments is never switched to full evaluation: deriving for them is cheap."""
 SHARE = 3
 """One in so many of all values: a query whose arguments come to ask for more is evaluated in full. Deriving a fact for an
 argument costs two to three times what it costs in full (same generation on a grid): each rule looks up what is asked, too.
@@ -59,7 +63,7 @@ class Query:
     """
 
     def __init__(self, plan: Plan, parameters: Mapping[str, Input], watching: bool) -> None:
-        """With `watching`, the query is evaluated in full from the moment on that its arguments ask for a large share."""
+        """With `watching`, the query switches to full evaluation when its arguments ask for a large share of all values."""
         self.plan = plan
         self.parameters = dict(parameters)
         self._inputs = {parameter_predicate(plan.title, name): made for name, made in parameters.items()}
@@ -83,13 +87,20 @@ class Query:
         except BaseException:
             self._forget_asks()
             raise
+        self._pulls: list[Pull] = []
+        try:
+            for place, patterns in plan.find.pulls:
+                self._pulls.append(Pull(plan.store, plan.title, len(plan.find.terms), place, patterns))
+        except BaseException:
+            self._drop_views()
+            raise
         if self._asks:
             core_of(self._asks[0]).flow.on_swept.append(self._watch)
 
     # ------------------------------------------------------------------ how much is asked
 
     def _watch(self) -> None:
-        """After what is asked has changed, before it is answered: if it is too much, answer everything instead."""
+        """Called when the arguments have changed, before the answer follows: switch to full evaluation if they ask for much."""
         # Who follows the changes of the view would lose them with it.
         view = core_of(self.view)
         if self._over or view.dropped or view.subscriptions or not self._asks_for_much():
@@ -106,7 +117,7 @@ class Query:
         self.plan.why = f"its arguments come to ask for more than one in {SHARE} of all values"
 
     def _asks_for_much(self) -> bool:
-        """Whether one of the predicates that are asked for is asked for more than its share of values."""
+        """Whether the goals ask some predicate for more than one in SHARE of its values."""
         for view, places in zip(self._asks, self.plan.domains().values(), strict=True):
             if core_of(view).trace.rows <= FEW or not places:
                 continue
@@ -116,7 +127,7 @@ class Query:
         return False
 
     def _values(self, name: str, column: int) -> int:
-        """How many different values a stored column has."""
+        """The number of distinct values of a stored column."""
         found_there: Any = self.plan.store.stored(name)
         if found_there is None:
             return 1 << 62
@@ -134,7 +145,7 @@ class Query:
         self._asks = []
 
     def _current(self) -> View:
-        """The view, once it is known how much is asked. What is asked is dropped when nobody needs it, not within its sweep."""
+        """The view, after the arguments were checked. Views of arguments are dropped here, not within their own sweep."""
         for view in self._asks:
             if not self._over:
                 view.engine.finish(view)
@@ -147,6 +158,36 @@ class Query:
     def rows(self) -> list[tuple[Any, ...]]:
         """The answer as tuples."""
         return self._current().rows()
+
+    def answer(self) -> Any:
+        """What the query's :find asks for: rows, a list of values for `[?x ...]`, a row or None for `[?x ?y]`, a value or None
+        for `?x .`; with dicts for what is pulled. Of several rows, one row is the least.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> _ = engine.attribute("name", tk.String, cardinality="one"), engine.attribute("knows", tk.Int)
+        >>> engine.transact('[1 :name "ann"] [2 :name "bob"] [1 :knows 2]')
+        >>> _ = engine.advance()
+        >>> engine.query('[:find ?e . :where [?e :name "bob"]]').answer()
+        2
+        >>> engine.query("[:find (pull ?e [:name {:knows [:name]}]) . :where [?e :knows]]").answer()
+        {':name': 'ann', ':knows': [{':name': 'bob'}]}
+        """
+        shape = self.plan.find.shape
+        rows = self.rows()
+        if shape in ("row", "value"):
+            rows = [min(rows)] if rows else []
+        for pull in self._pulls:
+            read = pull.read()
+            rows = [(*row[: pull.place], read(row[pull.place]), *row[pull.place + 1 :]) for row in rows]
+        match shape:
+            case "values":
+                return [row[0] for row in rows]
+            case "row":
+                return rows[0] if rows else None
+            case "value":
+                return rows[0][0] if rows else None
+        return rows
 
     def snapshot(self) -> pa.Table:
         """The answer as a table."""
@@ -189,10 +230,16 @@ class Query:
     def drop(self) -> None:
         """Stop maintaining the answer, and whatever was kept for it alone."""
         engine = self.view.engine
-        self.view.drop()
+        self._drop_views()
         self._forget_asks()
         for source in self.parameters.values():
             engine.drop(source.name)
+
+    def _drop_views(self) -> None:
+        for pull in self._pulls:
+            pull.drop()
+        self._pulls = []
+        self.view.drop()
 
     def __enter__(self) -> Query:
         return self
@@ -215,7 +262,11 @@ def ask(
     if strategy not in STRATEGIES:
         raise IncorrectError(f"query: strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
     title = name or free_name(store, "query")
-    find = parse_query(text, title) if is_edn(text) else goal_query(store, parse_goal(text, title), title)
+    if is_edn(text):
+        find = parse_query(text, title)
+        find = replace(find, body=store.patterns().body(find.body))
+    else:
+        find = goal_query(store, parse_goal(text, title), title)
     unknown = [name for name in given if name not in {p.name for p in find.parameters}]
     if unknown:
         known = [p.name for p in find.parameters]
@@ -229,7 +280,7 @@ def ask(
             inputs[parameter.name] = made
             if parameter.name in given:
                 core_of(made).begin_with(argument_rows(parameter, given[parameter.name]), at_once=plan.is_constant())
-        return Query(plan, inputs, strategy == "auto")
+        return Query(plan, inputs, strategy == "auto" and not find.pulls)
     except BaseException:
         for made in inputs.values():
             store.engine.drop(made.name)
@@ -237,14 +288,28 @@ def ask(
 
 
 def free_name(store: RuleStore, stem: str) -> str:
-    """A name that no view has, nor the parameters of an earlier query that a storage has kept."""
+    """A name that no view has, and no stored parameter of an earlier query."""
     taken = {*store.engine.views, *(name.split(" ?")[0] for name in store.engine.tables)}
     return next(name for number in count(1) if (name := f"{stem} {number}") not in taken)
+
+
+def with_constant_records(goal: ir.Atom, title: str) -> ir.Atom:
+    """A goal with its records as text constants."""
+    terms: list[ir.Term] = []
+    for term in goal.terms:
+        found = constant(term) if isinstance(term, ir.Construct) else term
+        if found is None:
+            raise IncorrectError(
+                f"{title}: {term} in a goal must be a record of constants; ask for the column, and filter"
+            )
+        terms.append(found)
+    return replace(goal, terms=tuple(terms))
 
 
 def goal_query(store: RuleStore, goal: ir.Atom, title: str) -> Find:
     """A goal as a query for all columns of its predicate."""
     name = goal.predicate
+    goal = with_constant_records(goal, title)
     if not store.known(name) and store.stored(name) is None:
         raise NotFoundError(f"{title}: there is no relation {name!r}: {close_names(name, store.names())}")
     (collection,) = store.collections([name], title)

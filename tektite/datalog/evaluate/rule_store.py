@@ -1,4 +1,4 @@
-"""The rule store of an engine: what is registered, what is built of it, and who wants it.
+"""The rule store of an engine: registered rules, the collections built from them, and their views.
 
 Registering a text checks it against everything registered before and stores it; nothing runs. The first who wants a
 predicate's facts has it built, together with what it needs, in an order that follows from the rules alone; what several want is
@@ -19,20 +19,28 @@ Policy, for a predicate that another query or rule reads:
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from tektite.datalog.evaluate.evaluation import Definitions, Evaluation, improvements, is_distinct
+from tektite.datalog.evaluate.evaluation import Evaluation, is_distinct
+from tektite.datalog.evaluate.kept_rows import improvements
+from tektite.datalog.evaluate.registered import (
+    Registered,
+    SharingDecision,
+    State,
+    check_choices,
+    check_unsigned,
+    credited,
+    used_structures,
+)
 from tektite.datalog.rules import monotone, safety, strata
 from tektite.datalog.rules.normal_form import normalise
+from tektite.datalog.rules.patterns import PatternResolver
 from tektite.datalog.rules.types import Inference
 from tektite.datalog.rules.unify import unify
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import ir, statements
 from tektite.engine.core import core_of
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.plan import algebra as plan
@@ -45,50 +53,6 @@ from tektite.values.types import Type
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
     from tektite.engine.view import View
-
-
-@dataclass
-class Registered:
-    """A predicate's rules as they were registered, for telling whether another registration means the same."""
-
-    rules: tuple[ir.Rule, ...]
-    improvement: tuple[int, str] | None
-    where: str
-    helpers: tuple[str, ...] = ()
-    users: int = 1
-
-    def means(self, rules: Sequence[ir.Rule], improvement: tuple[int, str] | None) -> bool:
-        """Whether some rules say the same, whatever their variables are called and however their clauses are ordered."""
-        if self.improvement != improvement:
-            return False
-        mine, others = set(self.rules), set(rules)
-        return mine == others or {ir.canonical(r) for r in mine} == {ir.canonical(r) for r in others}
-
-
-@dataclass
-class SharingDecision:
-    """What the policy decided for a predicate, and why."""
-
-    shared: bool
-    why: str
-
-
-@dataclass
-class State:
-    """Everything registered; replaced as a whole, so that a refused registration leaves no trace."""
-
-    definitions: Definitions = field(default_factory=Definitions)
-    registered: dict[str, Registered] = field(default_factory=dict)
-    rounds: dict[str, int] = field(default_factory=dict)
-    share: dict[str, bool] = field(default_factory=dict)
-    joins: dict[str, str] = field(default_factory=dict)
-
-    def copy(self) -> State:
-        definitions = Definitions(
-            dict(self.definitions.rules), dict(self.definitions.declarations), dict(self.definitions.improvements)
-        )
-        registered = {name: copy(found) for name, found in self.registered.items()}
-        return State(definitions, registered, dict(self.rounds), dict(self.share), dict(self.joins))
 
 
 def rule_store(engine: Engine) -> RuleStore:
@@ -114,12 +78,12 @@ class RuleStore:
 
     def register(
         self,
-        text: ir.Text,
+        text: statements.Text,
         rounds: int = ROUND_LIMIT,
         share: Mapping[str, bool] | None = None,
         joins: str = "auto",
     ) -> list[str]:
-        """Store what a text says; the predicates that it defines."""
+        """Check a text and store it. Returns the predicates that it defines."""
         check_strategy(joins, "datalog: joins")
         state = self.state.copy()
         for declaration in text.declarations:
@@ -128,6 +92,9 @@ class RuleStore:
                 raise ConflictError(
                     f"{declaration.position}: {declaration.predicate!r} is declared with other columns at {before.position}"
                 )
+        for structure in text.structures:
+            if state.structures.setdefault(structure.name, structure) != structure:
+                raise ConflictError(f"{text.source}: type {structure.name!r} is declared with other fields already")
         defined = self._add_rules(state, text, rounds)
         for predicate in defined:
             if state.joins.setdefault(predicate, joins) != joins:
@@ -148,6 +115,7 @@ class RuleStore:
         inputs = self._inputs_for(text, state)
         self._check_outputs(text, state, inputs)
         check_unsigned(text, state)
+        check_choices(text, state)
         inference = self._check(state, {name: schema.types for name, schema in inputs.items()})
         for predicate in defined:
             for name in (predicate, *state.registered[predicate].helpers):
@@ -160,7 +128,29 @@ class RuleStore:
         self._evaluation = None
         return defined
 
-    def _add_rules(self, state: State, text: ir.Text, rounds: int) -> list[str]:
+    def structures(
+        self, text: statements.Text
+    ) -> tuple[dict[str, Sequence[str | None]], dict[str, statements.Structure]]:
+        """The structures of predicates' columns, and all structures: those registered, and those of a text."""
+        declarations = (*self.state.definitions.declarations.values(), *text.declarations)
+        columns: dict[str, Sequence[str | None]] = {d.predicate: d.structures for d in declarations if d.structures}
+        return columns, {**self.state.structures, **{s.name: s for s in text.structures}}
+
+    def attributes(self) -> list[str]:
+        """The names of all attributes, sorted."""
+        found = [(name, self.engine.table(name).schema.names) for name in self.engine.tables]
+        return sorted(name for name, columns in found if columns in (("e",), ("e", "v")))
+
+    def patterns(self) -> PatternResolver:
+        """A resolver of patterns over the current attributes."""
+
+        def types(name: str) -> tuple[Type, ...] | None:
+            stored = self.stored(name)
+            return None if stored is None else tuple(stored.schema.types)
+
+        return PatternResolver(types, self.attributes())
+
+    def _add_rules(self, state: State, text: statements.Text, rounds: int) -> list[str]:
         given: dict[str, list[ir.Rule]] = {}
         for rule in text.rules:
             given.setdefault(rule.predicate, []).append(rule)
@@ -202,8 +192,8 @@ class RuleStore:
             state.rounds |= dict.fromkeys((predicate, *helpers), rounds)
         return list(given)
 
-    def _inputs_for(self, text: ir.Text, state: State) -> dict[str, Schema]:
-        """The inputs that a text asks for: those it declares as input, and those it declares and has no rules for."""
+    def _inputs_for(self, text: statements.Text, state: State) -> dict[str, Schema]:
+        """The inputs to create for a text: relations with `.input`, and declared relations without rules."""
         wanted = {d.predicate: d.position for d in text.directives if d.kind == "input"}
         for declaration in text.declarations:
             if declaration.predicate not in state.definitions.rules:
@@ -224,8 +214,8 @@ class RuleStore:
                 found[name] = Schema(dict(declaration_of.columns))
         return found
 
-    def _check_outputs(self, text: ir.Text, state: State, inputs: Mapping[str, Schema]) -> None:
-        """Refuse an output of something that is not there."""
+    def _check_outputs(self, text: statements.Text, state: State, inputs: Mapping[str, Schema]) -> None:
+        """Refuse a directive for a relation that does not exist."""
         for directive in text.directives:
             name = directive.predicate
             if name not in state.registered and name not in inputs and self.stored(name, state) is None:
@@ -235,7 +225,7 @@ class RuleStore:
                 )
 
     def _check(self, state: State, inputs: Mapping[str, Sequence[Type]]) -> Inference:
-        """Refuse what clashes: columns, types, and cycles through negation. What is known of types then."""
+        """Check columns, types and cycles through negation. Returns the inferred types."""
         inference = self._inference(state, inputs)
         rules = state.definitions.rules
         for component in strata.components(rules, list(rules)):
@@ -290,6 +280,7 @@ class RuleStore:
             state.rounds.pop(name, None)
         for predicate in going:
             del state.registered[predicate]
+        state.structures = used_structures(state)
         self.state = state
         self._evaluation = None
 
@@ -313,7 +304,7 @@ class RuleStore:
         return [*self.state.registered, *self.engine.tables, *(v for v in self.engine.views if not self.known(v))]
 
     def evaluation(self) -> Evaluation:
-        """What is built already. What is stored may have been dropped and made anew: then it is built again."""
+        """The current evaluation. It is built again if a stored relation was dropped and created anew."""
         fresh = {name: self.stored(name) for name in self._stored}
         if self._evaluation is None or any(fresh[name] is not self._stored[name] for name in fresh):
             self._stored = {}
@@ -338,7 +329,7 @@ class RuleStore:
         return found
 
     def collections(self, names: Sequence[str], asked_by: str) -> list[Collection]:
-        """The collections of some predicates, built now if they are not yet."""
+        """The collections of some predicates. Builds those that do not exist."""
         rules = self.state.definitions.rules
         for component in strata.components(rules, names):
             for name in component:
@@ -349,7 +340,7 @@ class RuleStore:
         return [evaluation.collections[name] for name in names]
 
     def _derived(self, predicate: str, found: Collection, recursive: bool) -> Collection:
-        """The policy: what is read by others as an arrangement of its own, and what is derived by each reader."""
+        """Apply the sharing policy to a predicate: one shared arrangement, or a derivation for each reader."""
         wanted = self.state.share.get(predicate)
         stateless = not recursive and not has_state(found)
         if wanted is None:
@@ -361,7 +352,7 @@ class RuleStore:
         return shared_collection(predicate, found) if shared else found
 
     def is_kept(self, name: str) -> bool:
-        """Whether somebody has a predicate's facts maintained in full, so that reading them costs nothing more."""
+        """Whether a predicate is already maintained in full."""
         found = None if self._evaluation is None else self._evaluation.collections.get(name)
         if found is None:
             return False
@@ -371,7 +362,7 @@ class RuleStore:
         return isinstance(operator, plan.Arrange) and core_of(self.engine).is_arranged(derived(operator, found))
 
     def describe(self, name: str) -> str:
-        """What the policy says of a relation, for people."""
+        """The sharing decision for a relation, as text."""
         if name not in self.state.definitions.rules:
             return "stored; read where it lies"
         policy = self.policy[name]
@@ -380,12 +371,12 @@ class RuleStore:
     # ------------------------------------------------------------------ interest
 
     def view(self, name: str) -> View:
-        """The view of a predicate, built if nobody has asked for it yet."""
+        """The view of a predicate. Installs it if it does not exist."""
         (view,) = self.views([name])
         return view
 
     def views(self, names: Sequence[str]) -> list[View]:
-        """The views of several predicates, those that are not there yet by one dataflow."""
+        """The views of several predicates. Missing ones are installed together, in one dataflow."""
         missing = [name for name in dict.fromkeys(names) if self.title(name) not in self.engine.views]
         found = self.collections(missing, "view")
         for name, collection in zip(missing, found, strict=True):
@@ -397,12 +388,12 @@ class RuleStore:
         return [self.engine.view(self.title(name)) for name in names]
 
     def title(self, predicate: str) -> str:
-        """What the view of a predicate is called: like it, unless what is stored for it has that name already."""
+        """The name of a predicate's view: the predicate's name, or `p in full` if an input has that name."""
         return f"{predicate} in full" if predicate in self.engine.tables else predicate
 
     @contextmanager
     def _owning(self) -> Iterator[None]:
-        """Give names of rules to what belongs to them."""
+        """Allow names of predicates for views and inputs that the store creates."""
         self._own = True
         try:
             yield
@@ -410,43 +401,8 @@ class RuleStore:
             self._own = False
 
 
-def credited(normal: Sequence[ir.Rule], given: Sequence[ir.Rule]) -> list[ir.Rule]:
-    """Normal rules, each with the text of the rule that it comes from: the last that begins before it."""
-
-    def place(of: ir.Rule) -> tuple[int, int]:
-        return (of.position.line, of.position.column)
-
-    given = sorted(given, key=place)
-    places = list(map(place, given))
-    found = []
-    for rule in normal:
-        if not rule.written:
-            source = given[max(bisect_right(places, place(rule)) - 1, 0)]
-            rule = replace(rule, written=source.written or str(source))
-        found.append(rule)
-    return found
-
-
-def check_unsigned(text: ir.Text, state: State) -> None:
-    """Refuse a fact with a negative number in an unsigned column."""
-    for rule in text.rules:
-        declared = state.definitions.declarations.get(rule.predicate)
-        if declared is None or not declared.unsigned:
-            continue
-        for (name, _), term in zip(declared.columns, rule.terms, strict=False):
-            if name in declared.unsigned and isinstance(term, ir.Constant) and negative(term.value):
-                raise IncorrectError(
-                    f"{rule.where()}: {term} in column {name!r} of {rule.predicate!r}, which is unsigned"
-                )
-
-
-def negative(value: ir.Value) -> bool:
-    """Whether a constant is a number below zero."""
-    return not isinstance(value, str) and value < 0
-
-
 def has_state(found: Collection) -> bool:
-    """Whether a predicate's collection ends in something that keeps state anyway."""
+    """Whether the last operator of a predicate's collection keeps state."""
     operator = found.operator
     while isinstance(operator, plan.Project):
         operator = operator.input
@@ -454,7 +410,7 @@ def has_state(found: Collection) -> bool:
 
 
 def shared_collection(title: str, found: Collection) -> Collection:
-    """A collection as an arrangement of the catalog; renaming stays outside, so that what leaves one loop stays together."""
+    """A collection as an arrangement of the catalog. A renaming stays outside, so that predicates of one loop share its run."""
     operator = found.operator
     if isinstance(operator, plan.Project) and isinstance(operator.input, plan.Leave):
         inner = derived(operator.input, found)
@@ -464,7 +420,7 @@ def shared_collection(title: str, found: Collection) -> Collection:
 
 
 def close_names(name: str, known: Sequence[str]) -> str:
-    """What may have been meant, and what there is."""
+    """The closest known name, and all known names, for an error message."""
     close = get_close_matches(name, known, 1)
     meant = f"did you mean {close[0]!r}? " if close else ""
     return f"{meant}there are: {', '.join(map(repr, known)) or 'none'}"

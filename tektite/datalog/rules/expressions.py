@@ -13,12 +13,16 @@ from typing import Any
 
 from tektite.datalog.syntax import ir
 from tektite.errors import IncorrectError, TektiteError, UnsupportedError
-from tektite.expr import Expr, coalesce, col, concat, greatest, least, lit, type_of
+from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, type_of, when
 from tektite.expr.comparisons import OPERATIONS
+from tektite.expr.record_text import python_call, record, record_field, whole_of_text, whole_power
 from tektite.values.types import Bool, DecimalType, Float, Int, String, Type
 
 Types = Mapping[ir.RuleVariable, Type]
-HIGHEST_POWER = 64
+HIGHEST_PRODUCT = 4
+"""Powers up to this are computed as products, by kernels alone."""
+WHOLE = ("to_number", "ftoi", "to_unsigned", "ftou", "utoi", "itou")
+"""Functions that make whole numbers of other values."""
 EXACT = Context(prec=400)
 """Enough digits for any float's shortest text."""
 
@@ -77,12 +81,12 @@ def term_type(term: ir.Term, types: Types) -> Type | None:
 
 
 def may_fail(term: ir.HeadTerm | None) -> bool:
-    """Whether a term may have no value: where it divides."""
+    """Whether a term may have no value: where it divides or takes a field of a record."""
     if isinstance(term, ir.HeadAggregate):
         return may_fail(term.of)
     if not isinstance(term, ir.Compute):
         return False
-    return term.op in ("/", "%", "ratio", "floor-mod") or any(map(may_fail, term.args))
+    return term.op in ("/", "%", "ratio", "floor-mod", "field") or any(map(may_fail, term.args))
 
 
 def comparison(op: str, left: ir.Term, right: ir.Term, types: Types) -> Expr:
@@ -125,17 +129,35 @@ def _expression(term: ir.Term, types: Types) -> Expr:
         return col(term.name)
     if isinstance(term, ir.Constant):
         return lit(term.value)
+    assert isinstance(term, ir.Compute), term
+    if term.op in ("record", "branch", "field"):
+        return _structured(term, types)
     args = [_expression(arg, types) for arg in term.args]
+    if isinstance(term, ir.FunctorCall):
+        return python_call(term.function, *args)
+    if term.op == "match":
+        return _matched(term, args)
+    if term.op == "is_branch":
+        assert isinstance(term.args[1], ir.Constant)
+        return (args[0] == f"${term.args[1].value}") | args[0].startswith(f"${term.args[1].value}(")
+    if term.op == "ord" and len(args) == 1:
+        return hash64(args[0]) if term_type(term.args[0], types) == String else args[0]
     if term.op in ("/", "%"):
         both = [term_type(arg, types) for arg in term.args]
         return _divided(term.op, args[0], args[1], both == [Int, Int])
+    if term.op == "+" and String in [term_type(arg, types) for arg in term.args]:
+        if [term_type(arg, types) for arg in term.args] != [String, String]:
+            raise IncorrectError(
+                f"{term}: + joins two texts, or adds two numbers; make a text of the other with to_string"
+            )
+        return concat(*args)
     if term.op == "^":
-        return _power(term, args[0])
-    if term.op in ("to_number", "ftoi") and len(args) == 1:
+        return _power(term, args[0], args[1], types)
+    if term.op in WHOLE and len(args) == 1:
         return _whole(args[0], term_type(term.args[0], types))
     known = FUNCTIONS.get((term.op, len(args))) or FUNCTIONS.get((term.op, -1))
     if known is None:
-        names = sorted({name for name, _ in FUNCTIONS})
+        names = sorted({"match", "ord", "range", *(name for name, _ in FUNCTIONS)} - {"not"})
         raise UnsupportedError(f"there is no function {term.op!r} of {len(args)} terms; there are: {', '.join(names)}")
     return known(*args)
 
@@ -149,21 +171,63 @@ def _divided(op: str, a: Expr, b: Expr, whole: bool) -> Expr:
 
 def _whole(a: Expr, type: Type | None) -> Expr:
     """A value as a whole number: of a float what stands before its point, as in Soufflé, where a cast would round it."""
+    if type == String:
+        return whole_of_text(a)
     if type is None or (type != Float and type.kind != "decimal"):
         return a.cast(Int)
     return ((a.abs() // 1) * a.sign()).cast(Int)
 
 
-def _power(term: ir.Compute, base: Expr) -> Expr:
-    exponent = term.args[1]
-    if not isinstance(exponent, ir.Constant) or not isinstance(exponent.value, int) or isinstance(exponent.value, bool):
-        raise UnsupportedError(f"{term}: the exponent must be a whole number that is written out")
-    if not 0 <= exponent.value <= HIGHEST_POWER:
-        raise UnsupportedError(f"{term}: the exponent must lie between 0 and {HIGHEST_POWER}")
-    result = lit(1)
-    for _ in range(exponent.value):
-        result = result * base
-    return result
+def _power(term: ir.Compute, base: Expr, exponent: Expr, types: Types) -> Expr:
+    """A power: of whole numbers a whole number, otherwise a float. Small powers that are written out are products."""
+    given = term.args[1]
+    if isinstance(given, ir.Constant) and type(given.value) is int and 0 <= given.value <= HIGHEST_PRODUCT:
+        result = lit(1)
+        for _ in range(given.value):
+            result = result * base
+        return result
+    if [term_type(arg, types) for arg in term.args] == [Int, Int]:
+        return whole_power(base, exponent)
+    return base.power(exponent)
+
+
+def _matched(term: ir.Compute, args: list[Expr]) -> Expr:
+    """Whether all of a text matches a regular expression."""
+    pattern = term.args[0]
+    if len(args) != 2 or not isinstance(pattern, ir.Constant) or not isinstance(pattern.value, str):
+        raise UnsupportedError(f"{term}: match takes a regular expression that is written out, and a text")
+    return args[1].matches(f"^(?:{pattern.value})$")
+
+
+def _structured(term: ir.Compute, types: Types) -> Expr:
+    """A record or a tagged value of its fields, or a field of one. The first constant says what the fields are."""
+    if term.op == "field":
+        value, place, shape = term.args
+        assert isinstance(place, ir.Constant) and isinstance(shape, ir.Constant)
+        type = {"number": Int, "float": Float}.get(str(shape.value), String)
+        return record_field(_expression(value, types), int(place.value), type, shape.value == "symbol")
+    given, *fields = term.args
+    assert isinstance(given, ir.Constant)
+    tag, *kinds = str(given.value).split(" ")
+    parts = []
+    for kind, field in zip(kinds, fields, strict=True):
+        found = _expression(field, types)
+        own = term_type(field, types)
+        wanted = {"number": Int, "float": Float}.get(kind, String)
+        if own is not None and own != wanted and (own, wanted) != (Int, Float):
+            raise IncorrectError(f"{field} is {own}, and the field of the record is {wanted}")
+        parts.append((found.cast(Float) if kind == "float" else found, kind == "symbol"))
+    return record(parts, tag or None)
+
+
+def _unsigned_shift(a: Expr, bits: Expr) -> Expr:
+    """Shifted to the right, with zeros from the left."""
+    return when(bits == 0, a).otherwise(a.shift_right(1).bit_and((1 << 63) - 1).shift_right(bits - 1))
+
+
+def _truth(a: Expr) -> Expr:
+    """1 for what is true, else 0."""
+    return when(a, 1).otherwise(0)
 
 
 FUNCTIONS: dict[tuple[str, int], Callable[..., Expr]] = {
@@ -179,17 +243,22 @@ FUNCTIONS: dict[tuple[str, int], Callable[..., Expr]] = {
     ("bnot", 1): lambda a: a.bit_not(),
     ("bshl", 2): lambda a, bits: a.shift_left(bits),
     ("bshr", 2): lambda a, bits: a.shift_right(bits),
+    ("bshru", 2): _unsigned_shift,
+    ("land", 2): lambda a, b: _truth((a != 0) & (b != 0)),
+    ("lor", 2): lambda a, b: _truth((a != 0) | (b != 0)),
+    ("lxor", 2): lambda a, b: _truth((a != 0) != (b != 0)),
+    ("lnot", 1): lambda a: _truth(a == 0),
     ("min", -1): lambda *args: least(*args),
     ("max", -1): lambda *args: greatest(*args),
     ("cat", -1): lambda *args: concat(*args),
     ("strlen", 1): lambda a: a.length(),
     ("substr", 3): lambda a, start, length: a.substring(start + 1, length),
     ("subs", 3): lambda a, start, stop: a.substring(start + 1, stop - start),
-    ("to_number", 1): lambda a: _whole(a, None),
+    **{(name, 1): lambda a: _whole(a, None) for name in WHOLE},
     ("to_float", 1): lambda a: a.cast(Float),
     ("to_string", 1): lambda a: a.cast(String),
     ("itof", 1): lambda a: a.cast(Float),
-    ("ftoi", 1): lambda a: _whole(a, None),
+    ("utof", 1): lambda a: a.cast(Float),
     ("contains", 2): lambda part, text: text.contains(part),
     ("not", 1): lambda a: ~coalesce(a, lit(False)),
 }

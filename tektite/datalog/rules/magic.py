@@ -22,6 +22,7 @@ from tektite.datalog.rules import strata
 from tektite.datalog.rules.safety import bound_by
 from tektite.datalog.rules.strata import Unstratified
 from tektite.datalog.syntax import ir
+from tektite.datalog.syntax.meaning import canonical
 
 Rules = Mapping[str, Sequence[ir.Rule]]
 Goal = tuple[str, str]
@@ -260,7 +261,7 @@ class Rewriter:
         further = bound_terms(atom, goal)
         found = [tuple(t for t, m in zip(last.terms, marks, strict=True) if m == mark) for mark in "bf"]
         like = (ir.Rule("", (*given, *further), rest), ir.Rule("", (*found[0], *found[1]), last.body))
-        if ir.canonical(like[0]) != ir.canonical(like[1]) or not all(isinstance(t, ir.RuleVariable) for t in given):
+        if canonical(like[0]) != canonical(like[1]) or not all(isinstance(t, ir.RuleVariable) for t in given):
             return False
         start = tuple(ir.RuleVariable(f"start {i}") for i in range(len(given)))
         reached = tuple(ir.RuleVariable(f"reached {i}") for i in range(len(given)))

@@ -89,6 +89,7 @@ def kind_of(term: ir.HeadTerm | None, values: Mapping[ir.RuleVariable, str], rul
         return None
     if isinstance(term, ir.RuleVariable):
         return values.get(term)
+    assert isinstance(term, ir.Compute), term
     kinds = [kind_of(arg, values, rule) for arg in term.args]
     found = {kind for kind in kinds if kind is not None}
     if not found:

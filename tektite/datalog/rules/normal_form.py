@@ -11,12 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 
+from tektite.datalog.rules import safety
+from tektite.datalog.rules.binding import binding
+from tektite.datalog.rules.ranges import is_range, numbers
 from tektite.datalog.rules.safety import bound_by
-from tektite.datalog.rules.scopes import scoped
+from tektite.datalog.rules.scopes import scoped, unbound
 from tektite.datalog.syntax import ir
 
 ALTERNATIVES = 4096
-"""Rules that the alternatives of one rule may come to."""
+"""The greatest number of rules that one rule may expand to."""
 
 
 def normalise(rules: Iterable[ir.Rule], counted: bool = False) -> list[ir.Rule]:
@@ -36,7 +39,7 @@ def normalise(rules: Iterable[ir.Rule], counted: bool = False) -> list[ir.Rule]:
 
 
 class Normaliser:
-    """Collects normal rules and makes up names for what they need."""
+    """Collects normal rules, and names the helper predicates that they need."""
 
     def __init__(self) -> None:
         self.rules: list[ir.Rule] = []
@@ -47,14 +50,14 @@ class Normaliser:
         return self._numbers[of]
 
     def fresh(self, rule: ir.Rule) -> ir.RuleVariable:
-        """A variable that a rule does not have. Its body may hold some that were made for the rule around it."""
+        """A variable that a rule does not have. Its body may have fresh variables of the rule around it."""
         taken = set(ir.body_variables(rule.body))
         while (made := ir.RuleVariable(f"term {self._number(f'{rule.predicate} terms')}")) in taken:
             pass
         return made
 
     def add(self, rule: ir.Rule, counted: bool = False) -> None:
-        """Take a rule in."""
+        """Normalise one rule."""
         if counted or rule.aggregates:
             rule = scoped(replace(rule, body=self._flat(rule.body, rule)))
             rule = replace(rule, body=self._once(rule.body, rule))
@@ -62,7 +65,7 @@ class Normaliser:
             self.rules.append(self._conjunctive(scoped(replace(rule, body=self._flat(body, rule)))))
 
     def alternatives(self, body: Sequence[ir.Literal], rule: ir.Rule) -> list[tuple[ir.Literal, ...]]:
-        """The conjunctions that a body with disjunctions comes to."""
+        """The conjunctions that a body with disjunctions expands to."""
         choices: list[list[tuple[ir.Literal, ...]]] = []
         count = 1
         for literal in body:
@@ -83,37 +86,55 @@ class Normaliser:
         return [tuple(literal for part in parts for literal in part) for parts in product(*choices)]
 
     def _once(self, body: tuple[ir.Literal, ...], rule: ir.Rule) -> tuple[ir.Literal, ...]:
-        """A body whose bindings count, in which alternatives are a predicate: what holds for two reasons counts once."""
+        """Replace the alternatives of a body whose bindings are counted by predicates, so that each binding counts once."""
         found = list(body)
-        places = [at for at, literal in enumerate(found) if isinstance(literal, ir.Disjunction)]
-        # Alternatives that bind what they show by themselves come first: others may need what they bind.
-        for alone in (True, False):
-            for at in places:
-                literal = found[at]
-                if not isinstance(literal, ir.Disjunction):
-                    continue
-                outer = tuple(other for other in found if other is not literal)
-                shown = self._shown(literal, outer, rule)
-                if alone and not all(bound_by(x, results=False).issuperset(shown) for x in literal.branches):
-                    continue
-                terms: tuple[ir.Term, ...] = tuple(shown) or (ir.Constant(1),)
-                name = self._name(rule, "or")
-                for branch in literal.branches:
-                    self._define(name, terms, self._guarded(branch, shown, outer, rule), rule, literal.position)
-                found[at] = ir.Atom(name, terms, literal.position)
+        left = [literal for literal in found if isinstance(literal, ir.Disjunction)]
+        while left:
+            # Alternatives may need what others bind: those that need no others come first.
+            literal = next((choice for choice in left if self._stands(choice, found, rule)), left[0])
+            outer = tuple(other for other in found if other is not literal)
+            shown = self._shown(literal, outer, rule)
+            terms: tuple[ir.Term, ...] = tuple(shown) or (ir.Constant(1),)
+            name = self._name(rule, "or")
+            for branch in literal.branches:
+                if literal.outer is not None:
+                    branch = self._renamed(branch, literal.outer, rule)
+                branch = completed(self._guarded(branch, shown, outer, rule), shown, outer)
+                self._define(name, terms, branch, rule, literal.position)
+            left.remove(literal)
+            found[found.index(literal)] = ir.Atom(name, terms, literal.position)
         return tuple(found)
 
+    def _stands(self, choice: ir.Disjunction, body: Sequence[ir.Literal], rule: ir.Rule) -> bool:
+        """Whether each branch, together with the literals beside the choice, binds all shown variables."""
+        outer = tuple(other for other in body if other is not choice)
+        shown = self._shown(choice, outer, rule)
+        beside = [literal for literal in outer if not isinstance(literal, ir.Disjunction)]
+        return all(bound_by([*beside, *branch]).issuperset(shown) for branch in choice.branches)
+
     def _shown(self, literal: ir.Disjunction, outer: tuple[ir.Literal, ...], rule: ir.Rule) -> list[ir.RuleVariable]:
-        """The variables of alternatives that the rest of a rule, or all of them, look at."""
-        outside = {*seen_in(outer), *(v for term in rule.terms for v in ir.variables(term))}
+        """The variables of alternatives that the rest of a rule, or all of them, look at. A variable that the alternatives have
+        only within aggregates is one of these if the rest binds it, or if the rest has its values from nowhere else.
+        """
+        head = {v for term in rule.terms for v in ir.variables(term)}
+        outside = {*seen_in(outer), *head}
         seen = [set(seen_in(branch)) for branch in literal.branches]
-        shown = [v for v in ir.named(ir.literal_variables(literal)) if v in outside or all(v in s for s in seen)]
-        return shown if literal.outer is None else [v for v in shown if v in literal.outer]
+        bound = bound_by((*outer, literal))
+        loose = {*head, *unbound((*outer, literal), bound)} - bound
+        plain = set.union(bound_by(outer), loose, *seen)
+        found = ir.named(ir.literal_variables(literal))
+        shown = [v for v in found if (v in outside and v in plain) or all(v in s for s in seen)]
+        if literal.outer is not None:
+            shown = [v for v in shown if v in literal.outer]
+        for variable in shown:
+            if variable in outside and variable not in bound and variable not in loose:
+                raise safety.unbound(rule, variable, str(literal))
+        return shown
 
     def _renamed(
         self, body: tuple[ir.Literal, ...], outer: tuple[ir.RuleVariable, ...], rule: ir.Rule
     ) -> tuple[ir.Literal, ...]:
-        """A body whose variables, but for the outer ones, are nobody else's."""
+        """A body with fresh names for all but its outer variables."""
         hidden = [v for v in ir.named(ir.body_variables(body)) if v not in outer]
         names = {v: self.fresh(rule) for v in hidden}
         return tuple(substitute(literal, names) for literal in body)
@@ -136,6 +157,12 @@ class Normaliser:
         outside = {*seen_in(rule.body), *(v for term in rule.terms for v in ir.variables(term))}
         for group in negated:
             body.append(self._negated(rule, group, outside, tuple(body)))
+        for at, literal in enumerate(body):
+            if isinstance(literal, ir.Comparison) and is_range(literal):
+                beside = tuple(other for other in body if other is not literal)
+                made, body[at] = numbers(literal, rule, beside, lambda: self._name(rule, "range"))
+                for each in made:
+                    self.add(each)
         return replace(rule, body=tuple(body))
 
     def _flat(self, body: Iterable[ir.Literal], rule: ir.Rule) -> tuple[ir.Literal, ...]:
@@ -158,7 +185,7 @@ class Normaliser:
         return tuple(found)
 
     def _plain(self, atom: ir.Atom, rule: ir.Rule) -> tuple[ir.Atom, list[ir.Literal]]:
-        """An atom whose computed terms are variables, and what these are equal to."""
+        """An atom with variables in place of computed terms, and an equation for each."""
         terms: list[ir.Term] = []
         equations: list[ir.Literal] = []
         for term in atom.terms:
@@ -170,7 +197,7 @@ class Normaliser:
         return replace(atom, terms=tuple(terms)), equations
 
     def _name(self, rule: ir.Rule, kind: str) -> str:
-        """A name for a predicate that stands for something in a rule."""
+        """The name of a new helper predicate."""
         return f"{rule.predicate} {kind} {self._number(f'{rule.predicate} {kind}')}"
 
     def _define(
@@ -182,7 +209,7 @@ class Normaliser:
         position: ir.Position,
         counted: bool = False,
     ) -> None:
-        """Take in a rule for a predicate that stands for something in another rule."""
+        """Add a rule of a helper predicate."""
         self.add(ir.Rule(name, terms, body, position, rule.written), counted)
 
     def _guarded(
@@ -213,7 +240,7 @@ class Normaliser:
     def _negated(
         self, rule: ir.Rule, group: ir.Conjunction, outside: set[ir.RuleVariable], outer: tuple[ir.Literal, ...]
     ) -> ir.Literal:
-        """The negation of a group: of its one atom, or of a predicate that stands for it."""
+        """The negation of a group: of its single atom, or of a helper predicate."""
         seen = [v for v in ir.named(ir.body_variables(group.body)) if v in outside]
         shared = seen if group.outer is None else [v for v in seen if v in group.outer]
         if len(group.body) == 1 and isinstance(group.body[0], ir.Atom):
@@ -262,25 +289,19 @@ def seen_in(body: Iterable[ir.Literal]) -> Iterable[ir.RuleVariable]:
     return ir.plain_variables(literal for literal in body if not isinstance(literal, ir.Conjunction))
 
 
-def binding(body: Iterable[ir.Literal], wanted: Iterable[ir.RuleVariable]) -> tuple[ir.Literal, ...]:
-    """The positive literals of a body that can stand by themselves and that variables connect with those wanted."""
-    left = [x for x in body if not isinstance(x, ir.Negation | ir.Conjunction)]
-    while not all(is_bound(x, bound_by(left)) for x in left):
-        bound = bound_by(left)
-        left = [literal for literal in left if is_bound(literal, bound)]
-    reached = set(wanted)
-    kept: list[ir.Literal] = []
-    while near := [x for x in left if x not in kept and reached.intersection(ir.literal_variables(x))]:
-        kept += near
-        reached.update(ir.body_variables(near))
-    return tuple(literal for literal in left if literal in kept)
+def completed(
+    branch: tuple[ir.Literal, ...], shown: Sequence[ir.RuleVariable], outer: Iterable[ir.Literal]
+) -> tuple[ir.Literal, ...]:
+    """An alternative, with the literals beside the alternatives that compute from its variables what it does not bind itself.
 
-
-def is_bound(literal: ir.Literal, bound: set[ir.RuleVariable]) -> bool:
-    """Whether all variables of a literal are bound, in each of its alternatives."""
-    if isinstance(literal, ir.Disjunction):
-        return all(bound_by(branch, bound).issuperset(ir.body_variables(branch)) for branch in literal.branches)
-    return bound.issuperset(ir.literal_variables(literal))
+    An aggregate is none of them: it is taken for the values that all alternatives give, not for those of one.
+    """
+    bound = bound_by(branch)
+    missing = [v for v in shown if v not in bound]
+    if not missing:
+        return branch
+    beside = [x for x in outer if not isinstance(x, ir.Disjunction | ir.Aggregation)]
+    return (*branch, *binding(beside, missing, bound))
 
 
 def ir_error(rule: ir.Rule, problem: str) -> Exception:
@@ -291,13 +312,13 @@ def ir_error(rule: ir.Rule, problem: str) -> Exception:
 
 
 def substitute(literal: ir.Literal, names: dict[ir.RuleVariable, ir.RuleVariable]) -> ir.Literal:
-    """A literal with some variables named otherwise."""
+    """A literal with some variables renamed."""
 
     def term(of: ir.Term) -> ir.Term:
         if isinstance(of, ir.RuleVariable):
             return names.get(of, of)
         if isinstance(of, ir.Compute):
-            return ir.Compute(of.op, tuple(map(term, of.args)))
+            return replace(of, args=tuple(map(term, of.args)))
         return of
 
     def body(of: tuple[ir.Literal, ...]) -> tuple[ir.Literal, ...]:
@@ -325,3 +346,5 @@ def substitute(literal: ir.Literal, names: dict[ir.RuleVariable, ir.RuleVariable
             return replace(literal, body=body(literal.body), outer=outer)
         case ir.Disjunction():
             return replace(literal, branches=tuple(map(body, literal.branches)))
+        case ir.AttributePattern():
+            raise AssertionError(f"{literal} is resolved before")

@@ -13,8 +13,8 @@ from tektite.datalog.syntax import ir
 from tektite.errors import IncorrectError
 
 Rules = Mapping[str, Sequence[ir.Rule]]
-INVENTED = re.compile(r"( (not|or|given|at|count|sum|min|max|avg|count-distinct) \d+)+$")
-"""How the names of predicates end that stand for a group within a rule (`tektite.datalog.rules.normal_form`)."""
+INVENTED = re.compile(r"( (not|or|given|at|range|count|sum|min|max|avg|count-distinct|median|variance|stddev) \d+)+$")
+"""The endings of helper predicates' names (`tektite.datalog.rules.normal_form`)."""
 
 
 class Unstratified(IncorrectError):
@@ -101,6 +101,8 @@ def check(rules: Rules, component: tuple[str, ...], improved: Mapping[str, tuple
                     continue
                 if how in ("min", "max") and predicate in improved:
                     continue
+                if how == "not" and other == f"{predicate} not 0":  # `rules.subsumption`
+                    continue
                 raise Unstratified(refusal(rules, rule, other, how, inside), other)
 
 
@@ -127,7 +129,7 @@ def refusal(rules: Rules, rule: ir.Rule, other: str, how: str, inside: set[str])
 
 
 def way(rules: Rules, start: str, end: str, inside: set[str]) -> list[str]:
-    """The shortest way from one predicate to another along what they read."""
+    """The shortest path from one predicate to another along dependencies."""
     ways = {start: [start]}
     front = [start]
     while front and end not in ways:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tektite.datalog.rules import expressions
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import ir, statements
 from tektite.errors import IncorrectError, TektiteError
 from tektite.values.types import Float, Int, Type
 
@@ -121,6 +121,13 @@ class Inference:
                             f"{rule.where()}: {term} in {atom} is {expressions.constant_type(term.value)}, but the column is "
                             f"{source.type} ({source.where})"
                         )
+        for literal in rule.body:
+            if isinstance(literal, ir.Lookup):
+                source = self.columns[literal.atom.predicate][-1]
+                if source is not None and not expressions.fits(literal.default.value, source.type):
+                    raise IncorrectError(
+                        f"{rule.where()}: {literal.default} is not of type {source.type}, as {literal.atom.predicate!r} is"
+                    )
         equations = [e for e in rule.body if isinstance(e, ir.Comparison) and e.op == "="]
         size = -1
         while size < len(found):
@@ -162,13 +169,18 @@ def head_type(term: ir.HeadTerm, types: expressions.Types, rule: ir.Rule) -> Typ
         raise type(error)(f"{rule.where()}: {error}") from None
     if term.kind in ("count", "count-distinct"):
         return Int
-    if term.kind in ("sum", "avg") and of is not None and of not in (Int, Float) and of.kind != "decimal":
+    if (
+        term.kind in ("sum", "avg", "median", "variance", "stddev")
+        and of is not None
+        and of not in (Int, Float)
+        and of.kind != "decimal"
+    ):
         raise IncorrectError(f"{rule.where()}: {term} is taken of {of}, not of a number")
-    return Float if term.kind == "avg" and of is not None else of
+    return Float if term.kind in ("avg", "median", "variance", "stddev") and of is not None else of
 
 
 def column_names(
-    predicate: str, arity: int, declared: ir.Declaration | None, rules: Sequence[ir.Rule]
+    predicate: str, arity: int, declared: statements.Declaration | None, rules: Sequence[ir.Rule]
 ) -> tuple[str, ...]:
     """What a predicate's columns are called: as declared, or like the variables of its first rule that names them all."""
     if declared is not None:

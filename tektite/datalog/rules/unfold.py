@@ -58,7 +58,7 @@ def replaced(literal: ir.Literal, terms: Mapping[ir.RuleVariable, ir.Term]) -> i
     def term(of: ir.Term) -> ir.Term:
         if isinstance(of, ir.RuleVariable):
             return terms.get(of, of)
-        return ir.Compute(of.op, tuple(map(term, of.args))) if isinstance(of, ir.Compute) else of
+        return replace(of, args=tuple(map(term, of.args))) if isinstance(of, ir.Compute) else of
 
     match literal:
         case ir.Atom():

@@ -67,7 +67,7 @@ def renamed(term: ir.HeadTerm, names: Mapping[ir.RuleVariable, ir.RuleVariable])
         return replace(term, of=of)
     if isinstance(term, ir.Compute):
         args = [renamed(arg, names) for arg in term.args]
-        return ir.Compute(term.op, tuple(arg for arg in args if not isinstance(arg, ir.HeadAggregate)))
+        return replace(term, args=tuple(arg for arg in args if not isinstance(arg, ir.HeadAggregate)))
     return term
 
 

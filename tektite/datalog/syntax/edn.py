@@ -10,7 +10,7 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from tektite.datalog.syntax.ir import NOWHERE, Position, Value
-from tektite.datalog.syntax.textbook import unquoted
+from tektite.datalog.syntax.terms import unquoted
 from tektite.errors import IncorrectError
 
 GRAMMAR = r"""

@@ -1,17 +1,15 @@
-"""The thesis's EDN syntax: patterns `[?e :attribute ?v]`, rules `[(rule ?a ?b) ...]` and queries `[:find ... :where ...]`.
+"""The thesis's EDN syntax: patterns `[?e :attribute ?v]` and rules `[(rule ?a ?b) ...]`.
 
 An attribute is a predicate of its name (without the colon) over entity and value, or over the entity alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
-from tektite.datalog.syntax import ir
+from tektite.datalog.syntax import ir, statements
 from tektite.datalog.syntax.edn import Form, Group, Keyword, Scalar, Symbol, read, show
-from tektite.errors import IncorrectError, UnsupportedError
-from tektite.values.types import Type
+from tektite.errors import IncorrectError
 
 COMPARISONS = {"=": "=", "==": "=", "not=": "!=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 FUNCTIONS = {
@@ -21,29 +19,6 @@ FUNCTIONS = {
 SAME = ("identity", "ground")
 TESTS = {"clojure.string/includes?": "includes", "includes?": "includes"}
 COMBINATIONS = ("not", "not-join", "or", "or-join", "and")
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One `:in` parameter: the variables it binds, and whether it takes one tuple of values or many."""
-
-    name: str
-    variables: tuple[ir.RuleVariable, ...]
-    many: bool
-
-
-@dataclass(frozen=True)
-class Find:
-    """A query: what to find, where, and the parameters."""
-
-    terms: tuple[ir.HeadTerm, ...]
-    names: tuple[str, ...]
-    keep: tuple[ir.RuleVariable, ...]
-    parameters: tuple[Parameter, ...]
-    body: tuple[ir.Literal, ...]
-    position: ir.Position
-    types: tuple[Type, ...] | None = None
-    """The types of what is found, where they do not follow from the query alone: a goal's are those of its relation."""
 
 
 def is_edn(text: str) -> bool:
@@ -57,7 +32,7 @@ def is_edn(text: str) -> bool:
     return first.startswith(("[", "(", "{"))
 
 
-def parse_rules(text: str, source: str = "program") -> ir.Text:
+def parse_rules(text: str, source: str = "program") -> statements.Text:
     """The rules of a text: `[(head ?a) clause ...]`, one after the other or all in one vector.
 
     >>> print(*parse_rules("[(knows ?a ?b) [?a :person/knows ?x] (knows ?x ?b)]").rules)
@@ -77,15 +52,7 @@ def parse_rules(text: str, source: str = "program") -> ir.Text:
             forms[:0] = form.items
         else:
             rules.append(reader.rule(form))
-    return ir.Text(source, tuple(rules))
-
-
-def parse_query(text: str, source: str = "query") -> Find:
-    """A query `[:find ... :in ... :with ... :where ...]`."""
-    forms = read(text, source)
-    if len(forms) != 1 or not isinstance(forms[0], Group):
-        raise IncorrectError(f"{source}: a query is one vector, [:find ... :where ...]")
-    return PatternReader().query(forms[0])
+    return statements.Text(source, tuple(rules))
 
 
 class PatternReader:
@@ -98,7 +65,12 @@ class PatternReader:
         self._fresh += 1
         return ir.RuleVariable(f"_ {self._fresh}")
 
-    # ------------------------------------------------------------------ rules and queries
+    def fresh_named(self) -> ir.RuleVariable:
+        """A variable that no text can name, and that is looked at."""
+        self._fresh += 1
+        return ir.RuleVariable(f"value {self._fresh}")
+
+    # ------------------------------------------------------------------ rules
 
     def rule(self, form: Group) -> ir.Rule:
         """`[(head ?a ?b) clause ...]`."""
@@ -111,73 +83,8 @@ class PatternReader:
         ):
             raise IncorrectError(f"{form.position}: a rule begins with its head, (name ?a ?b), not {show(head)}")
         name, *terms = head.items
-        if not terms:
-            raise UnsupportedError(f"{head.position}: rule {show(name)} has no arguments: give it at least one")
-        found = tuple(self.head_term(term) for term in terms)
+        found = tuple(self.head_term(term) for term in terms) or (ir.HOLDS,)
         return ir.Rule(show(name), found, self.clauses(clauses), head.position)
-
-    def query(self, form: Group) -> Find:
-        """`[:find ... :in ... :with ... :where ...]`."""
-        sections: dict[str, list[Form]] = {}
-        current: list[Form] | None = None
-        for item in form.items:
-            if isinstance(item, Keyword) and item.name in ("find", "in", "with", "where"):
-                if item.name in sections:
-                    raise IncorrectError(f"{item.position}: :{item.name} stands here a second time")
-                current = sections[item.name] = []
-            elif current is None:
-                raise IncorrectError(f"{item.position}: a query begins with :find, not {show(item)}")
-            else:
-                current.append(item)
-        for needed in ("find", "where"):
-            if not sections.get(needed):
-                raise IncorrectError(f"{form.position}: the query has no :{needed}")
-        terms, names = self._found(sections["find"])
-        keep = tuple(self._variable(item) for item in sections.get("with", []))
-        parameters = tuple(self._parameters(sections.get("in", [])))
-        return Find(terms, names, keep, parameters, self.clauses(sections["where"]), form.position)
-
-    def _found(self, items: list[Form]) -> tuple[tuple[ir.HeadTerm, ...], tuple[str, ...]]:
-        terms: list[ir.HeadTerm] = []
-        names: list[str] = []
-        for item in items:
-            if isinstance(item, Symbol) and item.name in (".", "..."):
-                raise UnsupportedError(f"{item.position}: :find gives a collection of rows; take one from its rows()")
-            if isinstance(item, Group) and item.kind == "vector":
-                raise UnsupportedError(f"{item.position}: :find takes variables and aggregates, not {show(item)}")
-            term = self.head_term(item)
-            name = f"{term.kind}_{term.of}" if isinstance(term, ir.HeadAggregate) else str(term)
-            while name in names:
-                name += "_"
-            terms.append(term)
-            names.append(name)
-        return tuple(terms), tuple(names)
-
-    def _parameters(self, items: list[Form]) -> list[Parameter]:
-        found = []
-        for item in items:
-            if isinstance(item, Symbol) and item.name in ("$", "%"):
-                continue
-            if isinstance(item, Symbol):
-                variable = self._variable(item)
-                found.append(Parameter(variable.name, (variable,), many=False))
-                continue
-            if not isinstance(item, Group) or not item.items:
-                raise IncorrectError(f"{item.position}: a parameter is ?x, [?x ...], [?x ?y] or [[?x ?y]]")
-            if isinstance(item.items[0], Group):
-                variables = tuple(self._variable(i) for i in item.items[0].items)
-                many = True
-            else:
-                many = isinstance(item.items[-1], Symbol) and item.items[-1].name == "..."
-                variables = tuple(self._variable(i) for i in (item.items[:-1] if many else item.items))
-            found.append(Parameter("_".join(v.name for v in variables), variables, many))
-        names = [variable.name for parameter in found for variable in parameter.variables]
-        for name in names:
-            if names.count(name) > 1:
-                raise IncorrectError(
-                    f"{items[0].position}: :in has ?{name} twice: give each parameter a name of its own"
-                )
-        return found
 
     def head_term(self, form: Form) -> ir.HeadTerm:
         """A variable, a constant or an aggregate."""
@@ -236,7 +143,7 @@ class PatternReader:
         rest = list(form.items[1:])
         if name.name in COMBINATIONS:
             return self._combined(name.name, form, rest)
-        return ir.Atom(name.name, tuple(map(self.term, rest)), form.position)
+        return ir.Atom(name.name, tuple(map(self.term, rest)) or (ir.HOLDS,), form.position)
 
     def _combined(self, how: str, form: Group, rest: list[Form]) -> ir.Literal:
         """Clauses that are negated, alternatives, or taken together."""
@@ -263,20 +170,55 @@ class PatternReader:
         return (self.clause(form),)
 
     def _pattern(self, form: Group) -> ir.Literal:
-        if len(form.items) not in (2, 3):
+        items = list(form.items)
+        if is_source(items[0]):
+            if show(items[0]) != "$":
+                return self._from_source(form)
+            items = items[1:]
+        if len(items) not in (2, 3):
             raise IncorrectError(f"{form.position}: a pattern is [entity :attribute value], found {show(form)}")
-        entity, attribute, *value = form.items
+        entity, attribute, *value = items
+        terms = [self.term(item) for item in (entity, *value)]
+        if isinstance(attribute, Symbol):
+            variable = self.fresh() if attribute.name == "_" else self._variable(attribute)
+            return ir.AttributePattern(terms[0], variable, terms[1] if value else None, form.position)
         if not isinstance(attribute, Keyword):
             raise IncorrectError(
-                f"{form.position}: the attribute in the middle must be written out, as :knows; found {show(attribute)}"
+                f"{form.position}: the attribute in the middle is a keyword, as :knows, or a variable; found {show(attribute)}"
             )
-        return ir.Atom(attribute.name, tuple(map(self.term, (entity, *value))), form.position)
+        name, backwards = forward(attribute.name)
+        if backwards:
+            if not value:
+                raise IncorrectError(
+                    f"{form.position}: {show(form)}: a reverse attribute needs a value: [?v {show(attribute)} ?e]"
+                )
+            return ir.Atom(name, (terms[1], terms[0]), form.position)
+        return (
+            ir.Atom(name, tuple(terms), form.position)
+            if value
+            else ir.AttributePattern(terms[0], name, None, form.position)
+        )
+
+    def _from_source(self, form: Group) -> ir.Literal:
+        """`[$relation ?a ?b]`: a row of a relation."""
+        source, *items = form.items
+        if not items or any(isinstance(item, Keyword) for item in items[1:2]):
+            raise IncorrectError(
+                f"{form.position}: {show(form)}: a source names a relation of the engine, and its rows have no attributes: "
+                f"[{show(source)} ?a ?b]"
+            )
+        return ir.Atom(show(source)[1:], tuple(map(self.term, items)), form.position)
 
     def _call(self, form: Group, call: Group) -> ir.Literal:
         """`[(< ?x 3)]`, or `[(+ ?x 1) ?y]`."""
         if call.kind != "list" or not call.items or not isinstance(call.items[0], Symbol):
             raise IncorrectError(f"{form.position}: expected a predicate such as [(< ?x 3)], found {show(form)}")
-        name, terms = call.items[0].name, tuple(self._computed(item) for item in call.items[1:])
+        name = call.items[0].name
+        if name in ("get-else", "missing?"):
+            return self._about_attribute(form, call, name)
+        if name == "ground" and len(call.items) == 2 and isinstance(call.items[1], Group):
+            return self._ground(form, call.items[1])
+        terms = tuple(self._computed(item) for item in call.items[1:])
         if len(form.items) == 1:
             if name in COMPARISONS and (len(terms) == 2 or (len(terms) > 2 and COMPARISONS[name] != "!=")):
                 pairs = [ir.Comparison(COMPARISONS[name], *pair, form.position) for pair in pairwise(terms)]
@@ -292,6 +234,52 @@ class PatternReader:
         same = name in SAME and len(terms) == 1
         value = terms[0] if same else self._function(call, name, terms)
         return ir.Comparison("=", self.term(form.items[1]), value, form.position)
+
+    def _about_attribute(self, form: Group, call: Group, name: str) -> ir.Literal:
+        """`[(get-else $ ?e :attribute default) ?v]` and `[(missing? $ ?e :attribute)]`."""
+        items = [item for item in call.items[1:] if not is_source(item)]
+        wanted = 3 if name == "get-else" else 2
+        if len(items) != wanted or not isinstance(items[1], Keyword) or len(form.items) != wanted - 1:
+            written = "[(get-else $ ?e :attribute default) ?v]" if wanted == 3 else "[(missing? $ ?e :attribute)]"
+            raise IncorrectError(f"{form.position}: {name} is written {written}; found {show(form)}")
+        entity, attribute = self.term(items[0]), items[1].name
+        if name == "missing?":
+            return ir.Conjunction((ir.AttributePattern(entity, attribute, None, form.position),), None, form.position)
+        default = self.term(items[2])
+        if not isinstance(default, ir.Constant):
+            raise IncorrectError(f"{form.position}: the default of get-else is a value, found {show(items[2])}")
+        value = self.fresh_named()
+        found = ir.Lookup(ir.Atom(attribute, (entity, value), form.position), default)
+        bound = ir.Comparison("=", self.term(form.items[1]), value, form.position)
+        return ir.Disjunction(((found, bound),), None, form.position)
+
+    def _ground(self, form: Group, given: Group) -> ir.Literal:
+        """`[(ground [1 2]) [?x ...]]`, `[(ground [[1 2] [3 4]]) [[?x ?y]]]` and `[(ground [1 2]) [?x ?y]]`."""
+        into = form.items[1] if len(form.items) == 2 else None
+        wrong = IncorrectError(
+            f"{form.position}: {show(form)}: ground binds [?x ...] to a list of values, [?x ?y] to one of as many values, and "
+            "[[?x ?y]] to a list of such lists"
+        )
+        if not isinstance(into, Group) or into.kind != "vector" or not into.items or given.kind != "vector":
+            raise wrong
+        first, last = into.items[0], into.items[-1]
+        if isinstance(first, Group):
+            names, rows = first.items, [item.items if isinstance(item, Group) else () for item in given.items]
+        elif isinstance(last, Symbol) and last.name == "...":
+            names, rows = into.items[:-1], [(item,) for item in given.items]
+        else:
+            names, rows = into.items, [given.items]
+        if not rows or any(len(row) != len(names) for row in rows):
+            raise wrong
+        variables = [self.term(name) for name in names]
+        branches = [
+            tuple(
+                ir.Comparison("=", variable, self.term(item), form.position)
+                for variable, item in zip(variables, row, strict=True)
+            )
+            for row in rows
+        ]
+        return ir.Disjunction(tuple(branches), None, form.position)
 
     def _computed(self, form: Form) -> ir.Term:
         if isinstance(form, Group) and form.kind == "list" and form.items and isinstance(form.items[0], Symbol):
@@ -310,3 +298,18 @@ class PatternReader:
                 left = ir.Compute(op, (left, term))
             return left
         return ir.Compute(op, terms)
+
+
+def is_source(form: Form) -> bool:
+    """Whether a form names a source: `$`, or `$relation`."""
+    return isinstance(form, Symbol) and form.name.startswith("$")
+
+
+def forward(name: str) -> tuple[str, bool]:
+    """An attribute's name, and whether it is written backwards.
+
+    >>> forward("person/_knows"), forward("_knows"), forward("knows")
+    (('person/knows', True), ('knows', True), ('knows', False))
+    """
+    space, slash, last = name.rpartition("/")
+    return (f"{space}{slash}{last[1:]}", True) if last.startswith("_") and len(last) > 1 else (name, False)

@@ -1,4 +1,4 @@
-"""Rules as both syntaxes give them: terms, literals, rules and programs, each with the place it was written at.
+"""Rules as both syntaxes give them: terms, literals and rules, each with the place it was written at.
 
 Positions are for messages; two rules that differ in nothing else are equal. A variable written `_` is
 anonymous: it stands once, matches anything, and is never looked at again.
@@ -6,16 +6,14 @@ anonymous: it stands once, matches anything, and is never looked at again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
-from hashlib import blake2b
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
-from tektite.values.types import Type
+from tektite.expr.record_text import PythonFunction
 
 Value = int | float | str | bool
 
-AGGREGATES = ("count", "sum", "min", "max", "avg", "count-distinct")
+AGGREGATES = ("count", "sum", "min", "max", "avg", "count-distinct", "median", "variance", "stddev")
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
@@ -85,6 +83,13 @@ class Compute:
 
 
 @dataclass(frozen=True)
+class FunctorCall(Compute):
+    """A function that is written in Python, of other terms."""
+
+    function: PythonFunction
+
+
+@dataclass(frozen=True)
 class HeadAggregate:
     """An aggregate in a head: of what the term comes to in each binding of the body, or of the bindings themselves."""
 
@@ -95,7 +100,25 @@ class HeadAggregate:
         return f"{self.kind}({'' if self.of is None else self.of})"
 
 
-Term = RuleVariable | Constant | Compute
+@dataclass(frozen=True)
+class Construct:
+    """A record `[a, b]`, a tagged value `$Tag(a, b)`, or nil, which has no args. `rules.records` replaces it."""
+
+    tag: str | None
+    args: tuple[Term, ...] | None
+
+    def __str__(self) -> str:
+        if self.args is None:
+            return "nil"
+        shown = ", ".join(map(str, self.args))
+        return f"[{shown}]" if self.tag is None else f"${self.tag}({shown})" if self.args else f"${self.tag}"
+
+
+HOLDS = Constant(True)
+"""The one value in the one column of a predicate that is written without columns."""
+HOLDS_COLUMN = "holds"
+
+Term = RuleVariable | Constant | Compute | Construct
 HeadTerm = Term | HeadAggregate
 
 
@@ -209,7 +232,23 @@ class Lookup:
         return f"{self.atom} else {self.default}"
 
 
-Literal = Atom | Negation | Comparison | Condition | Aggregation | Conjunction | Disjunction | Lookup
+@dataclass(frozen=True)
+class AttributePattern:
+    """`[entity attribute value]` where it depends on the attributes that there are: the attribute is a variable, or there is no
+    value and the attribute may have one. `rules.patterns` replaces it.
+    """
+
+    entity: Term
+    attribute: str | RuleVariable
+    value: Term | None
+    position: Position = field(default=NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        shown = f":{self.attribute}" if isinstance(self.attribute, str) else f"?{self.attribute}"
+        return f"[{self.entity} {shown}{'' if self.value is None else f' {self.value}'}]"
+
+
+Literal = Atom | Negation | Comparison | Condition | Aggregation | Conjunction | Disjunction | Lookup | AttributePattern
 
 
 @dataclass(frozen=True)
@@ -237,56 +276,12 @@ class Rule:
         return f"rule {(self.written or str(self))!r} ({self.position})"
 
 
-@dataclass(frozen=True)
-class Declaration:
-    """The columns of a predicate, declared; `unsigned` are those whose facts hold no negative number."""
-
-    predicate: str
-    columns: tuple[tuple[str, Type], ...]
-    position: Position = field(default=NOWHERE, compare=False)
-    unsigned: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Directive:
-    """`.input`, `.output` or `.printsize` of a predicate, with its options."""
-
-    kind: str
-    predicate: str
-    options: tuple[tuple[str, str], ...] = ()
-    position: Position = field(default=NOWHERE, compare=False)
-
-    def option(self, name: str, default: str) -> str:
-        return dict(self.options).get(name, default)
-
-
-@dataclass(frozen=True)
-class Improvement:
-    """Of two facts of a predicate that agree elsewhere, the one with the least (or greatest) value in a column stays."""
-
-    predicate: str
-    column: int
-    kind: str
-    position: Position = field(default=NOWHERE, compare=False)
-
-
-@dataclass(frozen=True)
-class Text:
-    """What a text says: declarations, rules (facts among them) and directives, in its order."""
-
-    source: str
-    rules: tuple[Rule, ...] = ()
-    declarations: tuple[Declaration, ...] = ()
-    directives: tuple[Directive, ...] = ()
-    improvements: tuple[Improvement, ...] = ()
-
-
 def variables(of: HeadTerm | None) -> Iterator[RuleVariable]:
     """The variables of a term, in order, with repetitions."""
     if isinstance(of, RuleVariable):
         yield of
-    elif isinstance(of, Compute):
-        for arg in of.args:
+    elif isinstance(of, Compute | Construct):
+        for arg in of.args or ():
             yield from variables(arg)
     elif isinstance(of, HeadAggregate):
         yield from variables(of.of)
@@ -319,6 +314,9 @@ def literal_variables(literal: Literal) -> Iterator[RuleVariable]:
         case Disjunction():
             for branch in literal.branches:
                 yield from body_variables(branch)
+        case AttributePattern():
+            for part in (literal.entity, literal.attribute, literal.value):
+                yield from variables(None if isinstance(part, str) else part)
 
 
 def body_variables(body: Iterable[Literal]) -> Iterator[RuleVariable]:
@@ -345,46 +343,3 @@ def plain_variables(body: Iterable[Literal]) -> Iterator[RuleVariable]:
 def named(found: Iterable[RuleVariable]) -> tuple[RuleVariable, ...]:
     """Each variable that has a name, once, in order."""
     return tuple(dict.fromkeys(v for v in found if not v.anonymous))
-
-
-def canonical(rule: Rule) -> str:
-    """A rule's meaning as text: neither what its variables are called nor how the clauses of a body are ordered counts. Equal
-    texts mean the same; rules whose variables play parts that are told apart by their names alone may have different ones.
-
-    >>> from tektite.datalog.syntax.textbook import parse_program
-    >>> one, other = parse_program("p(x) :- q(x, y), r(y).  p(a) :- r(b), q(a, b).").rules
-    >>> canonical(one) == canonical(other)
-    True
-    """
-    found = named([*(v for term in rule.terms for v in variables(term)), *body_variables(rule.body)])
-    parts = dict.fromkeys(found, "")
-    # What a variable does in the rule, by what those beside it do: three steps tell apart what lies three clauses away.
-    for _ in range(3):
-        each = {}
-        for variable in found:
-            seen = {**parts, variable: "this"}
-            each[variable] = digest(rendered(rule, seen.__getitem__, seen.__getitem__))
-        parts = each
-    names: dict[RuleVariable, str] = {}
-    return rendered(rule, lambda variable: names.setdefault(variable, f"v{len(names)}"), parts.__getitem__)
-
-
-def digest(text: str) -> str:
-    """A short text that stands for a long one."""
-    return blake2b(text.encode(), digest_size=12).hexdigest()
-
-
-def rendered(value: Any, name: Callable[[RuleVariable], str], part: Callable[[RuleVariable], str]) -> str:
-    """A rule or a piece of it as text, with `name` for its variables; bodies are ordered by how they read with `part`."""
-    if isinstance(value, RuleVariable):
-        return "_" if value.anonymous else name(value)
-    if isinstance(value, Constant):
-        return f"{type(value.value).__name__} {value.value!r}"
-    if isinstance(value, tuple):
-        if any(isinstance(item, Literal | tuple) for item in value):
-            value = sorted(value, key=lambda item: rendered(item, part, part))
-        return "(" + ",".join(rendered(item, name, part) for item in value) + ")"
-    if is_dataclass(value):
-        shown = (rendered(getattr(value, f.name), name, part) for f in fields(value) if f.compare)
-        return type(value).__name__ + "(" + ",".join(shown) + ")"
-    return repr(value)

@@ -44,6 +44,7 @@ from tektite.kernels.expr.steps import (
 from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.pages import address_of, empty_words
 from tektite.kernels.layout.rows import address, copy_words, count, new_head, set_constant, set_stored, step_of
+from tektite.kernels.layout.scratch import keep, scratch
 from tektite.kernels.text.like import like_block, text_word_block
 from tektite.values.words import NULL
 
@@ -54,13 +55,13 @@ COLUMN, WORD, REGISTER = range(3)
 
 SHARES, OWNS, FAILED, MISSING = range(4)  # how a run ended; the first two are success
 
-# Everything below the kernel itself takes addresses: arrays would have to be counted at every branch, which
-# costs the compiler more than the work itself.
+# The functions that the kernel calls take addresses. Of arrays, Numba would count the references at every branch, and the
+# compiler would take longer for that than for everything else.
 
 
 @inner
 def map_block(op, n, d, a, b, c, memo, table, missing):
-    """Map n rows through a memo table; what it lacks goes into the set of missing arguments and maps to NULL."""
+    """Map n rows through a memo table. Arguments that it lacks go into the set of missing ones, and map to NULL."""
     for i in range(n):
         x = load(a, i)
         y = 0
@@ -95,6 +96,7 @@ def member_block(n, d, a, b, table):
 
 @inner
 def can_fail(op):
+    """Whether a step of this kind can fail."""
     return (
         (op >= ADD and op <= MUL_FLOOR)
         or op == FLOAT_TO_INT
@@ -155,9 +157,9 @@ def run_steps(program, start, stop, n, registers, tables, texts, missing):
 
 
 @inner
-def point_inputs(source, program, registers, start, m, scratch, block):
+def point_inputs(source, program, registers, start, m, blocks, block):
     """Let the registers of stored input columns hold m rows from `start` on: where they lie, or, if the column is
-    narrow, as words in scratch memory. Constant columns were filled in once.
+    narrow, as words in `blocks`. Constant columns were filled in once.
     """
     constants = load(program, 0)
     for j in range(load(program, 1)):
@@ -166,23 +168,23 @@ def point_inputs(source, program, registers, start, m, scratch, block):
         if by == 8:
             store(registers, constants + j, address(source, column) + 8 * start)
         elif by != 0:
-            place = scratch + 8 * block * (constants + j)
+            place = blocks + 8 * block * (constants + j)
             copy_words(address(source, column), by, start, start + m, place, 8)
             store(registers, constants + j, place)
 
 
 @inner
-def fill_registers(source, program, registers, constant, scratch, block):
+def fill_registers(source, program, registers, constant, blocks, block):
     """Give every register a block of scratch memory, fill in constants, and find out which ones are constant."""
     constants, inputs, width = load(program, 0), load(program, 1), load(program, 5)
     for r in range(width):
-        store(registers, r, scratch + 8 * block * r)
+        store(registers, r, blocks + 8 * block * r)
         store(constant, r, 0)
     for r in range(constants):
         store(constant, r, 1)
         word = load(program, HEADER + r)
         for i in range(block):
-            store(scratch, r * block + i, word)
+            store(blocks, r * block + i, word)
     for j in range(inputs):
         column = load(program, HEADER + constants + 2 * j)
         if step_of(source, column) == 0:
@@ -190,7 +192,7 @@ def fill_registers(source, program, registers, constant, scratch, block):
             store(constant, r, 1)
             word = load(source, 5 + 3 * column)
             for i in range(block):
-                store(scratch, r * block + i, word)
+                store(blocks, r * block + i, word)
     start = HEADER + constants + 2 * inputs + load(program, 2) + 2 * load(program, 3) + load(program, 4)
     for k in range(start, start + STEP * load(program, 7), STEP):
         same = load(constant, load(program, k + 2)) & load(constant, load(program, k + 3))
@@ -200,14 +202,14 @@ def fill_registers(source, program, registers, constant, scratch, block):
 
 
 @inner
-def run_predicate(source, program, start, stop, rows, registers, tables, texts, missing, bits, scratch, block):
+def run_predicate(source, program, start, stop, rows, registers, tables, texts, missing, bits, blocks, block):
     """The predicate over all rows, a bit each. Returns (rows that pass, failed step or -1, its row in its block, the
     block's first row)."""
     truth = load(program, 8)
     passed = 0
     for first in range(0, rows, BLOCK):
         m = min(rows - first, BLOCK)
-        point_inputs(source, program, registers, first, m, scratch, block)
+        point_inputs(source, program, registers, first, m, blocks, block)
         failed, row = run_steps(program, start, stop, m, registers, tables, texts, missing)
         if failed >= 0:
             return passed, failed, row, first
@@ -237,6 +239,7 @@ def select_bits(bits, first, m, selection):
 
 @inner
 def gather(source, by, target, selection, m):
+    """Write the m selected rows of a column of step `by` to the front of `target`."""
     if by == 8:
         for i in range(m):
             store(target, i, load(source, load(selection, i)))
@@ -246,13 +249,13 @@ def gather(source, by, target, selection, m):
 
 
 @inner
-def compact_registers(program, registers, constant, selection, picked, scratch, block):
-    """Bring the selected rows of what the outputs read to the front of registers in scratch memory."""
+def compact_registers(program, registers, constant, selection, picked, blocks, block):
+    """Bring the selected rows of what the outputs read to the front of registers in `blocks`."""
     constants, inputs = load(program, 0), load(program, 1)
     for j in range(inputs):
         r = constants + j
         if load(program, HEADER + constants + 2 * j + 1) != 0 and load(constant, r) == 0:
-            place = scratch + 8 * block * r
+            place = blocks + 8 * block * r
             gather(load(registers, r), 8, place, selection, picked)
             store(registers, r, place)
     at_kept = HEADER + constants + 2 * inputs + load(program, 2) + 2 * load(program, 3)
@@ -263,7 +266,7 @@ def compact_registers(program, registers, constant, selection, picked, scratch, 
 
 @inner
 def run_outputs(
-    source, nd, rest, program, rows, whole, head, registers, constant, tables, texts, missing, bits, selection, scratch, block
+    source, nd, rest, program, rows, whole, head, registers, constant, tables, texts, missing, bits, selection, blocks, block
 ):  # fmt: skip
     """Compute the outputs and, unless all rows passed, gather the other columns, into the memory that `head` names.
 
@@ -280,13 +283,13 @@ def run_outputs(
         picked = m if whole else select_bits(bits, first, m, selection)
         if picked == 0:
             continue
-        point_inputs(source, program, registers, first, m, scratch, block)
+        point_inputs(source, program, registers, first, m, blocks, block)
         for part in range(0 if kept > 0 else 1, 2):  # the predicate's steps again, if the outputs need their results
             size = m
             if part == 1:
                 size = picked
                 if picked < m:
-                    compact_registers(program, registers, constant, selection, picked, scratch, block)
+                    compact_registers(program, registers, constant, selection, picked, blocks, block)
                 for j in range(outputs):
                     if load(program, at_outputs + 2 * j) == REGISTER and load(head, 4 + 3 * j) != 0:
                         store(registers, load(program, at_outputs + 2 * j + 1), load(head, 3 + 3 * j) + 8 * written)
@@ -397,7 +400,7 @@ def run_program(source, nd, nt, nf, lo, most, texts, words):
             rows = n
     block = min(rows, BLOCK)
 
-    # Working memory, all of it: registers, which of them are constant, tables, selection, bits, scratch.
+    # Working memory, all of it: registers, which of them are constant, tables, selection, bits, blocks.
     room = 0
     if memos > 0:
         room = 1
@@ -405,24 +408,23 @@ def run_program(source, nd, nt, nf, lo, most, texts, words):
             room *= 2
     missing = np.zeros(4 + 6 * room, np.int64)
     missing[1] = room
-    work = np.empty((width * (block + 2) + memos + block + ((rows + 63) >> 6) + 1) if computes else 1, np.int64)
-    registers = address_of(work)
-    constant = registers + 8 * width
-    tables = constant + 8 * width
-    selection = tables + 8 * memos
-    bits = selection + 8 * block
-    scratch = bits + 8 * ((rows + 63) >> 6)
+    if not computes:
+        width = 0
+        block = 0
+    memory, (registers, constant, tables, selection, bits, blocks) = scratch(
+        (width, width, memos, block, (rows + 63) >> 6 if computes else 0, width * block)
+    )
 
     ended = OWNS
     failed, row, original = -1, 0, 0
     passed = n
     if computes:
-        fill_registers(source, program, registers, constant, scratch, block)
+        fill_registers(source, program, registers, constant, blocks, block)
         for j in range(memos):
             store(tables, j, load(load(program, at_memos + j), 0))
         if filters:
             passed, failed, row, first = run_predicate(
-                source, program, at_steps, at_second, rows, registers, tables, texts, address_of(missing), bits, scratch, block
+                source, program, at_steps, at_second, rows, registers, tables, texts, address_of(missing), bits, blocks, block
             )  # fmt: skip
             original = first + row
             if rows < n:
@@ -446,7 +448,7 @@ def run_program(source, nd, nt, nf, lo, most, texts, words):
         if computes and (at_end > at_second or not whole):
             failed, row, original = run_outputs(
                 source, nd, nt + nf, program, rows, whole, head[1], registers, constant, tables,
-                texts, address_of(missing), bits, selection, scratch, block,
+                texts, address_of(missing), bits, selection, blocks, block,
             )  # fmt: skip
         if clamp:
             epochs = head[3 + 3 * outputs]
@@ -474,5 +476,5 @@ def run_program(source, nd, nt, nf, lo, most, texts, words):
         buf[3] = missing[3]
     elif passed == 1 and ended == OWNS:
         buf = np.empty(0, np.int64)
-    work[0] = 0  # the addresses above are good as long as their arrays are used
+    keep(memory)
     return ended, buf, head

@@ -78,11 +78,13 @@ def multiply_overflows(typing_context: Any, left: Any, right: Any) -> Any:
 
 @inner
 def float_of(word):
+    """The float of an order-preserving word."""
     return float_from_bits(word if word >= 0 else word ^ MAGNITUDE)
 
 
 @inner
 def word_of(value):
+    """The order-preserving word of a float. All NaN have the same."""
     bits = bits_from_float(value)
     word = bits if bits >= 0 else bits ^ MAGNITUDE
     return CANONICAL_NAN if value != value else word
@@ -121,7 +123,7 @@ def days_of_civil(year, month, day):
 def wide_floor(high, low, divisor):
     """The floor of a 128-bit number divided by 0 < divisor < 2**60, or NULL if it does not fit one word.
 
-    Of what is no word: long division of the size, four bits at a time, so that a rest and four bits fit 64.
+    A number of more than one word is divided by hand: its size, four bits at a time, so that a rest and four bits fit 64.
     """
     if high == low >> 63:
         return low // divisor
@@ -440,6 +442,7 @@ def date_step(op, n, d, a, b, extra):
 
 @inner
 def check_step(n, d, a, b):
+    """CHECK_PARSED."""
     bad = False
     for i in range(n):
         x, y = load(a, i), load(b, i)

@@ -6,4 +6,5 @@ memory       raw loads and stores, and bit casts between words and floats
 pages        huge pages and prefetching
 records      small row-major lists of records, as scratch memory of kernels
 rows         the physical layout of updates: a *head* that describes columns of words
+scratch      scratch memory of a kernel, cut into parts
 """

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner
-from tektite.kernels.layout.memory import load, read
-from tektite.kernels.layout.rows import NARROW_FROM, address, count, fitting_step, step_of
+from tektite.kernels.layout.memory import read
+from tektite.kernels.layout.rows import NARROW_FROM, address, count, fitting_step, range_of, step_of
 from tektite.kernels.sort.radix import bit_length
 
 _NULL = -(2**63)
@@ -20,8 +20,8 @@ _MAX = 2**63 - 1
 def column_ranges(table, nd, keys, columns, lo, low, bits, nullable):
     """For each column: its least word, the bits that its range needs, and whether NULL is set apart.
 
-    NULL lies 2**63 below everything else; were it not taken as "one less than the least", a single one would cost 64
-    bits.
+    NULL lies 2**63 below every other word. So its code is that of "one less than the least other word": a single NULL would cost
+    64 bits otherwise. Epochs (column `nd`) count as at least `lo`.
     """
     for j in range(columns):
         least = _MAX
@@ -30,18 +30,10 @@ def column_ranges(table, nd, keys, columns, lo, low, bits, nullable):
             head = table[c]
             here = count(head)
             at = address(head, j)
-            if step_of(head, j) == 0:
-                here = min(here, 1)
-            if step_of(head, j) == 8:
-                for i in range(here):
-                    word = load(at, i)
-                    least = min(least, word)
-                    most = max(most, word)
-            else:
-                for i in range(here):
-                    word = read(at, step_of(head, j), i)
-                    least = min(least, word)
-                    most = max(most, word)
+            if here > 0:
+                low_here, high_here = range_of(at, step_of(head, j), here)
+                least = min(least, low_here)
+                most = max(most, high_here)
         if j == nd:
             least = max(least, lo)
             most = max(most, lo)
@@ -82,6 +74,7 @@ def low_bits(bits):
 
 @inner
 def encode(word, low, nullable, floor):
+    """The code of a word, which counts as at least `floor`."""
     word = max(word, floor)
     if nullable and word == _NULL:
         return np.uint64(0)
@@ -90,6 +83,7 @@ def encode(word, low, nullable, floor):
 
 @inner
 def decode(code, low, nullable):
+    """The word of a code."""
     if nullable and code == np.uint64(0):
         return np.int64(_NULL)
     return np.int64(code) + low

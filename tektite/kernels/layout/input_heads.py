@@ -9,7 +9,7 @@ from tektite.kernels.layout.rows import new_head, set_constant, set_stored
 
 @inner
 def _set(head, column, words, word):
-    """A column of words of its own or, where there are none, of one word."""
+    """Make a column of the head: `words` or, if that is empty, the constant `word`."""
     if len(words) > 0:
         set_stored(head, column, address_of(words))
     else:
@@ -18,8 +18,8 @@ def _set(head, column, words, word):
 
 @kernel("int64[::1](int64[:, ::1], int64[::1], int64[::1], int64[::1], int64, int64)")
 def arriving_rows(columns, order, times, diffs, epoch, diff):
-    """A head over updates: data columns are the rows of `columns` that `order` lists. Each update has its own time and diff, or,
-    where `times` or `diffs` is empty, all have `epoch` or `diff`.
+    """A head over updates. Data columns are the rows of `columns` that `order` lists. Each update has its own time and diff. If
+    `times` is empty, all have `epoch`; if `diffs` is empty, all have `diff`.
     """
     data = len(order)
     rows = columns.shape[1]
@@ -34,9 +34,9 @@ def arriving_rows(columns, order, times, diffs, epoch, diff):
 
 @kernel("int64[::1](int64[:, ::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64, int64)")
 def arriving_operations(columns, keys, values, times, arrivals, puts, epoch, put):
-    """A head over operations of a set or upsert input, as `upsert.resolve` takes them once they are sorted: the key, epoch, place
-    in the order of arrival, 1 to put or 0 to remove, and the value; then no time and the diff 1. Where `times` or `puts` is
-    empty, all have `epoch` or `put`.
+    """A head over operations of a set or upsert input. Sorted, they are what `upsert.resolve` takes. The columns are the key,
+    the epoch, the place in the order of arrival, 1 to put or 0 to remove, and the value; then the time 0 and the diff 1. If
+    `times` is empty, all have `epoch`; if `puts` is empty, all have `put`.
     """
     rows = columns.shape[1]
     wide = len(keys)

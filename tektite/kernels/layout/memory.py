@@ -4,8 +4,8 @@
 caller keeps the buffers alive during the call.
 
 A column is an address and a *step*: 8, 4, 2 or 1 bytes from one signed integer to the next, or 0 if all rows share one word.
-`read(p, step, i)` reads it without a branch: it loads eight bytes where row i begins and shifts the upper ones out. So up to
-seven bytes after a column of step 4, 2 or 1 are read, too, and must be readable.
+`read(p, step, i)` reads it without a branch: it loads eight bytes where row i begins and shifts the upper ones out. So it reads
+up to seven bytes behind a column of step 4, 2 or 1, and these must be readable.
 """
 
 from __future__ import annotations

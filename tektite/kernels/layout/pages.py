@@ -27,7 +27,7 @@ _madvise = types.ExternalFunction("madvise", types.int32(types.intp, types.uintp
 
 @inner
 def address_of(array):
-    """The address of an array as a signed integer: Numba takes the sum of a signed and an unsigned one for a float."""
+    """The address of an array, as a signed integer: in Numba, the sum of a signed and an unsigned integer is a float."""
     return np.int64(array.ctypes.data)
 
 

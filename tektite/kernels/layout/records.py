@@ -11,16 +11,8 @@ import numpy as np
 from tektite.kernels.compile import inner
 from tektite.kernels.layout.memory import load
 from tektite.kernels.layout.pages import address_of, empty_words
-from tektite.kernels.layout.rows import (
-    NARROW_FROM,
-    column_bytes,
-    copy_words,
-    empty_columns,
-    fitting_step,
-    new_head,
-    set_constant,
-    set_stored,
-)
+from tektite.kernels.layout.rows import fitting_columns, new_head, set_constant, set_stored
+from tektite.kernels.layout.scratch import keep
 from tektite.kernels.seek.keys import all_same
 
 # Records that are sorted by insertion.
@@ -49,8 +41,8 @@ def compare_records(a, i, b, k, words):
 
 @inner
 def sort_records(list_, many, stride, words):
-    """Sort records in place by their first `words` words: insertion sort for a few, merge sort for many, nothing where they
-    come in order, as what a growing aggregate shows does.
+    """Sort records in place by their first `words` words: insertion sort for a few, merge sort for many. Records that come in
+    order, as those of a growing aggregate do, cost one comparison each.
     """
     sorted_ = 1
     while sorted_ < many and compare_records(list_, (sorted_ - 1) * stride, list_, sorted_ * stride, words) <= 0:
@@ -77,8 +69,8 @@ def sort_records(list_, many, stride, words):
 
 @inner
 def _merge_sorted(list_, many, stride, words):
-    """The first word and the number of each record, in order: two words are moved at each step instead of a whole record, and
-    only records that begin alike are looked up.
+    """The records' order, as pairs (first word of a record, number of the record). A step of the sort moves such a pair instead
+    of a whole record, and reads a record only if another one begins with the same word.
     """
     source = np.empty(2 * many, np.int64)
     target = np.empty(2 * many, np.int64)
@@ -116,7 +108,7 @@ def _merge_sorted(list_, many, stride, words):
 
 @inner
 def _is_after(pairs, i, word, number, list_, stride, words):
-    """Whether the record of pair i comes after another one, of which the first word and the number are given."""
+    """Whether the record of pair i comes after another record, given by its first word and its number."""
     if pairs[2 * i] != word:
         return pairs[2 * i] > word
     return compare_records(list_, pairs[2 * i + 1] * stride + 1, list_, number * stride + 1, words - 1) > 0
@@ -149,9 +141,9 @@ def columns_room(buf, capacity, width, rows, more):
 
 @inner
 def head_of_columns(buf, capacity, rows, spec, constants):
-    """The head over a column-major buffer: entry c >= 0 of `spec` takes the buffer's column c, entry -1 - c makes the
-    constant constants[c]. Columns of one repeated word become constants. Returns the buffer to keep, too: an empty one
-    if nothing is stored in it, a smaller one if most of it is unused.
+    """The head over a column-major buffer. Entry c >= 0 of `spec` takes the buffer's column c, entry -1 - c makes the
+    constant constants[c]. Columns of one repeated word become constants. Also returns the memory that the head uses: the buffer,
+    an empty one if nothing is stored in it, or a smaller one if most of it is unused.
     """
     width = len(spec)
     head = new_head(rows, width)
@@ -170,46 +162,10 @@ def head_of_columns(buf, capacity, rows, spec, constants):
                 set_stored(head, j, where)
                 stored += 1
     if stored == 0:
-        buf[0] = buf[0]  # keeps the buffer alive up to here
+        keep(buf)
         return np.empty(0, np.int64), head
     if 2 * stored * rows < len(buf) and len(buf) > 4096:
-        smaller = _fitting_columns(head, rows)
-        buf[0] = buf[0]
+        smaller = fitting_columns(head)
+        keep(buf)
         return smaller, head
     return buf, head
-
-
-@inner
-def _fitting_columns(head, rows):
-    """Move the stored columns of a head, all of whole words, to memory of their own, no wider than they need."""
-    width = head[2]
-    total = 0
-    for j in range(width):
-        if head[4 + 3 * j] != 0:
-            step = 8
-            if rows >= NARROW_FROM:
-                least, most = range_of(head[3 + 3 * j], rows)
-                step = fitting_step(least, most)
-            head[4 + 3 * j] = step
-            total += column_bytes(rows, step)
-    fitting = empty_columns(total)
-    out = address_of(fitting)
-    for j in range(width):
-        step = head[4 + 3 * j]
-        if step != 0:
-            copy_words(head[3 + 3 * j], 8, 0, rows, out, step)
-            set_stored(head, j, out, step)
-            out += column_bytes(rows, step)
-    return fitting
-
-
-@inner
-def range_of(at, rows):
-    """The least and the greatest of some words."""
-    least = load(at, 0)
-    most = least
-    for i in range(1, rows):
-        word = load(at, i)
-        least = min(least, word)
-        most = max(most, word)
-    return least, most

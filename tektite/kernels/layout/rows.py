@@ -20,6 +20,8 @@ least seven more bytes after a narrow column must be readable.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
@@ -38,11 +40,13 @@ def count(head):
 
 @inner
 def address(head, column):
+    """The address of a column."""
     return load(head, 3 + 3 * column)
 
 
 @inner
 def step_of(head, column):
+    """The step of a column: the bytes that a row takes, or 0 if it is constant."""
     return load(head, 4 + 3 * column)
 
 
@@ -70,6 +74,7 @@ def new_head(rows, columns):
 
 @inner
 def set_constant(head, column, word):
+    """Make a column constant."""
     head[3 + 3 * column] = head[1] + 8 * (5 + 3 * column)
     head[4 + 3 * column] = 0
     head[5 + 3 * column] = word
@@ -77,6 +82,7 @@ def set_constant(head, column, word):
 
 @inner
 def set_stored(head, column, where, bytes_a_row=8):
+    """Make a column the stored one at the address `where`."""
     head[3 + 3 * column] = where
     head[4 + 3 * column] = bytes_a_row
 
@@ -93,13 +99,13 @@ def fitting_step(least, most):
 
 @inner
 def column_bytes(rows, bytes_a_row):
-    """What a column takes in a buffer in which each begins at a whole word."""
+    """The bytes that a column takes in a buffer. Each column begins at a whole word."""
     return (rows * bytes_a_row + 7) >> 3 << 3
 
 
 @inner
 def empty_columns(total):
-    """A buffer for columns that take `total` bytes together, and what may be read behind them."""
+    """A buffer for columns that take `total` bytes together, with seven readable bytes behind them."""
     return empty_words((total >> 3) + 1 if total > 0 else 0)
 
 
@@ -116,24 +122,117 @@ def put(at, bytes_a_row, row, word):
         store1(at, row, word)
 
 
+def writer_of(word_at: Any, measured: bool = False) -> Any:
+    """A function (target, step, many, source) that writes the words `word_at(source, row)`, for rows 0..many-1, to the front of
+    a stored column. It chooses the width of the store once, not for each word.
+
+    The words must fit the column. A `measured` writer is for words that may not: it returns the bits that its words need beside
+    their signs, and what it wrote is of use if these fit. Any word fits a step of 8, for which it returns 0.
+    """
+
+    @inner
+    def write(target, step, many, source):
+        bits = 0
+        if step == 8:
+            for row in range(many):
+                store(target, row, word_at(source, row))
+        elif step == 4:
+            for row in range(many):
+                word = word_at(source, row)
+                if measured:
+                    bits |= word ^ (word >> 63)
+                store4(target, row, word)
+        elif step == 2:
+            for row in range(many):
+                word = word_at(source, row)
+                if measured:
+                    bits |= word ^ (word >> 63)
+                store2(target, row, word)
+        else:
+            for row in range(many):
+                word = word_at(source, row)
+                if measured:
+                    bits |= word ^ (word >> 63)
+                store1(target, row, word)
+        return bits
+
+    return write
+
+
+@inner
+def _narrow_word(source, row):
+    at, step = source
+    return read(at, step, row)
+
+
+@inner
+def _same_word(word, row):
+    return word
+
+
+_write_whole = writer_of(load)
+_write_narrow = writer_of(_narrow_word)
+_write_same = writer_of(_same_word)
+
+
 @inner
 def copy_words(source, from_step, start, stop, target, to_step):
     """Write rows start..stop of a column, whose words must fit, to the front of another, stored one."""
-    if from_step == 8 and to_step == 8:
-        for i in range(start, stop):
-            store(target, i - start, load(source, i))
-    elif to_step == 8:
-        for i in range(start, stop):
-            store(target, i - start, read(source, from_step, i))
-    elif to_step == 4:
-        for i in range(start, stop):
-            store4(target, i - start, read(source, from_step, i))
-    elif to_step == 2:
-        for i in range(start, stop):
-            store2(target, i - start, read(source, from_step, i))
+    if from_step == 8:
+        _write_whole(target, to_step, stop - start, source + 8 * start)
     else:
-        for i in range(start, stop):
-            store1(target, i - start, read(source, from_step, i))
+        _write_narrow(target, to_step, stop - start, (source + from_step * start, from_step))
+
+
+@inner
+def fill_words(target, step, start, stop, word):
+    """Write a word, which must fit, to rows start..stop of a stored column."""
+    _write_same(target + step * start, step, stop - start, word)
+
+
+@inner
+def range_of(at, step, rows):
+    """The least and the greatest word of the first `rows` >= 1 rows of a column."""
+    least = read(at, step, 0)
+    most = least
+    if step == 8:
+        for i in range(1, rows):
+            word = load(at, i)
+            least = min(least, word)
+            most = max(most, word)
+    elif step != 0:
+        for i in range(1, rows):
+            word = read(at, step, i)
+            least = min(least, word)
+            most = max(most, word)
+    return least, most
+
+
+@inner
+def fitting_columns(head):
+    """Move the stored columns of a head with rows to memory of their own, no wider than they need. A column of one repeated word
+    becomes a constant. Returns the memory.
+    """
+    rows = head[0]
+    columns = head[2]
+    steps = np.zeros(columns, np.int64)
+    total = 0
+    for j in range(columns):
+        if head[4 + 3 * j] != 0:
+            least, most = range_of(head[3 + 3 * j], head[4 + 3 * j], rows)
+            if least == most:
+                set_constant(head, j, least)
+            else:
+                steps[j] = fitting_step(least, most) if rows >= NARROW_FROM else 8
+                total += column_bytes(rows, steps[j])
+    memory = empty_columns(total)
+    at = address_of(memory)
+    for j in range(columns):
+        if steps[j] != 0:
+            copy_words(head[3 + 3 * j], head[4 + 3 * j], 0, rows, at, steps[j])
+            set_stored(head, j, at, steps[j])
+            at += column_bytes(rows, steps[j])
+    return memory
 
 
 @inner
@@ -147,9 +246,9 @@ def copy_column(source, column, head, target):
 
 @kernel("int64[::1](int64, int64[::1])")
 def select_columns(source, spec):
-    """A head over the same rows with the columns that `spec` lists: j >= 0 takes column j; a negative entry makes
-    a constant, whose value is the entry after the listed ones that it counts back to: -1 is the last element of
-    `spec`, -2 the one before. `spec[0]` is the number of columns to produce.
+    """A head over the same rows with other columns. `spec` has the number of columns, an entry for each, and then values of
+    constants. An entry j >= 0 takes column j. A negative entry makes a constant and counts from the end of `spec`: -1 is its last
+    value, -2 the one before.
     """
     columns = spec[0]
     head = new_head(count(source), columns)

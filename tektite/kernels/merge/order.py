@@ -1,4 +1,8 @@
-"""The order in which a merge takes rows from its inputs: by data and time, or whole groups where times are sorted again."""
+"""The order in which a merge takes rows from its inputs: by data and time, or whole groups where times are sorted again.
+
+A *plan* is a list of input rows in the order of the result: row i of the first input is named i, row k of the second ~k. It lies
+at an address, `sources`.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +37,8 @@ _SHORT = 16
 
 @inner
 def plan_run(state, size):
-    """The next rows, up to `size`, if they all come from one input and have no equal in the other: (the first of them, how many)
-    and moves on; else (0, 0).
+    """The next rows, up to `size`, if they all come from one input and have no equal in the other: the first of them, and how
+    many; else (0, 0). Moves on in the input.
     """
     i = load(state, TAKEN_A)
     k = load(state, TAKEN_B)
@@ -52,23 +56,27 @@ def plan_run(state, size):
 
 
 @inner
+def _compared_column(state, number):
+    """Of a column that rows are compared by: address and step in the first input, address and step in the second, floor."""
+    j = load(state, FIELDS + PER_COLUMN * load(state, COLUMNS) + number)
+    return (
+        column_field(state, j, ADDRESS_A), column_field(state, j, STEP_A),
+        column_field(state, j, ADDRESS_B), column_field(state, j, STEP_B), column_field(state, j, FLOOR),
+    )  # fmt: skip
+
+
+@inner
 def plan_pairs(state, sources, pairs, size):
-    """Fill sources[:n], n up to `size`, with the next input rows in order, for inputs of which neither holds two equal
-    rows: where both have one, only the first input's is listed. `pairs` lists (place, row of the second input) of those.
-    Returns (n, number of pairs) and moves on in the inputs.
+    """Write a plan of the next n rows, n up to `size`, to `sources`, for inputs of which neither holds two equal rows. Of two
+    equal rows, one in each input, the plan lists that of the first, and `pairs` lists (place in the plan, row of the second
+    input). Returns (n, number of pairs) and moves on in the inputs.
     """
     i = load(state, TAKEN_A)
     k = load(state, TAKEN_B)
     stop_a = load(state, SIZE_A)
     stop_b = load(state, SIZE_B)
     compared = load(state, COMPARED)
-    names = FIELDS + PER_COLUMN * load(state, COLUMNS)
-    first = load(state, names)
-    a0 = column_field(state, first, ADDRESS_A)
-    b0 = column_field(state, first, ADDRESS_B)
-    sa0 = column_field(state, first, STEP_A)
-    sb0 = column_field(state, first, STEP_B)
-    floor0 = column_field(state, first, FLOOR)
+    a0, sa0, b0, sb0, floor0 = _compared_column(state, 0)
     n = 0
     paired = 0
     # No branch depends on a comparison: which side comes next is as good as random.
@@ -78,20 +86,15 @@ def plan_pairs(state, sources, pairs, size):
             y = max(read(b0, sb0, k), floor0)
             from_a = np.int64(x <= y)
             from_b = np.int64(y <= x)
-            sources[n] = ~k ^ ((~k ^ i) & -from_a)
-            pairs[2 * paired] = n
-            pairs[2 * paired + 1] = k
+            store(sources, n, ~k ^ ((~k ^ i) & -from_a))
+            store(pairs, 2 * paired, n)
+            store(pairs, 2 * paired + 1, k)
             paired += from_a & from_b
             n += 1
             i += from_a
             k += from_b
     else:
-        second = load(state, names + 1)
-        a1 = column_field(state, second, ADDRESS_A)
-        b1 = column_field(state, second, ADDRESS_B)
-        sa1 = column_field(state, second, STEP_A)
-        sb1 = column_field(state, second, STEP_B)
-        floor1 = column_field(state, second, FLOOR)
+        a1, sa1, b1, sb1, floor1 = _compared_column(state, 1)
         while n < size and i < stop_a and k < stop_b:
             x0 = max(read(a0, sa0, i), floor0)
             y0 = max(read(b0, sb0, k), floor0)
@@ -104,9 +107,9 @@ def plan_pairs(state, sources, pairs, size):
                 order = compare(state, i, ~k, np.int64(2), compared)
                 from_a = np.int64(order <= 0)
                 from_b = np.int64(order >= 0)
-            sources[n] = ~k ^ ((~k ^ i) & -from_a)
-            pairs[2 * paired] = n
-            pairs[2 * paired + 1] = k
+            store(sources, n, ~k ^ ((~k ^ i) & -from_a))
+            store(pairs, 2 * paired, n)
+            store(pairs, 2 * paired + 1, k)
             paired += from_a & from_b
             n += 1
             i += from_a
@@ -123,13 +126,13 @@ def _take_rest(sources, n, size, i, stop_a, k, stop_b):
     if k >= stop_b:
         many = min(size - n, stop_a - i)
         for r in range(many):
-            sources[n + r] = i + r
+            store(sources, n + r, i + r)
         n += max(many, 0)
         i += max(many, 0)
     if i >= stop_a:
         many = min(size - n, stop_b - k)
         for r in range(many):
-            sources[n + r] = ~(k + r)
+            store(sources, n + r, ~(k + r))
         n += max(many, 0)
         k += max(many, 0)
     return n, i, k
@@ -137,8 +140,8 @@ def _take_rest(sources, n, size, i, stop_a, k, stop_b):
 
 @inner
 def plan(state, sources, size, compared):
-    """Fill sources[:n], at least min(size, rows left) and at most one more, with the next input rows in order, equal
-    ones one after the other. Returns n and moves on in the inputs.
+    """Write a plan of the next n rows to `sources`, equal rows one after the other. n is at least min(size, rows left), and at
+    most one more. Returns n and moves on in the inputs.
     """
     i = load(state, TAKEN_A)
     k = load(state, TAKEN_B)
@@ -146,19 +149,8 @@ def plan(state, sources, size, compared):
     stop_b = load(state, SIZE_B)
     n = 0
     if compared > 0:
-        names = FIELDS + PER_COLUMN * load(state, COLUMNS)
-        first = load(state, names)
-        a0 = column_field(state, first, ADDRESS_A)
-        b0 = column_field(state, first, ADDRESS_B)
-        sa0 = column_field(state, first, STEP_A)
-        sb0 = column_field(state, first, STEP_B)
-        floor0 = column_field(state, first, FLOOR)
-        second = load(state, names + (1 if compared > 1 else 0))
-        a1 = column_field(state, second, ADDRESS_A)
-        b1 = column_field(state, second, ADDRESS_B)
-        sa1 = column_field(state, second, STEP_A)
-        sb1 = column_field(state, second, STEP_B)
-        floor1 = column_field(state, second, FLOOR)
+        a0, sa0, b0, sb0, floor0 = _compared_column(state, 0)
+        a1, sa1, b1, sb1, floor1 = _compared_column(state, 1 if compared > 1 else 0)
         # Two columns are compared without a branch that depends on them; only rows equal in both take a closer look.
         while n < size and i < stop_a and k < stop_b:
             x0 = max(read(a0, sa0, i), floor0)
@@ -172,21 +164,21 @@ def plan(state, sources, size, compared):
                 if compared > 2:
                     order = compare(state, i, ~k, np.int64(2), compared)
                 if order == 0:
-                    sources[n] = i
-                    sources[n + 1] = ~k
+                    store(sources, n, i)
+                    store(sources, n + 1, ~k)
                     n += 2
                     i += 1
                     k += 1
                     continue
                 less = np.int64(order < 0)
-            sources[n] = ~k ^ ((~k ^ i) & -less)
+            store(sources, n, ~k ^ ((~k ^ i) & -less))
             n += 1
             i += less
             k += 1 - less
     else:
-        # Nothing to compare: all rows are equal, and any order will do.
+        # There is nothing to compare: all rows are equal.
         while n < size and i < stop_a:
-            sources[n] = i
+            store(sources, n, i)
             n += 1
             i += 1
     n, i, k = _take_rest(sources, n, size, i, stop_a, k, stop_b)
@@ -197,24 +189,25 @@ def plan(state, sources, size, compared):
 
 @inner
 def whole_groups(state, sources, n):
-    """Make a planned block end where a group of equal data ends. Returns (sources, n): the block is cut back, or, if
-    it lies within one group, replaced by the whole group.
+    """Make a planned block end where a group of equal data ends. Returns (group, n): the block is cut back to n rows and `group`
+    is empty; if the block lies within one group, `group` is the plan of the n rows of the whole group.
     """
+    group = np.empty(0, np.int64)
     compared = load(state, COMPARED_DATA)
     i = load(state, TAKEN_A)
     k = load(state, TAKEN_B)
     stop_a = load(state, SIZE_A)
     stop_b = load(state, SIZE_B)
-    last = sources[n - 1]
+    last = load(sources, n - 1)
     goes_on = i < stop_a and compare(state, last, i, _FIRST, compared) == 0
     goes_on = goes_on or (k < stop_b and compare(state, last, ~k, _FIRST, compared) == 0)
     if not goes_on:
-        return sources, n
+        return group, n
     start = n - 1
-    while start > 0 and compare(state, last, sources[start - 1], _FIRST, compared) == 0:
+    while start > 0 and compare(state, last, load(sources, start - 1), _FIRST, compared) == 0:
         start -= 1
     for r in range(start, n):
-        if sources[r] >= 0:
+        if load(sources, r) >= 0:
             i -= 1
         else:
             k -= 1
@@ -226,14 +219,14 @@ def whole_groups(state, sources, n):
         while k < stop_b and compare(state, last, ~k, _FIRST, compared) == 0:
             k += 1
         start = (i - start_a) + (k - start_b)
-        sources = np.empty(start + 1, np.int64)
+        group = np.empty(start, np.int64)
         for r in range(start_a, i):
-            sources[r - start_a] = r
+            group[r - start_a] = r
         for r in range(start_b, k):
-            sources[i - start_a + r - start_b] = ~r
+            group[i - start_a + r - start_b] = ~r
     store(state, TAKEN_A, i)
     store(state, TAKEN_B, k)
-    return sources, start
+    return group, start
 
 
 @inner
@@ -244,7 +237,7 @@ def sort_groups(state, sources, n):
     start = np.int64(0)
     while start < n:
         stop = start + 1
-        while stop < n and compare(state, sources[start], sources[stop], _FIRST, data) == 0:
+        while stop < n and compare(state, load(sources, start), load(sources, stop), _FIRST, data) == 0:
             stop += 1
         if stop - start > _SHORT:
             _merge_sort(state, sources, start, stop, data, compared)
@@ -256,12 +249,12 @@ def sort_groups(state, sources, n):
 @inner
 def _insertion_sort(state, sources, start, stop, first, compared):
     for r in range(start + 1, stop):
-        source = sources[r]
+        source = load(sources, r)
         place = r
-        while place > start and compare(state, sources[place - 1], source, first, compared) > 0:
-            sources[place] = sources[place - 1]
+        while place > start and compare(state, load(sources, place - 1), source, first, compared) > 0:
+            store(sources, place, load(sources, place - 1))
             place -= 1
-        sources[place] = source
+        store(sources, place, source)
 
 
 @inner
@@ -275,23 +268,23 @@ def _merge_sort(state, sources, start, stop, first, compared):
         for left in range(start, stop - width, 2 * width):
             middle = left + width
             right = min(middle + width, stop)
-            if compare(state, sources[middle - 1], sources[middle], first, compared) <= 0:
+            if compare(state, load(sources, middle - 1), load(sources, middle), first, compared) <= 0:
                 continue
             for r in range(left, middle):
-                spare[r - left] = sources[r]
+                spare[r - left] = load(sources, r)
             x = 0
             y = middle
             place = left
             while x < width and y < right:
-                if compare(state, sources[y], spare[x], first, compared) < 0:
-                    sources[place] = sources[y]
+                if compare(state, load(sources, y), spare[x], first, compared) < 0:
+                    store(sources, place, load(sources, y))
                     y += 1
                 else:
-                    sources[place] = spare[x]
+                    store(sources, place, spare[x])
                     x += 1
                 place += 1
             while x < width:
-                sources[place] = spare[x]
+                store(sources, place, spare[x])
                 x += 1
                 place += 1
         width *= 2

@@ -2,6 +2,8 @@
 
 Python owns it, the inputs, and the memory for the result's columns. There is room for whole words; a column uses as many
 bytes a row as its words so far need. Memory that is never written costs nothing.
+
+The inputs are `a` and `b`; rows have `nd` data, `nt` time and `nf` diff columns.
 """
 
 from __future__ import annotations
@@ -61,18 +63,20 @@ _MOST = 2**63 - 1
 
 @inner
 def column_field(state, j, field):
+    """A field of column j."""
     return load(state, FIELDS + PER_COLUMN * j + field)
 
 
 @inner
 def set_column_field(state, j, field, word):
+    """Set a field of column j."""
     store(state, FIELDS + PER_COLUMN * j + field, word)
 
 
 @inner
 def _set_side(state, j, side, head, floor, latest):
-    """Describe column j of one input: side is ADDRESS_A or ADDRESS_B. Clamped constants become constants of the
-    state.
+    """Describe column j of one input; `side` is ADDRESS_A or ADDRESS_B. A column that clamping makes constant becomes a constant
+    of the state.
     """
     base = FIELDS + PER_COLUMN * j + side
     if step_of(head, j) != 0 and latest > floor:
@@ -87,9 +91,9 @@ def _set_side(state, j, side, head, floor, latest):
 
 @inner
 def _first_step(state, j, rows_a, rows_b):
-    """How wide to begin with. An input that is narrow is so because it was as narrow as could be; one of whole words
-    may not have been looked at. Its first column is sorted, so that its ends tell; others are tried as narrow as can be,
-    to be widened by the first block that does not fit.
+    """The step that column j of the result begins with. A narrow column of an input is as narrow as its words allow; whether one
+    of whole words could be narrower is not known. The ends of the first column, which is sorted, say so. Other columns begin as
+    narrow as can be, and the first block that does not fit widens them.
     """
     if rows_a + rows_b < NARROW_FROM:
         return 8

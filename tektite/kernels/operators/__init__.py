@@ -6,12 +6,16 @@ chain          the output of a key at many epochs, in one pass over its rows
 collect        a reduce by a Python function: finds its groups, and emits its results
 emit           writes the differences between a key's old and new values
 epochs         the epochs at which a grouping kernel evaluates a key
-groups         sums up rows of few groups by hashing, before sorting
+extenders      the extenders of an intersection, and the filter of words
+groups         sums rows of few groups by hashing, before sorting
 intersect      worst-case optimal intersection: extends rows by one variable
 join           all pairs of rows with equal keys, in bounded chunks
 limbs          exact sums of floats, as integers in limbs
+pairs          writes pairs of rows of two sides, column by column
 range_filter   rows on one side of a bound of their key, when bounds move
 reduce         one moment of a reduce on one shard
+reduce_blocks  the paths of a reduce that evaluate a block of keys at one epoch
+reduce_keys    the path of a reduce that evaluates each key at each of its epochs
 sources        the sources of a grouping kernel, and a key's rows in each
 sums           exact sums of 64-bit diffs, in any order
 upsert         set and upsert semantics of inputs, and checks of their constraints

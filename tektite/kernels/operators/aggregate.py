@@ -19,6 +19,9 @@ each _VALUE column: high and low word of a 128-bit sum, and the number of words 
 The _FLOAT kinds are for arrangements whose one value column is a *slot*, and whose last diff column is a limb (see
 limbs.py). Slot 0 has all other diffs; slot 1 + LIMBS * a + bin has the limbs of a bin of float column a. Accumulators
 are the diff columns but the last, then the LIMBS bins of each float column. _VALUE and _FLOAT do not occur together.
+
+Short names: `kc` is the number of key columns, `nf` of diff columns that have an accumulator, `vo` of value columns of the
+output; `acc` has the accumulators, `slots` for each group; `m` is a row's multiplicity, `d` a diff.
 """
 
 from __future__ import annotations
@@ -45,24 +48,24 @@ AGGREGATE_WORDS = 5
 
 @inner
 def is_value(kind):
-    """Whether a kind is one that sums plain values up."""
-    return 3 <= kind < 6
+    """Whether a kind is one of the _VALUE kinds."""
+    return COUNT_VALUE <= kind <= AVG_VALUE
 
 
 @inner
 def float_columns(params, vo, linear):
-    """How many float columns there are limbs of."""
+    """How many float columns are summed as limbs."""
     columns = 0
     if linear:
         for v in range(vo):
-            if params[5 * v] >= 6:
+            if params[5 * v] >= SUM_FLOAT:
                 columns = max(columns, params[5 * v + 1] + 1)
     return columns
 
 
 @inner
 def accumulators(params, vo, nf, linear):
-    """How many accumulators a group needs, besides `nf` for diff columns."""
+    """How many accumulators a group needs: `nf` for diff columns, and those of values or floats."""
     total = nf + LIMBS * float_columns(params, vo, linear)
     if linear:
         for v in range(vo):
@@ -180,12 +183,12 @@ def finish_column(acc, base, slot, params, v):
     """
     kind = params[5 * v]
     a = params[5 * v + 1]
-    if kind == 0:
+    if kind == COUNT:
         return acc[base + a], True
     high = 0
     low = 0
     seen = 0
-    if kind < 3:
+    if kind <= AVG:
         limb = acc[base + params[5 * v + 2]]
         small = acc[base + a]
         high, low = wide_add(limb >> 32, limb << 32, small >> 63, small)
@@ -196,13 +199,13 @@ def finish_column(acc, base, slot, params, v):
         high = acc[slot]
         low = acc[slot + 1]
         seen = acc[slot + 2]
-    if kind == 3:
+    if kind == COUNT_VALUE:
         return seen, True
-    if kind == -1:
+    if kind == OVERFLOWS:
         return (0 if high == low >> 63 and low != NULL else 1), True
     if seen == 0:
         return NULL, True
-    if kind == 1 or kind == 4:
+    if kind == SUM or kind == SUM_VALUE:
         return low, high == low >> 63 and low != NULL
     scale = 1.0
     for _ in range(params[5 * v + 4]):
@@ -216,7 +219,7 @@ def finish_float(acc, base, nf, params, v, digits):
     seen = acc[base + params[5 * v + 3]]
     if seen == 0:
         return NULL
-    return limbs_word(acc, base + nf + LIMBS * params[5 * v + 1], 1 if params[5 * v] == 6 else seen, digits)
+    return limbs_word(acc, base + nf + LIMBS * params[5 * v + 1], 1 if params[5 * v] == SUM_FLOAT else seen, digits)
 
 
 @inner
@@ -231,7 +234,7 @@ def finish(acc, base, nf, params, vo, linear, least, digits, values):
     slot = base + nf
     there = 1
     for v in range(vo):
-        if params[5 * v] >= 6:
+        if params[5 * v] >= SUM_FLOAT:
             values[v] = finish_float(acc, base, nf, params, v, digits)
             continue
         word, fits = finish_column(acc, base, slot, params, v)
@@ -257,12 +260,12 @@ def finish_block(acc, many, slots, nf, params, vo, linear, least, digits, out):
     if linear:
         for v in range(vo):
             column = out + 8 * BLOCK * v
-            if params[5 * v] == 0:
+            if params[5 * v] == COUNT:
                 a = params[5 * v + 1]
                 for j in range(many):
                     store(column, j, acc[j * slots + a])
                 continue
-            if params[5 * v] >= 6:
+            if params[5 * v] >= SUM_FLOAT:
                 for j in range(many):
                     if load(there, j) != 0:
                         store(column, j, finish_float(acc, j * slots, nf, params, v, digits))

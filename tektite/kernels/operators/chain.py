@@ -3,6 +3,9 @@
 The values of a key are numbered by their first occurrence. `counts` has their multiplicities at the first epoch. Later
 changes are a sorted list of events (epoch, value, diff). A bit for each value says whether it is present, so the first values
 are found without looking at absent ones.
+
+Short names: `kc`, `nd` and `vo` are the numbers of key columns, of data columns and of the values' columns; `j` is the number of
+a key in its block.
 """
 
 from __future__ import annotations
@@ -18,13 +21,14 @@ from tektite.kernels.operators.values import cursors_at, next_value, pass_value
 from tektite.kernels.seek.keys import BLOCK
 from tektite.kernels.sort.radix import bit_length
 
-# A walk at every epoch looks at the key's rows that are fresh, every time; a chain at all rows of the key, and once.
+# Walks look at the key's fresh rows once an epoch. A chain looks at all rows of the key once, and takes about so many times as
+# long for each.
 _WORTH = 4
 
 
 @inner
 def is_worth_it(sources, fresh, last, begin, end, j, n_epochs):
-    """Whether a chain costs less than to walk to the first values at every epoch: sources fresh..last hold the fresh rows."""
+    """Whether a chain costs less than a walk to the first values at every epoch. Sources fresh..last have the fresh rows."""
     rows = 0
     work = 0
     for s in range(max(sources, last)):
@@ -136,8 +140,8 @@ def _ties(values, i, k, vo, ties):
 
 @inner
 def _choose(values, counts, bits, n, vo, k, ties, chosen):
-    """The first `k` values that are there, as pairs (value, how often), as `walk` takes them. Returns them, and how many, and
-    how many of the k were not to be had.
+    """The first `k` values that are there, as `walk` takes them: pairs (number of the value, multiplicity). Returns the pairs,
+    how many they are, and how many of the k are missing.
     """
     left = k
     m = 0
@@ -157,6 +161,7 @@ def _choose(values, counts, bits, n, vo, k, ties, chosen):
 
 @inner
 def _push(list_, n, values, i, vo, epoch, diff):
+    """Append value number i as a record (values, epoch, diff)."""
     list_ = room(list_, n * (vo + 2), vo + 2)
     for c in range(vo):
         list_[n * (vo + 2) + c] = values[i * vo + c]
@@ -169,8 +174,8 @@ def _push(list_, n, values, i, vo, epoch, diff):
 def push_first(
     table, sources, begin, end, j, cursors, kc, nd, vo, k, ties, backward, epochs, n_epochs, moment, list_, n
 ):
-    """Append key j's first `k` values at its first epoch, and by what those of each later epoch differ from the ones before, as
-    records (values, epoch, diff).
+    """Append records (values, epoch, diff): key j's first `k` values at its first epoch, then the differences of each later epoch
+    from the one before.
     """
     values, counts, many, events, n_events = read_chain(
         table, sources, begin, end, j, cursors, kc, nd, vo, backward, epochs[0], moment

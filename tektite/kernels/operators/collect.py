@@ -14,11 +14,20 @@ from tektite.kernels.layout.memory import load
 from tektite.kernels.layout.pages import address_of
 from tektite.kernels.layout.records import columns_room, head_of_columns, room
 from tektite.kernels.layout.rows import count, value
+from tektite.kernels.layout.scratch import keep, scratch
 from tektite.kernels.operators.chain import next_there, pass_events, presence, read_chain
 from tektite.kernels.operators.emit import batch_head, push_output, push_values, same_values, write_records
-from tektite.kernels.operators.epochs import fresh_epochs, key_epochs, later_work, one_epoch, scan_history
-from tektite.kernels.operators.reduce import head_of_todo, push_todo
-from tektite.kernels.operators.sources import needs_test, next_keys, seek_sources, set_source
+from tektite.kernels.operators.epochs import (
+    HIDDEN,
+    LATER,
+    first_epoch,
+    head_of_todo,
+    key_epochs,
+    later_work,
+    one_epoch,
+    push_todo,
+)
+from tektite.kernels.operators.sources import SOURCE, needs_test, next_keys, seek_sources, set_source, set_sources
 from tektite.kernels.seek.keys import BLOCK, gather_block
 
 
@@ -34,35 +43,18 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
     numbered by row; groups have the columns (request, values, multiplicity), sorted. A request whose group is empty has
     no group rows.
     """
-    kc = shape[0]
-    nd = shape[1]
-    nt = shape[2]
-    nt_in = shape[3]
-    vo = shape[5]
-    nv = nd - kc
+    kc, nd, nt, nt_in, vo = shape[0], shape[1], shape[2], shape[3], shape[5]
+    nv = nd - kc  # value columns of the input
     n_history = len(input)
     n_past = n_history + len(old)
     n_work = len(work)
     n_all = n_past + n_work
-    frame = np.empty(8 * n_all + 2 * BLOCK * n_all + kc * BLOCK + BLOCK + 1, np.int64)
-    table = address_of(frame)
-    cursors = table + 8 * 6 * n_all
-    begin = cursors + 8 * 2 * n_all
-    end = begin + 8 * BLOCK * n_all
-    keys = end + 8 * BLOCK * n_all
-    firsts = keys + 8 * BLOCK * kc
+    memory, (table, cursors, begin, end, keys, firsts) = scratch(
+        (SOURCE * n_all, 2 * n_all, BLOCK * n_all, BLOCK * n_all, BLOCK * kc, BLOCK + 1)
+    )
     rounds = address_of(moment)
-
     only = one_epoch(work, work_nd, lo, hi, 1)
-    single = only >= 0
-    for s in range(n_all):
-        if s < n_history:
-            set_source(table, s, input[s], nd, nt_in, needs_test(input[s], nd, nt_in, rounds, lo, single))
-        elif s < n_past:
-            head = old[s - n_history]
-            set_source(table, s, head, kc + vo, nt, needs_test(head, kc + vo, nt, rounds, lo, single))
-        else:
-            set_source(table, s, work[s - n_past], work_nd[s - n_past], nt, 1)
+    set_sources(table, input, old, work, work_nd, nd, nt_in, kc + vo, nt, rounds, lo, only >= 0, True)
 
     capacity = 64
     buf = np.empty((nv + 2) * capacity, np.int64)
@@ -80,17 +72,12 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
             break
         seek_sources(table, 0, n_past, keys, many, kc, begin, end)
         for j in range(many):
-            low = only
-            high = only
-            if not single:
-                low, high = fresh_epochs(table, n_past, n_all, begin, end, j, lo)
-            flags = 0 if low == high else 1
-            flags |= scan_history(table, n_past, begin, end, j, rounds, low)
+            low, flags = first_epoch(table, n_past, n_all, begin, end, j, rounds, only, lo, True)
             epochs[0] = low
             n_epochs = 1
-            if flags & 1 != 0:
+            if flags & LATER != 0:
                 epochs, n_epochs = key_epochs(table, n_past, n_past, n_all, begin, end, j, rounds, lo, low, epochs)
-            if flags & 2 != 0:
+            if flags & HIDDEN != 0:
                 list_, n = later_work(table, n_past, nt, begin, end, j, rounds, lo, hi, epochs, n_epochs, list_)
                 todo, n_todo = push_todo(todo, n_todo, keys, j, kc, nt, list_, n)
             values, counts, many_values, events, n_events = read_chain(
@@ -118,7 +105,7 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
     buf, head = head_of_columns(buf, capacity, rows, np.arange(nv + 2), empty)
     requests, request_head = head_of_columns(requests, request_capacity, n_requests, np.arange(kc + 1), empty)
     todo_buf, todo_head = head_of_todo(todo, n_todo, kc, nt)
-    frame[0] = 0  # keeps the frame alive up to here
+    keep(memory)
     return buf, head, requests, request_head, todo_buf, todo_head
 
 
@@ -129,18 +116,13 @@ def settle(requests, wants, old, shape, moment, lo, hi):
     `requests` are those of `collect`; `wants` has the columns (request, output values, multiplicity), sorted by
     request; `old`, `shape` and `moment` are what `collect` got. The rows are a batch as `reduce` returns it.
     """
-    kc = shape[0]
-    nt = shape[2]
-    vo = shape[5]
+    kc, nt, vo = shape[0], shape[2], shape[5]
     n_own = len(old)
     n_requests = count(requests)
     n_wants = count(wants)
-    frame = np.empty(6 * n_own + 2 * BLOCK * n_own + kc * BLOCK + BLOCK + 1, np.int64)
-    table = address_of(frame)
-    begin = table + 8 * 6 * n_own
-    end = begin + 8 * BLOCK * n_own
-    keys = end + 8 * BLOCK * n_own
-    firsts = keys + 8 * BLOCK * kc
+    memory, (table, begin, end, keys, firsts) = scratch(
+        (SOURCE * n_own, BLOCK * n_own, BLOCK * n_own, BLOCK * kc, BLOCK + 1)
+    )
     rounds = address_of(moment)
     for s in range(n_own):
         set_source(table, s, old[s], kc + vo, nt, needs_test(old[s], kc + vo, nt, rounds, lo, hi == lo + 1))
@@ -182,5 +164,5 @@ def settle(requests, wants, old, shape, moment, lo, hi):
                 rows = write_records(list_, n, keys, j, kc, vo, buf, capacity, rows)
         start = load(firsts, many)
     buf, head = batch_head(buf, capacity, rows, kc, vo, moment, -1, False)
-    frame[0] = 0  # keeps the frame alive up to here
+    keep(memory)
     return buf, head

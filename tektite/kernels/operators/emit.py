@@ -1,4 +1,9 @@
-"""Writes the differences between a key's old and new values, for grouping kernels."""
+"""Writes the differences between a key's old and new values, for grouping kernels.
+
+Short names: `kc` is the number of key columns, `vo` the number of value columns, `j` the number of a key in its block. `list_`
+is a list of n records (see records.py). `buf` is a column-major buffer of keys, values, epoch and diff, with room for `capacity`
+rows.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +34,7 @@ def push_values(list_, n, values, first, many, vo, epoch, sign):
 
 @inner
 def push_output(table, first, last, begin, end, j, kc, vo, moment, low, list_, n):
-    """Append what the operator's own output shows of key j, negated, as records (values, epoch, diff)."""
+    """Append the rows of the operator's own output that are shown for key j, negated, as records (values, epoch, diff)."""
     for s in range(first, last):
         head = head_of(table, s)
         start = load(begin, s * BLOCK + j)
@@ -181,7 +186,7 @@ def write_block(results, had, many, keys, kc, vo, buf, capacity, rows, plus):
 
 @inner
 def write_ones(buf, at, many):
-    """Write the diffs that were left out."""
+    """Write the diffs 1 that were left out while no row had another one."""
     for i in range(many):
         buf[at + i] = 1
 

@@ -1,13 +1,24 @@
-"""The epochs at which a grouping kernel evaluates a key at this moment, and the later times that remain."""
+"""The epochs at which a grouping kernel evaluates a key at this moment, and the later times that remain: the *todo* list.
+
+Short names: `kc` is the number of key columns, `nt` the number of time columns, `j` the number of a key in its block; the sweep
+covers the epochs lo..hi-1.
+"""
 
 from __future__ import annotations
 
-from tektite.kernels.compile import inner
+import numpy as np
+
+from tektite.kernels.compile import inlined, inner
 from tektite.kernels.layout.memory import load
+from tektite.kernels.layout.pages import address_of
 from tektite.kernels.layout.records import distinct_records, room, sort_records
-from tektite.kernels.layout.rows import address, count, step_of, value
+from tektite.kernels.layout.rows import address, count, new_head, set_constant, set_stored, step_of, value
 from tektite.kernels.operators.sources import head_of, shown, test_of, time_of, times_of
 from tektite.kernels.seek.keys import BLOCK
+
+# Flags of a key: it has further epochs than its first one; some of its history is not shown at this moment.
+LATER = 1
+HIDDEN = 2
 
 
 @inner
@@ -48,7 +59,7 @@ def fresh_epochs(table, first, last, begin, end, j, lo):
 
 @inner
 def scan_history(table, sources, begin, end, j, moment, low):
-    """Flags of key j's history: 1 if a shown row is later than epoch `low`, 2 if a row is not shown."""
+    """Flags of key j's history: LATER if a shown row is later than epoch `low`, HIDDEN if a row is not shown."""
     flags = 0
     for s in range(sources):
         if test_of(table, s) == 0:
@@ -56,10 +67,25 @@ def scan_history(table, sources, begin, end, j, moment, low):
         head = head_of(table, s)
         for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
             if not shown(head, time_of(table, s), times_of(table, s), i, moment):
-                flags |= 2
+                flags |= HIDDEN
             elif value(head, time_of(table, s), i) > low:
-                flags |= 1
+                flags |= LATER
     return flags
+
+
+@inlined
+def first_epoch(table, n_past, n_all, begin, end, j, moment, only, lo, with_history):
+    """The first epoch at which key j is evaluated, and flags: LATER if there are further ones, HIDDEN if some of its history is
+    not shown at this moment. `only` is the one epoch of all keys, -1 if they differ.
+    """
+    low = only
+    flags = 0
+    if only < 0:
+        low, high = fresh_epochs(table, n_past, n_all, begin, end, j, lo)
+        flags = 0 if low == high else LATER
+    if with_history:
+        flags |= scan_history(table, n_past, begin, end, j, moment, low)
+    return low, flags
 
 
 @inner
@@ -103,7 +129,7 @@ def later_work(table, sources, nt, begin, end, j, moment, lo, hi, epochs, n_epoc
             if shown(head, at, times_of(table, s), i, moment):
                 continue
             if least and n == 1:
-                # Times form a chain: the next one will find those after it.
+                # Times form a chain: the evaluation at the next one will find those after it.
                 list_[1] = min(list_[1], value(head, at + 1, i))
                 continue
             list_ = room(list_, n * nt, nt)
@@ -130,3 +156,33 @@ def later_work(table, sources, nt, begin, end, j, moment, lo, hi, epochs, n_epoc
         sort_records(list_, n, nt, nt)
         n = distinct_records(list_, n, nt)
     return list_, n
+
+
+@inner
+def head_of_todo(todo, rows, kc, nt):
+    """The todo list as a rows object, from its records (key, time). Its diffs are -1: so no key of it counts as one that only
+    gains.
+    """
+    width = kc + nt
+    head = new_head(rows, width + 1)
+    set_constant(head, width, -1)
+    buf = np.empty(rows * width, np.int64)
+    for c in range(width):
+        for i in range(rows):
+            buf[c * rows + i] = todo[i * width + c]
+        set_stored(head, c, address_of(buf) + 8 * rows * c)
+    return buf, head
+
+
+@inner
+def push_todo(todo, n, keys, j, kc, nt, list_, many):
+    """Append key j's later times, `many` records of the list, to the todo list, which has n records (key, time)."""
+    width = kc + nt
+    todo = room(todo, n * width, many * width)
+    for q in range(many):
+        for c in range(kc):
+            todo[n * width + c] = load(keys, c * BLOCK + j)
+        for c in range(nt):
+            todo[n * width + kc + c] = list_[q * nt + c]
+        n += 1
+    return todo, n

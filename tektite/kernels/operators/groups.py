@@ -1,6 +1,6 @@
-"""Accumulators of few groups: sums up rows of one key and time by hashing, before sorting.
+"""Accumulators of few groups: sums rows of one key and time by hashing, before sorting.
 
-If keys repeat often, summing costs a look-up in a small hash table, and one row a group is left to sort. If they do not, the
+If keys repeat often, a row costs a look-up in a small hash table, and one row a group is left to sort. If they do not, the
 attempt is abandoned after a few rows.
 """
 
@@ -19,7 +19,7 @@ NOT_WORTH_IT = -2
 
 _NULL = -(2**63)
 _LOW = 0xFFFFFFFF
-# Rows after which it is given up if three quarters of them had a key of their own: enough to see thousands of groups.
+# After so many rows the attempt is abandoned if three quarters of them had a key of their own: enough to see thousands of groups.
 _SAMPLE = 4096
 # Limbs are below 2**32, so that this many of them, multiplicities counted, add up to less than 2**63.
 _SAFE = 2**31

@@ -105,7 +105,7 @@ def divide_digits(digits, divisor):
 
 @inner
 def round_digits(digits, rest):
-    """The bits of the double nearest to `digits`, ties to even; `rest` tells whether there is more behind them."""
+    """The bits of the double nearest to `digits`, ties to even. A `rest` that is not 0 stands for something behind the digits."""
     top = BINS + 1
     while top > 0 and digits[top] == 0:
         top -= 1

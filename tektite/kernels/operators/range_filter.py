@@ -14,13 +14,25 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.layout.memory import load, read, store
+from tektite.kernels.layout.memory import load
 from tektite.kernels.layout.pages import address_of
 from tektite.kernels.layout.records import compare_records, room, sort_records
-from tektite.kernels.layout.rows import address, copy_words, count, new_head, set_constant, set_stored, step_of, value
-from tektite.kernels.operators.sources import head_of, next_keys, seek_sources, set_source, start_of
+from tektite.kernels.layout.rows import (
+    address,
+    copy_words,
+    count,
+    fill_words,
+    new_head,
+    set_constant,
+    set_stored,
+    step_of,
+    value,
+)
+from tektite.kernels.layout.scratch import keep, scratch
+from tektite.kernels.operators.pairs import write_maxima, write_products
+from tektite.kernels.operators.sources import SOURCE, head_of, next_keys, seek_sources, set_source, set_start, start_of
 from tektite.kernels.operators.wide import product_overflows, sum_overflows
-from tektite.kernels.seek.keys import all_same, gallop_from, gallop_word, has_null
+from tektite.kernels.seek.keys import BLOCK, GREATEST, NULL, all_same, gallop_from, gallop_word, has_null
 
 # Flags of a comparison. ABOVE: rows pass from the bound upwards, not up to it. BEHIND: the step lies behind the rows
 # that equal the bound, not before them. FLOATS: words are those of floats, of which -0.0 and 0.0 are equal.
@@ -35,9 +47,6 @@ NEXT = 1
 OVERFLOWN = 2
 CURSORS = 3
 
-NULL = -(2**63)
-GREATEST = 2**63 - 1
-
 # Segments of one list. They are a fraction of the rows that they stand for unless bounds move by single rows.
 _MANY = 1 << 14
 
@@ -49,13 +58,13 @@ def _collect_bounds(sources, first, last, begin, end, j, bound_at, nd, times, nt
     many = 0
     for s in range(first, last):
         head = head_of(sources, s)
-        for i in range(load(begin, s * 256 + j), load(end, s * 256 + j)):
+        for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
             word = value(head, bound_at, i)
             if word == NULL:
                 continue
-            if flags & 4 != 0 and (word == 0 or word == -1):
+            if flags & FLOATS != 0 and (word == 0 or word == -1):
                 # Rows that equal one zero equal the other: the step goes before both or behind both.
-                word = 0 if flags & 2 != 0 else -1
+                word = 0 if flags & BEHIND != 0 else -1
             list_ = room(list_, many * stride, stride)
             at = many * stride
             list_[at] = max(value(head, nd, i), lo)
@@ -81,7 +90,7 @@ def _add_segments(head, column, start, end, list_, first, last, nt, flags, found
     wrong = False
     coefficient = 0
     place = start
-    if flags & 1 == 0:
+    if flags & ABOVE == 0:
         for b in range(first, last):
             diff = list_[b * stride + nt + 1]
             wrong |= sum_overflows(coefficient, diff)
@@ -94,7 +103,7 @@ def _add_segments(head, column, start, end, list_, first, last, nt, flags, found
         following = end
         if b < last:
             word = list_[b * stride + nt]
-            if flags & 2 == 0:
+            if flags & BEHIND == 0:
                 following = gallop_from(at, by, end, place, max(step, 1), word)
             elif word != GREATEST:
                 following = gallop_from(at, by, end, place, max(step, 1), word + 1)
@@ -111,7 +120,7 @@ def _add_segments(head, column, start, end, list_, first, last, nt, flags, found
         place = following
         if b < last:
             diff = list_[b * stride + nt + 1]
-            if flags & 1 == 0:
+            if flags & ABOVE == 0:
                 coefficient -= diff
             else:
                 wrong |= sum_overflows(coefficient, diff)
@@ -131,17 +140,14 @@ def segments(named, sought, by_bounds, kc, bound_at, nd, times, nt, flags, lo, l
     n_named = len(named)
     n_sought = len(sought)
     n_all = n_named + n_sought
-    frame = np.empty(6 * n_all + 2 * 256 * n_all + kc * 256 + 257, np.int64)
-    sources = address_of(frame)
-    begin = sources + 8 * 6 * n_all
-    end = begin + 8 * 256 * n_all
-    keys = end + 8 * 256 * n_all
-    firsts = keys + 8 * 256 * kc
+    memory, (sources, begin, end, keys, firsts) = scratch(
+        (SOURCE * n_all, BLOCK * n_all, BLOCK * n_all, BLOCK * kc, BLOCK + 1)
+    )
     for s in range(n_sought):
         set_source(sources, s, sought[s], 0, 0, 0)
     for s in range(n_named):
         set_source(sources, n_sought + s, named[s], 0, 0, 0)
-        store(sources, 6 * (n_sought + s) + 4, state[3 + s])
+        set_start(sources, n_sought + s, state[CURSORS + s])
     first_bounds = 0
     last_bounds = n_sought
     first_rows = n_sought
@@ -156,12 +162,12 @@ def segments(named, sought, by_bounds, kc, bound_at, nd, times, nt, flags, lo, l
     used = 0
     rows = 0
     wrong = False
-    state[0] = 0
-    state[1] = 0
+    state[DONE] = 0
+    state[NEXT] = 0
     while rows < limit and used < _MANY * (nt + 4):
         many = next_keys(sources, n_sought, n_named, kc, keys, firsts, begin, end)
         if many == 0:
-            state[0] = 1
+            state[DONE] = 1
             break
         seek_sources(sources, 0, n_sought, keys, many, kc, begin, end)
         for j in range(many):
@@ -169,7 +175,7 @@ def segments(named, sought, by_bounds, kc, bound_at, nd, times, nt, flags, lo, l
                 continue
             present = False
             for s in range(first_rows, last_rows):
-                present |= load(end, s * 256 + j) > load(begin, s * 256 + j)
+                present |= load(end, s * BLOCK + j) > load(begin, s * BLOCK + j)
             if not present:
                 continue
             list_, n = _collect_bounds(
@@ -181,8 +187,8 @@ def segments(named, sought, by_bounds, kc, bound_at, nd, times, nt, flags, lo, l
                 while last < n and compare_records(list_, b * (nt + 2), list_, last * (nt + 2), nt) == 0:
                     last += 1
                 for s in range(first_rows, last_rows):
-                    start = load(begin, s * 256 + j)
-                    stop = load(end, s * 256 + j)
+                    start = load(begin, s * BLOCK + j)
+                    stop = load(end, s * BLOCK + j)
                     if stop > start:
                         before = used
                         found, used, bad = _add_segments(
@@ -194,18 +200,18 @@ def segments(named, sought, by_bounds, kc, bound_at, nd, times, nt, flags, lo, l
                 b = last
     complete = True
     for s in range(n_named):
-        state[3 + s] = start_of(sources, n_sought + s)
-        complete &= state[3 + s] >= count(named[s])
+        state[CURSORS + s] = start_of(sources, n_sought + s)
+        complete &= state[CURSORS + s] >= count(named[s])
     if complete:
-        state[0] = 1
+        state[DONE] = 1
     if wrong:
-        state[2] = 1
-    frame[0] = 0  # keeps the frame alive up to here
+        state[OVERFLOWN] = 1
+    keep(memory)
     return found[:used].copy()
 
 
 @inner
-def _copy_words(found, first, last, stride, column, out):
+def _copy_data(found, first, last, stride, column, out):
     """Write a data column of segments first..last."""
     for q in range(first, last):
         w = q * stride
@@ -217,29 +223,22 @@ def _copy_words(found, first, last, stride, column, out):
 
 
 @inner
-def _write_maxima(found, first, last, stride, t, column, out):
+def _write_times(found, first, last, stride, t, column, out):
     """Write time column `t`: the greater of a segment's and its rows' own in `column`; -1 if they have none."""
     for q in range(first, last):
         w = q * stride
         head = found[w]
         start = found[w + 1]
         size = found[w + 2] - start
-        word = found[w + 4 + t]
-        if column < 0 or step_of(head, column) == 0:
-            if column >= 0:
-                word = max(word, load(address(head, column), 0))
-            for i in range(size):
-                store(out, i, word)
+        if column < 0:
+            fill_words(out, 8, 0, size, found[w + 4 + t])
         else:
-            at = address(head, column)
-            by = step_of(head, column)
-            for i in range(size):
-                store(out, i, max(word, read(at, by, start + i)))
+            write_maxima(found[w + 4 + t], address(head, column), step_of(head, column), start, size, out)
         out += 8 * size
 
 
 @inner
-def _write_products(found, first, last, stride, column, out):
+def _write_diffs(found, first, last, stride, column, out):
     """Write the rows' diffs times their segments' coefficients; whether one does not fit a word."""
     wrong = False
     for q in range(first, last):
@@ -247,13 +246,7 @@ def _write_products(found, first, last, stride, column, out):
         head = found[w]
         start = found[w + 1]
         size = found[w + 2] - start
-        factor = found[w + 3]
-        at = address(head, column)
-        by = step_of(head, column)
-        for i in range(size):
-            diff = read(at, by, start + i)
-            wrong |= product_overflows(factor, diff)
-            store(out, i, factor * diff)
+        wrong |= write_products(found[w + 3], address(head, column), step_of(head, column), start, size, out)
         out += 8 * size
     return wrong
 
@@ -300,7 +293,7 @@ def emit_segments(found, spec, nd, times, nt, limit, state):
     """
     stride = nt + 4
     many = len(found) // stride
-    first = state[1]
+    first = state[NEXT]
     last = first
     rows = 0
     stop = -1
@@ -331,19 +324,19 @@ def emit_segments(found, spec, nd, times, nt, limit, state):
         out = address_of(buf) + 8 * rows * head[3 + 3 * c]
         set_stored(head, c, out)
         if c < outputs:
-            _copy_words(found, first, last, stride, spec[c], out)
+            _copy_data(found, first, last, stride, spec[c], out)
             continue
         t = c - outputs
         if t < nt:
-            _write_maxima(found, first, last, stride, t, nd + t if t < times else -1, out)
-        elif _write_products(found, first, last, stride, nd + times, out):
+            _write_times(found, first, last, stride, t, nd + t if t < times else -1, out)
+        elif _write_diffs(found, first, last, stride, nd + times, out):
             head[0] = -1
         if all_same(out, rows):
             set_constant(head, c, load(out, 0))
-    state[1] = last
+    state[NEXT] = last
     if stop >= 0:
         w = (last - 1) * stride
         found[w + 1] = found[w + 2]
         found[w + 2] = stop
-        state[1] = last - 1
+        state[NEXT] = last - 1
     return buf, head

@@ -6,6 +6,9 @@ and the work that names the keys to evaluate, in that order. The rows of key j o
 time column, its number of time columns, its test, the row to seek the next keys from, and whether no key has more than
 one row there. A source with test 0 is known to have only rows that count, by its constant time columns; the rows of the
 others are tested one by one: a row is *shown* at a moment if none of its rounds is past the moment's.
+
+Short names: `kc`, `nd` and `nt` are the numbers of key, data and time columns; `j` is the number of a key in its block; `lo` is
+the first epoch of the sweep.
 """
 
 from __future__ import annotations
@@ -18,49 +21,61 @@ from tektite.kernels.layout.pages import prefetch
 from tektite.kernels.layout.rows import address, count, step_of, value
 from tektite.kernels.seek.keys import BLOCK, compare_rows, gather_block, group_end, seek_block
 
+SOURCE = 6
+"""Words that a table has for each source."""
+
 
 @inner
 def head_of(table, s):
-    return load(table, 6 * s)
+    """The address of the head of source s."""
+    return load(table, SOURCE * s)
 
 
 @inner
 def time_of(table, s):
     """The first time column of source s."""
-    return load(table, 6 * s + 1)
+    return load(table, SOURCE * s + 1)
 
 
 @inner
 def times_of(table, s):
     """The number of time columns of source s."""
-    return load(table, 6 * s + 2)
+    return load(table, SOURCE * s + 2)
 
 
 @inner
 def test_of(table, s):
-    return load(table, 6 * s + 3)
+    """1 if the rows of source s are tested one by one, 0 if all count."""
+    return load(table, SOURCE * s + 3)
 
 
 @inner
 def start_of(table, s):
     """The row of source s from which on the next keys are sought."""
-    return load(table, 6 * s + 4)
+    return load(table, SOURCE * s + 4)
+
+
+@inner
+def set_start(table, s, row):
+    """Seek the next keys from this row of source s on."""
+    store(table, SOURCE * s + 4, row)
 
 
 @inner
 def is_lone(table, s):
     """Whether no key has more than one row in source s, as far as that is known without looking at rows."""
-    return load(table, 6 * s + 5) != 0
+    return load(table, SOURCE * s + 5) != 0
 
 
 @inner
 def set_source(table, s, head, time_at, times, test):
-    store(table, 6 * s, head)
-    store(table, 6 * s + 1, time_at)
-    store(table, 6 * s + 2, times)
-    store(table, 6 * s + 3, test)
-    store(table, 6 * s + 4, 0)
-    store(table, 6 * s + 5, 0)
+    """Enter a source with `times` time columns from column `time_at` on."""
+    store(table, SOURCE * s, head)
+    store(table, SOURCE * s + 1, time_at)
+    store(table, SOURCE * s + 2, times)
+    store(table, SOURCE * s + 3, test)
+    store(table, SOURCE * s + 4, 0)
+    store(table, SOURCE * s + 5, 0)
 
 
 @inner
@@ -75,7 +90,7 @@ def next_keys(table, base, parts, kc, keys, firsts, begin, end):
             store(begin + at, j, load(firsts, j))
             store(end + at, j, load(firsts, j + 1))
         if many > 0:
-            store(table, 6 * base + 4, load(firsts, many))
+            set_start(table, base, load(firsts, many))
         return many
     many = 0
     while many < BLOCK:
@@ -101,7 +116,7 @@ def next_keys(table, base, parts, kc, keys, firsts, begin, end):
                 past = group_end(head_of(table, s), rows, first, keys, many, kc)
             store(begin, s * BLOCK + many, first)
             store(end, s * BLOCK + many, past)
-            store(table, 6 * s + 4, past)
+            set_start(table, s, past)
         many += 1
     return many
 
@@ -125,18 +140,18 @@ def seek_sources(table, first, last, keys, many, kc, begin, end):
         lone = rows > 0 and kc > 0 and time_of(table, s) == kc
         for c in range(times_of(table, s)):
             lone = lone and step_of(head, kc + c) == 0
-        store(table, 6 * s + 5, np.int64(lone))
+        store(table, SOURCE * s + 5, np.int64(lone))
         if lone:
             _lone_ends(head, rows, keys, many, kc, begin + at, end + at)
         else:
             for j in range(many):
                 store(end + at, j, group_end(head, rows, load(begin + at, j), keys, j, kc))
-        store(table, 6 * s + 4, load(end + at, many - 1))
+        set_start(table, s, load(end + at, many - 1))
 
 
 @inner
 def _lone_ends(head, rows, keys, many, kc, begin, end):
-    """The ends of keys that have at most one row each: whether it is there is as good as random, so nothing branches."""
+    """The ends of keys that have at most one row each. No branch: the processor could not predict which keys have one."""
     for j in range(many):
         store(end, j, np.int64(load(begin, j) < rows))
     for c in range(kc):
@@ -171,3 +186,26 @@ def needs_test(head, time_at, times, moment, lo, single):
     if step_of(head, time_at) != 0 or load(address(head, time_at), 0) > lo:
         return 1
     return 0
+
+
+@inner
+def set_sources(table, history, old, work, work_nd, nd, nt_in, own_nd, nt, rounds, lo, single, tested):
+    """Fill in the table: the history of the input (nd data and nt_in time columns), that of the operator's own output (own_nd,
+    nt), and the work (work_nd, nt). `single` says that all keys are evaluated at one epoch. If not `tested`, all rows of the
+    input's history count. Returns how many rows the histories have.
+    """
+    rows = 0
+    s = 0
+    for h in range(len(history)):
+        test = needs_test(history[h], nd, nt_in, rounds, lo, single) if tested else 0
+        set_source(table, s, history[h], nd, nt_in, test)
+        rows += count(history[h])
+        s += 1
+    for h in range(len(old)):
+        set_source(table, s, old[h], own_nd, nt, needs_test(old[h], own_nd, nt, rounds, lo, single))
+        rows += count(old[h])
+        s += 1
+    for w in range(len(work)):
+        set_source(table, s, work[w], work_nd[w], nt, 0 if single else 1)
+        s += 1
+    return rows

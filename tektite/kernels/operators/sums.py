@@ -30,5 +30,5 @@ def times(word, factor):
 
 @inner
 def overflow_head(columns):
-    """What stands for a result with a sum that does not fit a word."""
+    """The result of a kernel that found a sum that does not fit a word."""
     return np.empty(0, np.int64), new_head(-1, columns)

@@ -8,22 +8,8 @@ from tektite.kernels.compile import inner, kernel
 from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.pages import address_of
 from tektite.kernels.layout.rows import address, count, new_head, set_stored, step_of, value
-from tektite.kernels.seek.keys import BLOCK, compare_key, compare_rows, gather_block, seek_block
-
-
-@inner
-def lower_bound(rows, other, k, columns):
-    """The first row of `rows` that is not before row k of `other`."""
-    low = 0
-    high = count(rows)
-    while low < high:
-        middle = (low + high) >> 1
-        if compare_rows(rows, middle, other, k, columns) < 0:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
+from tektite.kernels.layout.scratch import keep, scratch
+from tektite.kernels.seek.keys import BLOCK, compare_key, compare_rows, gallop_rows, gather_block, seek_block
 
 # With more rows of a key than these, the sum of one is searched for instead of compared with all others.
 _FEW = 16
@@ -32,7 +18,7 @@ _FEW = 16
 @inner
 def current_row(table, places, block, j, keys, data):
     """(batch, row) of the value that key j of a block has: its row with a positive multiplicity; (-1, -1) if none. In each
-    batch, its rows begin at the j-th of BLOCK places or are not there.
+    batch, the rows of the key, if there are any, begin at the j-th of BLOCK places.
     """
     several = 0
     batch = -1
@@ -62,7 +48,7 @@ def current_row(table, places, block, j, keys, data):
                     while k < count(table[c]) and compare_rows(table[c], k, head, i, data) < 0:
                         k += 1
                 else:
-                    k = lower_bound(table[c], head, i, data)
+                    k = gallop_rows(table[c], count(table[c]), k, head, i, data)
                 while k < count(table[c]) and compare_rows(table[c], k, head, i, data) == 0:
                     total += value(table[c], data + 1, k)
                     k += 1
@@ -89,7 +75,7 @@ def resolve(ops, keys, values, table):
 
     `ops` is sorted by key, epoch and arrival; its columns are the key, epoch, arrival, 1 to put or 0 to remove, and the
     value. At each epoch the last operation on a key counts; it retracts the value that the key had before.
-    The result has key, value, epoch, diff. Keys are looked up in blocks, so that the searches overlap their cache misses.
+    The result has key, value, epoch, diff. Keys are looked up in blocks, so that the cache misses of searches overlap.
     """
     n = count(ops)
     data = keys + values
@@ -97,11 +83,7 @@ def resolve(ops, keys, values, table):
     buf = address_of(made)
     out = 0
     stride = 2 * n
-    frame = np.empty(BLOCK * (keys + 1 + len(table)) + 1 + len(table), np.int64)
-    block = address_of(frame)
-    firsts = block + 8 * BLOCK * keys
-    places = firsts + 8 * (BLOCK + 1)
-    starts = places + 8 * BLOCK * len(table)
+    memory, (block, firsts, places, starts) = scratch((BLOCK * keys, BLOCK + 1, BLOCK * len(table), len(table)))
     for b in range(len(table)):
         store(starts, b, 0)
     i = 0
@@ -143,7 +125,7 @@ def resolve(ops, keys, values, table):
                         first = keys + 3
                 j += 1
             i = end
-    frame[0] = 0  # keeps the frame alive up to here
+    keep(memory)
     head = new_head(out, data + 2)
     for c in range(data + 2):
         set_stored(head, c, buf + 8 * c * stride)
@@ -152,9 +134,9 @@ def resolve(ops, keys, values, table):
 
 @inner
 def count_held(table, starts, block, many, keys, data, found, held):
-    """Write to `held` how many rows the batches of a table hold with each of `many` ascending keys. Batches whose keys all lie
-    before or behind those of the block are passed over. No row before `starts` of a batch may be one of them; that
-    is moved on to where the last key was found.
+    """Write to `held` how many rows the batches of a table have with each of `many` ascending keys. Batches whose keys all lie
+    before or behind those of the block are skipped. `starts` has the row of each batch to seek from, and is moved on to where the
+    last key was found.
     """
     for j in range(many):
         store(held, j, 0)
@@ -178,9 +160,9 @@ def count_held(table, starts, block, many, keys, data, found, held):
 
 @kernel("int64(int64, int64, int64[::1])")
 def first_negative(batch, data, table):
-    """A row of a sorted batch (epochs ascending within equal data) whose multiplicity, together with what `table`
-    holds, is negative at its epoch; -1 if there is none. Only data with a negative diff is looked up, in blocks of keys
-    so that the searches overlap their cache misses.
+    """A row of a sorted batch (epochs ascending within equal data) whose multiplicity, together with that in `table`, is
+    negative at its epoch; -1 if there is none. Only data with a negative diff is looked up, in blocks, so that the cache misses
+    of searches overlap.
     """
     n = count(batch)
     diffs = address(batch, data + 1)
@@ -190,13 +172,7 @@ def first_negative(batch, data, table):
         removes |= read(diffs, by, i) < 0
     if not removes:
         return -1
-    frame = np.empty(BLOCK * (data + 4) + len(table), np.int64)
-    keys = address_of(frame)
-    found = keys + 8 * BLOCK * data
-    rows = found + 8 * BLOCK
-    least = rows + 8 * BLOCK
-    held = least + 8 * BLOCK
-    starts = held + 8 * BLOCK
+    memory, (keys, found, rows, least, held, starts) = scratch((BLOCK * data, BLOCK, BLOCK, BLOCK, BLOCK, len(table)))
     for b in range(len(table)):
         store(starts, b, 0)
     bad = -1
@@ -227,7 +203,7 @@ def first_negative(batch, data, table):
         for j in range(many):
             if bad < 0 and load(held, j) + load(least, j) < 0:
                 bad = load(rows, j)
-    frame[0] = 0  # keeps the frame alive up to here
+    keep(memory)
     return bad
 
 
@@ -252,17 +228,12 @@ def highest_total(batch, start, stop, data):
 
 @kernel("int64(int64, int64, int64, int64[::1])")
 def first_repeated(batch, keys, data, table):
-    """A row of a sorted batch whose first `keys` columns another row has at the same time, together with what `table` holds,
-    in which no two rows have the same; -1 if there is none. Keys that the batch adds no row to are not looked up, and while
-    rows come in the order of their keys nothing is searched for.
+    """A row of a sorted batch whose key, the first `keys` columns, another row of the batch or of `table` has at the same time;
+    -1 if there is none. No two rows of `table` have the same key. Keys that the batch adds no row to are not looked up, and
+    while rows come in the order of their keys nothing is searched for.
     """
     n = count(batch)
-    frame = np.empty(BLOCK * (keys + 3) + len(table), np.int64)
-    block = address_of(frame)
-    found = block + 8 * BLOCK * keys
-    rows = found + 8 * BLOCK
-    held = rows + 8 * BLOCK
-    starts = held + 8 * BLOCK
+    memory, (block, found, rows, held, starts) = scratch((BLOCK * keys, BLOCK, BLOCK, BLOCK, len(table)))
     for b in range(len(table)):
         store(starts, b, 0)
     bad = -1
@@ -288,5 +259,5 @@ def first_repeated(batch, keys, data, table):
         for j in range(many):
             if bad < 0 and load(held, j) > 0:
                 bad = load(rows, j)
-    frame[0] = 0  # keeps the frame alive up to here
+    keep(memory)
     return bad

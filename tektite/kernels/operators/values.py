@@ -1,4 +1,8 @@
-"""The first or last values of a key among all sources, and the operator's previous output."""
+"""The first or last values of a key among all sources, and the operator's previous output.
+
+Short names: `kc`, `nd` and `vo` are the numbers of key columns, of data columns, and of the value columns that are shown; `j` is
+the number of a key in its block; begin and end are its rows in each source (see sources.py).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ def cursors_at(sources, begin, end, j, backward, cursors):
 
 @inner
 def next_value(table, begin, end, j, cursors, active, kc, nd, backward):
-    """The first cursor that stands at the next value in order, -1 if all have passed their end; and the head and row of it."""
+    """The first cursor at the next value in order, and the head and row of that value; -1 if all cursors are past their end."""
     best = -1
     chosen = 0
     row = 0
@@ -92,7 +96,7 @@ def walk(table, sources, begin, end, j, cursors, kc, nd, vo, k, ties, backward, 
     """Append key j's first `k` values (its last, if `backward`) as of `epoch`: records of `vo` leading value words and
     a multiplicity. Only values with positive multiplicity count, each as often as it occurs. With `ties` > 0 the values
     that begin with the same `ties` words as the last of the k are taken too, and none is taken in part. All sources are
-    walked together in value order and left as soon as k is reached.
+    walked together in value order, and the walk ends as soon as k is reached.
     """
     step = -1 if backward else 1
     active = cursors_at(sources, begin, end, j, backward, cursors)

@@ -9,19 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.kernels.compile import inner, kernel
-from tektite.kernels.layout.memory import bits_from_float
+from tektite.kernels.compile import kernel
+from tektite.kernels.operators.aggregate import float_word
 from tektite.kernels.operators.limbs import DIGITS, LIMBS, limbs_of, limbs_word
 from tektite.kernels.operators.wide import wide_add, wide_float
 from tektite.values.words import NULL
 
 COUNT, SUM, AVG, SUM_FLOAT, AVG_FLOAT, MIN, MAX = range(7)
-
-
-@inner
-def float_word(value):
-    bits = bits_from_float(value)
-    return bits if bits >= 0 else bits ^ 0x7FFFFFFFFFFFFFFF
 
 
 @kernel("int64(int64[::1], int64[::1], int64[::1], int64, int64, int64, int64[::1])")

@@ -1,8 +1,10 @@
 """The rows of each key in each batch of an arrangement, for intersections.
 
-An arrangement has as many shards as there are workers, and all of them are in this process's memory. The batches of all
-shards are given, and each key is sought in those of the shard that owns it. Rows of one batch may cancel against another, so
-candidates are a superset of the rows at any time.
+An arrangement has as many shards as there are workers, and all of them are in this process's memory. The kernel gets the batches
+of all shards and seeks each key in those of the shard that owns it. Rows of one batch may cancel rows of another, so candidates
+are a superset of the rows at any time.
+
+Short names: `kc` is the number of key columns, `j` the number of a key in its block.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from tektite.kernels.compile import inner, kernel
 from tektite.kernels.layout.memory import load, store
 from tektite.kernels.layout.pages import address_of
 from tektite.kernels.layout.rows import address, count, new_head, set_constant, set_stored, step_of, value
+from tektite.kernels.layout.scratch import keep, scratch
 from tektite.kernels.seek.keys import BLOCK, gather_block, group_end, has_null, seek_block
 from tektite.kernels.seek.route import mix, shard_of_hash
 
@@ -65,7 +68,7 @@ def numbered_keys(prefix, spec):
 
 @inner
 def _everything(rows, table, slots, found):
-    """Rows without a key have one in common: all rows of all batches are candidates."""
+    """Where keys have no columns, all rows of all batches are candidates of each row."""
     total = 0
     for b in range(slots):
         span = span_of(found, rows, slots, 0, b)
@@ -81,9 +84,9 @@ def _everything(rows, table, slots, found):
 
 @kernel("int64[::1](int64, int64, int64, int64[::1], int64[::1], int64, int64)")
 def find_candidates(sorted_keys, kc, numbered, table, first_of, sharded_by, slots):
-    """The candidates of rows that are sorted by their first `kc` columns; where `numbered` is not 0, the column behind says
-    which row each is. The batches of shard s are table[first_of[s]:first_of[s + 1]], and the first `sharded_by` <= kc columns of
-    a key decide the shard. There are as many `slots` as a shard has batches at most; where kc is 0, as there are batches.
+    """The candidates of rows that are sorted by their first `kc` columns. If `numbered` is not 0, the next column is the number
+    of the row. The batches of shard s are table[first_of[s]:first_of[s + 1]], and the first `sharded_by` <= kc columns of a key
+    decide the shard. `slots` is the greatest number of batches of a shard; if kc is 0, the number of all batches.
     """
     rows = count(sorted_keys)
     result = np.empty(3 * rows + SPAN * slots * rows, np.int64)
@@ -93,13 +96,9 @@ def find_candidates(sorted_keys, kc, numbered, table, first_of, sharded_by, slot
             _everything(rows, table, slots, found)
         return result
     shards = len(first_of) - 1
-    work = np.empty((2 * kc + 4) * BLOCK + 1, np.int64)
-    keys = address_of(work)
-    firsts = keys + 8 * BLOCK * kc
-    places = firsts + 8 * (BLOCK + 1)
-    owners = places + 8 * BLOCK
-    members = owners + 8 * BLOCK
-    part = members + 8 * BLOCK
+    memory, (keys, firsts, places, owners, members, part) = scratch(
+        (BLOCK * kc, BLOCK + 1, BLOCK, BLOCK, BLOCK, BLOCK * kc)
+    )
     starts = np.zeros(len(table), np.int64)
     row = np.int64(0)
     done = 0
@@ -152,5 +151,5 @@ def find_candidates(sorted_keys, kc, numbered, table, first_of, sharded_by, slot
                     store(span, 2, 0)
         done += many
         row = load(firsts, many)
-    work[0] = 0  # keeps the scratch alive up to here
+    keep(memory)
     return result

@@ -8,9 +8,14 @@ A *block* holds up to BLOCK keys in ascending order, column by column: key j's c
 * If they are close, each search scans from the end of the previous one.
 
 Either way the work depends on the number of keys, not of rows.
+
+Short names: `kc` is the number of key columns, `j` the number of a key in its block, `at` and `by` the address and the step of a
+column.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -20,16 +25,19 @@ from tektite.kernels.layout.pages import prefetch
 from tektite.kernels.layout.rows import address, count, step_of, value
 
 NULL = -(2**63)
+GREATEST = 2**63 - 1
 
 # Keys sought together. Enough to hide misses; small enough that the rows they touch stay in the second-level cache.
 BLOCK = 256
-# Rows that a scan passes by or compares at once: one or two cache lines, and a whole number of vectors of any width.
+# Rows that a scan skips or compares at once: one or two cache lines, and a whole number of vectors of any width.
 SCAN = 16
-# After so many a scan becomes a search.
+# After skipping so often, a scan becomes a search.
 MOST_SCANS = 64
-# Keys that lie closer together than this, in bytes of their column, are scanned for. The processor reads ahead so far by itself,
-# which takes less time than the two or three cache lines that a search waits for (measured from 100 to 3,000 bytes).
+# Keys that lie closer together than this, in bytes of their column, are scanned for. The processor itself reads so far ahead, and
+# that takes less time than the two or three cache lines that a search waits for (measured from 100 to 3,000 bytes).
 _CLOSE = 768
+# Rows of a run that are compared one by one before a search for its end begins: most runs are shorter.
+_RUN = 12
 # Among fewer rows than these, the second guess of an even column is about as good as a third would be.
 _NEAR = 1 << 16
 
@@ -58,79 +66,104 @@ def compare_key(head, i, keys, j, kc):
     return 0
 
 
+def _bisect_of(is_before: Any) -> Any:
+    """A function (low, high, sought) that finds, by halving, the first of rows low..high-1 for which `is_before(sought, row)` is
+    false; `high` if it is true for all.
+    """
+
+    @inner
+    def bisect(low, high, sought):
+        while low < high:
+            middle = (low + high) >> 1
+            if is_before(sought, middle):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    return bisect
+
+
+def _gallop_of(is_before: Any) -> Any:
+    """A function (rows, start, step, sought) that finds the first row from `start` on for which `is_before(sought, row)` is
+    false; `rows` if there is none. It looks `step` rows ahead, then twice as far each time, and bisects the last leap. So its
+    work is logarithmic in the distance of the answer, not in the number of rows.
+    """
+    bisect = _bisect_of(is_before)
+
+    @inner
+    def gallop(rows, start, step, sought):
+        if start >= rows or not is_before(sought, start):
+            return start
+        low = start
+        while low + step < rows and is_before(sought, low + step):
+            low += step
+            step <<= 1
+        return bisect(low + 1, min(low + step, rows), sought)
+
+    return gallop
+
+
+@inner
+def _is_key_before(sought, row):
+    head, keys, j, kc = sought
+    return compare_key(head, row, keys, j, kc) < 0
+
+
+@inner
+def _is_key_not_after(sought, row):
+    head, keys, j, kc = sought
+    return compare_key(head, row, keys, j, kc) <= 0
+
+
+@inner
+def _is_row_before(sought, row):
+    head, other, k, columns = sought
+    return compare_rows(head, row, other, k, columns) < 0
+
+
+@inner
+def _is_word_before(sought, row):
+    at, step, word = sought
+    return read(at, step, row) < word
+
+
+_gallop_to_key = _gallop_of(_is_key_before)
+_gallop_past_key = _gallop_of(_is_key_not_after)
+_gallop_to_row = _gallop_of(_is_row_before)
+_gallop_to_word = _gallop_of(_is_word_before)
+_bisect_words = _bisect_of(_is_word_before)
+
+
 @inner
 def gallop(head, rows, start, keys, j, kc):
     """The first row from `start` on whose key is not before key j."""
-    if start >= rows or compare_key(head, start, keys, j, kc) >= 0:
-        return start
-    low = start
-    step = 1
-    while low + step < rows and compare_key(head, low + step, keys, j, kc) < 0:
-        low += step
-        step <<= 1
-    high = min(low + step, rows)
-    low += 1
-    while low < high:
-        middle = (low + high) >> 1
-        if compare_key(head, middle, keys, j, kc) < 0:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return _gallop_to_key(rows, start, 1, (head, keys, j, kc))
 
 
 @inner
-def gallop_rows(head, rows, start, other, k, kc):
-    """The first row from `start` on whose key is not before that of row k of the rows at `other`."""
-    if start >= rows or compare_rows(head, start, other, k, kc) >= 0:
-        return start
-    low = start
-    step = 1
-    while low + step < rows and compare_rows(head, low + step, other, k, kc) < 0:
-        low += step
-        step <<= 1
-    high = min(low + step, rows)
-    low += 1
-    while low < high:
-        middle = (low + high) >> 1
-        if compare_rows(head, middle, other, k, kc) < 0:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+def gallop_rows(head, rows, start, other, k, columns):
+    """The first row from `start` on that is not before row k of the rows at `other` in its first columns."""
+    return _gallop_to_row(rows, start, 1, (head, other, k, columns))
 
 
 @inner
 def gallop_word(at, by, rows, start, word):
     """The first row from `start` on whose word in the column at address `at`, of step `by`, is not below `word`."""
-    return gallop_from(at, by, rows, start, 1, word)
+    return _gallop_to_word(rows, start, 1, (at, by, word))
 
 
 @inner
-def gallop_from(at, by, rows, start, step, word):
-    """As `gallop_word`, with steps that double from `step` on: for answers that are expected about so far away."""
-    if start >= rows or read(at, by, start) >= word:
-        return start
-    low = start
-    while low + step < rows and read(at, by, low + step) < word:
-        low += step
-        step <<= 1
-    high = min(low + step, rows)
-    low += 1
-    while low < high:
-        middle = (low + high) >> 1
-        if read(at, by, middle) < word:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+def gallop_from(at, by, rows, start, leap, word):
+    """As `gallop_word`, looking `leap` rows ahead at first: for answers that are expected about so far away."""
+    return _gallop_to_word(rows, start, leap, (at, by, word))
 
 
 @inner
 def scan_word(at, by, rows, start, word):
-    """As `gallop_word`, for answers that are expected within some hundred rows. Sixteen rows are passed by at a look at their
-    last one, which the processor has read ahead, and the sixteen that hold the answer are compared at once: that costs less
-    than the branches that a search would guess wrong.
+    """As `gallop_word`, for answers that are expected within some hundred rows. It compares the last of each SCAN rows, which the
+    processor has read ahead, and then all SCAN rows that hold the answer at once. That costs less than the mispredicted branches
+    of a search.
     """
     p = start
     last = min(rows, start + MOST_SCANS * SCAN) - SCAN
@@ -153,8 +186,8 @@ def scan_word(at, by, rows, start, word):
 
 @inner
 def scan_key(head, rows, start, keys, j, kc):
-    """As `gallop` for two and more key columns, for answers that are expected within some hundred rows: first the rows with a
-    smaller first word, then those of the same one with a smaller second word, as `scan_word` passes them by.
+    """As `gallop` for two and more key columns, for answers that are expected within some hundred rows. Like `scan_word`, it
+    skips the rows with a smaller first word, then those with the same first and a smaller second word.
     """
     at = address(head, 0)
     by = step_of(head, 0)
@@ -178,43 +211,33 @@ def scan_key(head, rows, start, keys, j, kc):
 
 
 @inner
+def word_end(at, by, rows, start, word):
+    """The end of the rows with `word` that begin at `start`; `start` itself if the row there has another word, or is none."""
+    i = start
+    near = min(rows, start + _RUN)
+    while i < near and read(at, by, i) == word:
+        i += 1
+    if i < near or i >= rows:
+        return i
+    if word == GREATEST:
+        return rows
+    return gallop_word(at, by, rows, i, word + 1)
+
+
+@inner
 def group_end(head, rows, start, keys, j, kc):
     """The end of the rows with key j that begin at `start`; `start` itself if the row there has another key."""
     if kc == 0:
         return rows
     if kc == 1:
-        at = address(head, 0)
-        by = step_of(head, 0)
-        word = load(keys, j)
-        i = start
-        near = min(rows, start + 12)
-        while i < near and read(at, by, i) == word:
-            i += 1
-        if i < near or i >= rows:
-            return i
-        if word == 9223372036854775807:
-            return rows
-        return gallop_word(at, by, rows, i, word + 1)
+        return word_end(address(head, 0), step_of(head, 0), rows, start, load(keys, j))
     i = start
-    near = min(rows, start + 12)
+    near = min(rows, start + _RUN)
     while i < near and compare_key(head, i, keys, j, kc) == 0:
         i += 1
     if i < near or i >= rows:
         return i
-    low = i - 1
-    step = 1
-    while low + step < rows and compare_key(head, low + step, keys, j, kc) <= 0:
-        low += step
-        step <<= 1
-    high = min(low + step, rows)
-    low += 1
-    while low < high:
-        middle = (low + high) >> 1
-        if compare_key(head, middle, keys, j, kc) <= 0:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return _gallop_past_key(rows, i, 1, (head, keys, j, kc))
 
 
 @inner
@@ -233,9 +256,9 @@ def _is_even(at, by, start, length):
 
 @inner
 def _seek_even(at, by, start, rows, keys, many, found):
-    """Lower bounds, among rows start..rows, in a column that is even there. The place of a word follows from its value
-    up to an error that grows like the root of the distance, so a guess that is corrected by the word found there comes
-    within a few rows: fewer cache lines than a binary search touches. A key that is not near it gallops from there.
+    """Lower bounds, among rows start..rows, in a column that is even there. The value of a word gives its place, up to an error
+    that grows like the root of the distance. So a guess that is corrected by the word found there comes within a few rows, and
+    touches fewer cache lines than a binary search. A key that is not near its guess is searched for from there.
     """
     low = np.float64(read(at, by, start))
     last = np.float64(rows - 1)
@@ -277,13 +300,7 @@ def _seek_even(at, by, start, rows, keys, many, found):
             p = p + 1 if read(at, by, p) < word else p
             store(found, j, p + 1 if read(at, by, p) < word else p)
             continue
-        while first < past:
-            middle = (first + past) >> 1
-            if read(at, by, middle) < word:
-                first = middle + 1
-            else:
-                past = middle
-        store(found, j, first)
+        store(found, j, _bisect_words(first, past, (at, by, word)))
 
 
 @inner
@@ -322,7 +339,7 @@ def seek_block(head, start, keys, many, kc, found):
                 p = scan_key(head, rows, p, keys, j, kc)
                 store(found, j, p)
         return
-    # No key lies behind the last one: look no further than about there.
+    # Search no further than about where the last key lies.
     while start + reach < rows and read(at, by, start + reach) < load(keys, many - 1):
         reach <<= 1
     stop = min(start + reach + 1, rows)

@@ -13,6 +13,7 @@ from tektite.kernels.compile import inner, kernel
 from tektite.kernels.layout.memory import load, load4, read, store, store4
 from tektite.kernels.layout.pages import address_of, empty_words
 from tektite.kernels.layout.rows import address, copy_column, count, new_head, set_constant, set_stored, step_of, value
+from tektite.kernels.layout.scratch import keep
 from tektite.kernels.operators.wide import product_overflows, sum_overflows
 
 _BLOCK = 1024
@@ -57,7 +58,7 @@ def same_rows(source):
 
 @inner
 def _new_parts(rows):
-    """Room for the part number of each row, four bytes each."""
+    """Memory for the part number of each row, four bytes each."""
     return empty_words((rows + 1) // 2)
 
 
@@ -80,8 +81,8 @@ def _first_places(part, rows, offsets):
 
 @inner
 def _regroup(source, part, offsets):
-    """Rows in the order of their part numbers, four bytes each at the address `part`, and in their own order within a
-    part.
+    """Rows in the order of their part numbers, which are four bytes each at the address `part`. Within a part, rows keep their
+    order.
     """
     rows = count(source)
     columns = load(source, 2)
@@ -108,7 +109,7 @@ def _regroup(source, part, offsets):
     for block in range(0, rows, _BLOCK):
         size = min(_BLOCK, rows - block)
         if parts == 2:
-            # Without a table of two entries, each of which would wait for the last row's to be stored.
+            # Two variables: an entry of a table could not be read before the last row's was stored.
             first = cursor[0]
             second = cursor[1]
             for i in range(size):
@@ -134,7 +135,7 @@ def _regroup(source, part, offsets):
                 else:
                     for i in range(size):
                         store(to, load(places, i), read(at, by, block + i))
-    room[0] = 0  # read by address up to here
+    keep(room)
     return buf, head
 
 
@@ -177,12 +178,13 @@ def route(source, key_spec, shards):
             offsets[s] = rows
         return np.empty(0, np.int64), same_rows(source), offsets
     buf, head = _regroup(source, part, offsets)
-    room[0] = 0  # read by address up to here
+    keep(room)
     return buf, head, offsets
 
 
 @inner
 def _no_slots(many):
+    """An empty table of slots."""
     slots = np.empty(many, np.int64)
     for s in range(many):
         slots[s] = -1
@@ -316,7 +318,7 @@ def partition_moments(source, time_at, nt):
         store4(part, i, rank[load4(part, i)])
     offsets = np.zeros(many + 1, np.int64)
     buf, head = _regroup(source, part, offsets)
-    numbers[0] = 0  # read by address up to here
+    keep(numbers)
     return buf, head, offsets, moments
 
 
@@ -337,7 +339,7 @@ def split_epoch(source, time_at, hi):
     for i in range(rows):
         store4(part, i, np.int64(read(at, by, i) >= hi))
     buf, head = _regroup(source, part, np.zeros(3, np.int64))
-    room[0] = 0  # read by address up to here
+    keep(room)
     return buf, head, cut
 
 

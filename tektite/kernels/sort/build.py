@@ -9,6 +9,9 @@ Promises:
 How: the varying parts of a row are packed into as few bits as their ranges allow. If key and diffs fit one word together,
 these words are sorted and unpacked. Otherwise words of (leading key bits, row number) are sorted, ties are broken by the next
 bits, and rows are gathered.
+
+Short names: rows have `nd` data, `nt` time and `nf` diff columns, and their first `keys` = nd + nt columns are compared; `lo` is
+the least epoch.
 """
 
 from __future__ import annotations
@@ -160,6 +163,7 @@ def _build_few(table, nd, nt, nf, lo, rows):
 
 @inner
 def _build_many(table, nd, nt, nf, lo, rows):
+    """Pack key and diffs into one word where they fit, else sort row numbers."""
     columns = nd + nt + nf
     keys = nd + nt
     low = np.empty(columns, np.int64)

@@ -13,19 +13,19 @@ from tektite.kernels.layout.codes import code_step, decode, encode, low_bits
 from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.pages import address_of, empty_words, prefetch
 from tektite.kernels.layout.rows import (
-    NARROW_FROM,
     address,
     column_bytes,
     copy_words,
     count,
     empty_columns,
-    fitting_step,
+    fitting_columns,
     new_head,
     put,
     set_constant,
     set_stored,
     step_of,
 )
+from tektite.kernels.layout.scratch import keep, scratch
 from tektite.kernels.operators.sums import carry, overflow_head
 from tektite.kernels.sort.radix import bit_length, sort_words
 
@@ -35,7 +35,7 @@ _MAX = 2**63 - 1
 _BLOCK = 1024
 # Rows gathered at a time.
 _GATHERED = 128
-# Rows that agree in the bits sorted so far and are no more than this are told apart by insertion.
+# Up to this many rows that agree in the bits sorted so far are sorted by insertion.
 _TIED = 16
 # Marks, in the sign bit of an ordered row number, a row whose key equals that of the row before it.
 _SAME = -(2**63)
@@ -43,6 +43,9 @@ _SAME = -(2**63)
 
 @inner
 def build_gathered(table, nd, keys, columns, lo, rows, low, bits, nullable, key_bits):
+    """Sort and consolidate the rows of all chunks. `low`, `bits` and `nullable` describe the codes of columns (see codes.py);
+    those of a key take `key_bits` together.
+    """
     offset = np.empty(columns, np.int64)
     used = 0
     for j in range(keys):
@@ -60,18 +63,20 @@ def build_gathered(table, nd, keys, columns, lo, rows, low, bits, nullable, key_
     order = address_of(order_room)
     _order_rows(cells, rows, stride, key_words, key_bits, order)
     buf, head = _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offset, order)
-    cell_room[0] = 0  # both are read by address up to here
-    order_room[0] = 0
+    keep(cell_room)
+    keep(order_room)
     return buf, head
 
 
 @inner
 def _or(cells, place, bits):
+    """Set bits of a cell."""
     store(cells, place, load(cells, place) | np.int64(bits))
 
 
 @inner
 def _lay_out(table, nd, keys, columns, lo, low, bits, nullable, offset, stride, key_words, cells):
+    """Write each row as `stride` cells: the bit string of its key, in which column j begins at bit offset[j], then its diffs."""
     begin = 0
     for c in range(len(table)):
         head = table[c]
@@ -126,7 +131,7 @@ def _field_of(cells, row, offset, width):
 
 @inner
 def _order_rows(cells, rows, stride, key_words, key_bits, order):
-    """The row numbers in order, the sign bit set if a row's key equals that of the row before it."""
+    """Write the row numbers in order. The sign bit is set if a row's key equals that of the row before it."""
     number_bits = bit_length(np.uint64(rows - 1))
     step = 64 - number_bits
     number = low_bits(number_bits)
@@ -184,8 +189,8 @@ def _order_rows(cells, rows, stride, key_words, key_bits, order):
                 else:
                     _settle_ties(cells, stride, position >> 6, key_words, order, start + begin, start + i)
             begin = i
-    word_room[0] = 0  # both are read by address up to here
-    spare_room[0] = 0
+    keep(word_room)
+    keep(spare_room)
 
 
 @inner
@@ -222,7 +227,7 @@ def _settle_ties(cells, stride, word, key_words, order, start, stop):
 def _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offset, order):
     """Gather the rows in order, sum the diffs of equal keys, and write columns.
 
-    Rows come in blocks, and while one is worked on the cells of the next are fetched.
+    Rows are gathered in blocks. The cells of the next block are prefetched meanwhile.
     """
     repeats = 0
     for i in range(rows):
@@ -243,8 +248,7 @@ def _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offs
         if steps[j] != 0:
             target[j] = at
             at += column_bytes(rows, steps[j])
-    block_room = np.empty(_GATHERED * (stride + 1), np.int64)
-    block = address_of(block_room)
+    block_room, (block, column_room) = scratch((_GATHERED * stride, _GATHERED))
     above = np.zeros(columns, np.int64)
     kept = np.int64(-1)  # the row being written
     for begin in range(0, rows, _GATHERED):
@@ -264,7 +268,7 @@ def _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offs
             if target[j] != 0:
                 _write_block(
                     block, size, stride, j < keys, low[j], bits[j], nullable[j], offset[j], target[j], steps[j], kept + 1,
-                    block + 8 * _GATHERED * stride,
+                    column_room,
                 )  # fmt: skip
         if mixed >= 0 and _none_empty(target, steps, kept, kept + size, keys, columns, low):
             kept += size  # every row of the block has a key of its own
@@ -295,7 +299,7 @@ def _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offs
     if _is_kept(target, steps, kept, keys, columns, low):
         kept += 1
     head = new_head(kept, columns)
-    block_room[0] = 0  # its address was in use up to here
+    keep(block_room)
     if kept == 0:
         return np.empty(0, np.int64), head
     for j in range(columns):
@@ -305,7 +309,9 @@ def _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offs
             set_constant(head, j, low[j])
     if kept == rows:
         return room, head
-    return _drop_constants(room, head)
+    lean = fitting_columns(head)
+    keep(room)
+    return lean, head
 
 
 @inner
@@ -330,52 +336,15 @@ def _none_empty(target, steps, start, last, keys, columns, low):
 
 
 @inner
-def _write_block(block, size, stride, is_key, low, bits, nullable, offset, target, bytes_a_row, start, scratch):
-    """One column of gathered rows to rows `start` and on of the column at `target`; `scratch` is room for a block."""
+def _write_block(block, size, stride, is_key, low, bits, nullable, offset, target, bytes_a_row, start, words):
+    """One column of gathered rows to rows `start` and on of the column at `target`; `words` is room for a block."""
     if is_key:
         for i in range(size):
-            store(scratch, i, decode(_field_of(block, i * stride, offset, bits), low, nullable))
+            store(words, i, decode(_field_of(block, i * stride, offset, bits), low, nullable))
     elif bits == 0:
         for i in range(size):
-            store(scratch, i, low)
+            store(words, i, low)
     else:
         for i in range(size):
-            store(scratch, i, load(block, i * stride + offset))
-    copy_words(scratch, 8, 0, size, target + bytes_a_row * start, bytes_a_row)
-
-
-@inner
-def _drop_constants(buf, head):
-    """The same rows in a buffer of their size, without columns that summing has left constant, the others as narrow as
-    their words allow.
-    """
-    rows = head[0]
-    columns = head[2]
-    steps = np.zeros(columns, np.int64)
-    total = 0
-    for j in range(columns):
-        bytes_a_row = head[4 + 3 * j]
-        if bytes_a_row == 0:
-            continue
-        at = head[3 + 3 * j]
-        least = read(at, bytes_a_row, 0)
-        most = least
-        for i in range(1, rows):
-            word = read(at, bytes_a_row, i)
-            least = min(least, word)
-            most = max(most, word)
-        if least == most:
-            set_constant(head, j, least)
-            continue
-        steps[j] = fitting_step(least, most) if rows >= NARROW_FROM else 8
-        total += column_bytes(rows, steps[j])
-    lean = empty_columns(total)
-    target = address_of(lean)
-    for j in range(columns):
-        if steps[j] != 0:
-            copy_words(head[3 + 3 * j], head[4 + 3 * j], 0, rows, target, steps[j])
-            set_stored(head, j, target, steps[j])
-            target += column_bytes(rows, steps[j])
-    if len(buf) < 0:  # read by address up to here
-        head[0] = 0
-    return lean, head
+            store(words, i, load(block, i * stride + offset))
+    copy_words(words, 8, 0, size, target + bytes_a_row * start, bytes_a_row)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tektite.kernels.compile import inner
 from tektite.kernels.layout.codes import code_step, decode, encode, low_bits
-from tektite.kernels.layout.memory import load, read, store, store1, store2, store4
+from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.pages import address_of, empty_words
 from tektite.kernels.layout.rows import (
     NARROW_FROM,
@@ -21,10 +21,13 @@ from tektite.kernels.layout.rows import (
     empty_columns,
     fitting_step,
     new_head,
+    range_of,
     set_constant,
     set_stored,
     step_of,
+    writer_of,
 )
+from tektite.kernels.layout.scratch import keep
 from tektite.kernels.operators.sums import carry, overflow_head, times
 from tektite.kernels.sort.radix import sort_words
 
@@ -38,6 +41,9 @@ _PLACES_A_ROW = 2
 
 @inner
 def build_packed(table, nd, keys, columns, lo, rows, low, bits, nullable, diff_bits):
+    """Sort and consolidate the rows of all chunks. `low`, `bits` and `nullable` describe the codes of columns (see codes.py);
+    those of the diffs take `diff_bits` together, the lowest of a word.
+    """
     shift = np.empty(columns, np.int64)
     used = 0
     for j in range(columns - 1, -1, -1):
@@ -66,7 +72,7 @@ def build_packed(table, nd, keys, columns, lo, rows, low, bits, nullable, diff_b
 
 @inner
 def _pack(table, nd, columns, lo, low, bits, nullable, shift, ignored, words):
-    """Fill `words`; returns whether they came sorted, bits below `ignored` aside."""
+    """Fill `words`. Returns whether they are sorted already, leaving aside bits below `ignored`."""
     begin = 0
     is_sorted = True
     last = np.uint64(0)
@@ -150,29 +156,30 @@ def _is_consolidated(words, rows, keys, columns, low, bits, shift, clear):
 
 
 @inner
+def _field(source, row):
+    """The word of a column in packed word number `row`."""
+    words, shift, mask, low = source
+    return np.int64((np.uint64(load(words, row)) >> shift) & mask) + low
+
+
+_write_fields = writer_of(_field)
+
+
+@inner
 def _unpack_column(words, rows, low, bits, nullable, shift, at, bytes_a_row):
+    """Write the words of a column, which lies at bit `shift` of the packed words, to the stored column at `at`."""
     by = np.uint64(shift)
     field = low_bits(bits)
     if nullable:
         for i in range(rows):
             store(at, i, decode((words[i] >> by) & field, low, nullable))
-    elif bytes_a_row == 8:
-        for i in range(rows):
-            store(at, i, np.int64((words[i] >> by) & field) + low)
-    elif bytes_a_row == 4:
-        for i in range(rows):
-            store4(at, i, np.int64((words[i] >> by) & field) + low)
-    elif bytes_a_row == 2:
-        for i in range(rows):
-            store2(at, i, np.int64((words[i] >> by) & field) + low)
     else:
-        for i in range(rows):
-            store1(at, i, np.int64((words[i] >> by) & field) + low)
+        _write_fields(at, bytes_a_row, rows, (address_of(words), by, field, low))
 
 
 @inner
 def _unpack(words, rows, columns, low, bits, nullable, shift):
-    """Columns from words that need no folding: what varied before still does."""
+    """Columns from consolidated words: the columns that varied still do."""
     head = new_head(rows, columns)
     total = 0
     for j in range(columns):
@@ -193,7 +200,7 @@ def _unpack(words, rows, columns, low, bits, nullable, shift):
 
 @inner
 def _is_dense(rows, key_bits, low, diff_bits):
-    """Whether a table with a place for each possible key pays, and no sum in it can grow too large."""
+    """Whether a table with a place for each possible key pays, and no sum in it can overflow."""
     if key_bits >= 32 or 1 << key_bits > min(_MOST_PLACES, _PLACES_A_ROW * rows):
         return False
     return diff_bits < 24 and _is_modest(rows, low)
@@ -201,7 +208,7 @@ def _is_dense(rows, key_bits, low, diff_bits):
 
 @inner
 def _is_modest(rows, diff):
-    """Whether so many diffs of about this size add up to a word."""
+    """Whether the sum of so many diffs of about this size fits a word."""
     return -(1 << 24) < diff < 1 << 24 and rows < 1 << 36
 
 
@@ -229,7 +236,7 @@ def _add_up(words, sums, rows, key_bits, low, diff_bits):
         sums[kept] = total
         kept += 1 if total != 0 else 0
         place += 1
-    room[0] = 0  # read by address up to here
+    keep(room)
     return kept
 
 
@@ -275,8 +282,8 @@ def _fold_packed(words, sums, rows, keys, columns, low, bits, nullable, shift, c
 
 @inner
 def _fold_equal(words, sums, rows, diff):
-    """Keep one of equal words, whose rows all have the same diff, and write the sums; returns how many. Without a branch: which
-    words are equal cannot be guessed.
+    """Keep one of equal words, whose rows all have the same diff, and write the sums; returns how many. There is no branch: the
+    processor could not predict which words are equal.
     """
     kept = 0
     last = words[0]
@@ -317,11 +324,7 @@ def _unpack_sums(words, sums, rows, kept, keys, columns, low, bits, nullable, sh
         else:
             start = (j - keys) * rows
             word = sums[start]
-            least = word
-            most = word
-            for i in range(start + 1, start + kept):
-                least = min(least, sums[i])
-                most = max(most, sums[i])
+            least, most = range_of(address_of(sums) + 8 * start, 8, kept)
             varies = least < most
             if kept >= NARROW_FROM:
                 bytes_a_row = fitting_step(least, most)
@@ -340,5 +343,5 @@ def _unpack_sums(words, sums, rows, kept, keys, columns, low, bits, nullable, sh
             else:
                 copy_words(address_of(sums) + 8 * (j - keys) * rows, 8, 0, kept, at, bytes_a_row)
             at += column_bytes(kept, bytes_a_row)
-    sums[0] = 0  # read by address up to here
+    keep(sums)
     return buf, head

@@ -15,6 +15,7 @@ import numpy as np
 from tektite.kernels.compile import inner
 from tektite.kernels.layout.memory import load, store
 from tektite.kernels.layout.pages import address_of
+from tektite.kernels.layout.scratch import keep
 
 # A pass writes to one place per value of a digit. Up to 2**10 places their cache lines stay at hand; few rows are not
 # worth clearing that many counters.
@@ -41,6 +42,7 @@ def bit_length(word):
 
 @inner
 def _insertion(words, start, stop):
+    """Sort words start..stop by insertion."""
     for i in range(start + 1, stop):
         word = load(words, i)
         j = i - 1
@@ -52,8 +54,8 @@ def _insertion(words, start, stop):
 
 @inner
 def _distribute(source, target, start, stop, shift, buckets, counts):
-    """One pass: source[start:stop] by one digit into target. Returns False, having done nothing, if all words share
-    it.
+    """One pass: move source[start:stop] to target, sorted by one digit. Returns False, having moved nothing, if all words have
+    the same digit.
     """
     mask = np.uint64(buckets - 1)
     by = np.uint64(shift)
@@ -80,9 +82,8 @@ def _distribute(source, target, start, stop, shift, buckets, counts):
 
 @inner
 def sort_words(words, spare, size, low):
-    """Sort the `size` words at address `words`, with as much scratch memory at `spare`. The result is left in one of
-    the two: returns its address. (Addresses, because Numba's checks for negative indices would cost a third of the
-    time.)
+    """Sort the `size` words at address `words`, with as much scratch memory at `spare`. The result is in one of the two: returns
+    its address. It takes addresses because Numba's checks for negative indices would cost a third of the time.
     """
     if size <= _SHORT:
         _insertion(words, np.int64(0), size)
@@ -127,7 +128,7 @@ def sort_words(words, spare, size, low):
                 store(words, i, load(source, i))
         if bottom > lowest:
             depth = _settle_runs(words, start, stop, np.uint64(bottom), pending, depth)
-    room[0] = 0  # its address was in use up to here
+    keep(room)
     return words
 
 

@@ -31,7 +31,7 @@ def _next_character(at, end):
 
 @inner
 def _first_place(token, at, end):
-    """Where a token fits first, from `at` on, or `end`; one that is no byte is tried at once."""
+    """Where a token fits first, from `at` on, or `end`. A token that is no byte fits at once."""
     while token >= 0 and at < end and byte_at(at) != token:
         at += 1
     return at
@@ -41,8 +41,8 @@ def _first_place(token, at, end):
 def matches(pattern, at, end):
     """Whether the bytes from `at` to `end` are as the pattern at address `pattern` says.
 
-    Whatever follows an ANY_TEXT is tried where it fits first, and one character later if the rest does not fit then: an earlier
-    ANY_TEXT never has to take more.
+    What follows an ANY_TEXT is tried where it fits first and, if the rest of the pattern does not match then, one character
+    later. An earlier ANY_TEXT never has to take more.
     """
     stop = load(pattern, 0) + 1
     token = 1

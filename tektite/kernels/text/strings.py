@@ -98,16 +98,19 @@ _store_8, _store_32, _store_64 = _storer(8), _storer(32), _storer(64)
 
 @inner
 def _rotate(word, left):
+    """Rotate a word to the left by so many bits."""
     return (word << np.uint64(left)) | (word >> np.uint64(64 - left))
 
 
 @inner
 def _round(lane, word):
+    """One round of XXH64: mix a word into a lane."""
     return _rotate(lane + word * _PRIME_2, 31) * _PRIME_1
 
 
 @inner
 def _merge_lane(hashed, lane):
+    """Mix a lane of XXH64 into the hash."""
     return (hashed ^ _round(np.uint64(0), lane)) * _PRIME_1 + _PRIME_4
 
 
@@ -148,6 +151,7 @@ def text_id(at, length):
 
 @inner
 def _copy(source, target, length):
+    """Copy bytes."""
     i = 0
     while i + 8 <= length:
         _store_64(target + i, _load_64(source + i))
@@ -159,6 +163,7 @@ def _copy(source, target, length):
 
 @inner
 def _same(left, right, length):
+    """Whether bytes are the same."""
     i = 0
     while i + 8 <= length:
         if _load_64(left + i) != _load_64(right + i):
@@ -173,6 +178,7 @@ def _same(left, right, length):
 
 @inner
 def _offset(offsets, wide, row):
+    """The offset of a row; offsets are of 64 bits if `wide`, else of 32."""
     if wide:
         return np.int64(_load_64(offsets + 8 * row))
     return np.int64(_load_32(offsets + 4 * row))
@@ -180,6 +186,7 @@ def _offset(offsets, wide, row):
 
 @inner
 def _is_null(validity, row):
+    """Whether a row is null by its validity bit. Without validity bits (0) none is."""
     if validity == 0:
         return False
     return ((_load_8(validity + (row >> 3)) >> np.uint64(row & 7)) & np.uint64(1)) == np.uint64(0)
@@ -219,6 +226,7 @@ def length_at(address):
 
 @inner
 def _hash_rows(offsets, wide, data, validity, first, begin, end, ids):
+    """Write the ids of rows first + begin to first + end - 1."""
     for i in range(begin, end):
         row = first + i
         if _is_null(validity, row):

@@ -35,7 +35,7 @@ def split(text: str, line: int = 1) -> tuple[list[SplitStatement], str]:
     """The complete statements of a text, and the rest behind the last semicolon.
 
     >>> split("SELECT ';'; -- a; comment\\nSELECT 2;\\nSELECT")
-    ([Statement(text="SELECT ';'", line=1), Statement(text='SELECT 2', line=2)], '\\nSELECT')
+    ([SplitStatement(text="SELECT ';'", line=1), SplitStatement(text='SELECT 2', line=2)], '\\nSELECT')
     """
     found = []
     start = 0

@@ -16,6 +16,7 @@ from sqlglot import exp
 from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.engine.view import View
+from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
 from tektite.query.builders import project
@@ -157,6 +158,9 @@ def execute(session: Session, statement: Execute, parameters: Mapping[str, Any])
     found = named(session, statement)
     given = values_of(session, found, statement.values, statement, parameters)
     row = tuple(value for value, _ in given)
+    if session.transaction is not None:  # it reads an epoch in which there is no such binding
+        values = dict(zip(found.labels, row, strict=True))
+        return Result("EXECUTE", session.select(found.source, found.tree, values))
     wanted = fitting(found, given, statement)
     fresh = row not in found.bindings
     if found.view is None or wanted != found.types:
@@ -165,13 +169,8 @@ def execute(session: Session, statement: Execute, parameters: Mapping[str, Any])
     if fresh:
         found.numbers += 1
         found.bindings[row] = found.numbers
-        found.parameters.insert([(found.numbers, *row)])
-        session.engine.advance()
-    number = found.bindings[row]
-    if session.transaction is None:
-        mine = core_of(found.view).lookup(number)
-    else:
-        mine = session.once(found.view.filter(col(BINDING) == number))
+        write(found.parameters, [(found.numbers, *row)], 1)
+    mine = core_of(found.view).lookup(found.bindings[row])
     return Result("EXECUTE", ordered(mine, found.order).select(found.titles), view=found.view)
 
 
@@ -220,8 +219,14 @@ def install(session: Session, found: Prepared, wanted: tuple[Type, ...]) -> None
     found.parameters, found.view, found.titles, found.reads, found.types = parameters, view, titles, reads.names, wanted
     found.order = [(shown.get(o.column, o.column), o) for o in bound.order]
     if found.bindings:
-        parameters.insert([(number, *row) for row, number in found.bindings.items()])
-        session.engine.advance()
+        write(parameters, [(number, *row) for row, number in found.bindings.items()], 1)
+
+
+def write(parameters: Input, rows: list[tuple[Any, ...]], diff: int) -> None:
+    """Add bindings, or take some away, in an epoch of their own."""
+    source, together = core_of(parameters), WriteSet()
+    source.write(rows, None, diff, "bind", together)
+    source.engine.commit(together)
 
 
 def remove(session: Session, found: Prepared) -> None:
@@ -253,8 +258,7 @@ def deallocate(session: Session, statement: Deallocate, parameters: Mapping[str,
         number = found.bindings.pop(tuple(value for value, _ in given), None)
         if number is None or found.parameters is None:
             raise statement.source.error(f"{found.name!r} is not bound to these values", statement.place, NotFoundError)
-        found.parameters.remove([(number,)])
-        session.engine.advance()
+        write(found.parameters, [(number,)], -1)
         return Result("DEALLOCATE")
     remove(session, found)
     del session.prepared[statement.name]

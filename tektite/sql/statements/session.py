@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from tektite.engine.core import core_of
 from tektite.engine.input import Input
+from tektite.engine.session import Transaction
 from tektite.engine.view import View
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, FaultError, TektiteError, UnsupportedError
@@ -55,13 +56,17 @@ class Session:
         self.prepared: dict[str, prepared.Prepared] = {}
         self.reads: dict[str, set[str]] = {}
         """What each materialised view was defined over, by name."""
-        self.transaction: transactions.Transaction | None = None
         self.clock: Callable[[], datetime.datetime] = utc_now
         self._unit: Input | None = None
         self._now: Input | None = None
         self._told: datetime.datetime | None = None
         self._numbers = 0
         self.remembered = Remembered(self)
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """The transaction that is open in the caller's session, if one is."""
+        return core_of(self.engine).sessions.transaction
 
     # ------------------------------------------------------------------ statements
 
@@ -74,8 +79,8 @@ class Session:
                 for statement in self.remembered.statements(text):
                     result = self.statement(statement, parameters)
         except BaseException:
-            if self.transaction is not before:
-                self.transaction = None
+            if self.transaction is not None and self.transaction is not before:
+                self.transaction.rollback()
             raise
         return result
 
@@ -83,7 +88,7 @@ class Session:
         """Run one statement."""
         source = statement.source
         try:
-            return self._run(statement, parameters)
+            return self._run_whole(statement, parameters)
         except RecursionError:
             raise source.error("the statement is nested too deeply", None, UnsupportedError) from None
         except TektiteError as error:
@@ -91,6 +96,25 @@ class Session:
             if placed is error:
                 raise
             raise placed from error
+
+    def _run_whole(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
+        """Run one statement as if alone. A long query lets others change what the statement is about to write: then it is run
+        again, and at last without giving others a turn.
+        """
+        core = core_of(self.engine)
+        user = core.sessions.current()
+        for _ in range(2):
+            user.statement_began = core.epoch
+            try:
+                return self._run(statement, parameters)
+            except transactions.Overtaken:
+                continue
+        kept, core.lock.is_kept = core.lock.is_kept, True
+        try:
+            user.statement_began = core.epoch
+            return self._run(statement, parameters)
+        finally:
+            core.lock.is_kept = kept
 
     def _run(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
         source = statement.source
@@ -193,8 +217,13 @@ class Session:
         """The rows of a query as of the last closed epoch, in the order asked for; cast to types, if any are wanted. It may
         read what is given by name.
         """
-        if not self.engine.epoch and not any(self.engine.table(name).pending for name in self.engine.tables):
-            self.engine.advance()  # there is an answer as of the first epoch: that of empty tables
+        core = core_of(self.engine)
+        if (
+            self.transaction is None
+            and not core.epoch
+            and not any(core.writes.rows(each) for each in core.inputs.values())
+        ):
+            core.commit(WriteSet())  # there is an answer as of the first epoch: that of empty tables
         planned = self.bind(source, tree, parameters) if given is None else self._bind(source, tree, parameters, given)
         found = self.collection(planned, hidden=True)
         if wanted is not None:
@@ -239,11 +268,13 @@ class Session:
         if words is not None:
             return collection.schema.decode(words, core_of(self.engine).dictionary)
         self._numbers += 1
+        at = None
         if self.transaction is not None:
+            at = self.transaction.epoch
             collection = self.transaction.seen(collection)
-        view = self.engine.install(f"{HIDDEN}select_{self._numbers}", collection)
+        (view,) = core_of(self.engine).install_together({f"{HIDDEN}select_{self._numbers}": collection}, since=at)
         try:
-            return view.snapshot()
+            return view.snapshot(at=None if at is None else max(at, core_of(view).first))
         except TektiteError as error:
             message = (
                 error.args[0] if isinstance(error, FaultError) else str(error).removeprefix(f"view {view.name!r}: ")
@@ -308,11 +339,7 @@ class Session:
         """Take rows from a table and add others, and close an epoch unless a transaction is open."""
         if core_of(table).is_stream and old is not None and old.num_rows:
             raise ConflictError(f"table {table.name!r} is a stream: rows cannot be changed or deleted")
-        writes = transactions.writes_of(new, old)
-        if self.transaction is not None:
-            self.transaction.write(table, writes)
-            return
-        transactions.commit_writes(self.engine, {table: writes})
+        transactions.write(self, table, transactions.writes_of(new, old))
 
     # ------------------------------------------------------------------ names
 

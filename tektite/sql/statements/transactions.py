@@ -1,9 +1,7 @@
-"""Transactions: BEGIN, COMMIT, ROLLBACK, and what is read and written between them.
+"""BEGIN, COMMIT and ROLLBACK of the calling session's transaction (`tektite.engine.session`), and how statements write.
 
-The changes of a transaction wait in it, and not in the tables: an epoch that someone else closes meanwhile takes none of them
-along. Its own statements read every table as the last closed epoch left it with the transaction's changes on top, and views
-as they would be then. A statement that fails leaves the transaction as it was. COMMIT writes all changes into one epoch, or,
-if they do not fit what the tables hold by then, none.
+A statement that fails leaves the transaction as it was. COMMIT writes all changes into one epoch, or, if they do not fit what the
+tables hold by then, none.
 """
 
 from __future__ import annotations
@@ -11,24 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
 from tektite.engine.core import core_of
-from tektite.engine.input_core import InputCore
-from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError
-from tektite.plan import algebra as plan
-from tektite.plan.substitute import substitute
-from tektite.query.collection import Collection
 from tektite.sql.parse.places import StatementText
 from tektite.sql.statements.result import Result
 
 if TYPE_CHECKING:
-    from tektite.engine.engine import Engine
     from tektite.engine.input import Input
+    from tektite.engine.session import Transaction
     from tektite.sql.statements.session import Session
 
 Write = tuple[str, pa.Table]
@@ -41,68 +33,30 @@ def writes_of(new: pa.Table | None, old: pa.Table | None) -> list[Write]:
     return [(verb, rows) for verb, rows in both if rows is not None and rows.num_rows]
 
 
-class Transaction:
-    """What one transaction changes, table by table."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._writes: dict[Input, list[Write]] = {}
-
-    def write(self, table: Input, writes: list[Write]) -> None:
-        """Change a table; what breaks its declaration is refused here, not at COMMIT."""
-        if writes:
-            wanted = [*self._writes.get(table, ()), *writes]
-            core_of(table).dry_run(wanted)
-            self._writes[table] = wanted
-
-    def changes(self, table: Input) -> bool:
-        """Whether something was written to a table."""
-        return table in self._writes
-
-    def seen(self, collection: Collection) -> Collection:
-        """A collection as the transaction sees it."""
-        reads: dict[Any, plan.Operator] = {}
-
-        def other(read: plan.Read) -> plan.Operator:
-            source = read.readable
-            if source not in reads:
-                reads[source] = self._seen(read, other)
-            return reads[source]
-
-        operator = substitute(collection.operator, other)
-        return collection if operator is collection.operator else Collection(self._engine, operator)
-
-    def _seen(self, read: plan.Read, other: Any) -> plan.Operator:
-        """What is read instead of a source. A stream has no past, so that nobody who begins to read it sees changes."""
-        source = read.readable
-        if source.is_stream:
-            return read
-        if isinstance(source, ViewCore):
-            definition = substitute(source.definition, other)
-            return read if definition is source.definition else definition
-        if not isinstance(source, InputCore) or source.facade not in self._writes:
-            return read
-        words, diffs = source.dry_run(self._writes[source.facade])
-        gained, lost = (np.repeat(words, np.maximum(by, 0), axis=1) for by in (diffs, -diffs))
-        parts: list[plan.Operator] = [read]
-        if gained.shape[1]:
-            parts.append(plan.Rows(read.schema, gained))
-        if lost.shape[1]:
-            parts.append(plan.Negate(read.schema, plan.Rows(read.schema, lost)))
-        return plan.Concat(read.schema, tuple(parts)) if len(parts) > 1 else read
-
-    def commit(self) -> None:
-        """Write everything, and close an epoch."""
-        commit_writes(self._engine, self._writes)
+class Overtaken(Exception):  # noqa: N818 # nobody but the session sees it
+    """Somebody has closed an epoch between what a statement read and what it is about to write."""
 
 
-def commit_writes(engine: Engine, writes: Mapping[Input, list[Write]]) -> None:
-    """Write to some tables, and close an epoch with that alone."""
-    together = WriteSet()
-    for table, changes in writes.items():
-        for verb, rows in changes:
-            core_of(table).write(rows, None, 1 if verb == "insert" else -1, verb, together)
-    core_of(engine).commit(together)
+def write(session: Session, table: Input, writes: list[Write]) -> None:
+    """Change a table: in the transaction that is open, where what breaks the table's declaration is refused here, not at COMMIT;
+    or else in an epoch of its own.
+    """
+    source = core_of(table)
+
+    def write_all(into: WriteSet | None) -> None:
+        for verb, rows in writes:
+            source.write(rows, None, 1 if verb == "insert" else -1, verb, into)
+
+    if session.transaction is not None:
+        session.transaction.write(source, write_all)
+    else:
+        core = core_of(session.engine)
+        if core.epoch != core.sessions.current().statement_began:
+            raise Overtaken
+        together = WriteSet()
+        write_all(together)
+        core.commit(together)
+        core.sessions.current().statement_began = core.epoch
 
 
 # ---------------------------------------------------------------------- statements
@@ -112,28 +66,25 @@ def begin(session: Session, source: StatementText, tree: exp.Transaction, parame
     """BEGIN: what follows closes no epoch until COMMIT."""
     if session.transaction is not None:
         raise source.error("a transaction is open already", tree, ConflictError)
-    if not session.engine.epoch:
-        session.engine.advance()  # its queries answer as of an epoch: that of empty tables is the first
-    session.transaction = Transaction(session.engine)
+    core_of(session.engine).sessions.current().begin()
     return Result("BEGIN")
 
 
 def commit(session: Session, source: StatementText, tree: exp.Commit, parameters: Mapping[str, Any]) -> Result:
     """COMMIT: all changes since BEGIN become visible at once, or, if they break what a table demands, none does."""
-    ended(session, source, tree).commit()
+    opened(session, source, tree).commit()
     return Result("COMMIT")
 
 
 def rollback(session: Session, source: StatementText, tree: exp.Rollback, parameters: Mapping[str, Any]) -> Result:
     """ROLLBACK: forget all changes since BEGIN."""
-    ended(session, source, tree)
+    opened(session, source, tree).rollback()
     return Result("ROLLBACK")
 
 
-def ended(session: Session, source: StatementText, tree: exp.Expr) -> Transaction:
-    """The transaction that was open until here."""
+def opened(session: Session, source: StatementText, tree: exp.Expr) -> Transaction:
+    """The transaction that is open."""
     found = session.transaction
     if found is None:
         raise source.error("no transaction is open", tree, ConflictError)
-    session.transaction = None
     return found

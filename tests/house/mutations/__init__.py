@@ -10,6 +10,6 @@ runtime      coordinator and threads
 plans        conjunctions, what plans say of their rows
 engine       constraints, inputs, catalog, views
 sql          bind, rules, lower, statements
-datalog      strata, safety, normal form, magic
+datalog      strata, safety, normal form, magic, records, choices
 spark        feeds, ordering, freight, stages
 """

@@ -1,13 +1,15 @@
-"""Faults of Datalog: strata, safety, normal form, magic."""
+"""Faults of Datalog: strata, safety, normal form, magic, records, choices."""
 
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import tektite as tk
+from tektite.datalog.syntax import ir
 from tektite.datalog.syntax.textbook import parse_program
 from tests.house.mutations.fault import Fault, altered, misled, nothing, returning
 from tests.support.datalog_twin import evaluate
@@ -106,6 +108,25 @@ def facts_are_counted_once() -> None:
         assert engine.datalog("start(x) :- edge(x, y).").view("start").multiplicities() == {(1,): 1}
 
 
+def records_and_choices_are_as_in_souffle() -> None:
+    text = """
+        .type T = One { x: number } | Two { x: number, y: number }
+        .decl t(t: T)   .decl best(x: number, y: number) choice-domain x   .decl same(x: number, y: number) eqrel
+        t($Two(x, y)) :- edge(x, y).   t($One(x)) :- edge(x, 5).
+        two(x, y) :- t($Two(x, y)).
+        best(1, x) :- edge(x, _).   best(x, y) :- best(_, x), edge(x, y).
+        same(x, y) :- edge(x, y).
+        some(x) :- x = range(1, 10, 4).
+        most(x, y) :- edge(x, y).   most(a, b) <= most(c, d) :- a <= c, b <= d.
+    """
+    with graph(text) as engine:
+        assert sorted(engine.view("two").rows()) == EDGES
+        assert sorted(engine.view("best").rows()) == [(1, 1)]
+        assert len(engine.view("same").rows()) == 13
+        assert sorted(engine.view("some").rows()) == [(1,), (5,), (9,)]
+        assert engine.view("most").rows() == [(5, 5)]
+
+
 RULES = "tektite.datalog.rules"
 FAULTS = [
     Fault("negations may lead back to themselves", f"{RULES}.strata check", nothing, a_negation_of_itself_is_refused),
@@ -123,4 +144,12 @@ FAULTS = [
           facts_are_counted_once),
     Fault("the least is the greatest", "tektite.datalog.evaluate.evaluation improve",
           misled(lambda every, columns, kind: (every, columns, "max")), shortest_paths),
+    Fault("records have no fields", "tektite.expr.record_text fields_of", returning([]), records_and_choices_are_as_in_souffle),
+    Fault("every candidate is chosen", "tektite.datalog.evaluate.kept_rows least_of",
+          misled(lambda rows, domain: (rows, rows.schema.names[:-1])), records_and_choices_are_as_in_souffle),
+    Fault("equivalence takes one step", "tektite.datalog.evaluate.program with_closures",
+          altered(lambda text: replace(text, rules=text.rules[:-2])), records_and_choices_are_as_in_souffle),
+    Fault("nothing is subsumed", f"{RULES}.subsumption removal",
+          altered(lambda rule: replace(rule, body=(*rule.body, ir.Comparison("=", ir.Constant(0), ir.Constant(1))))),
+          records_and_choices_are_as_in_souffle),
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import duckdb
 
 import tektite as tk
 from tektite.sql.rules.decorrelate import comparison, matched
-from tests.house.mutations.fault import Fault, altered, misled, nothing, returning
+from tests.house.mutations.fault import Fault, altered, being, misled, returning
 
 SCHEMA = """
     CREATE TABLE a (k int, x int);
@@ -177,9 +177,10 @@ FAULTS = [
     Fault("an interval is a day too long", f"{BIND}.intervals Interval.move", altered(lambda moment: moment.add_days(1)), dates),
     Fault("recursion ends where it begins", f"{BIND}.recursion split",
           altered(lambda member: replace(member, steps=[])), recursion),
-    Fault("a transaction does not see itself", f"{STATEMENTS}.transactions Transaction.seen",
+    Fault("a transaction does not see itself", "tektite.engine.session Transaction.seen",
           lambda there: lambda self, collection: collection, a_transaction_sees_itself),
-    Fault("a commit changes nothing", f"{STATEMENTS}.transactions Transaction.commit", nothing, a_transaction_sees_itself),
+    Fault("a commit changes nothing", "tektite.engine.session Transaction.commit", being(lambda self: self.rollback()),
+          a_transaction_sees_itself),
     Fault("texts are planned once for ever", f"{STATEMENTS}.statement_cache Remembered._stands", returning(True),
           a_definition_is_read_as_it_is),
 ]  # fmt: skip

@@ -125,7 +125,8 @@ def run_statement(record: Record, engine: Any, oracle: Oracle, faults: Faults) -
     wanted, _, pattern = record.argument.partition(" ")
     try:
         engine.sql(record.sql)
-        engine.advance()  # which is nothing to a transaction that is open
+        with engine.session():  # which is nothing to a transaction that is open in another
+            engine.advance()
     except tk.TektiteError as error:
         if wanted == "ok":
             faults.add(record.line, f"{type(error).__name__}: {error}")

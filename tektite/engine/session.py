@@ -1,0 +1,293 @@
+"""Session: one user of an engine, such as a thread, a task or a connection. Transaction: what it reads and writes as one.
+
+A transaction reads every table and view as of the epoch that was the last closed one when it began, with its own writes on top.
+Nobody else sees the writes, and no other commit takes them along. Committing closes one epoch with all of them, and returns
+the time at which they can be read; or it refuses, and nothing has happened. The first to commit wins: a transaction is
+refused, with a `TransactionConflict`, if somebody else has since changed a row that it removes, or a key that it writes.
+
+Every thread has a session of its own; `with session:` makes another one the current one, for the calls inside the block and in
+the asynchronous task that it belongs to.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakSet
+
+import numpy as np
+
+from tektite.engine.input_core import InputCore
+from tektite.engine.lock import EngineLock, guarded
+from tektite.engine.pending_updates import PendingUpdates
+from tektite.engine.view_core import ViewCore
+from tektite.engine.write_set import WriteSet
+from tektite.errors import ConflictError, IncorrectError, TransactionConflict
+from tektite.plan import algebra as plan
+from tektite.plan.substitute import substitute
+from tektite.query.collection import Collection
+
+if TYPE_CHECKING:
+    from tektite.engine.engine import Engine
+    from tektite.engine.engine_core import EngineCore
+    from tektite.engine.input import Input
+    from tektite.sql import Result
+
+_CURRENT: ContextVar[tuple[Session, ...]] = ContextVar("tektite_sessions", default=())
+"""The sessions of `with` blocks, innermost last."""
+
+
+class Session:
+    """One user of an engine. Made by `Engine.session`.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> _ = engine.sql("CREATE TABLE t (x int)")
+    >>> one, other = engine.session(), engine.session()
+    >>> _ = one.sql("BEGIN; INSERT INTO t VALUES (1)")
+    >>> other.sql("SELECT count(*) FROM t").rows()
+    [(0,)]
+    >>> _ = one.sql("COMMIT")
+    >>> other.sql("SELECT count(*) FROM t").rows()
+    [(1,)]
+    """
+
+    def __init__(self, core: EngineCore) -> None:
+        self._core = core
+        self._transaction: Transaction | None = None
+        self.statement_began = 0
+        """The open epoch when its statement of SQL began."""
+        self._tokens: list[Token[tuple[Session, ...]]] = []
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that it is a session of."""
+        return self._core.engine
+
+    def sql(self, text: str, **parameters: Any) -> Result:
+        """Run statements of SQL in this session; see `Engine.sql`."""
+        with self:
+            return self._core.engine.sql(text, **parameters)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """A transaction around a block: committed at its end, rolled back if it raises; see `Engine.transaction`."""
+        with self:
+            begun = self.begin()
+            try:
+                yield begun
+            except BaseException:
+                begun.rollback()
+                raise
+            if begun.is_open:
+                begun.commit()
+
+    def begin(self) -> Transaction:
+        """Begin a transaction. It is over when it is committed or rolled back."""
+        self._core.check_running()
+        if self._transaction is not None and self._transaction.is_open:
+            raise ConflictError("a transaction is open in this session already: commit it or roll it back first")
+        self._transaction = Transaction(self._core)
+        return self._transaction
+
+    @property
+    def open_transaction(self) -> Transaction | None:
+        """The transaction that is open, if one is."""
+        found = self._transaction
+        return found if found is not None and found.is_open else None
+
+    def close(self) -> None:
+        """Roll back the transaction that is open, if one is."""
+        if self._transaction is not None:
+            self._transaction.rollback()
+
+    def __enter__(self) -> Self:
+        self._tokens.append(_CURRENT.set((*_CURRENT.get(), self)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _CURRENT.reset(self._tokens.pop())
+
+
+class Sessions:
+    """The sessions of one engine: one for each thread, and those of `with` blocks."""
+
+    def __init__(self, core: EngineCore) -> None:
+        self._core = core
+        self._by_thread = threading.local()
+
+    def current(self) -> Session:
+        """The session of the innermost `with` block, or else of the calling thread."""
+        for session in reversed(_CURRENT.get()):
+            if session._core is self._core:
+                return session
+        found = getattr(self._by_thread, "session", None)
+        if found is None:
+            found = self._by_thread.session = Session(self._core)
+        assert isinstance(found, Session)
+        return found
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """The transaction that is open in the current session, if one is."""
+        return self.current().open_transaction if self._core.snapshots.any else None
+
+
+class Snapshots:
+    """The epochs that open transactions read, which history must stay readable for."""
+
+    def __init__(self) -> None:
+        self._open: WeakSet[Transaction] = WeakSet()
+        self.any = False
+        """Whether there may be open transactions."""
+
+    def add(self, transaction: Transaction) -> None:
+        """Keep the epoch of a transaction readable."""
+        self._open.add(transaction)
+        self.any = True
+
+    def remove(self, transaction: Transaction) -> None:
+        """A transaction is over. May be repeated."""
+        self._open.discard(transaction)
+        self.any = bool(self._open)
+
+    def earliest(self) -> int | None:
+        """The earliest epoch that a transaction reads; None without one."""
+        if not self.any:
+            return None
+        self.any = bool(self._open)
+        return min([each.epoch for each in self._open], default=None)
+
+
+class Transaction:
+    """What a session reads and writes as one. Made by `Engine.transaction`."""
+
+    def __init__(self, core: EngineCore) -> None:
+        self._core = core
+        self.writes = WriteSet()
+        """What it has written."""
+        self.is_open = True
+        """Whether it can still be written to and committed."""
+        self.epoch: int
+        """The epoch that it reads."""
+        self.time: int | None = None
+        """The time at which its writes can be read, once it is committed."""
+        with core.lock.held:
+            core.lock.roll_forward()
+            # Before any epoch has closed there is nothing to read: that of empty tables is the first.
+            self.epoch = core.epoch - 1 if core.epoch else core.commit(WriteSet())
+            core.snapshots.add(self)
+
+    @property
+    def lock(self) -> EngineLock:
+        """The engine's, which guards everything that changes it."""
+        return self._core.lock
+
+    # ------------------------------------------------------------------ writing
+
+    @guarded
+    def write(self, source: InputCore, write: Callable[[WriteSet], None]) -> None:
+        """Let a function write to an input. What breaks the input's declaration is refused at once, and a call that fails leaves
+        everything as it was.
+        """
+        self._check_open()
+        before = list(self.writes.updates.get(source, ()))
+        try:
+            write(self.writes)
+            source.prepare(source.low + 1, self.writes, self.epoch)
+        except BaseException:
+            self.writes.updates[source] = PendingUpdates(source.update_shape, before)
+            raise
+
+    def changes(self, table: Input) -> bool:
+        """Whether something was written to a table."""
+        return self.writes.rows(table._core) > 0
+
+    def forget(self, source: InputCore) -> None:
+        """Drop what was written to one input."""
+        self.writes.forget(source)
+
+    @guarded
+    def commit(self) -> int:
+        """Make all writes visible in one epoch; the time at which they can be read. If they are refused, the transaction is over
+        and nothing has happened.
+        """
+        self._check_open()
+        try:
+            for source in list(self.writes.updates):
+                self._check_conflict(source)
+            self.time = self._core.commit(self.writes)
+        finally:
+            self._end()
+        return self.time
+
+    @guarded
+    def rollback(self) -> None:
+        """Forget all writes. Harmless if the transaction is over."""
+        self._end()
+
+    def _end(self) -> None:
+        self.is_open = False
+        self._core.snapshots.remove(self)
+        self.writes = WriteSet()
+
+    def _check_open(self) -> None:
+        if not self.is_open:
+            raise ConflictError("the transaction is over: it was committed or rolled back")
+
+    def _check_conflict(self, source: InputCore) -> None:
+        """Refuse writes to what others have changed since the transaction began."""
+        if source.changed <= self.epoch:
+            return
+        if source.semantics == "upsert":
+            common = source.keys_changed_since(self.epoch, self.writes.of(source))
+            if common:
+                raise TransactionConflict(
+                    f"input {source.name!r}: {common} of the keys that this transaction writes have been changed by another one "
+                    f"since it began (as of time {self.epoch}). Nothing was written; run it again"
+                )
+        elif source.semantics == "bag":
+            try:
+                source.prepare(source.low + 1, self.writes)
+            except IncorrectError as error:
+                raise TransactionConflict(
+                    f"input {source.name!r}: a row that this transaction removes was removed by another one since it began "
+                    f"(as of time {self.epoch}). Nothing was written; run it again"
+                ) from error
+
+    # ------------------------------------------------------------------ reading
+
+    def seen(self, collection: Collection) -> Collection:
+        """A collection as the transaction sees it, with its own writes, to be read as of its epoch."""
+        reads: dict[Any, plan.Operator] = {}
+
+        def other(read: plan.Read) -> plan.Operator:
+            source = read.readable
+            if source not in reads:
+                reads[source] = self._seen(read, other)
+            return reads[source]
+
+        operator = substitute(collection.operator, other)
+        return collection if operator is collection.operator else Collection(self._core.engine, operator)
+
+    def _seen(self, read: plan.Read, other: Any) -> plan.Operator:
+        """What is read instead of a source. A stream has no past, so that nobody who begins to read it sees changes."""
+        source = read.readable
+        if source.is_stream:
+            return read
+        if isinstance(source, ViewCore):
+            definition = substitute(source.definition, other)
+            return read if definition is source.definition else definition
+        if not isinstance(source, InputCore) or not self.writes.rows(source):
+            return read
+        words, diffs = source.changes_by(self.writes, self.epoch)
+        gained, lost = (np.repeat(words, np.maximum(by, 0), axis=1) for by in (diffs, -diffs))
+        parts: list[plan.Operator] = [read]
+        if gained.shape[1]:
+            parts.append(plan.Rows(read.schema, gained))
+        if lost.shape[1]:
+            parts.append(plan.Negate(read.schema, plan.Rows(read.schema, lost)))
+        return plan.Concat(read.schema, tuple(parts)) if len(parts) > 1 else read

@@ -1,0 +1,343 @@
+"""Sessions and transactions: what belongs to one user, what others see of it, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tektite as tk
+from tests.support.executors import make_engine
+
+pytestmark = pytest.mark.executors(
+    "stages", spark=["test_a_transaction_of_python_sql_and_datalog_is_one_epoch", "test_sessions_do_not_meet"]
+)
+
+
+def bank() -> tuple[tk.Engine, tk.Input, tk.View]:
+    engine = make_engine()
+    accounts = engine.input("accounts", key="name", semantics="upsert", name=tk.String, balance=tk.Int)
+    accounts.insert([("ann", 10), ("bob", 10)])
+    engine.advance()
+    return engine, accounts, engine.install("all", accounts)
+
+
+def test_a_transaction_of_python_sql_and_datalog_is_one_epoch() -> None:
+    engine = make_engine()
+    orders = engine.input("orders", k=tk.Int)
+    engine.sql("CREATE TABLE lines (k int, n int)")
+    engine.attribute("knows", tk.Int)
+    views = [engine.install(f"v {name}", engine.table(name)) for name in ("orders", "lines", "knows")]
+    engine.advance()
+    before = engine.next_epoch
+    with engine.transaction() as tx:
+        orders.insert([(1,)])
+        engine.sql("INSERT INTO lines VALUES (1, 2)")
+        engine.transact([(7, "knows", 8)])
+        assert [view.rows() for view in views] == [[], [], []]
+    assert engine.next_epoch == before + 1 == tx.time + 1  # type: ignore[operator]
+    assert [view.rows(at=tx.time) for view in views] == [[(1,)], [(1, 2)], [(7, 8)]]
+
+
+def test_a_block_that_raises_writes_nothing() -> None:
+    engine, accounts, view = bank()
+    with pytest.raises(ZeroDivisionError), engine.transaction():
+        accounts.insert([("ann", 0)])
+        raise ZeroDivisionError
+    assert accounts.pending == 0 and sorted(view.rows()) == [("ann", 10), ("bob", 10)]
+    with engine.transaction() as tx:
+        accounts.insert([("ann", 0)])
+        tx.rollback()
+    assert sorted(view.rows()) == [("ann", 10), ("bob", 10)]
+    with pytest.raises(tk.ConflictError, match="the transaction is over"):
+        tx.commit()
+
+
+def test_advance_takes_no_transaction_along_and_a_transaction_takes_no_pending_rows_along() -> None:
+    engine, accounts, view = bank()
+    other = engine.session()
+    with other.transaction():
+        accounts.insert([("cat", 1)])
+        with engine.session():  # somebody else
+            accounts.insert([("dog", 2)])
+            assert accounts.pending == 1
+            engine.advance()
+        assert sorted(view.rows()) == [("ann", 10), ("bob", 10), ("dog", 2)]
+        with engine.session():
+            accounts.insert([("eel", 3)])
+    assert sorted(view.rows()) == [("ann", 10), ("bob", 10), ("cat", 1), ("dog", 2)]
+    assert accounts.pending == 1
+    engine.advance()
+    assert ("eel", 3) in view.rows()
+
+
+def test_sessions_do_not_meet() -> None:
+    engine = make_engine()
+    engine.sql("CREATE TABLE t (x int)")
+    a, b = engine.session(), engine.session()
+    a.sql("BEGIN; INSERT INTO t VALUES (1)")
+    b.sql("INSERT INTO t VALUES (2)")
+    assert b.sql("SELECT x FROM t").rows() == [(2,)]
+    assert a.sql("SELECT x FROM t").rows() == [(1,)]
+    a.sql("ROLLBACK")
+    assert a.sql("SELECT x FROM t").rows() == b.sql("SELECT x FROM t").rows() == [(2,)]
+
+
+def test_each_thread_has_a_session_of_its_own() -> None:
+    engine = make_engine()
+    engine.sql("CREATE TABLE t (x int)")
+    begun, written = threading.Event(), threading.Event()
+    found: list[Any] = []
+
+    def first() -> None:
+        engine.sql("BEGIN; INSERT INTO t VALUES (1)")
+        begun.set()
+        written.wait(60)
+        found.append(sorted(engine.sql("SELECT x FROM t").rows()))
+        engine.sql("ROLLBACK")
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert begun.wait(60)
+    engine.sql("INSERT INTO t VALUES (2)")
+    found.append(engine.sql("SELECT x FROM t").rows())
+    written.set()
+    thread.join()
+    assert found == [[(2,)], [(1,)]]
+    assert engine.sql("SELECT x FROM t").rows() == [(2,)]
+
+
+def test_each_task_may_have_a_transaction_of_its_own() -> None:
+    engine, accounts, view = bank()
+
+    async def move(name: str, balance: int, before: asyncio.Event, after: asyncio.Event) -> int | None:
+        with engine.session().transaction() as tx:
+            accounts.insert([(name, balance)])
+            after.set()
+            await before.wait()
+            accounts.insert([(f"{name}'s", balance)])
+        return tx.time
+
+    async def both() -> list[int | None]:
+        one, two = asyncio.Event(), asyncio.Event()
+        return await asyncio.gather(move("cat", 1, two, one), move("dog", 2, one, two))
+
+    times = asyncio.run(both())
+    assert len(set(times)) == 2
+    assert set(view.rows()) >= {("cat", 1), ("cat's", 1), ("dog", 2), ("dog's", 2)}
+
+
+def test_a_transaction_reads_what_was_there_when_it_began() -> None:
+    engine, accounts, _ = bank()
+    total = "SELECT sum(balance) FROM accounts"
+    engine.sql(f"CREATE MATERIALIZED VIEW total AS {total}")
+    reader, writer = engine.session(), engine.session()
+    reader.sql("BEGIN")
+    for n in range(1, 4):
+        writer.sql(f"UPDATE accounts SET balance = balance + 1; INSERT INTO accounts VALUES ('{n}', 5)")
+        engine.idle()
+        assert reader.sql(total).rows() == reader.sql("SELECT * FROM total").rows() == [(20,)]
+        assert reader.sql("SELECT a.name FROM accounts a JOIN accounts b ON a.balance = b.balance").table.num_rows == 4
+    reader.sql("INSERT INTO accounts VALUES ('zoe', 100)")
+    assert reader.sql(total).rows() == reader.sql("SELECT * FROM total").rows() == [(120,)]
+    assert writer.sql(total).rows() == [(44,)]
+    reader.sql("COMMIT")
+    assert reader.sql(total).rows() == [(144,)]
+
+
+@pytest.mark.parametrize("semantics", ["upsert", "bag"])
+def test_the_first_to_commit_wins(semantics: str) -> None:
+    engine = make_engine()
+    table = engine.input("t", key="k", semantics=semantics, k=tk.Int, v=tk.Int)
+    table.insert([(1, 0), (2, 0)])
+    engine.advance()
+    view = engine.install("all", table)
+    one, two, three = (engine.session() for _ in range(3))
+    for session, k in ((one, 1), (two, 1), (three, 2)):
+        session.sql(f"BEGIN; UPDATE t SET v = v + 1 WHERE k = {k}")
+    one.sql("COMMIT")
+    with pytest.raises(tk.TransactionConflict, match="run it again") as found:
+        two.sql("COMMIT")
+    assert found.value.retryable
+    three.sql("COMMIT")  # of another row
+    assert sorted(view.rows()) == [(1, 1), (2, 1)]
+    two.sql("UPDATE t SET v = v + 1 WHERE k = 1")
+    assert sorted(view.rows()) == [(1, 2), (2, 1)]
+
+
+def test_a_transaction_can_be_repeated_until_it_succeeds() -> None:
+    engine, accounts, view = bank()
+
+    def add() -> None:
+        for _ in range(20):
+            while True:
+                try:
+                    with engine.transaction():
+                        engine.sql("UPDATE accounts SET balance = balance + 1 WHERE name = 'ann'")
+                    break
+                except tk.TransactionConflict:
+                    continue
+
+    threads = [threading.Thread(target=add) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(view.rows()) == [("ann", 70), ("bob", 10)]
+
+
+def test_what_makes_no_sense_in_a_transaction_is_refused() -> None:
+    engine, accounts, _ = bank()
+    with engine.transaction():
+        with pytest.raises(tk.ConflictError, match="a transaction is open"):
+            engine.advance()
+        with pytest.raises(tk.IncorrectError, match="leave out the time"):
+            accounts.insert([("x", 1)], time=9)
+        with pytest.raises(tk.ConflictError, match="open in this session already"), engine.transaction():
+            pass
+        with pytest.raises(tk.IncorrectError):
+            accounts.insert([("x", "y")])
+        accounts.insert([("x", 1)])
+    assert engine.sql("SELECT balance FROM accounts WHERE name = 'x'").rows() == [(1,)]
+
+
+def test_a_commit_says_when_it_can_be_read() -> None:
+    engine, accounts, view = bank()
+    accounts.insert([("cat", 1)])
+    time = engine.advance()
+    accounts.insert([("cat", 2)])
+    with engine.hold(view, at=time):
+        later = engine.advance()
+        assert ("cat", 1) in view.rows(at=time) and ("cat", 2) in view.rows(at=later)
+
+
+def test_a_forgotten_transaction_holds_no_history() -> None:
+    engine, accounts, view = bank()
+    threading.Thread(target=lambda: engine.sql("BEGIN")).start()
+    engine.session().begin()
+    for n in range(3):
+        accounts.insert([("ann", n)])
+        engine.advance()
+    assert {info.since for info in engine.arrangements(accounts)} == {engine.next_epoch - 1}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_transactions_are_isolated(seed: int, tmp_path: Path) -> None:
+    """Sessions begin, read, write and end at random: each read is what a twin that keeps every version answers."""
+    chance = random.Random(seed)
+    engine = make_engine(chance.choice([1, 2]), storage=tmp_path / "storage")
+    bag = engine.input("bag", k=tk.Int, v=tk.Int)
+    latest = engine.input("latest", key="k", semantics="upsert", k=tk.Int, v=tk.Int)
+    engine.advance()
+    versions: list[tuple[Counter[tuple[int, int]], dict[int, int]]] = [(Counter(), {})]
+    sessions = [engine.session() for _ in range(3)]
+    work: dict[int, tuple[int, Counter[tuple[int, int]], dict[int, int | None], Counter[tuple[int, int]]]] = {}
+
+    def read(ask: Callable[[str], Any], rows: Counter[tuple[int, int]], kept: dict[int, int]) -> None:
+        assert Counter(ask("SELECT k, v FROM bag").rows()) == +rows
+        assert dict(ask("SELECT k, v FROM latest").rows()) == kept
+        both = Counter((k, v, kept[k]) for (k, v), n in rows.items() for _ in range(n) if k in kept)
+        joined = "SELECT bag.k, bag.v, latest.v FROM bag JOIN latest ON bag.k = latest.k"
+        assert Counter(ask(joined).rows()) == both
+
+    for _ in range(60):
+        place = chance.randrange(3)
+        session = sessions[place]
+        if place not in work:
+            session.begin()
+            work[place] = len(versions) - 1, Counter(), {}, Counter()
+        begun, added, put, gone = work[place]
+        rows, kept = versions[begun]
+        seen = rows + added
+        seen.subtract(gone)
+        now = {k: v for k, v in (kept | put).items() if v is not None}
+        action = chance.randrange(5)
+        k, v = chance.randrange(4), chance.randrange(100)
+        with session:
+            if action == 0:
+                bag.insert([(k, v)])
+                added[k, v] += 1
+            elif action == 1 and +seen:
+                row = chance.choice(sorted(+seen))
+                bag.remove([row])
+                gone[row] += 1
+            elif action == 2:
+                latest.insert([(k, v)])
+                put[k] = v
+            elif action == 3:
+                read(engine.sql, +seen, now)
+            else:
+                newest, keys = versions[-1]
+                clash = any(keys.get(k) != kept.get(k) for k in put)
+                after = newest + added
+                after.subtract(gone)
+                clash = clash or any(n < 0 for n in after.values())
+                transaction = session.open_transaction
+                assert transaction is not None
+                try:
+                    transaction.commit()
+                except tk.TransactionConflict:
+                    pass
+                else:
+                    assert not clash
+                    versions.append((+after, {k: v for k, v in (keys | put).items() if v is not None}))
+                del work[place]
+    for session in sessions:
+        session.close()
+    read(engine.sql, *versions[-1])
+    engine.close()
+    with make_engine(storage=tmp_path / "storage") as engine:
+        read(engine.sql, *versions[-1])
+
+
+def test_a_long_read_lets_others_go_on() -> None:
+    """While one thread waits for a large join, others write, read and install."""
+    engine = make_engine()
+    numbers = engine.input("numbers", k=tk.Int, v=tk.Int)
+    numbers.insert([(n % 40, n) for n in range(40_000)])
+    engine.advance()
+    small = engine.install("small", numbers.count())
+    large = engine.install("large", numbers.join(numbers.rename(w="v"), on="k").count(by="k"))
+    behind = not large.current  # where it is not computed at once
+    ended = threading.Event()
+    found: list[Any] = []
+
+    def read() -> None:
+        found.append(sorted(large.rows()))
+        ended.set()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    epochs = 0
+    while not ended.is_set():
+        numbers.insert([(100 + epochs, 0)])
+        engine.advance()
+        assert small.rows() == [(40_001 + epochs,)]
+        epochs += 1
+    thread.join()
+    assert epochs > 2 or not behind
+    assert set(found[0]) >= {(k, 1000 * 1000) for k in range(40)}
+
+
+def test_a_statement_that_was_overtaken_sees_what_overtook_it() -> None:
+    """An UPDATE reads for long, and others update the same row meanwhile: none of the changes is lost."""
+    engine = make_engine()
+    engine.sql("CREATE TABLE numbers (k int, v int); CREATE TABLE total (id int PRIMARY KEY, n int)")
+    engine.table("numbers").insert([(n % 40, n) for n in range(6_000)])
+    engine.advance()
+    engine.sql("INSERT INTO total VALUES (1, 0)")
+    slow = "UPDATE total SET n = n + 1 WHERE id <= (SELECT count(*) FROM numbers a JOIN numbers b ON a.k = b.k)"
+    thread = threading.Thread(target=lambda: engine.sql(slow))
+    thread.start()
+    updates = 0
+    while thread.is_alive():
+        engine.sql("UPDATE total SET n = n + 1 WHERE id = 1")
+        updates += 1
+    thread.join()
+    assert engine.sql("SELECT n FROM total").rows() == [(updates + 1,)]
