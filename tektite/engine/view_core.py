@@ -167,6 +167,8 @@ class ViewCore:
         self.check()
         if self.is_stream:
             raise ConflictError(f"view {self.name!r} was installed with keep=False: only its changes can be read")
+        if at is not None:
+            check_time(at, f"view {self.name!r}: ")
         if wait and (at is None or at >= self.flow.low):
             self.engine.finish(self)
             self.check()
@@ -178,8 +180,6 @@ class ViewCore:
                 f"view {self.name!r} has no answer yet: its first one will be as of time {self.flow.first}, once every "
                 "input it reads has closed that"
             )
-        if at is not None:
-            check_time(at, f"view {self.name!r}: ")
         epoch = self.flow.low - 1 if at is None else at
         since = max(min((t[0] for t in self.trace.since()), default=0), self.flow.first)
         if epoch < since or (epoch >= self.flow.low and not self.flow.closed):

@@ -44,7 +44,7 @@ def test_preparing_changes_nothing_and_gives_the_same_again(table: tk.Input) -> 
     core = core_of(table)
     first, second = (core.prepare(2, core.engine.writes) for _ in range(2))
     assert rows_of(first) == rows_of(second) != [[], []]
-    assert first.later is not None and [chunk.n for chunk, _ in first.later] == [1]
+    assert first.postponed is not None and [chunk.n for chunk, _ in first.postponed] == [1]
     assert state_of(table) == before
 
 

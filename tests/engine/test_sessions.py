@@ -341,3 +341,121 @@ def test_a_statement_that_was_overtaken_sees_what_overtook_it() -> None:
         updates += 1
     thread.join()
     assert engine.sql("SELECT n FROM total").rows() == [(updates + 1,)]
+
+
+def test_a_commit_to_an_input_that_has_gone_is_refused_as_a_whole() -> None:
+    for end in (lambda table: table.close(), lambda table: table.engine.drop(table.name)):
+        engine = make_engine()
+        gone, stays = engine.input("gone", x=tk.Int), engine.input("stays", x=tk.Int)
+        view = engine.install("all", stays)
+        session = engine.session()
+        session.sql("BEGIN; INSERT INTO gone VALUES (1); INSERT INTO stays VALUES (1)")
+        end(gone)
+        with pytest.raises(tk.ConflictError, match="'gone' was closed or dropped"):
+            session.sql("COMMIT")
+        assert view.rows() == []
+        with engine.transaction(), pytest.raises(tk.ConflictError, match="a transaction is open"):
+            stays.advance()
+
+
+@pytest.mark.parametrize("how", [{"semantics": "set"}, {"checked": False}, {}])
+def test_updates_of_one_row_do_not_get_lost(how: dict[str, Any]) -> None:
+    engine = make_engine()
+    table = engine.input("t", k=tk.Int, x=tk.Int, **how)
+    table.insert([(1, 5)])
+    engine.advance()
+    one, two = engine.session(), engine.session()
+    one.sql("BEGIN; UPDATE t SET x = x + 1")
+    two.sql("BEGIN; UPDATE t SET x = 5 WHERE k = 1")  # changes nothing, and still writes the row
+    one.sql("COMMIT")
+    with pytest.raises(tk.TransactionConflict):
+        two.sql("COMMIT")
+    assert engine.sql("SELECT k, x FROM t").rows() == [(1, 6)]
+
+
+def test_an_input_behind_the_clock_has_conflicts_and_is_read() -> None:
+    engine = make_engine()
+    slow = engine.input("slow", key="k", semantics="upsert", k=tk.Int, x=tk.Int)
+    fast = engine.input("fast", x=tk.Int)
+    slow.insert([(1, 0)])
+    engine.advance()
+    fast.advance(5)
+    session = engine.session()
+    with pytest.raises(tk.TransactionConflict), session.transaction():
+        assert engine.sql("SELECT * FROM slow").rows() == [(1, 0)]
+        slow.insert([(1, 1)])
+        with engine.session():
+            slow.insert([(1, 100)])
+            slow.advance(3)
+    assert engine.install("all", slow).rows() == [(1, 100)]
+
+
+def test_timed_updates_count_when_their_epoch_closes_whoever_closes_it() -> None:
+    engine = make_engine()
+    table = engine.input("t", k=tk.Int)
+    view = engine.install("v", table)
+    engine.advance()
+    table.insert([(1,)], time=2)
+    table.insert([(2,)])
+    changes = view.changes(history=False)
+    for k in (7, 8, 9):
+        engine.sql(f"INSERT INTO t VALUES ({k})")
+    assert table.pending == 1
+    assert [tuple(change) for change in changes] == [((7,), 1, 1), ((1,), 2, 1), ((8,), 2, 1), ((9,), 3, 1)]
+
+
+def test_a_goal_asked_before_the_first_epoch_has_its_arguments_whoever_closes_that() -> None:
+    engine = make_engine()
+    engine.input("edge", s=tk.Int, d=tk.Int)
+    engine.datalog("r(x, y) :- edge(x, y).  r(x, z) :- r(x, y), edge(y, z).")
+    query = engine.query("r($a, ?y)", a=1)
+    engine.sql("INSERT INTO edge VALUES (1, 2), (2, 3)")
+    assert sorted(query.rows()) == [(1, 2), (1, 3)]
+
+
+def test_what_a_transaction_cannot_see_is_refused() -> None:
+    engine = make_engine()
+    stream = engine.input("s", stream=True, k=tk.Int)
+    engine.sql("CREATE TABLE t (k int, y int); INSERT INTO t VALUES (1, 10)")
+    engine.sql("CREATE MATERIALIZED VIEW v AS SELECT s.k, t.y FROM s JOIN t ON s.k = t.k")
+    stream.insert([(1,), (2,)])
+    engine.advance()
+    session = engine.session()
+    session.sql("BEGIN")
+    assert session.sql("SELECT * FROM v").rows() == [(1, 10)]
+    engine.sql("INSERT INTO t VALUES (3, 30); CREATE MATERIALIZED VIEW later AS SELECT count(*) AS n FROM t")
+    with pytest.raises(tk.ConflictError, match="made after the transaction began"):
+        session.sql("SELECT (SELECT count(*) FROM t), n FROM later")
+    session.sql("INSERT INTO t VALUES (2, 20)")
+    with pytest.raises(tk.UnsupportedError, match="reads the stream 's'"):
+        session.sql("SELECT * FROM v")
+
+
+def test_one_session_may_be_used_by_several_threads() -> None:
+    engine = make_engine()
+    engine.sql("CREATE TABLE t (x int)")
+    session = engine.session()
+    found: list[Any] = []
+
+    def ask() -> None:
+        for _ in range(30):
+            found.append(session.sql("SELECT count(*) FROM t").rows())
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [[(0,)]] * 90
+
+
+def test_views_over_an_input_that_ended_before_its_first_epoch_hold_nobody_up() -> None:
+    engine = make_engine()
+    over, going = engine.input("over", k=tk.Int), engine.input("going", k=tk.Int)
+    engine.sql("CREATE MATERIALIZED VIEW v AS SELECT DISTINCT k FROM over")
+    over.close()
+    going.insert([(5,)])
+    engine.advance()
+    assert engine.sql("SELECT going.k FROM going LEFT JOIN v ON going.k = v.k").rows() == [(5,)]
+    assert engine.sql("SELECT count(*) FROM v").rows() == [(0,)]
+    assert engine.install("both", going.concat(engine.view("v"))).rows() == [(5,)]

@@ -133,9 +133,6 @@ def reduce_keys(
             if summed:
                 event, fits = _sum_events(block, shape, sums, j, epoch, params, acc, events, event, n_events)
                 n_values = finish(acc, j * slots, nf, params, vo, linear, least, digits, values)
-                if n_values == 2:
-                    large = j
-                    n_values = 1
                 values[vo] = 1
                 if n_values == 2:
                     large = j
