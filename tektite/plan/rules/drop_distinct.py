@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from tektite.plan.algebra import AtLeast, Operator, Reduce
 from tektite.plan.projections import renamed
-from tektite.plan.rules.local import Context, rule_for
+from tektite.plan.rules.local import PassContext, rule_for
 from tektite.plan.unique import unique_columns
 
 
 @rule_for(AtLeast, Reduce)
-def drop_distinct(operator: AtLeast | Reduce, context: Context) -> Operator:
+def drop_distinct(operator: AtLeast | Reduce, context: PassContext) -> Operator:
     """What an operator makes distinct, or checks, if its rows are unique as they are."""
     if not (operator.only_checks if isinstance(operator, Reduce) else operator.times == 1):
         return operator

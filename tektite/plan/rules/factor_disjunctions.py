@@ -24,11 +24,11 @@ from functools import reduce
 from tektite.expr import Expr
 from tektite.expr.predicates import TRUE, conjunction, conjuncts, reads_only
 from tektite.plan.algebra import Clause, Match, Operator, Project
-from tektite.plan.rules.local import Context, rule_for
+from tektite.plan.rules.local import PassContext, rule_for
 
 
 @rule_for(Project, Match)
-def factor_disjunctions(operator: Project | Match, context: Context) -> Operator:
+def factor_disjunctions(operator: Project | Match, context: PassContext) -> Operator:
     """A filter or a conjunction with common conjuncts taken out of its disjunctions."""
     if isinstance(operator, Match):
         if not any([part.op == "or" for part in operator.where]):

@@ -28,14 +28,14 @@ from tektite.expr import Expr, col
 from tektite.expr.predicates import conjunction, reads_only
 from tektite.plan.algebra import Clause, Match, Project, Read
 from tektite.plan.estimates import passing
-from tektite.plan.rules.local import Context, rule_for
+from tektite.plan.rules.local import PassContext, rule_for
 
 FEW = 0.2
 """The share of a table's rows up to which an index of its own pays: it is then a fifth of the size, and narrower."""
 
 
 @rule_for(Match)
-def filter_privately(match: Match, context: Context) -> Match:
+def filter_privately(match: Match, context: PassContext) -> Match:
     """A conjunction with those of its tables filtered that it needs few rows and a further index of."""
     if not match.where or not match.is_open:
         return match

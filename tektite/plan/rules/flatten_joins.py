@@ -42,7 +42,7 @@ from tektite.plan.algebra import Arrange, Clause, Match, Operator, Project, Read
 from tektite.plan.equal_columns import Classes, common_type, key_of
 from tektite.plan.names import free_name, take_name
 from tektite.plan.rules.factor_disjunctions import implied
-from tektite.plan.rules.local import Context, rule_for
+from tektite.plan.rules.local import PassContext, rule_for
 from tektite.plan.rules.prune_columns import stands_whole
 from tektite.plan.rules.push_predicates import settled
 from tektite.values import types
@@ -65,12 +65,12 @@ def is_deep(match: Match) -> bool:
 
 
 @rule_for(Match, when=is_deep)
-def flatten_joins(match: Match, context: Context) -> Operator:
+def flatten_joins(match: Match, context: PassContext) -> Operator:
     """A conjunction of all relations that are joined with each other."""
     return flattened(match, context) if is_deep(match) else match
 
 
-def flattened(match: Match, context: Context) -> Operator:
+def flattened(match: Match, context: PassContext) -> Operator:
     """One conjunction of all relations, under a projection if some of its outputs are computed."""
     flat = _Flat(match, context)
     if match.order is None:
@@ -136,7 +136,7 @@ class _Flat:
     `values` says how to compute the variables that no clause binds.
     """
 
-    def __init__(self, match: Match, context: Context) -> None:
+    def __init__(self, match: Match, context: PassContext) -> None:
         self.match = match
         self.context = context
         self.clauses: list[Clause] = list(match.clauses)

@@ -37,12 +37,12 @@ from tektite.plan.algebra import (
     Rows,
 )
 from tektite.plan.projections import renamed
-from tektite.plan.rules.local import Context, rule_for
+from tektite.plan.rules.local import PassContext, rule_for
 from tektite.values.schema import Schema
 
 
 @rule_for(Project, Concat, Negate, Join, Match, RangeFilter, AtLeast, Aggregate, First, Reduce)
-def fold_constants(operator: Operator, context: Context) -> Operator:
+def fold_constants(operator: Operator, context: PassContext) -> Operator:
     """An operator with its constants computed, and no rows if it is empty."""
     found = with_folded(operator)
     made = without_nothing(found)

@@ -11,7 +11,7 @@ from tektite.plan.estimates import Estimates
 from tektite.plan.walk import Test, is_shared, transform, walk, with_inputs
 
 
-class Context:
+class PassContext:
     """What rules may ask about the plans that they rewrite. Each answer is computed when it is first asked for."""
 
     def __init__(self, roots: Sequence[Operator], leaf: Test) -> None:
@@ -44,7 +44,7 @@ class Context:
         return any(isinstance(operator, Inspect) for operator in walk(self._roots))
 
 
-Become = Callable[[Any, Context], Operator]
+Become = Callable[[Any, PassContext], Operator]
 """What becomes of an operator over inputs that are rewritten already."""
 
 
@@ -77,7 +77,7 @@ class OnePass:
         self._rules = [(rule.kinds, rule.become) for rule in rules]
 
     def __call__(self, roots: Sequence[Operator], leaf: Test = is_shared) -> list[Operator]:
-        context, rules = Context(roots, leaf), self._rules
+        context, rules = PassContext(roots, leaf), self._rules
 
         def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
             found = operator if inputs == operator.inputs else with_inputs(operator, inputs)

@@ -29,12 +29,12 @@ from tektite.plan.algebra import Clause, Join, Match, Operator, Project
 from tektite.plan.conjunctions.binary import join_at_a_time
 from tektite.plan.names import take_name
 from tektite.plan.projections import below_renaming
-from tektite.plan.rules.local import Context, rule_for
+from tektite.plan.rules.local import PassContext, rule_for
 from tektite.values.schema import Schema
 
 
 @rule_for(Join, Match)
-def match_joins(operator: Join | Match, context: Context) -> Operator:
+def match_joins(operator: Join | Match, context: PassContext) -> Operator:
     """A join as a conjunction, except where NULL equals NULL: there it is a value like others. A conjunction over what lies below
     new names. What joins nothing is a projection.
     """

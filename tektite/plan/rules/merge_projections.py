@@ -29,7 +29,7 @@ from dataclasses import replace
 from tektite.expr import Expr
 from tektite.expr.predicates import conjunction, conjuncts
 from tektite.plan.algebra import Aggregate, Join, Match, Operator, Project
-from tektite.plan.rules.local import Context, rule_for
+from tektite.plan.rules.local import PassContext, rule_for
 from tektite.plan.rules.prune_columns import narrowed
 
 MERGED = frozenset((Project, Aggregate, Join, Match))
@@ -37,7 +37,7 @@ MERGED = frozenset((Project, Aggregate, Join, Match))
 
 
 @rule_for(Project, Aggregate)
-def merge_projections(operator: Project | Aggregate, context: Context) -> Operator:
+def merge_projections(operator: Project | Aggregate, context: PassContext) -> Operator:
     """A projection together with the one below it, or what it passes on; an aggregate of what a projection selects."""
     if isinstance(operator, Aggregate):
         return of_columns(operator)

@@ -31,7 +31,7 @@ from tektite.expr import Expr
 from tektite.plan.algebra import Clause, Match, Project, Read
 from tektite.plan.conjunctions.order import ties
 from tektite.plan.estimates import share_of
-from tektite.plan.rules.local import Context, rule_for
+from tektite.plan.rules.local import PassContext, rule_for
 from tektite.plan.unique import unique_columns
 
 ALIKE = 2.0
@@ -39,7 +39,7 @@ ALIKE = 2.0
 
 
 @rule_for(Match)
-def order_joins(match: Match, context: Context) -> Match:
+def order_joins(match: Match, context: PassContext) -> Match:
     """An open conjunction with an order, and a strategy if the order follows keys.
 
     Two relations need no order: each is looked up in the other. Relations of about one size that no key leads to stay without,

@@ -46,13 +46,13 @@ from tektite.plan.algebra import (
     Reduce,
 )
 from tektite.plan.projections import filtered
-from tektite.plan.rules.local import Context, rule_for
+from tektite.plan.rules.local import PassContext, rule_for
 from tektite.plan.rules.prune_columns import stands_whole
 from tektite.plan.walk import is_shared, with_inputs
 
 
 @rule_for(Project, Match)
-def push_predicates(operator: Project | Match, context: Context) -> Operator:
+def push_predicates(operator: Project | Match, context: PassContext) -> Operator:
     """A projection or a conjunction without predicates that can be tested further down."""
     if isinstance(operator, Match):
         return settled(operator, context)
@@ -65,7 +65,7 @@ def push_predicates(operator: Project | Match, context: Context) -> Operator:
 class _Push:
     """Pushes predicates down."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PassContext) -> None:
         self._context = context
 
     def place(self, operator: Operator, parts: list[Expr], alone: bool = True) -> Operator:
@@ -171,7 +171,7 @@ class _Push:
         return replace(match, clauses=tuple(clauses), where=tuple(stay))
 
 
-def settled(match: Match, context: Context) -> Match:
+def settled(match: Match, context: PassContext) -> Match:
     """A conjunction whose conditions on one relation are tested by it, if it is arranged for the conjunction anyway."""
     return _Push(context).settled(match) if match.where else match
 

@@ -45,7 +45,7 @@ from tektite.plan.algebra import (
 from tektite.plan.conjunctions.binary import join_at_a_time
 from tektite.plan.equal_columns import common_type
 from tektite.plan.names import free_name
-from tektite.plan.rules.local import Context, rule_for
+from tektite.plan.rules.local import PassContext, rule_for
 from tektite.values import types
 from tektite.values.schema import Schema
 from tektite.values.types import DecimalType, Type
@@ -75,7 +75,7 @@ def compares(match: Match) -> bool:
 
 
 @rule_for(Match, when=compares)
-def range_filters(match: Match, context: Context) -> Operator:
+def range_filters(match: Match, context: PassContext) -> Operator:
     """An open conjunction with range filters instead of joins with what moves."""
     return bounded(match) if compares(match) else match
 
