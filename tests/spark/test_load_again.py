@@ -94,8 +94,9 @@ def test_loads_among_other_epochs_hold_what_a_dict_holds(
                     more = [row() for _ in range(20)]
                     gone = choose.sample(sorted(book.rows.values(), key=repr), 5)
                     for source in (table, twin):
-                        source.insert(more)  # the next load closes their epoch first
+                        source.insert(more)
                         source.remove(gone)
+                        source.engine.advance()
                     for values in more:
                         book.do("c", values)
                     for values in gone:
