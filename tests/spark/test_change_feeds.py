@@ -112,7 +112,8 @@ def test_feed_without_an_order_is_counted_where_that_is_certain(
     with tk.Engine(spark=spark, **options) as engine:
         table = declare(engine)
         view = engine.install("all", table)
-        table.insert(before)  # the next load finds it waiting for its epoch
+        table.insert(before)
+        engine.advance()
         frame = spark.createDataFrame(told, "k int, v string, op string")
         if after is None:
             with pytest.raises(
@@ -181,5 +182,6 @@ def test_counted_rows_of_a_frequent_key_all_travel(spark: SparkSession, tmp_path
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3) as engine:
         table = declare(engine)
         table.insert([(1, steps[0])])
+        engine.advance()
         table.load(spark.createDataFrame(told, "k int, v string, op string").repartition(4), operation="op")
         assert engine.install("all", table).rows() == [(1, steps[-1])]

@@ -226,7 +226,7 @@ def test_function_that_raises_fails_its_view_alone(spark: SparkSession, tmp_path
         assert sorted(good.rows()) == expected()
         with pytest.raises(tk.FaultError, match=r"view 'bad': .*raised ValueError\('price 301'\)"):
             bad.rows()
-        with pytest.raises(tk.FaultError, match="it reads 'bad', which failed"):
+        with pytest.raises(tk.FaultError, match=r"view 'on it': in 'bad', which it reads: .*raised ValueError"):
             on_it.rows()
         lines.insert([(2, "part 1", 0)])
         engine.advance()
