@@ -110,7 +110,7 @@ def in_front(there: Any) -> Any:
 
 COORDINATOR = "tektite.runtime.coordinator Coordinator"
 FAULTS = [
-    Fault("nothing is finished", f"{COORDINATOR}.finish", nothing, a_reader_waits_until_its_view_is_current),
+    Fault("nothing is finished", f"{COORDINATOR}.finish", returning(True), a_reader_waits_until_its_view_is_current),
     Fault("what a view reads gets no time", f"{COORDINATOR}._upstream", lambda there: lambda self, flow: [flow],
           a_reader_waits_until_its_view_is_current),
     Fault("readers run before their sources", f"{COORDINATOR}.add", in_front, sources_run_before_their_readers),
