@@ -516,11 +516,15 @@ class EngineCore:
 
     def close(self, discard: bool = False) -> None:
         """Stop what feeds the engine, make every closed epoch durable, and drop everything; see `Engine.close`."""
-        while self.hooks.on_close:
-            try:
-                self.hooks.on_close[0]()
-            finally:
-                self.hooks.on_close.pop(0)
+        try:
+            while self.hooks.on_close:
+                try:
+                    self.hooks.on_close[0]()
+                finally:
+                    self.hooks.on_close.pop(0)
+        except Exception:
+            self._end(discard)  # what feeds the engine has failed to stop: it ends all the same
+            raise
         try:
             if self.storage is not None and not self.is_closed and not discard:
                 self._make_durable(self.storage)

@@ -131,6 +131,12 @@ class InputCore:
         """About how many rows it holds: updates that cancel each other count until they are merged."""
         return self.trace.rows
 
+    @property
+    def is_due(self) -> bool:
+        """Whether an update with a time of its own is due in the open epoch."""
+        found = self.engine.scheduled.updates.get(self)
+        return found is not None and bool(self._split(found, self.low + 1)[0])
+
     def describe(self) -> InputDescription:
         """How it was declared, for a manifest."""
         return replace(self.declared, checked=self.rules.checked, closed=self.closed)

@@ -112,6 +112,8 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
     held: HeldBatches = ()
     with core.lock.held:
         core.lock.roll_forward()
+        while core.scheduled.rows(into) and into.is_due:
+            core.commit(WriteSet())  # files of an epoch hold the load alone
         looks = into.semantics != "bag" or into.rules.repeats or (into.rules.checked and not feed.only_adds)
         if looks:
             engine.sync()  # tasks can only read files

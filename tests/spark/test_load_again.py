@@ -183,6 +183,7 @@ def test_updates_that_lie_ahead_wait_for_their_epoch(spark: SparkSession, tmp_pa
         table.insert([(1, 1)])
         table.insert([(2, 2)], time=1)
         table.insert([(3, 3)], time=9)
+        engine.advance()
         assert table.load(spark.createDataFrame([(4, 4)], "k int, v int")) == 1
         assert sorted(view.rows()) == [(1, 1), (2, 2), (4, 4)]
         assert (engine.epoch, table.pending) == (3, 1)

@@ -89,6 +89,7 @@ def test_loads_and_updates_alternate(spark: SparkSession, tmp_path: Path) -> Non
         view = engine.install("all", table)
         for number in range(3):
             table.insert([(number, "mine"), (number, f"s{number}")])
+            engine.advance()
             expected.update([(number, "mine"), (number, f"s{number}")])
             loaded = [(k, f"s{k % 5}") for k in range(number, number + 20)]
             assert table.load(spark.createDataFrame(loaded, "k int, s string")) == 20
