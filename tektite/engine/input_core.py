@@ -2,7 +2,7 @@
 
 Updates wait in a write set until it is committed. Committing checks them, sorts them, and mints them as one batch into the
 input's base arrangement, however many epochs the batch covers. A call that fails changes nothing. `tektite.engine.epochs` says
-who calls `write`, `prepare`, `dry_run` and `current_rows`, and when.
+who calls `write`, `prepare`, `changes_by` and `current_rows`, and when.
 """
 
 from __future__ import annotations

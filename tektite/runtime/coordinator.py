@@ -30,6 +30,8 @@ class Coordinator:
         """Those that may have something to do."""
         self.working = 0
         """How many dataflows have a turn: more than one, if a callback of the first brings another one up to date."""
+        self._woken: list[Dataflow] = []
+        """Those that woke up since the last one had its turn."""
         self.journal: Journal | None = None
         self._numbers = itertools.count()
 
@@ -42,7 +44,9 @@ class Coordinator:
         self.awake[flow] = None
 
     def _wake(self, flow: Dataflow) -> None:
-        self.awake[flow] = None
+        if flow not in self.awake:
+            self.awake[flow] = None
+            self._woken.append(flow)
 
     def _wake_readers(self) -> None:
         """Let dataflows that read one which has failed fail in their turn."""
@@ -70,17 +74,10 @@ class Coordinator:
         if self.executor.sends:
             # Another process may sweep a dataflow before the changes of its sources are here.
             return self._run_all()
-        if len(self.awake) <= 1:  # by far the most frequent case
-            for flow in list(self.awake):
-                current = self._work(flow, time.perf_counter() + self.turn)
-                if not self.awake or self.awake.keys() == {flow}:
-                    return current
-            if not self.awake:
-                return True
         current = True
+        self._woken.clear()
         numbers = self.flows
         waiting = sorted([(numbers[flow], flow) for flow in self.awake], key=_number)
-        known = set(self.awake)
         place = 0
         while place < len(waiting):
             number, flow = waiting[place]
@@ -89,9 +86,9 @@ class Coordinator:
                 continue
             if not self._work(flow, time.perf_counter() + self.turn):
                 current = False
-            for other in [other for other in self.awake if other not in known]:  # readers that have something to do
-                known.add(other)
-                if numbers[other] > number:
+            while self._woken:  # readers that have something to do
+                other = self._woken.pop()
+                if numbers.get(other, -1) > number:
                     bisect.insort(waiting, (numbers[other], other), lo=place, key=_number)
         return current
 
