@@ -18,6 +18,7 @@ from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
 from tektite.kernels.seek.route import route
 from tektite.kernels.sort.build import build
+from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, Consolidated
 from tektite.trace.spine import Version
@@ -120,7 +121,7 @@ def consolidate(chunks: list[Chunk], shape: tuple[int, int, int], low: int) -> C
     """The rows of some chunks as one sorted, consolidated chunk. Epochs before `low` become `low`."""
     if len(chunks) == 1 and isinstance(chunks[0], Consolidated) and chunks[0].low >= low:
         return chunks[0]
-    table = np.array([chunk.at for chunk in chunks], np.int64)
+    table = addresses(chunks)
     buf, head = build(table, *shape, low)
     if head[0] < 0:
         raise IncorrectError("a multiplicity or a sum does not fit into 64 bits")

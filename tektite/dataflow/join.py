@@ -18,6 +18,7 @@ from tektite.errors import IncorrectError
 from tektite.kernels.operators.join import JOIN_STATE
 from tektite.kernels.operators.join import join as join_kernel
 from tektite.kernels.seek.route import partition_moments
+from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version
@@ -37,7 +38,7 @@ class JoinTask:
 
     def __init__(self, side: int, delta: tuple[Batch, ...], other: Version) -> None:
         self.side = side
-        self.delta = np.array([batch.at for batch in delta], np.int64)
+        self.delta = addresses(delta)
         self.other = other.table
         self.inputs = (delta, other)
         self.state = np.zeros(JOIN_STATE, np.int64)

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
-
 from tektite.dataflow.arrange import Arranged, ArrangementReader, Buffer, consolidate
 from tektite.dataflow.graph import LinearStep, Moment, Outbox, Scope, enter
 from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
@@ -24,6 +22,7 @@ from tektite.dataflow.linear import SelectStep
 from tektite.dataflow.node import Node
 from tektite.dataflow.pipeline_actions import Action, Branch, Item, KeyLookup, Taken, Versions
 from tektite.kernels.seek.route import route
+from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Trace
@@ -60,7 +59,7 @@ class PipelineSource:
         item = Item(self, chunks, versions, shard)
         if whole and target is not None:
             item = Item(target, [self._through(chunk) for chunk in chunks], versions, shard)
-        item.table = np.array([chunk.at for chunk in item.chunks], np.int64)
+        item.table = addresses(item.chunks)
         return item
 
     def work(self, node: Node, item: Item) -> tuple[Chunk, bool]:
@@ -247,7 +246,7 @@ class PipelinesNode(Node):
             below -= 1
         built = consolidate(chunks, (item.action.lookup.data, self.times, 1), self.flow.low)
         item.chunks = [built]
-        item.table = np.array([built.at], np.int64)
+        item.table = addresses([built])
 
     def _follow(self, item: Item, chunk: Chunk, worker: int, outbox: Outbox) -> None:
         """Send the results for an item to the next action, or out of the node."""
@@ -268,7 +267,7 @@ class PipelinesNode(Node):
                 continue
             waiting = Item(target, [part], item.versions, shard)
             if target.lookup.sorted:
-                waiting.table = np.array([part.at], np.int64)
+                waiting.table = addresses([part])
             self.stacks[worker].append(waiting)
 
     def _by_shard(self, lookup: KeyLookup, chunk: Chunk, shard: int) -> Iterator[tuple[int, Chunk]]:

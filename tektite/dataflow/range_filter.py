@@ -27,6 +27,7 @@ from tektite.kernels.operators.range_filter import (
     emit_segments,
     segments,
 )
+from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version
@@ -47,7 +48,7 @@ class RangeTask:
 
     def __init__(self, side: int, delta: tuple[Batch, ...], other: Version) -> None:
         self.side = side
-        self.delta = np.array([batch.at for batch in delta], np.int64)
+        self.delta = addresses(delta)
         self.other = other.table
         self.inputs = (delta, other)
         self.found: Words = NOTHING

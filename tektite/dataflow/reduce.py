@@ -24,6 +24,7 @@ from tektite.kernels.operators import aggregate as aggregate_kernel
 from tektite.kernels.operators import reduce as reduce_kernel
 from tektite.kernels.operators.collect import collect, settle
 from tektite.kernels.seek.route import partition_moments
+from tektite.trace.addresses import addresses
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.spine import Version
 from tektite.trace.trace import Hold, Trace
@@ -177,7 +178,7 @@ class ReduceNode(Node):
         todo = self.todo.take(shard, moment)
         if not delta and not todo:
             return
-        work = np.array([batch.at for batch in delta] + [chunk.at for chunk in todo], np.int64)
+        work = addresses([*delta, *todo])
         widths = np.array([self.reader.trace.data] * len(delta) + [self.key] * len(todo), np.int64)
         result = self._evaluate(shard, work, widths, old, new, moment, outbox)
         if result.n:

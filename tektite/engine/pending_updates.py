@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
-import numpy as np
-
 from tektite.dataflow.arrange import consolidate
 from tektite.errors import IncorrectError
 from tektite.kernels.operators.upsert import resolve
 from tektite.kernels.sort.build import build
+from tektite.trace.addresses import addresses
 from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version
 
@@ -80,7 +79,7 @@ class PendingUpdates:
 
 def net_changes(operations: Sequence[Chunk], keys: int, values: int, held: Version) -> Chunk:
     """What operations on a set or upsert input (see `arriving_operations`) change in what it holds, in any order."""
-    buf, head = build(np.array([chunk.at for chunk in operations], np.int64), keys + 3 + values, 1, 1, 0)
+    buf, head = build(addresses(operations), keys + 3 + values, 1, 1, 0)
     ordered = Chunk(head, buf)
     buf, head = resolve(ordered.at, keys, values, held.table)
     return Chunk(head, buf)

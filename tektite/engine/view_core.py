@@ -21,6 +21,7 @@ from tektite.kernels.operators.join import JOIN_STATE, join
 from tektite.kernels.seek.route import split_epoch
 from tektite.plan import algebra as plan
 from tektite.plan.unique import unique_columns
+from tektite.trace.addresses import addresses
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Handle, Hold, Trace
 from tektite.values.words import Words
@@ -301,7 +302,7 @@ def read_lead(trace: Trace, epoch: int, lead: int) -> Words:
         table = trace.version(shard).table
         state = np.zeros(JOIN_STATE, np.int64)
         while len(table) and not state[0]:
-            keys = np.array([wanted.at], np.int64)
+            keys = addresses([wanted])
             columns = np.arange(1, width + 1)
             buf, head = join(keys, table, 1, 1, width, 1, 1, 1, columns, 0, PIECE, 0, state)
             found = Chunk(head, buf).to_array()

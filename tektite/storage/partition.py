@@ -19,6 +19,7 @@ from tektite.storage.description import InputDescription
 from tektite.storage.files import Files
 from tektite.storage.manifest import Live, Manifest, ManifestChange
 from tektite.storage.store import Store
+from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 
@@ -45,7 +46,7 @@ class Moving:
     def write(self, store: Store, shard: int, chunks: list[Chunk]) -> FileInfo | None:
         """A file with the rows of a shard, sorted and consolidated; None if they cancel out."""
         since = max(self.low - 1, 0)
-        buf, head = build(np.array([chunk.at for chunk in chunks], np.int64), *self.description.shape, since)
+        buf, head = build(addresses(chunks), *self.description.shape, since)
         batch = Batch(head, buf, ((0,),), ((self.low,),), ((since,),))
         if not batch.n:
             return None

@@ -12,6 +12,7 @@ import numpy as np
 
 from tektite.kernels.merge import merge as kernels
 from tektite.kernels.merge import state as fields
+from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.times import Frontier
 from tektite.values.words import Words
@@ -78,7 +79,7 @@ class Merge:
 
 def advance(merges: Sequence[Merge], fuel: int = _ALL) -> int:
     """Advance each merge by about `fuel` input rows; returns how many are done."""
-    ended: int = kernels.advance_merges(np.array([merge.at for merge in merges], np.int64), fuel)
+    ended: int = kernels.advance_merges(addresses(merges), fuel)
     return ended
 
 

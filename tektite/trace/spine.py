@@ -35,6 +35,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from tektite.kernels.merge.merge import advance_merges
+from tektite.trace.addresses import addresses
 from tektite.trace.batch import LATEST, Batch
 from tektite.trace.merge import DiffOverflow, Merge, merge_now
 from tektite.trace.times import Frontier
@@ -61,7 +62,7 @@ class Version:
 
     def __init__(self, batches: tuple[Batch, ...]) -> None:
         self.batches = batches
-        self.table: Words = np.array([batch.at for batch in batches], np.int64)
+        self.table: Words = addresses(batches)
         self.rows = sum([batch.n for batch in batches])
 
     @property
@@ -252,7 +253,7 @@ class Spine:
         self._version = None
         self._allowed = 0
         self._open = [unit for unit in self._units if isinstance(unit, Merge)]
-        self._open_table = np.array([merge.at for merge in self._open], np.int64)
+        self._open_table = addresses(self._open)
         self._stale = False
 
     def _open_at(self, place: int, frontier: Words, other: Batch | None = None) -> None:
@@ -321,7 +322,7 @@ class Spine:
     def _finish(self, unit: Batch | Merge) -> bool:
         """Complete the unit if it is a merge; returns whether it was."""
         if isinstance(unit, Merge):
-            advance_merges(np.array([unit.at], np.int64), _ALL)
+            advance_merges(addresses([unit]), _ALL)
             self._collect()
             return True
         return False

@@ -22,6 +22,7 @@ import numpy as np
 
 from tektite.kernels.seek.route import split_epoch
 from tektite.kernels.sort.build import build
+from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.merge import DiffOverflow
@@ -352,7 +353,7 @@ def shortened(version: Version, trace: Trace) -> Version:
         return version
     ordered = sorted(version.batches, key=lambda batch: batch.n)
     small, large = ordered[: MANY // 2], ordered[MANY // 2 :]
-    table = np.array([batch.at for batch in small], np.int64)
+    table = addresses(small)
     buf, head = build(table, trace.data, trace.times, trace.diffs, 0)
     joined = Batch(head, buf, small[0].lower, small[-1].upper, small[0].since)
     return Version((*large, joined))

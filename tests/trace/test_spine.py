@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import random
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -351,3 +353,15 @@ def test_an_overflow_is_an_error_and_loses_no_update(size: int) -> None:
         for insertion in insertions:
             insertion()
     assert sorted(contents(feed.spine.version)) == sorted(feed.history)
+
+
+def test_addresses_of_a_version_keep_its_batches_in_memory() -> None:
+    batch = make_batch([(1, 0, 1), (2, 0, 1)], (1, 1, 1), 0, 1)
+    memory = weakref.ref(batch.memory)
+    table = Version((batch,)).table
+    del batch
+    gc.collect()
+    assert memory() is not None
+    del table
+    gc.collect()
+    assert memory() is None
