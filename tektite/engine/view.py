@@ -13,6 +13,7 @@ from tektite.dataflow.arrange import consolidate
 from tektite.dataflow.output import changes_table
 from tektite.engine.lock import EngineLock, guarded, guarded_by_core
 from tektite.errors import TektiteError
+from tektite.query.builders import derived
 from tektite.query.collection import Collection
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Handle
@@ -121,6 +122,18 @@ class View(Collection):
         source `tektite`. A view that was published by an earlier run goes on from what that has stored.
         """
         self._core.publish()
+
+    def explain(self) -> str:
+        """How the view is maintained: the plan of its definition, its join strategies, and the arrangements that it reads.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.create_table("edges", {"src": int, "dst": int})
+        >>> degrees = engine.create_view("degrees", edges.count(by="src"))
+        >>> print(degrees.explain().splitlines()[1].strip())
+        group by src: count = count(*)  (about 1 rows)
+        """
+        return self.engine.explain(derived(self._core.definition, self))
 
     def drop(self) -> None:
         """Remove the view, and everything that only it used."""

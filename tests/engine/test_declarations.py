@@ -184,3 +184,21 @@ def test_errors_have_a_code_and_say_whose_fault_it_is(engine: tk.Engine) -> None
     with pytest.raises(tk.TektiteError) as wrong:
         engine.sql("SELECT 1,\n  nothing FROM t")
     assert (wrong.value.code, wrong.value.details) == ("not-found", {"line": 2, "column": 3})
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_zeros_of_both_signs_are_one_key_of_a_bag(workers: int) -> None:
+    engine = tk.Engine(workers)
+    table = engine.create_table("t", {"k": float, "v": int}, order_by="k")
+    view = engine.create_view("all", table)
+    table.insert([(-0.0, 1), (0.0, 2)])
+    assert [str(k) for k, _ in view.rows()] == ["0.0", "0.0"]
+    table.remove([(0.0, 1), (-0.0, 2)])
+    assert view.rows() == []
+
+
+def test_view_that_is_installed_explains_its_definition(engine: tk.Engine) -> None:
+    table = engine.create_table("t", {"k": int, "v": int})
+    query = table.join(table, on="k").count(by="k")
+    assert "join" in query.explain()
+    assert "join" in engine.create_view("v", query).explain()
