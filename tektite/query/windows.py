@@ -90,7 +90,7 @@ def evaluated(collection: Collection, outputs: Outputs) -> tuple[Collection, Out
         return collection, outputs
     found = WindowColumns(collection)
     results = [(name, expression.replaced(found.result)) for name, expression in outputs]
-    return found.collection, results
+    return found.finished(), results
 
 
 class WindowColumns:
@@ -100,6 +100,8 @@ class WindowColumns:
         self.collection = collection
         self._schema = collection.schema
         self._known: dict[tuple[object, ...], str] = {}
+        self._values: dict[tuple[object, ...], str] = {}
+        self._calls: list[tuple[str, WindowCall]] = []
 
     def result(self, node: Expr) -> Expr | None:
         """The column that holds the result of a window function; None for any other node."""
@@ -118,11 +120,10 @@ class WindowColumns:
         if expression.op == "col":
             self._schema.index(expression.params[0])
             return str(expression.params[0])
-        for at, (name, kind) in enumerate(zip(self.collection.schema.names, self.collection.schema.types, strict=True)):
-            if name == f"#value {expression}" and kind == expression_type(expression, self._schema.positions):
-                return self.collection.schema.names[at]
-        self.collection = self.collection.with_columns(**{f"#value {expression}": expression})
-        return f"#value {expression}"
+        if expression.fingerprint not in self._values:
+            self._values[expression.fingerprint] = name = f"#value{len(self._values)}"
+            self.collection = self.collection.with_columns(**{name: expression})
+        return self._values[expression.fingerprint]
 
     def _compute(
         self,
@@ -164,7 +165,7 @@ class WindowColumns:
             constants = [constants[0], None if constants[1] is None else literal_value(constants[1], type)]
         elif call.op == "aggregate":
             constants = []
-        self._run(name, WindowCall(
+        call_of_columns = WindowCall(
             PLAIN.get(kind, kind),
             () if value is None else (self._column(value),),
             keys,
@@ -173,10 +174,14 @@ class WindowColumns:
             type,
             tuple(constants),
             str(node),
-        ))  # fmt: skip
+        )
+        self._calls.append((name, call_of_columns))
 
-    def _run(self, name: str, call: WindowCall) -> None:
-        self.collection = windowed(self.collection, [(name, call)])
+    def finished(self) -> Collection:
+        """The collection with all results. Calls over one partition are computed together, so that they agree on the order of rows
+        that are equal in theirs.
+        """
+        return windowed(self.collection, self._calls)
 
     def _type(self, call: Expr, kind: str, value: Expr | None) -> Type:
         """The type of a result."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import tektite as tk
+from tektite.query.limits import first_rows
 from tests.support.brute import Bag, Row, bag
 
 VALUES = (0, 1, 2, 3)
