@@ -38,8 +38,7 @@ class AggregateMethods:
         >>> revenue = (tk.col("price") * tk.col("quantity")).sum()
         >>> totals = sales.group_by("shop").agg(revenue.alias("revenue"), mean=revenue / tk.count())
         >>> view = engine.install("totals", totals)
-        >>> sales.insert([("north", 3, 2), ("north", 4, 1), ("south", 5, 1)])
-        >>> _ = engine.advance()
+        >>> _ = sales.insert([("north", 3, 2), ("north", 4, 1), ("south", 5, 1)])
         >>> sorted(view.rows())
         [('north', 10, 5.0), ('south', 5, 5.0)]
         """
@@ -103,8 +102,7 @@ class AggregateMethods:
         >>> quotes = engine.input("quotes", stock=tk.String, day=tk.Int, price=tk.Int)
         >>> opening = quotes.group_by("stock").agg(opening=tk.col("price").first(order_by="day"))
         >>> view = engine.install("opening", opening)
-        >>> quotes.insert([("A", 2, 30), ("A", 1, 20), ("B", 1, 7)])
-        >>> _ = engine.advance()
+        >>> _ = quotes.insert([("A", 2, 30), ("A", 1, 20), ("B", 1, 7)])
         >>> sorted(view.rows())
         [('A', 20), ('B', 7)]
         """
@@ -176,8 +174,7 @@ class AggregateMethods:
         ...     total=amount.cum_sum().over("shop", order_by="day"),
         ...     place=tk.rank().over("shop", order_by="amount", descending=True),
         ... ))
-        >>> sales.insert([("north", 1, 3), ("north", 2, 1), ("south", 1, 5)])
-        >>> _ = engine.advance()
+        >>> _ = sales.insert([("north", 1, 3), ("north", 2, 1), ("south", 1, 5)])
         >>> sorted(view.rows())
         [('north', 1, 0.75, 3, 1), ('north', 2, 0.25, 4, 2), ('south', 1, 1.0, 5, 1)]
         """

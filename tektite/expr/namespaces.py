@@ -181,8 +181,7 @@ class TextMethods:
         >>> engine = tk.Engine()
         >>> tags = engine.input("tags", page=tk.Int, tag=tk.String)
         >>> view = engine.install("listed", tags.group_by("page").agg(tags=tk.col("tag").str.join(" ")))
-        >>> tags.insert([(1, "new"), (1, "blue")])
-        >>> _ = engine.advance()
+        >>> _ = tags.insert([(1, "new"), (1, "blue")])
         >>> view.rows()
         [(1, 'blue new')]
         """

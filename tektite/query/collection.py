@@ -141,8 +141,7 @@ class Collection:
         >>> engine = tk.Engine()
         >>> orders = engine.input("orders", item=tk.String, amount=tk.Int)
         >>> view = engine.install("large", orders.filter(tk.col("amount") > 3, tk.col("item").is_in(["cup", "jug"])))
-        >>> orders.insert([("cup", 4), ("jug", 1), ("pan", 9)])
-        >>> _ = engine.advance()
+        >>> _ = orders.insert([("cup", 4), ("jug", 1), ("pan", 9)])
         >>> view.rows()
         [('cup', 4)]
         """
@@ -190,8 +189,7 @@ class Collection:
         ...     rows = np.repeat(np.arange(len(lists)), [len(found) for found in lists])
         ...     return pa.table({"word": [word for found in lists for word in found]}), rows
         >>> view = engine.install("split", words.flat_map(split, word=tk.String))
-        >>> words.insert([("to be or not to be",)])
-        >>> _ = engine.advance()
+        >>> _ = words.insert([("to be or not to be",)])
         >>> sorted(view.rows())
         [('be',), ('be',), ('not',), ('or',), ('to',), ('to',)]
         """
@@ -212,9 +210,8 @@ class Collection:
         >>> engine = tk.Engine()
         >>> a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
         >>> every, different = engine.install("every", a.union(b)), engine.install("different", a.union(b, distinct=True))
-        >>> a.insert([(1,), (2,)])
-        >>> b.insert([(2,)])
-        >>> _ = engine.advance()
+        >>> _ = a.insert([(1,), (2,)])
+        >>> _ = b.insert([(2,)])
         >>> sorted(every.rows()), sorted(different.rows())
         ([(1,), (2,), (2,)], [(1,), (2,)])
         """
@@ -237,9 +234,8 @@ class Collection:
         >>> engine = tk.Engine()
         >>> a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
         >>> view = engine.install("rest", a.except_(b))
-        >>> a.insert([(1,), (1,), (2,)])
-        >>> b.insert([(2,)])
-        >>> _ = engine.advance()
+        >>> _ = a.insert([(1,), (1,), (2,)])
+        >>> _ = b.insert([(2,)])
         >>> view.rows()
         [(1,)]
         """
@@ -310,8 +306,7 @@ class Collection:
         >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
         >>> hops = engine.install("hops", edges.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right"))
         >>> ends = engine.install("ends", edges.join(edges, left_on="dst", right_on="src", how="anti"))
-        >>> edges.insert([(1, 2), (2, 3)])
-        >>> _ = engine.advance()
+        >>> _ = edges.insert([(1, 2), (2, 3)])
         >>> hops.rows(), ends.rows()
         ([(1, 3)], [(2, 3)])
         """
@@ -363,12 +358,10 @@ class Collection:
         >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
         >>> half = sales.max("amount", by="shop").select("shop", half=tk.col("amount") // 2)
         >>> large = engine.install("large", sales.filter_by_bound("amount", ">", half, "half", by="shop"))
-        >>> sales.insert([("north", 4), ("north", 6), ("south", 1), ("south", 5)])
-        >>> _ = engine.advance()
+        >>> _ = sales.insert([("north", 4), ("north", 6), ("south", 1), ("south", 5)])
         >>> sorted(large.rows())
         [('north', 4), ('north', 6), ('south', 5)]
-        >>> sales.insert([("north", 9)])
-        >>> _ = engine.advance()
+        >>> _ = sales.insert([("north", 9)])
         >>> sorted(large.rows())
         [('north', 6), ('north', 9), ('south', 5)]
         """
@@ -388,8 +381,7 @@ class Collection:
         >>> engine = tk.Engine()
         >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
         >>> shops = engine.install("shops", sales.unique("shop").select("shop"))
-        >>> sales.insert([("north", 3), ("north", 4), ("south", 5)])
-        >>> _ = engine.advance()
+        >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
         >>> sorted(shops.rows())
         [('north',), ('south',)]
         """
@@ -443,8 +435,7 @@ class Collection:
         >>> _ = engine.advance()
         >>> view.rows()
         [(None, 0)]
-        >>> sales.insert([("north", 3), ("south", 4)])
-        >>> _ = engine.advance()
+        >>> _ = sales.insert([("north", 3), ("south", 4)])
         >>> view.rows()
         [(7, 2)]
         """
@@ -470,8 +461,7 @@ class Collection:
         >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
         >>> largest = engine.install("largest", sales.top_k(1, by="amount", per="shop"))
         >>> smallest = engine.install("smallest", sales.bottom_k(2, by="amount"))
-        >>> sales.insert([("north", 3), ("north", 4), ("south", 5)])
-        >>> _ = engine.advance()
+        >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
         >>> sorted(largest.rows()), sorted(smallest.rows())
         ([('north', 4), ('south', 5)], [('north', 3), ('north', 4)])
         """
@@ -498,8 +488,7 @@ class Collection:
         >>> engine = tk.Engine()
         >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
         >>> view = engine.install("first", sales.sort("shop", "amount", descending=[False, True]).limit(1))
-        >>> sales.insert([("north", 3), ("north", 4), ("south", 5)])
-        >>> _ = engine.advance()
+        >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
         >>> view.rows()
         [('north', 4)]
         """
@@ -572,8 +561,7 @@ class Collection:
         ...     longer = reach.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right")
         ...     return longer.concat(edges).distinct()
         >>> reach = engine.install("reach", edges.iterate(step))
-        >>> edges.insert([(1, 2), (2, 3), (3, 4)])
-        >>> _ = engine.advance()
+        >>> _ = edges.insert([(1, 2), (2, 3), (3, 4)])
         >>> sorted(reach.rows())
         [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
         """

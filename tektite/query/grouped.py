@@ -42,8 +42,7 @@ class Grouped:
         >>> totals
         <Collection (shop: string, amount: int, n: int, range: int)>
         >>> view = engine.install("totals", totals)
-        >>> sales.insert([("north", 3), ("north", 4), ("south", 5)])
-        >>> _ = engine.advance()
+        >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
         >>> sorted(view.rows())
         [('north', 7, 2, 1), ('south', 5, 1, 0)]
         """

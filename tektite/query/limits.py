@@ -29,8 +29,7 @@ class Sorted(Collection):
         >>> engine = tk.Engine()
         >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
         >>> view = engine.install("second", sales.sort("amount", descending=True).limit(1, offset=1))
-        >>> sales.insert([("north", 3), ("north", 4), ("south", 5)])
-        >>> _ = engine.advance()
+        >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
         >>> view.rows()
         [('north', 4)]
         """

@@ -39,8 +39,7 @@ def row_number() -> Expr:
     >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
     >>> first = tk.row_number().over("shop", order_by="amount", descending=True) == 1
     >>> view = engine.install("largest", sales.filter(first))
-    >>> sales.insert([("north", 3), ("north", 4), ("south", 5)])
-    >>> _ = engine.advance()
+    >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
     >>> sorted(view.rows())
     [('north', 4), ('south', 5)]
     """

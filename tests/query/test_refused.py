@@ -41,7 +41,7 @@ CASES: dict[str, tuple[Callable[[Any], object], str]] = {
     "a filter of a text": (lambda c: c.filter("x > 1"), "takes an expression such as"),
     "a filter of nothing": (lambda c: c.filter(), "filter needs a predicate"),
     "a filter of a number": (lambda c: c.filter(x + 1), "filter needs a bool"),
-    "a pair of keys": (lambda c: c.join(c, on=("x", "t")), "left_on='x', right_on='t'"),
+    "a pair of keys": (lambda c: c.join(c, left_on="x", right_on="t"), "left_on='x', right_on='t'"),
     "a list of pairs": (lambda c: c.join(c, on=[("x", "t")]), "left_on='x', right_on='t'"),
     "no keys": (lambda c: c.join(c), "how='cross' pairs every row"),
     "half of the keys": (lambda c: c.join(c, left_on="x"), "left_on='a' and right_on='b'"),

@@ -22,7 +22,7 @@ class World:
     """An engine with the tables `sales` and `shops`, and the rows that they hold."""
 
     def __init__(self) -> None:
-        self.engine = tk.Engine()
+        self.engine = tk.Engine(autocommit=False)
         self.sales = self.engine.input(
             "sales", shop=tk.String, item=tk.String, amount=tk.Int, price=tk.Float, cost=tk.Decimal(8, 2), day=tk.Date,
             at=tk.Timestamp, paid=tk.Bool,
