@@ -177,8 +177,8 @@ class WindowColumns:
         self._calls.append((name, call_of_columns))
 
     def finished(self) -> Collection:
-        """The collection with all results. Calls over one partition are computed together, so that they agree on the order of rows
-        that are equal in theirs.
+        """The collection with all results. Calls over one partition are computed together, so that they agree on the order of
+        rows that are equal in theirs.
         """
         return windowed(self.collection, self._calls)
 

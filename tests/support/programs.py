@@ -219,7 +219,11 @@ class Program:
         by = [n for n in self.some(c.schema.names) if n not in order]
         downs = [self.rng.random() < 0.5 for _ in order]
         k = self.rng.choice([1, 2, 3])
-        return self.note(first_rows(c, [(tk.col(n), down, False) for n, down in zip(order, downs, strict=True)], by, k), f"top {k} {order} {downs} by {by}", c), size
+        return self.note(
+            first_rows(c, [(tk.col(n), down, False) for n, down in zip(order, downs, strict=True)], by, k),
+            f"top {k} {order} {downs} by {by}",
+            c,
+        ), size
 
     def make_reduce(self, pool: list[tuple[tk.Collection, int]]) -> tuple[tk.Collection, int]:
         c, size = self.pick(pool)
@@ -242,8 +246,9 @@ class Program:
         for n, m in pairs[: rng.choice([0, 1, 1, 1, 2])]:
             if all(n != p and m != q for p, q in on):
                 on.append((n, m))
-        how = rng.choice(["inner", "inner", "left", "semi", "anti"])
-        made = self.note(c.join(d, on=on, how=how), f"{how} join on {on}", c, d)
+        how = rng.choice(["inner", "inner", "left", "right", "full", "semi", "anti"])
+        keys = [n for n, _ in on], [m for _, m in on]
+        made = self.note(c.join(d, left_on=keys[0], right_on=keys[1], how=how), f"{how} join on {on}", c, d)
         if how in ("semi", "anti"):
             return made, size
         return self.narrow(made, size * other // (3 if on else 1))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tektite as tk
+from tests.support.executors import make_engine
 
 Query = Callable[[tk.Input, tk.Input], tk.Collection]
 Row = tuple[Any, ...]
@@ -22,7 +23,7 @@ class World:
     """An engine with the tables `sales` and `shops`, and the rows that they hold."""
 
     def __init__(self) -> None:
-        self.engine = tk.Engine(autocommit=False)
+        self.engine = make_engine()
         self.sales = self.engine.input(
             "sales", shop=tk.String, item=tk.String, amount=tk.Int, price=tk.Float, cost=tk.Decimal(8, 2), day=tk.Date,
             at=tk.Timestamp, paid=tk.Bool,
@@ -46,7 +47,9 @@ class World:
 
     def sale(self) -> Row:
         some = self.chance.choice
-        at = datetime.datetime(2024, 2, 27) + datetime.timedelta(hours=self.chance.randrange(100), seconds=some([0, 59]))
+        at = datetime.datetime(2024, 2, 27) + datetime.timedelta(
+            hours=self.chance.randrange(100), seconds=some([0, 59])
+        )
         amount = some([-3, 0, 1, 1, 2, 5, None])
         price = some([-2.5, 0.25, 1.0, 9.75, None])
         cost = some([decimal.Decimal("1.25"), decimal.Decimal("-3.50"), None])
