@@ -46,7 +46,7 @@ def literal_type(value: Any) -> Type:
         return Timestamp
     if isinstance(value, datetime.date):
         return Date
-    raise TypeError(
+    raise IncorrectError(
         f"cannot use {value!r} of type {type(value).__name__} in an expression: a literal is an int, float, bool, str, "
         "Decimal, date, datetime or None"
     )

@@ -142,7 +142,7 @@ def _term(term: Any, type: types.Type, where: str) -> str | Expr | None:
         return literal
     try:
         return lit(value, type)
-    except (TypeError, ValueError, IncorrectError) as error:
+    except IncorrectError as error:
         raise IncorrectError(
             f"match: {where} is {type}, but the literal {literal} is {found}; give one of that type"
         ) from error

@@ -14,19 +14,18 @@ from tektite.errors import IncorrectError, NotFoundError, TektiteError, Unsuppor
 from tektite.expr import Expr, coalesce, col, lit
 from tektite.expr import type_of as expression_type
 from tektite.expr.fold import folded as folded_constant
+from tektite.query.window_calls import Ordering, WindowCall
 from tektite.sql.bind import recursion, relations, windows
 from tektite.sql.bind.bound import Bound, nothing
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.bind.select import SelectList, output_place
-from tektite.sql.bind.window_calls import WindowCall
 from tektite.sql.logical import (
     Compare,
     Distinct,
     Filter,
     Names,
     Node,
-    Ordering,
     Project,
     Top,
     Union,
@@ -98,7 +97,7 @@ class Binder:
             )
         try:
             return lit(self.parameters[label])
-        except (TypeError, TektiteError) as error:
+        except TektiteError as error:
             raise self.source.error(f"parameter {label!r}: {error}", node, IncorrectError) from None
 
     # ------------------------------------------------------------------ queries
