@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
@@ -135,10 +135,21 @@ class View(Collection):
         """
         return self.engine.explain(derived(self._core.definition, self))
 
-    def drop(self) -> None:
-        """Remove the view, and everything that only it used."""
+    @overload
+    def drop(self) -> None: ...
+
+    @overload
+    def drop(self, *columns: str | Sequence[str]) -> Collection: ...
+
+    def drop(self, *columns: str | Sequence[str]) -> Collection | None:
+        """Remove the view for everybody, and everything that only it used. With columns: the view without these, as of any
+        collection.
+        """
+        if columns:
+            return super().drop(*columns)
         self._core.check(failed=False)
         self._core.engine.drop(self.name)
+        return None
 
     def to_spark(self, spark: SparkSession | None = None, *, at: int | None = None) -> DataFrame:
         """The snapshot as a Spark DataFrame, in the engine's session or another one.
