@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from warnings import warn
 
 from tektite.engine.lock import guarded_by_core
@@ -149,6 +149,8 @@ class Input(Collection):
         lag: int = 0,
         reset: bool = False,
         on_progress: Callable[[EpochProgress], None] | None = None,
+        bad_rows: Literal["stop", "keep"] = "stop",
+        max_bad_rows: int = 1000,
     ) -> Following:
         """Turn each micro-batch of a Spark stream into an epoch, exactly once.
 
@@ -158,9 +160,14 @@ class Input(Collection):
         stream with another checkpoint than the one that this input has followed is refused, because it would begin
         again and count rows twice; `reset=True` says that this is meant. `on_progress` is called behind every epoch, from the
         stream's thread, with what the epoch held and took; the last of them are in `recent` of what is returned.
+
+        A row that does not fit, such as one with NULL in a key, stops the stream, and its micro-batch does not count. With
+        `bad_rows="keep"` such rows go, in the same epoch, to the table of this name with `_bad_rows` behind it (columns
+        `batch`, `row` as JSON, and `reason`), until there have been more than `max_bad_rows` since the stream began.
         """
         from tektite.spark.follow import follow
 
         return follow(
-            self, stream, diff, operation, order, position, extra, checkpoint, trigger, lag, reset, on_progress
-        )
+            self, stream, diff, operation, order, position, extra, checkpoint, trigger, lag, reset, on_progress,
+            bad_rows, max_bad_rows,
+        )  # fmt: skip
