@@ -8,6 +8,7 @@ from tektite.engine.view import Change, Changes, View
 from tektite.errors import (
     ConflictError,
     FaultError,
+    FunctionError,
     IncorrectError,
     NotFoundError,
     TektiteError,
@@ -39,7 +40,7 @@ from tektite.query.match import match
 from tektite.query.windows import cume_dist, dense_rank, lag, lead, ntile, percent_rank, rank, row_number
 from tektite.storage.options import Storage
 from tektite.values.schema import Schema
-from tektite.values.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
+from tektite.values.types import Bool, Date, Decimal, Float, Float64, Int, Int64, String, Timestamp, Type
 
 __version__ = "0.1.0"
 
@@ -55,12 +56,15 @@ __all__ = [
     "Engine",
     "Expr",
     "FaultError",
+    "FunctionError",
     "Float",
+    "Float64",
     "Grouped",
     "Held",
     "IncorrectError",
     "Input",
     "Int",
+    "Int64",
     "Loop",
     "LoopVariable",
     "NotFoundError",

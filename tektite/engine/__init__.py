@@ -4,6 +4,7 @@ catalog          every arrangement that queries share, by collection and leading
 constants        rows of constants as a collection
 constraints      how an input is declared, and what that demands of its rows
 core             `core_of`: from what users hold to what the rest of Tektite works with
+declarations     creates tables and views, and decides what an existing one of the same name means
 engine           Engine as users hold it
 engine_core      inputs, views, the catalog of what they share, and the clock that moves them
 epoch_batches    from pending updates to the sorted, checked batches of an epoch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 from tektite.engine.lock import guarded_by_core
 from tektite.query.collection import Collection
@@ -99,9 +100,14 @@ class Input(Collection):
         """Close this input's epochs before `to` (the open one, where left out); the last one of them."""
         return self._core.advance(to)
 
-    def close(self) -> None:
-        """End the input: what it holds stays, and it holds nobody up any longer."""
+    def finish(self) -> None:
+        """End the table: what it holds stays, nobody writes to it any more, and it holds no view up."""
         self._core.close()
+
+    def close(self) -> None:
+        """`finish`, by its former name."""
+        warn("close() of a table is called finish()", DeprecationWarning, stacklevel=2)
+        self.finish()
 
     def load(
         self,

@@ -83,7 +83,7 @@ class InputCore:
         self.lead = lead = tuple(schema.index(column) for column in declared.key)
         self.key_columns = tuple(range(width)) if self.semantics == "set" else lead
         keyed = lead if declared.unique or self.semantics == "upsert" else ()
-        told_apart = self.key_columns if self.semantics == "set" else keyed
+        told_apart = self.key_columns if self.semantics == "set" else lead
         self.float_keys = tuple(column for column in told_apart if schema.types[column] == types.Float)
         self.columns = declared.column_order
         self.operation_keys = self.key_columns if self.semantics == "upsert" else self.columns

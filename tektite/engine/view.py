@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from tektite.dataflow.arrange import consolidate
 from tektite.dataflow.output import changes_table
 from tektite.engine.lock import EngineLock, guarded, guarded_by_core
 from tektite.errors import TektiteError
+from tektite.query.builders import derived
 from tektite.query.collection import Collection
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Handle
@@ -122,10 +123,33 @@ class View(Collection):
         """
         self._core.publish()
 
-    def drop(self) -> None:
-        """Remove the view, and everything that only it used."""
+    def explain(self) -> str:
+        """How the view is maintained: the plan of its definition, its join strategies, and the arrangements that it reads.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.create_table("edges", {"src": int, "dst": int})
+        >>> degrees = engine.create_view("degrees", edges.count(by="src"))
+        >>> print(degrees.explain().splitlines()[1].strip())
+        group by src: count = count(*)  (about 1 rows)
+        """
+        return self.engine.explain(derived(self._core.definition, self))
+
+    @overload
+    def drop(self) -> None: ...
+
+    @overload
+    def drop(self, *columns: str | Sequence[str]) -> Collection: ...
+
+    def drop(self, *columns: str | Sequence[str]) -> Collection | None:
+        """Remove the view for everybody, and everything that only it used. With columns: the view without these, as of any
+        collection.
+        """
+        if columns:
+            return super().drop(*columns)
         self._core.check(failed=False)
         self._core.engine.drop(self.name)
+        return None
 
     def to_spark(self, spark: SparkSession | None = None, *, at: int | None = None) -> DataFrame:
         """The snapshot as a Spark DataFrame, in the engine's session or another one.

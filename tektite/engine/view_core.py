@@ -224,7 +224,7 @@ class ViewCore:
         more = "" if found.count == 1 else f"; {found.count - 1} more fail"
         message = f"{origin}{found.message}{more}. Reads work again once what fails is deleted or corrected"
         if issubclass(found.kind, FaultError):
-            return FaultError(message, self.name)
+            return found.kind(message, self.name)
         return IncorrectError(f"view {self.name!r}: {message}")
 
     # ------------------------------------------------------------------ what goes along with it

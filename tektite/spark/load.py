@@ -196,6 +196,8 @@ def position_word(source: Input, frame: DataFrame, column: str, value: Any) -> i
     arrow = to_arrow_type(frame.schema[column].dataType, timezone="UTC")
     try:
         values = pa.array([value]).cast(arrow)
+        if pa.types.is_timestamp(arrow):
+            values = values.cast(pa.timestamp("us"))
     except (pa.ArrowException, TypeError) as error:
         raise IncorrectError(
             f"input {source.name!r}: upto={value!r} is no {arrow} as column {column!r} holds: {error}"

@@ -96,6 +96,8 @@ class PipelinePlan:
     inputs: Mapping[str, InputPlan] = field(default_factory=dict)
     views: Mapping[str, ViewPlan] = field(default_factory=dict)
     sinks: tuple[Sink, ...] = ()
+    file: Path = Path("pipeline")
+    """What errors name."""
     build: Callable[[Any, Any], None] | None = None
     """A function of a Python pipeline; it gets the engine and the Spark session."""
 
@@ -127,7 +129,9 @@ def from_plain(plain: Any, path: Path) -> PipelinePlan:
     sinks = tuple(reader.sink(one, f"sinks[{n}]") for n, one in enumerate(listed))
     for number, sink in enumerate(sinks):
         if sink.view not in views:
-            raise reader.wrong(f"sinks[{number}]", f"there is no view {sink.view!r}: {columns.hint(sink.view, views)}")
+            raise reader.wrong(
+                f"sinks[{number}]", f"there is no view {sink.view!r}: {columns.hint(sink.view, views, 'views')}"
+            )
     for name in views:
         if name in inputs:
             raise reader.wrong(f"views.{name}", "there is an input of this name already")
@@ -137,7 +141,7 @@ def from_plain(plain: Any, path: Path) -> PipelinePlan:
     return PipelinePlan(
         str(top.get("name") or path.stem), path.parent, None if storage is None else reader.path(storage),
         reader.positive(top.get("shards", 1), "shards"), reader.text(spark.get("master"), "spark.master"),
-        str(spark.get("memory", "1g")), reader.any_mapping(spark.get("config"), "spark.config"), inputs, views, sinks,
+        str(spark.get("memory", "1g")), reader.any_mapping(spark.get("config"), "spark.config"), inputs, views, sinks, path,
     )  # fmt: skip
 
 

@@ -32,8 +32,8 @@ class DecimalType(Type):
     __repr__ = __str__
 
 
-Int = Type("int")
-Float = Type("float")
+Int = Int64 = Type("int")
+Float = Float64 = Type("float")
 Bool = Type("bool")
 Date = Type("date")
 Timestamp = Type("timestamp")

@@ -33,6 +33,7 @@ from tektite.sql.logical import (
     columns_of,
 )
 from tektite.sql.parse.known_arguments import check_arguments
+from tektite.sql.parse.parser import label_of
 from tektite.sql.parse.places import StatementText
 from tektite.values import types
 from tektite.values.types import Type
@@ -84,7 +85,7 @@ class Binder:
 
     def parameter(self, node: exp.Expr) -> Expr:
         """The value of a parameter, or the column that stands for it."""
-        label = node.name if isinstance(node.this, exp.Expr) else str(node.this or "")
+        label = label_of(node)
         if self.placeholders is not None:
             if label not in self.placeholders:
                 raise self.source.error(f"there is no parameter ${label}", node, NotFoundError)
