@@ -149,7 +149,7 @@ class Expr(AggregateMethods, Namespaces):
             return PREFIX[self.op] + self.args[0]._within(TIGHTEST)
         if self.op == "case":
             pairs = zip(self.args[0:-1:2], self.args[1:-1:2], strict=True)
-            whens = ".".join(f"when({condition}, {value})" for condition, value in pairs)
+            whens = ".".join(f"when({condition}).then({value})" for condition, value in pairs)
             return f"{whens}.otherwise({self.args[-1]})"
         if self.op == "move":
             return f"({self.args[0]._within(4)} + {datetime.timedelta(microseconds=self.params[0])!r})"
@@ -632,7 +632,7 @@ def when(condition: Expr | bool, value: Any = ...) -> When | Case:
 
     >>> import tektite as tk
     >>> tk.when(tk.col("n") > 9).then("many").when(tk.col("n") > 0).then("few").otherwise("none")
-    <Expr when(n > 9, 'many').when(n > 0, 'few').otherwise('none')>
+    <Expr when(n > 9).then('many').when(n > 0).then('few').otherwise('none')>
     """
     found = When(condition, ())
     return found if value is ... else found.then(value)

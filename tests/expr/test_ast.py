@@ -34,7 +34,7 @@ a, b, s = col("a"), col("b"), col("s")
         (s.substring(1, 2).lower(), "s.substring(1, 2).lower()"),
         (concat(s, "x", s), "concat(s, 'x', s)"),
         (coalesce(a, 0), "coalesce(a, 0)"),
-        (when(a > 0, 1).when(a < 0, -1).otherwise(None), "when(a > 0, 1).when(a < 0, -1).otherwise(None)"),
+        (when(a > 0, 1).when(a < 0, -1).otherwise(None), "when(a > 0).then(1).when(a < 0).then(-1).otherwise(None)"),
         (a.between(1, 2), "(a >= 1) & (a <= 2)"),
         (lit(datetime.date(2020, 1, 2)), "'2020-01-02'"),
         (lit(decimal.Decimal("1.50")), "'1.50'"),
@@ -87,7 +87,7 @@ def test_expressions_travel_by_pickle() -> None:
 def test_columns_and_substitution() -> None:
     expr = when(a > 1, b).otherwise(a + col("c"))
     assert expr.columns() == ["a", "b", "c"]
-    assert str(expr.substitute({"a": b * 2})) == "when(b * 2 > 1, b).otherwise(b * 2 + c)"
+    assert str(expr.substitute({"a": b * 2})) == "when(b * 2 > 1).then(b).otherwise(b * 2 + c)"
 
 
 @pytest.mark.parametrize(
