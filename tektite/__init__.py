@@ -1,10 +1,12 @@
 """Tektite: standing queries over changing data that share the indexes they need."""
 
+from tektite.engine.changes import Change, Changes
 from tektite.engine.engine import Engine
 from tektite.engine.holds import ArrangementInfo, Held
 from tektite.engine.input import Input
 from tektite.engine.session import Session, Transaction
-from tektite.engine.view import Change, Changes, View
+from tektite.engine.subscription import Delta, Listener, Subscription
+from tektite.engine.view import View
 from tektite.errors import (
     ConflictError,
     FaultError,
@@ -53,6 +55,7 @@ __all__ = [
     "ConflictError",
     "Date",
     "Decimal",
+    "Delta",
     "Engine",
     "Expr",
     "FaultError",
@@ -65,6 +68,7 @@ __all__ = [
     "Input",
     "Int",
     "Int64",
+    "Listener",
     "Loop",
     "LoopVariable",
     "NotFoundError",
@@ -72,6 +76,7 @@ __all__ = [
     "Session",
     "Storage",
     "String",
+    "Subscription",
     "TektiteError",
     "Timestamp",
     "Transaction",

@@ -24,7 +24,7 @@ from tektite.engine.input import Input
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.session import Session, Transaction
 from tektite.engine.view import View
-from tektite.errors import ConflictError, IncorrectError
+from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.kernels.ready import ensure_compiled
 from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.query.columns import column_numbers
@@ -378,6 +378,30 @@ class Engine:
     def explain(self, collection: Collection) -> str:
         """How a collection would be kept up to date: join strategies and orders, and the arrangements it would read."""
         return self._core.catalog.explain(collection.operator)
+
+    def collect(self, collection: Collection) -> pa.Table:
+        """The rows of a query as of the last closed epoch, computed once; what `Collection.collect` returns."""
+        return self._core.collect(collection)
+
+    @property
+    @guarded_by_core
+    def failures(self) -> dict[str, TektiteError]:
+        """The views that cannot be read, by name, each with the error that a read raises: those that have stopped
+        (`View.failure`), and those that depend on a row which fails (`View.error`).
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> texts = engine.input("texts", text=tk.String)
+        >>> _ = engine.install("numbers", texts.select(number=tk.col("text").cast(tk.Int)))
+        >>> _ = texts.insert([("one",)])
+        >>> list(engine.failures)
+        ['numbers']
+        >>> _ = texts.remove([("one",)])
+        >>> engine.failures
+        {}
+        """
+        found = ((name, view.error) for name, view in self._core.views.items())
+        return {name: error for name, error in found if error is not None}
 
     @guarded_by_core
     def drop(self, name: str) -> None:

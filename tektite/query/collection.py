@@ -550,6 +550,23 @@ class Collection:
         text: str = self.engine.explain(self)
         return text
 
+    def collect(self) -> Any:
+        """The rows as of the last closed epoch, as a `pyarrow.Table`: computed once, over the indexes that are there, and
+        forgotten. In a transaction they include what it has written. `Engine.install` keeps them up to date instead.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        >>> _ = edges.insert([(1, 2), (1, 3)])
+        >>> edges.count(by="src").collect().to_pylist()
+        [{'src': 1, 'count': 2}]
+        >>> engine.views
+        ()
+        """
+        if not hasattr(self, "engine"):
+            raise IncorrectError("collect: the collection reads no input, so it belongs to no engine")
+        return self.engine.collect(self)
+
     # ------------------------------------------------------------------ loops
 
     def iterate(

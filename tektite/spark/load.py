@@ -135,8 +135,15 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
     return replace(found, writes=writes) if looks else found
 
 
-def apply(source: Input, found: Encoded | Loaded, noted: Callable[[ReadPositions], ReadPositions]) -> None:
-    """Close an epoch with the rows found, together with the record of their source: both, or neither."""
+def apply(
+    source: Input,
+    found: Encoded | Loaded,
+    noted: Callable[[ReadPositions], ReadPositions],
+    beside: Callable[[WriteSet], None] | None = None,
+) -> None:
+    """Close an epoch with the rows found, and what is written `beside` them, together with the record of their source: all, or
+    nothing.
+    """
     core, into = core_of(source.engine), core_of(source)
     with core.lock.held:
         core.lock.roll_forward()
@@ -148,6 +155,8 @@ def apply(source: Input, found: Encoded | Loaded, noted: Callable[[ReadPositions
         words, diffs = found.settled(into.current_rows, core.dictionary)
         together = WriteSet()
         into.update_words(words, diffs, into=together)
+        if beside is not None:
+            beside(together)
         commit(source, after, together)
 
 

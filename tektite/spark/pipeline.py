@@ -41,6 +41,8 @@ class SparkSource:
     upto: Any = None
     extra: str = "error"
     trigger: Mapping[str, Any] | None = None
+    bad_rows: str = "stop"
+    max_bad_rows: int = 1000
 
 
 @dataclass(frozen=True)
@@ -275,7 +277,7 @@ class _Reader:
 
     def source(self, plain: Any, where: str, stream: bool) -> SparkSource:
         known = ["format", "path", "table", "schema", "options", "select", "where", "diff", "operation", "order"]
-        known += ["position", "extra", "trigger" if stream else "upto"]
+        known += ["position", "extra", *(["trigger", "bad_rows", "max_bad_rows"] if stream else ["upto"])]
         found = dict(self.mapping(plain, where, tuple(known)))
         if (found.get("format") is None) == (found.get("table") is None):
             raise self.wrong(where, "rows come from a format (with a path) or from a table: name one of them")
@@ -287,6 +289,9 @@ class _Reader:
             raise self.wrong(where, "upto is a position: say in which column it is, position: <column>")
         if found.get("extra", "error") not in ("error", "ignore"):
             raise self.wrong(f"{where}.extra", f"expected error or ignore, found {found['extra']!r}")
+        if found.get("bad_rows", "stop") not in ("stop", "keep"):
+            raise self.wrong(f"{where}.bad_rows", f"expected stop or keep, found {found['bad_rows']!r}")
+        self.positive(found.get("max_bad_rows", 1), f"{where}.max_bad_rows")
         if found.get("path") is not None:
             found["path"] = self.path(found["path"])
         if found.get("trigger") is not None:

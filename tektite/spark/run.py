@@ -144,7 +144,11 @@ def _work(
     queries = [engine.view(s.view).write_changes(s.format, s.path, options=dict(s.options)) for s in pipeline.sinks]
     followings = [
         inputs[name].follow(
-            _frame(spark, name, plan.follow, True), **_columns(plan.follow), trigger=_trigger(plan.follow)
+            _frame(spark, name, plan.follow, True),
+            **_columns(plan.follow),
+            trigger=_trigger(plan.follow),
+            bad_rows=plan.follow.bad_rows,
+            max_bad_rows=plan.follow.max_bad_rows,
         )
         for name, plan in pipeline.inputs.items()
         if plan.follow is not None and not stop.is_set()

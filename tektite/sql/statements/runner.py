@@ -18,12 +18,10 @@ from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.engine.session import Transaction
 from tektite.engine.view import View
-from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
-from tektite.errors import ConflictError, FaultError, TektiteError, UnsupportedError
+from tektite.errors import ConflictError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
 from tektite.expr.fold import folded as folded_constant
-from tektite.plan.constant import constant_rows
 from tektite.query.builders import project
 from tektite.query.collection import Collection
 from tektite.sql.bind.bound import nothing
@@ -267,31 +265,7 @@ class StatementRunner:
         """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open. What reads
         no table is computed here, and keeps its order.
         """
-        words = constant_rows(collection.operator, core_of(self.engine).dictionary)
-        if words is not None:
-            return collection.schema.decode(words, core_of(self.engine).dictionary)
-        self._numbers += 1
-        at = None
-        if self.transaction is not None:
-            at = self.transaction.epoch
-            collection = self.transaction.seen(collection)
-        (view,) = core_of(self.engine).install_together({f"{HIDDEN}select_{self._numbers}": collection}, since=at)
-        try:
-            return view.snapshot(at=None if at is None else self._readable(core_of(view), at))
-        except TektiteError as error:
-            message = (
-                error.args[0] if isinstance(error, FaultError) else str(error).removeprefix(f"view {view.name!r}: ")
-            )
-            raise type(error)(message) from error
-        finally:
-            view.drop()
-
-    def _readable(self, view: ViewCore, at: int) -> int:
-        """The time at which a query shows the epoch that a transaction reads: earlier, if an input is behind that."""
-        if view.first > at:
-            raise ConflictError("it reads a view that was made after the transaction began: end the transaction first")
-        core_of(self.engine).finish(view)
-        return at if view.closed else min(at, max(view.low - 1, view.first))
+        return core_of(self.engine).collect(collection)
 
     def plan(self, text: str, parameters: Mapping[str, Any]) -> Collection:
         """One query as a collection."""
