@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, overload
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set, ValuesView
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
 from tektite.errors import IncorrectError
+from tektite.expr import other_names
 from tektite.expr.aggregate_methods import AggregateMethods
 from tektite.expr.literals import literal_type, literal_value
 from tektite.expr.namespaces import Namespaces
@@ -88,6 +89,11 @@ class Expr(AggregateMethods, Namespaces):
             f"{self} has no values to go through until it meets rows. Write tk.sum(...), tk.min(...), tk.max(...), tk.any(...) "
             "and tk.all(...) instead of Python's own functions of these names"
         )
+
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"expressions have no {name!r}{other_names.advice(name, other_names.METHODS)}")
 
     # -- walking ---------------------------------------------------------------------------------------------------
 
@@ -315,7 +321,9 @@ class Expr(AggregateMethods, Namespaces):
         """Whether it equals one of the values. As in SQL, NULL if it equals none and one of them is NULL. For the values
         of another collection, use `join(..., how="semi")`.
         """
-        if isinstance(values, str | Expr) or not hasattr(values, "__iter__"):
+        if hasattr(values, "to_pylist") or hasattr(values, "tolist"):  # arrays of Arrow, NumPy and data frames
+            values = values.to_pylist() if hasattr(values, "to_pylist") else values.tolist()
+        if not isinstance(values, list | tuple | Set | Iterator | range | ValuesView):
             raise IncorrectError(
                 f"{self}.is_in(...) takes a list of values, not {values!r}; for the rows of a collection, join with how='semi'"
             )

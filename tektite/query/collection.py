@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
+from tektite.expr.other_names import advice
 from tektite.expr.predicates import conjunction
 from tektite.plan import algebra as plan
 from tektite.query import joins, reductions
 from tektite.query.columns import Columns, column_numbers, project
+from tektite.query.other_names import METHODS
 from tektite.query.outputs import Outputs, flat, has_aggregate, outputs_of, plain
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -49,6 +51,14 @@ class Collection:
     def __repr__(self) -> str:
         columns = ", ".join(f"{n}: {t}" for n, t in zip(self.schema.names, self.schema.types, strict=True))
         return f"<{type(self).__name__} ({columns})>"
+
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            found = self.__dict__.get("operator")
+            columns = () if found is None else found.schema.names
+            hint = f"; the column is c[{name!r}]" if name in columns else advice(name, METHODS)
+            raise AttributeError(f"{type(self).__name__} has no {name!r}{hint}")
 
     def __getitem__(self, name: str) -> Expr:
         """The column with this name, for expressions. A name that is not there is an error at once.
