@@ -12,6 +12,7 @@ like               patterns for kernels: LIKE, starts with, ends with, contains
 literals           the type and the word of a Python value
 namespaces         `.str` and `.dt`
 number_functions   functions of numbers, in terms of others: rounding, and both divisions
+other_names        what other libraries call the methods of expressions
 predicates         conjunctions and their parts
 program            compiles expressions for the kernel, and runs them over rows
 record_text        records and tagged values as texts, whole powers, Python functions

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, overload
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set, ValuesView
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
 from tektite.errors import IncorrectError
+from tektite.expr import other_names
 from tektite.expr.aggregate_methods import AggregateMethods
 from tektite.expr.literals import literal_type, literal_value
 from tektite.expr.namespaces import Namespaces
-from tektite.values.types import Type
+from tektite.values.type_names import as_type
 
 Scalar = int | float | bool | str | decimal.Decimal | datetime.date | datetime.datetime | np.generic | None
 
@@ -88,6 +89,11 @@ class Expr(AggregateMethods, Namespaces):
             f"{self} has no values to go through until it meets rows. Write tk.sum(...), tk.min(...), tk.max(...), tk.any(...) "
             "and tk.all(...) instead of Python's own functions of these names"
         )
+
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"expressions have no {name!r}{other_names.advice(name, other_names.METHODS)}")
 
     # -- walking ---------------------------------------------------------------------------------------------------
 
@@ -315,7 +321,9 @@ class Expr(AggregateMethods, Namespaces):
         """Whether it equals one of the values. As in SQL, NULL if it equals none and one of them is NULL. For the values
         of another collection, use `join(..., how="semi")`.
         """
-        if isinstance(values, str | Expr) or not hasattr(values, "__iter__"):
+        if hasattr(values, "to_pylist") or hasattr(values, "tolist"):  # arrays of Arrow, NumPy and data frames
+            values = values.to_pylist() if hasattr(values, "to_pylist") else values.tolist()
+        if not isinstance(values, list | tuple | Set | Iterator | range | ValuesView):
             raise IncorrectError(
                 f"{self}.is_in(...) takes a list of values, not {values!r}; for the rows of a collection, join with how='semi'"
             )
@@ -341,13 +349,19 @@ class Expr(AggregateMethods, Namespaces):
             raise IncorrectError(f"{self}.alias(...) takes the name of a column, not {name!r}")
         return Expr("alias", (self,), (name,))
 
-    def cast(self, type: Type) -> Expr:
-        """Convert to another type. A value that cannot be converted is an error; see `try_cast`."""
-        return Expr("cast", (self,), (_checked_type(type),))
+    def cast(self, type: Any) -> Expr:
+        """Convert to another type, such as `tk.Int`, `int` or `"bigint"`. A value that cannot be converted is an error; see
+        `try_cast`.
 
-    def try_cast(self, type: Type) -> Expr:
+        >>> import tektite as tk
+        >>> tk.col("x").cast(int), tk.col("x").cast("decimal(12, 2)")
+        (<Expr x.cast(int)>, <Expr x.cast(decimal(12, 2))>)
+        """
+        return Expr("cast", (self,), (as_type(type, "cast: "),))
+
+    def try_cast(self, type: Any) -> Expr:
         """Convert text to another type; NULL if it cannot be converted."""
-        return Expr("try_cast", (self,), (_checked_type(type),))
+        return Expr("try_cast", (self,), (as_type(type, "try_cast: "),))
 
     # -- text ------------------------------------------------------------------------------------------------------
 
@@ -494,6 +508,8 @@ class Expr(AggregateMethods, Namespaces):
 
     def truncate(self, unit: str) -> Expr:
         """The start of its year, quarter, month, week (Monday), day, hour, minute or second, with the same type."""
+        if not isinstance(unit, str):
+            raise IncorrectError(f"truncate takes a unit such as 'month', not {unit!r}")
         return Expr("truncate", (self,), (unit,))
 
     # -- bits ------------------------------------------------------------------------------------------------------
@@ -586,12 +602,6 @@ def _shown_call(call: Expr) -> str:
     return f"{call.args[0]._within(TIGHTEST + 1)}.{kind}({given})"
 
 
-def _checked_type(type: Type) -> Type:
-    if not isinstance(type, Type):
-        raise IncorrectError(f"cast to {type!r}: a tektite type is needed, like tektite.Int or tektite.Decimal(15, 2)")
-    return type
-
-
 def _checked_pattern(pattern: str, escape: str | None) -> tuple[str, ...]:
     if not isinstance(pattern, str):
         raise IncorrectError(f"the pattern of LIKE is a string, not {pattern!r}")
@@ -609,11 +619,11 @@ def col(name: str) -> Expr:
     return Expr("col", (), (name,))
 
 
-def lit(value: Any, type: Type | None = None) -> Expr:
+def lit(value: Any, type: Any = None) -> Expr:
     """A constant, of the given type or of the type that its Python type implies."""
     if isinstance(value, np.generic):
         value = value.item()
-    chosen = literal_type(value) if type is None else _checked_type(type)
+    chosen = literal_type(value) if type is None else as_type(type, "lit(...): ")
     return Expr("lit", (), (chosen, literal_value(value, chosen)))
 
 

@@ -210,7 +210,7 @@ class DateMethods:
         from tektite.expr.ast import Expr
         from tektite.expr.date_functions import CLOCK, FIELDS
 
-        if name not in FIELDS and name not in CLOCK:
+        if not isinstance(name, str) or (name not in FIELDS and name not in CLOCK):
             raise IncorrectError(f"{self._value}.dt.part({name!r}): the fields are {', '.join((*FIELDS, *CLOCK))}")
         return Expr("date_part", (self._value,), (name,))
 

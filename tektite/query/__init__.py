@@ -16,6 +16,7 @@ limits                 the first rows of an order: `Sorted`, limits and offsets
 loops                  `Loop` and `LoopVariable`
 match                  `tk.match`: conjunctions of any number of clauses
 ordered_groups         ordered aggregates of a group: texts joined, quantiles, mode, first
+other_names            what other libraries call the methods of collections
 outputs                what users give to `select` and `agg`, as named expressions
 reductions             reductions of groups: distinct rows, extremes, top rows, functions
 set_operations         INTERSECT and EXCEPT

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
+from tektite.expr.other_names import advice
 from tektite.expr.predicates import conjunction
 from tektite.plan import algebra as plan
 from tektite.query import joins, reductions
 from tektite.query.columns import Columns, column_numbers, project
+from tektite.query.other_names import METHODS
 from tektite.query.outputs import Outputs, flat, has_aggregate, outputs_of, plain
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -49,6 +51,14 @@ class Collection:
     def __repr__(self) -> str:
         columns = ", ".join(f"{n}: {t}" for n, t in zip(self.schema.names, self.schema.types, strict=True))
         return f"<{type(self).__name__} ({columns})>"
+
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            found = self.__dict__.get("operator")
+            columns = () if found is None else found.schema.names
+            hint = f"; the column is c[{name!r}]" if name in columns else advice(name, METHODS)
+            raise AttributeError(f"{type(self).__name__} has no {name!r}{hint}")
 
     def __getitem__(self, name: str) -> Expr:
         """The column with this name, for expressions. A name that is not there is an error at once.
@@ -176,6 +186,7 @@ class Collection:
 
     def map_batches(self, function: Callable[[Any], Any], /, **columns: types.Type) -> Collection:
         """Applies a pure Python function that maps an Arrow table to one with as many rows and the columns given."""
+        _check_function(function, "map_batches")
         return derived(plan.MapBatches(Schema(columns), self.operator, function, many=False), self)
 
     def flat_map(self, function: Callable[[Any], Any], /, **columns: types.Type) -> Collection:
@@ -193,6 +204,7 @@ class Collection:
         >>> sorted(view.rows())
         [('be',), ('be',), ('not',), ('or',), ('to',), ('to',)]
         """
+        _check_function(function, "flat_map")
         return derived(plan.MapBatches(Schema(columns), self.operator, function, many=True), self)
 
     def concat(self, *others: Collection) -> Collection:
@@ -259,6 +271,7 @@ class Collection:
 
     def inspect(self, function: Callable[[Any], None]) -> Collection:
         """The same collection. The function is called with each table of its changes, which has columns `time` and `diff`."""
+        _check_function(function, "inspect")
         return derived(plan.Inspect(self.schema, self.operator, function), self)
 
     # ------------------------------------------------------------------ arrangements and joins
@@ -402,7 +415,7 @@ class Collection:
 
     def count(self, by: Columns = (), name: str = "count") -> Collection:
         """The number of rows of each group."""
-        return self.group_by(by).agg(**{name: Expr("aggregate", (), ("count",))})
+        return self.group_by(by).count(name)
 
     def group_by(self, *by: str | Expr | Sequence[str | Expr], **named: Any) -> Grouped:
         """Groups of rows that agree on some columns and expressions. Without any, all rows are one group, which exists while
@@ -476,8 +489,7 @@ class Collection:
 
         if not isinstance(k, int) or isinstance(k, bool) or k < 1:
             raise IncorrectError(f"{verb} takes a positive number of rows, not {k!r}")
-        groups = [per] if isinstance(per, str) else list(per)
-        column_numbers(self.schema, groups)
+        groups = [self.schema.names[c] for c in column_numbers(self.schema, per)]
         return first_rows(self, ordered(self, by, descending, verb), groups, k)
 
     def sort(self, *by: str | Expr | Sequence[str | Expr], descending: bool | Sequence[bool] = False,
@@ -519,6 +531,7 @@ class Collection:
         `rows` is a list of (row without the key columns, multiplicity). The function returns a list of tuples, one value
         for each column given.
         """
+        _check_function(function, "reduce")
         return derived(reductions.reduce(self.operator, by, columns, function, together=False), self)
 
     def explain(self) -> str:
@@ -608,6 +621,11 @@ def _check_no_null_comparison(predicate: Expr) -> None:
             value = next((arg for arg in node.args if arg.op != "lit"), node.args[0])
             instead = "is_null" if node.op == "eq" else "is_not_null"
             raise IncorrectError(f"filter: {node}: nothing is equal or unequal to None; use {value}.{instead}()")
+
+
+def _check_function(found: object, verb: str) -> None:
+    if not callable(found):
+        raise IncorrectError(f"{verb} takes a function, not {found!r}")
 
 
 def _check_collection(found: object, verb: str) -> None:

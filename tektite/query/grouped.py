@@ -50,7 +50,7 @@ class Grouped:
 
     def count(self, name: str = "count") -> Collection:
         """The number of rows of each group."""
-        return self.agg(**{name: Expr("aggregate", (), ("count",))})
+        return self.agg(Expr("aggregate", (), ("count",)).alias(name))
 
 
 def aggregated(

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from tektite.errors import IncorrectError
 from tektite.expr import col, lit, rank
 from tektite.plan import algebra as plan
-from tektite.query.columns import Columns, Numbers, column_numbers, project, select, with_columns
+from tektite.query.columns import Columns, Numbers, column_list, column_numbers, project, select, with_columns
 from tektite.query.reductions import at_least
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -188,7 +188,7 @@ def filter_by_bound(
     if op not in ("<", "<=", ">", ">="):
         raise IncorrectError(f"filter_by_bound: op is <, <=, > or >=, not {op!r}")
     schema, limits = rows.schema, bounds.schema
-    mine, theirs = key_pairs(schema, limits, [by] if isinstance(by, str) else list(by), None, None, "filter_by_bound")
+    mine, theirs = key_pairs(schema, limits, column_list(by), None, None, "filter_by_bound")
     value, limit = schema.index(column), limits.index(bound)
     if value in mine:
         raise IncorrectError(f"filter_by_bound: column {column!r} is constant in a group by it; join instead")

@@ -138,7 +138,7 @@ def test_a_literal_that_is_no_value_is_incorrect(build: Any, message: str) -> No
         (lambda: a == datetime.timedelta(1), "of type timedelta"),
         (lambda: a.isin(3), "takes a list of values, not 3"),
         (lambda: s.isin("abc"), "takes a list of values, not 'abc'"),
-        (lambda: a.cast(int), "a tektite type is needed"),
+        (lambda: a.cast(list), "expected a type such as tk.Int"),
         (lambda: s.like(a), "the pattern of LIKE is a string"),
         (lambda: s.like("a", "ab"), "the escape of LIKE is one character"),
         (lambda: col(1), "a column is named by a string"),

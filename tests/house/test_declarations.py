@@ -22,6 +22,7 @@ LOCAL = {
     "plan/test_one_plan.py": "plans, of which nothing runs",
     "plan/test_rules.py": "plans, of which nothing runs",
     "query/test_refused.py": "queries that are refused before anything runs",
+    "query/test_wrong_types.py": "queries that are refused before anything runs",
     "runtime/test_shard.py": "an executor of its own",
     "sql/test_errors.py": "statements that are refused before anything runs",
     "sql/test_depth.py": "how far statements are read",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import builtins
 import datetime
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, get_args, get_type_hints
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import tektite as tk
@@ -31,12 +34,12 @@ CASES: dict[str, tuple[Callable[[Any], object], str]] = {
     "a list in an expression": (lambda c: c.select(y=[1]), "cannot use"),
     "a dict in select": (lambda c: c.select({"x": 1}), "takes column names and expressions"),
     "everything dropped": (lambda c: c.drop("x", "t", "f", "d"), "no column would be left"),
-    "dropping a number": (lambda c: c.drop(1), "no column 1"),
+    "dropping a number": (lambda c: c.drop(1), "a list of names, not \\[1\\]"),
     "rename of a list": (lambda c: c.rename(["x"]), "takes a mapping from old to new names"),
     "rename of nothing that is there": (lambda c: c.rename({"y": "z"}), "no column 'y'"),
     "a column by number": (lambda c: c[0], "a column is named by a text"),
     "a column that is not there": (lambda c: c["y"], "no column 'y'"),
-    "going through a collection": (lambda c: list(c), "a column is named by a text"),
+    "going through a collection": (lambda c: list(c.select("x")), "a column is named by a text"),
     "equal to None": (lambda c: c.filter(x == None), r"use x.is_null\(\)"),  # noqa: E711
     "unequal to None": (lambda c: c.filter((x > 1) & (t != None)), r"use t.is_not_null\(\)"),  # noqa: E711
     "a filter of a text": (lambda c: c.filter("x > 1"), "takes an expression such as"),
@@ -97,10 +100,11 @@ CASES: dict[str, tuple[Callable[[Any], object], str]] = {
     "a union with other columns": (lambda c: c.union(c.select("x")), "union needs the same columns"),
     "a union with other types": (lambda c: c.select("x").union(c.select(x="t")), "union needs the same column types"),
     "a union with a list": (lambda c: c.union([1]), "union needs a collection, not list"),
+    "a number as a function": (lambda c: c.map_batches(5, y=tk.Int), "map_batches takes a function, not 5"),
     "an alias of nothing": (lambda c: x.alias(""), "takes the name of a column"),
     "is_in of a number": (lambda c: x.is_in(3), "takes a list of values, not 3"),
     "is_in of a collection": (lambda c: c.filter(x.is_in(c)), "join with how='semi'"),
-    "a cast to a text": (lambda c: x.cast("integer"), "a tektite type is needed"),
+    "a cast to a text": (lambda c: x.cast("whole"), "expected a type such as tk.Int"),
     "rounding by a text": (lambda c: x.round("2"), r"round\(digits\) takes a whole number"),
     "rounding a text": (lambda c: c.select(t.round()), "round needs a number, found column t of type string"),
     "a text and a number": (lambda c: c.select(y=t + 1), "add needs two numbers"),
@@ -135,6 +139,15 @@ def test_top_warns_and_gives_the_least(c: tk.Input) -> None:
     assert view.rows() == [(1,)]
 
 
+@pytest.mark.parametrize(
+    "values",
+    [[1, 3], (1, 3), {1, 3}, range(1, 4, 2), iter([1, 3]), np.array([1, 3]), pa.array([1, 3]), {1: 0, 3: 0}.keys()],
+    ids=lambda values: type(values).__name__,
+)
+def test_membership_takes_any_list_of_values(values: Any) -> None:
+    assert str(x.is_in(values)) == "x.isin([1, 3])"
+
+
 def test_a_string_is_a_literal_in_comparisons_and_choices(c: tk.Input) -> None:
     view = c.engine.install("chosen", c.filter(t == "x").select(y=tk.when(t > "a").then("x").otherwise("t")))
     c.insert([(1, "x", 0.0, None), (2, "1", 0.0, None)])
@@ -154,3 +167,33 @@ def test_division_rounds_down_in_python_and_towards_zero_in_sql_and_datalog(c: t
     assert "x // 2" in c.select(q=x // 2).explain()
     (plan,) = [line for (line,) in engine.sql("EXPLAIN SELECT x // 2 AS q FROM c").rows() if "select" in line]
     assert "truncdiv(x, 2)" in plan
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda c: c.groupby("x"), r"Input has no 'groupby'; use group_by"),
+        (lambda c: c.select("x").mutate(y=x), r"Collection has no 'mutate'; use with_columns"),
+        (lambda c: c.x, r"the column is c\['x'\]"),
+        (lambda c: c.nothing_of_that_kind, r"Input has no 'nothing_of_that_kind'$"),
+        (lambda c: x.is_between(1, 2), r"expressions have no 'is_between'; use between"),
+        (lambda c: x.fillna(1), r"use fill_null"),
+        (lambda c: x.nothing_of_that_kind, r"expressions have no 'nothing_of_that_kind'$"),
+    ],
+)
+def test_names_of_other_libraries_are_answered_with_ours(build: Any, message: str, c: tk.Input) -> None:
+    with pytest.raises(AttributeError, match=message):
+        build(c)
+
+
+def test_advice_names_what_is_there(c: tk.Input) -> None:
+    from tektite.expr import other_names as of_expressions
+    from tektite.query import other_names as of_collections
+
+    for found, names in ((x, of_expressions.METHODS), (c, of_collections.METHODS)):
+        assert [name for name in names if name in dir(found)] == []
+        for advice in names.values():
+            first = re.match(r"(tk\.|Collection\.|\.str\.|schema\.)?(\w+)", advice)
+            assert first is not None
+            place = {"tk.": tk, "Collection.": c, ".str.": x.str, "schema.": c.schema, None: found}[first[1]]
+            assert hasattr(place, first[2]) or first[2] == "order_by", advice
