@@ -18,6 +18,7 @@ pending_updates  updates of an input that wait for their epoch to close
 publication      a view's contents and changes as a stored arrangement, for other processes to read
 session          one user of an engine, and transactions: what is read and written as one
 stored_inputs    imports files that other processes wrote; adds columns to stored inputs
+text_collector   removes texts that nobody uses, beside the epochs
 view             View and its changes as users hold them
 view_core        a view's definition, its dataflow, its trace, and how that is read
 write_set        what one session has written and not committed, by input

@@ -25,6 +25,7 @@ from tektite.engine.input_core import InputCore
 from tektite.engine.lock import EngineLock, StepByStep, guarded
 from tektite.engine.publication import Publication
 from tektite.engine.session import Sessions, Snapshots
+from tektite.engine.text_collector import TextCollector
 from tektite.engine.view import Changes, View
 from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
@@ -90,6 +91,7 @@ class EngineCore:
         self.is_closed = False
         self._extensions: dict[type, Any] = {}
         self._trimmer = allocator.MemoryTrimmer()
+        self.texts = TextCollector(self)
         if self.storage is not None:
             try:
                 self._recover(self.storage)
@@ -240,6 +242,8 @@ class EngineCore:
             source.settle()
         if self.coordinator.run():
             self._trimmer.trim_if_due()
+        if self.texts.is_wanted:
+            self.texts.take_turn()
 
     def prepare_epoch(
         self,
@@ -558,6 +562,7 @@ class EngineCore:
                 self.coordinator.remove(flow)
             self.views.clear()
             self.coordinator.executor.close()
+        self.texts.close()
         if self.storage is not None:
             self.storage.close(discard)
 

@@ -8,6 +8,7 @@ them is needed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -43,6 +44,13 @@ class ShardTexts:
     def lasting(self) -> Dictionary:
         """See `Dictionary.lasting`. A worker compiles a program once, not for every stage."""
         return self._texts
+
+    def keep(self, words: Words) -> None:
+        """See `Dictionary.keep`. Nothing is collected while a shard acts."""
+
+    def adding(self) -> AbstractContextManager[Any]:
+        """See `Dictionary.adding`."""
+        return nullcontext()
 
     def note(self, section: Place) -> None:
         """Record the place of texts that another shard has added."""

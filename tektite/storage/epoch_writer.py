@@ -163,6 +163,16 @@ class EpochWriter:
         return self._mark
 
     @property
+    def appended(self) -> int:
+        """The number of the newest change that was appended."""
+        return self._appended
+
+    @property
+    def written(self) -> int:
+        """The number of the newest change that is durable."""
+        return self._written
+
+    @property
     def is_stopped(self) -> bool:
         """Whether nothing more will be written."""
         return self._lost is not None

@@ -265,9 +265,11 @@ class StatementRunner:
         """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open. What reads
         no table is computed here, and keeps its order.
         """
-        words = constant_rows(collection.operator, core_of(self.engine).dictionary)
-        if words is not None:
-            return collection.schema.decode(words, core_of(self.engine).dictionary)
+        dictionary = core_of(self.engine).dictionary
+        with dictionary.reading():
+            words = constant_rows(collection.operator, dictionary)
+            if words is not None:
+                return collection.schema.decode(words, dictionary)
         self._numbers += 1
         at = None
         if self.transaction is not None:
