@@ -24,7 +24,7 @@ class Attributes:
     def __init__(
         self, arity: int, subjects: int, strategy: str, declared: bool = False, order: Sequence[int] | None = None
     ) -> None:
-        self.engine = tk.Engine()
+        self.engine = tk.Engine(autocommit=False)
         options = {"semantics": "upsert"} if declared else {"checked": False}
         self.parts = [
             self.engine.input(f"attribute{at}", key=["subject"], subject=tk.Int, value=tk.Int, **options)
@@ -87,7 +87,7 @@ class Triangles:
     """The triangles (a, b), (b, c), (a, c) of a growing graph, counted."""
 
     def __init__(self, strategy: str, order: Sequence[int] | None, workers: int = 1, installed: bool = True) -> None:
-        self.engine = tk.Engine(workers)
+        self.engine = tk.Engine(workers, autocommit=False)
         self.strategy, self.order = strategy, order
         self.edges = self.engine.input("edges", src=tk.Int, dst=tk.Int, checked=False)
         if installed:

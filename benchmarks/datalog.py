@@ -70,7 +70,7 @@ def evaluate(program: str, name: str, workers: int, swaps: int, check: bool) -> 
 def measured(program: str, edges: Edges, workers: int, swaps: int, check: bool) -> list[dict[str, Any]]:
     """Evaluate a program on a graph, then take some edges out and put them back, one epoch each."""
     records = []
-    with tk.Engine(workers) as engine:
+    with tk.Engine(workers, autocommit=False) as engine:
         table = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
         engine.datalog(RULES[program])
         view = engine.view(program)
@@ -105,7 +105,7 @@ def compare(engine: tk.Engine, program: str, table: tk.Input, edges: Edges) -> N
     """Compare the number of facts with one found by a search: for all edges, for all but one, and for all again."""
     total = engine.install("total", engine.view(program).group_by([]).agg(facts=tk.count()))
     gone = slice(len(edges) // 3, len(edges) // 3 + 1)
-    steps: list[tuple[Callable[..., None] | None, Edges]] = [
+    steps: list[tuple[Callable[..., object] | None, Edges]] = [
         (None, edges),
         (table.remove, np.delete(edges, gone, axis=0)),
         (table.insert, edges),

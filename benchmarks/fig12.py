@@ -39,7 +39,7 @@ def run(
     Without `history` the relations are streams, as in the paper: a query keeps what it needs of them. With it every
     relation is kept indexed by its primary key, for queries to come.
     """
-    engine = tk.Engine(workers)
+    engine = tk.Engine(workers, autocommit=False)
     encoded = Encoded(engine, scale, read_by(queries))
     # The first query to run loads the compiled kernels; let it not be one that is measured.
     measure(engine, encoded, query(queries[0], scale), batch, history, Laps())

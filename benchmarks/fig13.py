@@ -38,7 +38,7 @@ def run(
     check: bool = True,
 ) -> Iterator[dict[str, Any]]:
     """A record for each query and system: the median of some rounds, after one that is not counted."""
-    engine = tk.Engine(workers)
+    engine = tk.Engine(workers, autocommit=False)
     encoded = Encoded(engine, scale, read_by(queries))
     oracle(scale, read_by(queries)).execute(f"SET threads = {workers}")
     session = spark_session(scale, workers, read_by(queries)) if spark else None

@@ -35,7 +35,7 @@ def run(
     seconds or until there is no more. The first batch does not count if another one follows: the system hands out memory that no
     batch of this size has used before. What is left then comes in one batch, unmeasured, so that the answer can be checked.
     """
-    engine = tk.Engine()
+    engine = tk.Engine(autocommit=False)
     encoded = Encoded(engine, scale, read_by(queries))
     for number in queries:
         asked = query(number, scale)

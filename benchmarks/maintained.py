@@ -90,7 +90,7 @@ class Counts:
         keep: bool = True,
     ) -> None:
         self.keys = keys
-        self.engine = tk.Engine(workers, merging=merging)
+        self.engine = tk.Engine(workers, merging=merging, autocommit=False)
         self.keep = keep
         self.records = self.engine.input("records", stream=not history, checked=keep, k=tk.Int)
         self.view: tk.View | None = None
@@ -145,7 +145,7 @@ class Joined:
 
     def __init__(self, rows: int, workers: int = 1, merging: str = "default") -> None:
         self.rows = rows
-        self.engine = tk.Engine(workers, merging=merging)
+        self.engine = tk.Engine(workers, merging=merging, autocommit=False)
         self.index = self.engine.input("index", key="k", k=tk.Int, v=tk.Int)
         # A stream: the keys of earlier queries are not kept for later ones.
         self.wanted = self.engine.input("wanted", stream=True, k=tk.Int)
@@ -191,7 +191,7 @@ class Distances:
 
     def __init__(self, nodes: int, workers: int = 1, merging: str = "default") -> None:
         self.nodes = nodes
-        self.engine = tk.Engine(workers, merging=merging)
+        self.engine = tk.Engine(workers, merging=merging, autocommit=False)
         self.edges = self.engine.input("edges", key="src", src=tk.Int, dst=tk.Int)
         self.roots = self.engine.input("roots", node=tk.Int)
         start = self.roots.with_columns(distance=tk.lit(0))

@@ -98,7 +98,7 @@ class Counted:
     """Pairs and the count per key of the first, with or without a storage."""
 
     def __init__(self, path: Path | None, view: bool = True) -> None:
-        self.engine = tk.Engine(storage=path)
+        self.engine = tk.Engine(storage=path, autocommit=False)
         self.pairs = self.engine.input("pairs", {"key": tk.Int, "value": tk.Int}, checked=False)
         if view:
             self.install()

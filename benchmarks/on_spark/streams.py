@@ -70,7 +70,7 @@ def streams(place: Place, batch: int, batches: int, repetitions: int) -> Iterato
             return seconds, view.snapshot()
 
     def direct(query: Query) -> tuple[float, Any]:
-        with tk.Engine(shards) as engine:
+        with tk.Engine(shards, autocommit=False) as engine:
             table, view = begin(engine, query)
 
             def feed() -> None:

@@ -65,7 +65,7 @@ class Side:
     """One of the two engines. `history` keeps all of lineitem; without it a query sees lineitem from its arrival on."""
 
     def __init__(self, scale: float, kind: str, history: bool, batch: int, whole: bool = False) -> None:
-        self.engine = tk.Engine()
+        self.engine = tk.Engine(autocommit=False)
         encoded = self.encoded = Encoded(self.engine, scale)
         self.scale = scale
         self.kind = kind
@@ -145,7 +145,7 @@ def resident() -> int:
 
 def warm_up() -> None:
     """Load the compiled kernels and what else Python loads when it is first used, in an engine that nobody sees."""
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         encoded = Encoded(engine, SMALL)
         relations = Relations(engine, encoded)
         for number in QUERIES:

@@ -132,7 +132,7 @@ class Shared(Side):
                 "spark.sql.warehouse.dir": str(work / "warehouse"),
             },
         )
-        super().__init__(tk.Engine(spark=self.spark, storage=work / "store", shards=1), scale, parts)
+        super().__init__(tk.Engine(spark=self.spark, storage=work / "store", shards=1, autocommit=False), scale, parts)
         self.arriving = work / "lineitem"
         self.arriving.mkdir()
         self.relations = Relations(self.engine, Described(scale), streams=("lineitem",))
@@ -186,7 +186,7 @@ class NotShared(Side):
     """Each query brings the relations it reads, and arranges them for itself."""
 
     def __init__(self, scale: float, parts: Path) -> None:
-        super().__init__(tk.Engine(), scale, parts)
+        super().__init__(tk.Engine(autocommit=False), scale, parts)
         self.own: dict[int, Relations] = {}
 
     def load(self, say: Say) -> None:

@@ -131,8 +131,7 @@ class Rules:
                 values = ", ".join(value_text(self.schema, column, words, dictionary) for column in range(width))
                 raise IncorrectError(
                     f"input {self.name!r}: at time {words[width]} row ({values}{',' * (width == 1)}) would be there a "
-                    "negative number of times: it is removed more often than it was inserted. Nothing was closed; insert "
-                    "it, or rollback() to forget all pending updates"
+                    "negative number of times: it is removed more often than it was inserted. Nothing was written"
                 )
         if self.repeats:
             row = first_repeated(batch.at, self.unique, width, table)
@@ -140,8 +139,8 @@ class Rules:
                 words = self._row(batch, row)
                 key = columns_text(self.schema, self.columns[: self.unique], words, dictionary)
                 raise ConflictError(
-                    f"input {self.name!r}: there would be two rows with the key {key} at time {words[width]}: nothing "
-                    "was closed"
+                    f"input {self.name!r}: there would be two rows with the key {key} at time {words[width]}. "
+                    "Nothing was written"
                 )
 
     def _row(self, batch: Chunk, row: int) -> Words:

@@ -57,14 +57,14 @@ class Engine:
     out); answers do not depend on it. With `storage`, a path or a `tektite.Storage`, inputs outlive the process: an engine on
     the same storage begins with what was durable. `merging` is how eagerly traces are merged: eager, default or lazy. `turn`
     is how many seconds a view may take at a time before the others get theirs. With a `spark` session and a storage, sweeps
-    of more than `job_rows` rows run as jobs of the session.
+    of more than `job_rows` rows run as jobs of the session. Outside of a transaction every write is an epoch of its own; with
+    `autocommit=False` writes wait for the next `advance`, so that a program decides what belongs to an epoch.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
     >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
     >>> degrees = engine.install("degrees", edges.count(by="src"))
     >>> edges.insert([(1, 2), (1, 3), (2, 3)])
-    >>> engine.advance()
     0
     >>> sorted(degrees.rows())
     [(1, 2), (2, 1)]
@@ -80,6 +80,7 @@ class Engine:
         merging: str = "default",
         turn: float = 0.05,
         job_rows: int | None = None,
+        autocommit: bool = True,
     ) -> None:
         if shards is not None and (isinstance(shards, bool) or not isinstance(shards, int) or shards < 1):
             raise IncorrectError(f"shards must be a positive number, not {shards!r}")
@@ -107,7 +108,7 @@ class Engine:
             gc.collect()  # loading kernels leaves cycles behind
             allocator.trim()
         self._core = core = EngineCore(
-            self, workers, None if storage is None else Storage.of(storage), merging, turn, move
+            self, workers, None if storage is None else Storage.of(storage), merging, turn, move, autocommit
         )
         if spark is not None and core.storage is not None:
             from tektite.spark.sweep.executor import SparkExecutor
@@ -188,7 +189,8 @@ class Engine:
 
     @guarded_by_core
     def advance(self, to: int | None = None, *, positions: Mapping[str, Position | None] | None = None) -> int:
-        """Close the open epoch of every input (or all epochs before `to`) and bring the views up to date.
+        """Close the open epoch of every input (or all epochs before `to`) and bring the views up to date. In an engine that does
+        not commit by itself (`autocommit=False`), it holds what was written since the last one; otherwise it lets time pass.
 
         A view that needs more than its turn goes on in the next one; the others do not wait for it. Reading a view
         completes it. Returns the epoch that was closed, the last one of them: the time at which what was written can be read.
@@ -253,10 +255,8 @@ class Engine:
         >>> engine.on_sweep(lambda sweep: print(sweep.name, sweep.low, sweep.high, sweep.rows, sweep.where))
         >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
         >>> degrees = engine.install("degrees", edges.count(by="src"))
-        >>> edges.insert([(1, 2), (1, 3), (2, 3)])
-        >>> engine.advance()
+        >>> _ = edges.insert([(1, 2), (1, 3), (2, 3)])
         degrees 0 1 3 driver
-        0
         """
         self._core.coordinator.watch().listeners.append(listener)
 
@@ -474,8 +474,7 @@ class Engine:
         >>> edge = engine.input("edge", src=tk.Int, dst=tk.Int)
         >>> program = engine.datalog("reach(x, y) :- edge(x, y).  reach(x, z) :- reach(x, y), edge(y, z).")
         >>> reach = engine.view("reach")
-        >>> edge.insert([(1, 2), (2, 3)])
-        >>> _ = engine.advance()
+        >>> _ = edge.insert([(1, 2), (2, 3)])
         >>> sorted(reach.rows())
         [(1, 2), (1, 3), (2, 3)]
         """
@@ -507,8 +506,7 @@ class Engine:
         >>> engine = tk.Engine()
         >>> _ = engine.datalog('[(friend ?a ?b) [?a :knows ?b]] [(friend ?a ?b) [?b :knows ?a]]')
         >>> knows = engine.attribute("knows", tk.Int)
-        >>> engine.transact([(1, "knows", 2), (3, "knows", 1)])
-        >>> _ = engine.advance()
+        >>> _ = engine.transact([(1, "knows", 2), (3, "knows", 1)])
         >>> sorted(engine.query("[:find ?b :in ?a :where (friend ?a ?b)]", a=1).rows())
         [(2,), (3,)]
         """
@@ -540,15 +538,14 @@ class Engine:
         return made
 
     @guarded_by_core
-    def transact(self, facts: Any) -> None:
-        """Write facts of attributes, `[(1, "knows", 2), ("retract", 1, "knows", 3)]` or as EDN; they count when the epoch
-        closes. If one is wrong, none is written.
+    def transact(self, facts: Any) -> int | None:
+        """Write facts of attributes, `[(1, "knows", 2), ("retract", 1, "knows", 3)]` or as EDN, all of them or, if one is wrong,
+        none. Returns what `Input.insert` does.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
         >>> _ = engine.attribute("name", tk.String), engine.attribute("bot?")
-        >>> engine.transact('[1 :name "ann"] [2 :name "bob"] [2 :bot?]')
-        >>> _ = engine.advance()
+        >>> _ = engine.transact('[1 :name "ann"] [2 :name "bob"] [2 :bot?]')
         >>> engine.query("[:find ?name :where [?e :name ?name] (not [?e :bot?])]").rows()
         [('ann',)]
         """
@@ -557,7 +554,7 @@ class Engine:
         if not isinstance(facts, str | Iterable):
             raise IncorrectError(f"facts are EDN or a list of tuples such as (1, 'knows', 2), not {facts!r}")
         known = {name: found for name, found in self._attributes.items() if name in self.tables}
-        transact(known, facts)
+        return transact(self, known, facts)
 
 
 def _check_text(text: object, what: str) -> None:

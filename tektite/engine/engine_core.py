@@ -56,9 +56,18 @@ class EngineCore:
     """One engine's inputs, views and shared arrangements, and the clock that moves them."""
 
     def __init__(
-        self, engine: Engine, workers: int | None, storage: Storage | None, merging: str, turn: float, move: Move
+        self,
+        engine: Engine,
+        workers: int | None,
+        storage: Storage | None,
+        merging: str,
+        turn: float,
+        move: Move,
+        autocommit: bool,
     ) -> None:
         """`move` brings stored rows to their shards when the number of these has changed."""
+        self.autocommit = autocommit
+        """Whether a write outside of any transaction is an epoch of its own."""
         self.engine = engine
         """The engine as users hold it."""
         self.merging = merging
@@ -81,7 +90,7 @@ class EngineCore:
         self.inputs: dict[str, InputCore] = {}
         self.views: dict[str, ViewCore] = {}
         self.writes = WriteSet()
-        """What has been written outside of any transaction. `Engine.advance` commits it."""
+        """What has been written outside of any transaction and waits for `Engine.advance`; nothing with `autocommit`."""
         self.scheduled = WriteSet()
         """Updates with times of their own. Each counts when its epoch closes, whoever closes that."""
         self.changes = 0
@@ -186,6 +195,11 @@ class EngineCore:
 
         `positions` become durable with the epochs. The texts between the marks `known` are in adopted files.
         """
+        if self.coordinator.working:
+            raise ConflictError(
+                "an epoch cannot be closed inside a function that the engine calls while it closes one, such as a listener: let "
+                "another thread write, or write when the call has returned"
+            )
         for function in self.hooks.before_commit:
             function(writes)
         going, target = self.open_inputs(), self.epoch
@@ -203,18 +217,29 @@ class EngineCore:
         self._close(going, target, writes, None, positions, known)
         return target - 1
 
-    def writes_of_session(self, source: InputCore, timed: bool = False) -> WriteSet:
-        """Where the calling session writes to: into its transaction, or, without one, into what `advance` commits. `timed` says
-        that the updates have times of their own.
+    @guarded
+    def write(self, write: Callable[[WriteSet], object], timed: bool = False) -> int | None:
+        """Let a function write for the calling session; the time at which that can be read, if it can already.
+
+        What it writes belongs to the session's transaction. Without one, it is an epoch of its own, or waits for `advance` if the
+        engine does not commit by itself. `timed` says that the updates have times of their own, and count when these come.
         """
         transaction = self.sessions.transaction
-        if transaction is None:
-            return self.scheduled if timed else self.writes
-        if timed:
-            raise IncorrectError(
-                f"input {source.name!r}: what a transaction writes counts in the epoch that its commit closes: leave out the time"
-            )
-        return transaction.writes
+        if transaction is not None:
+            if timed:
+                raise IncorrectError(
+                    "what a transaction writes counts in the epoch that its commit closes: leave out the time"
+                )
+            write(transaction.writes)
+        elif timed:
+            write(self.scheduled)
+        elif not self.autocommit:
+            write(self.writes)
+        else:
+            own = WriteSet()
+            write(own)
+            return self.commit(own)
+        return None
 
     @guarded
     def close_epochs(
@@ -234,7 +259,14 @@ class EngineCore:
         positions: Mapping[str, Position | None] | None,
         known: tuple[Mark, Mark] | None,
     ) -> None:
-        prepared = self.prepare_epoch(sources, high, writes, ending, positions, known)
+        try:
+            prepared = self.prepare_epoch(sources, high, writes, ending, positions, known)
+        except (IncorrectError, ConflictError) as error:
+            if writes is self.writes and writes.updates:
+                error.args = (
+                    f"{error}, and what waits goes on waiting: correct it, or forget it by rollback() of the input",
+                )
+            raise
         self.lock.decide(prepared)
         changed = [each.source for each in prepared.inputs]
         del prepared  # what the traces merge away need not stay

@@ -24,10 +24,8 @@ class Input(Collection):
     >>> engine = tk.Engine()
     >>> prices = engine.input("prices", key=["item"], semantics="upsert", item=tk.String, price=tk.Int)
     >>> prices.insert([("tea", 3), ("salt", 1)])
-    >>> engine.advance()
     0
     >>> prices.insert([("tea", 4)])
-    >>> engine.advance()
     1
     >>> sorted(engine.install("all", prices).rows())
     [('salt', 1), ('tea', 4)]
@@ -51,7 +49,7 @@ class Input(Collection):
 
     @property
     def pending(self) -> int:
-        """Updates that wait for their epoch to close."""
+        """Updates that wait: for `Engine.advance` in an engine that does not commit by itself, or for a time of their own."""
         engine = self._core.engine
         return engine.writes.rows(self._core) + engine.scheduled.rows(self._core)
 
@@ -60,23 +58,31 @@ class Input(Collection):
         """Whether it has ended."""
         return self._core.closed
 
-    def insert(self, data: Any, *, time: int | None = None) -> None:
+    def insert(self, data: Any, *, time: int | None = None) -> int | None:
         """Add rows: tuples, dicts, columns, NumPy arrays, Arrow tables or pandas frames.
 
         In an upsert input a row replaces the one that has its key; in a set input a row that is there already stays as it is.
+        Returns the time at which the rows can be read; None where they wait: for a transaction's commit, for `Engine.advance` if
+        the engine does not commit by itself, or for the `time` that is given, which closes when `advance` has come so far.
         """
-        self._core.write(data, time, 1, "insert", self._core.engine.writes_of_session(self._core, time is not None))
+        core = self._core
+        return core.engine.write(lambda into: core.write(data, time, 1, "insert", into), time is not None)
 
-    def remove(self, data: Any, *, time: int | None = None) -> None:
-        """Take rows away. In an upsert input the key columns alone decide, and `data` may hold only those."""
-        self._core.write(data, time, -1, "remove", self._core.engine.writes_of_session(self._core, time is not None))
+    def remove(self, data: Any, *, time: int | None = None) -> int | None:
+        """Take rows away. In an upsert input the key columns alone decide, and `data` may hold only those. Returns what `insert`
+        does.
+        """
+        core = self._core
+        return core.engine.write(lambda into: core.write(data, time, -1, "remove", into), time is not None)
 
-    def update(self, data: Any, *, times: Any = None, diffs: Any = None) -> None:
+    def update(self, data: Any, *, times: Any = None, diffs: Any = None) -> int | None:
         """Change multiplicities: row i by `diffs[i]` at epoch `times[i]` (by 1, in the open epoch, where left out).
 
-        Times may come in any order and may lie ahead; each counts when its epoch closes. Diffs are for bag inputs.
+        Times may come in any order and may lie ahead; each counts when its epoch closes. Diffs are for bag inputs. Returns what
+        `insert` does.
         """
-        self._core.update(data, times, diffs, self._core.engine.writes_of_session(self._core, times is not None))
+        core = self._core
+        return core.engine.write(lambda into: core.update(data, times, diffs, into), times is not None)
 
     @guarded_by_core
     def rollback(self) -> None:

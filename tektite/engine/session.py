@@ -30,6 +30,7 @@ from tektite.plan import algebra as plan
 from tektite.plan.substitute import substitute
 from tektite.plan.walk import walk
 from tektite.query.collection import Collection
+from tektite.storage.open_storage import Position
 
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
@@ -181,6 +182,8 @@ class Transaction:
         """The epoch that it reads."""
         self.time: int | None = None
         """The time at which its writes can be read, once it is committed."""
+        self.positions: dict[str, Position | None] = {}
+        """How far its writes cover sources, by name; see `Engine.advance`. They become durable with the writes."""
         with core.lock.held:
             core.lock.roll_forward()
             # Before any epoch has closed there is nothing to read: that of empty tables is the first.
@@ -227,7 +230,7 @@ class Transaction:
         try:
             for source in list(self.writes.updates):
                 self._check_conflict(source)
-            self.time = self._core.commit(self.writes)
+            self.time = self._core.commit(self.writes, positions=self.positions)
         finally:
             self._end()
         return self.time

@@ -103,8 +103,7 @@ class Collection:
         ...     rows = np.repeat(np.arange(len(lists)), [len(found) for found in lists])
         ...     return pa.table({"word": [word for found in lists for word in found]}), rows
         >>> view = engine.install("split", words.flat_map(split, word=tk.String))
-        >>> words.insert([("to be or not to be",)])
-        >>> _ = engine.advance()
+        >>> _ = words.insert([("to be or not to be",)])
         >>> sorted(view.rows())
         [('be',), ('be',), ('not',), ('or',), ('to',), ('to',)]
         """
@@ -152,8 +151,7 @@ class Collection:
         >>> engine = tk.Engine()
         >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
         >>> hops = engine.install("hops", edges.join(edges, on=("dst", "src")).select("src", dst="dst_right"))
-        >>> edges.insert([(1, 2), (2, 3)])
-        >>> _ = engine.advance()
+        >>> _ = edges.insert([(1, 2), (2, 3)])
         >>> hops.rows()
         [(1, 3)]
         """
@@ -180,12 +178,10 @@ class Collection:
         >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
         >>> half = sales.max("amount", by="shop").select("shop", half=tk.col("amount") // 2)
         >>> large = engine.install("large", sales.filter_by_bound("amount", ">", half, "half", by="shop"))
-        >>> sales.insert([("north", 4), ("north", 6), ("south", 1), ("south", 5)])
-        >>> _ = engine.advance()
+        >>> _ = sales.insert([("north", 4), ("north", 6), ("south", 1), ("south", 5)])
         >>> sorted(large.rows())
         [('north', 4), ('north', 6), ('south', 5)]
-        >>> sales.insert([("north", 9)])
-        >>> _ = engine.advance()
+        >>> _ = sales.insert([("north", 9)])
         >>> sorted(large.rows())
         [('north', 6), ('north', 9), ('south', 5)]
         """
@@ -280,8 +276,7 @@ class Collection:
         ...     longer = reach.join(edges, on=("dst", "src")).select("src", dst="dst_right")
         ...     return longer.concat(edges).distinct()
         >>> reach = engine.install("reach", edges.iterate(step))
-        >>> edges.insert([(1, 2), (2, 3), (3, 4)])
-        >>> _ = engine.advance()
+        >>> _ = edges.insert([(1, 2), (2, 3), (3, 4)])
         >>> sorted(reach.rows())
         [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
         """

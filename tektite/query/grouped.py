@@ -34,8 +34,7 @@ class Grouped:
         >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
         >>> totals = sales.group_by("shop").agg(n=tk.count(), total=tk.sum("amount"), best=tk.max("amount"))
         >>> view = engine.install("totals", totals)
-        >>> sales.insert([("north", 3), ("north", 4), ("south", 5)])
-        >>> _ = engine.advance()
+        >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
         >>> sorted(view.rows())
         [('north', 2, 7, 4), ('south', 1, 5, 5)]
         """

@@ -65,8 +65,7 @@ def match(
     ...     where=[tk.col("a") < tk.col("b"), tk.col("a") < tk.col("c")],
     ... )
     >>> view = engine.install("triangles", triangles)
-    >>> edges.insert([(1, 2), (2, 3), (3, 1), (3, 4)])
-    >>> _ = engine.advance()
+    >>> _ = edges.insert([(1, 2), (2, 3), (3, 1), (3, 4)])
     >>> view.rows()
     [(1, 2, 3)]
     """

@@ -37,7 +37,6 @@ class Storage:
     >>> with tk.Engine(storage=where) as engine:
     ...     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
     ...     edges.insert([(1, 2)])
-    ...     engine.advance()
     0
     >>> with tk.Engine(storage=where) as engine:
     ...     engine.install("all", engine.table("edges")).rows()

@@ -50,7 +50,7 @@ class World:
 
     def open(self) -> None:
         """Begin, or begin again with what is stored."""
-        self.engine = tk.Engine(self.workers, storage=self.folder)
+        self.engine = tk.Engine(self.workers, storage=self.folder, autocommit=False)
         self.a = self.engine.input("a", k=tk.Int, v=tk.Int)
         self.b = self.engine.input("b", key="k", k=tk.Int, w=tk.Int)
         self.c = self.engine.input("c", key="k", semantics="upsert", k=tk.Int, x=tk.Int)
@@ -284,7 +284,7 @@ def broken(*_: object) -> None:
 def test_the_child_of_a_fork_refuses_to_use_the_engine_and_leaves_the_storage_alone(tmp_path: Path) -> None:
     program = """
 import os, sys, tektite as tk
-engine = tk.Engine(storage=sys.argv[1])
+engine = tk.Engine(storage=sys.argv[1], autocommit=False)
 numbers = engine.input("numbers", n=tk.Int)
 numbers.insert([(1,)])
 engine.advance()
@@ -299,7 +299,7 @@ assert os.waitpid(child, 0)[1] == 0
 numbers.insert([(2,)])
 engine.advance()
 engine.close()
-with tk.Engine(storage=sys.argv[1]) as engine:
+with tk.Engine(storage=sys.argv[1], autocommit=False) as engine:
     print(sorted(engine.install("all", engine.table("numbers")).rows()))
 """
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=300)

@@ -67,7 +67,7 @@ def labels(edges: tk.Collection) -> tk.Collection:
 @pytest.mark.slow
 @pytest.mark.parametrize("merging", ["eager", "default", "lazy"])
 def test_a_steady_collection_keeps_its_size_for_ten_thousand_epochs(merging: str) -> None:
-    with tk.Engine(merging=merging) as engine:
+    with tk.Engine(merging=merging, autocommit=False) as engine:
         data = Replacing(engine)
         view = engine.install("counts", data.source.count(by="dst"))
         other = engine.install("distinct", data.source.select("dst").distinct())
@@ -87,7 +87,7 @@ def test_a_steady_collection_keeps_its_size_for_ten_thousand_epochs(merging: str
 @pytest.mark.parametrize("make", [reach, labels])
 @pytest.mark.parametrize("at_once", [1, 20], ids=["epoch by epoch", "twenty epochs at once"])
 def test_the_traces_inside_a_loop_keep_their_size(make: object, at_once: int) -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         data = Replacing(engine)
         view = engine.install("loop", make(data.source))  # type: ignore[operator]
         sizes = []
@@ -106,7 +106,7 @@ def test_the_traces_inside_a_loop_keep_their_size(make: object, at_once: int) ->
 
 
 def test_what_a_view_used_is_gone_after_it_was_dropped() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         data = Replacing(engine)
         names = {info.name for info in engine.arrangements()}
         edges = data.source
@@ -130,7 +130,7 @@ def test_what_a_view_used_is_gone_after_it_was_dropped() -> None:
 
 
 def test_a_subscription_that_is_not_read_keeps_nothing_once_closed() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         data = Replacing(engine)
         view = engine.install("all", data.source)
         changes = view.changes()
@@ -145,7 +145,7 @@ def test_a_subscription_that_is_not_read_keeps_nothing_once_closed() -> None:
 def test_memory_comes_back_when_a_large_view_is_dropped() -> None:
     process = psutil.Process()
     rows = 1_500_000
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         source = engine.input("pairs", a=tk.Int, b=tk.Int)
         rng = np.random.default_rng(1)
         source.insert(rng.integers(0, 2**62, (rows, 2)))
@@ -163,7 +163,7 @@ def test_memory_comes_back_when_a_large_view_is_dropped() -> None:
 
 
 def test_idle_time_compacts_what_a_hold_has_kept_apart() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         data = Replacing(engine)
         with engine.hold(data.source) as held:
             first = dict.fromkeys(data.rows, 1)
@@ -179,7 +179,7 @@ def test_idle_time_compacts_what_a_hold_has_kept_apart() -> None:
 
 
 def test_a_hold_keeps_earlier_epochs_of_a_view_readable() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         data = Replacing(engine)
         view = engine.install("all", data.source)
         start = view.low - 1

@@ -19,7 +19,7 @@ def reach(engine: tk.Engine) -> tk.Collection:
 
 
 def engine_with_a_path(length: int) -> tk.Engine:
-    engine = tk.Engine()
+    engine = tk.Engine(autocommit=False)
     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
     edges.insert({"src": np.arange(length), "dst": np.arange(1, length + 1)})
     engine.advance()

@@ -14,6 +14,7 @@ from tests.support.executors import chosen
 
 HERE = Path(__file__).parents[1]
 LOCAL = {
+    "engine/test_autocommit.py": "who closes epochs, wherever that is computed",
     "engine/test_interrupts.py": "what an interrupt leaves in this process",
     "engine/test_memory.py": "bytes of this process",
     "engine/test_memory_account.py": "bytes of this process",

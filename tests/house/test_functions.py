@@ -64,7 +64,7 @@ def tree(sql: str) -> exp.Expr:
 def test_sql_examples_give_what_the_page_says(title: str) -> None:
     listed = list(examples("SQL", title))
     outputs = ", ".join(f"{example} AS x{number}" for number, (example, _, _) in enumerate(listed))
-    table = tk.Engine().sql(f"SELECT {outputs}{SOURCES.get(title, '')}").table
+    table = tk.Engine(autocommit=False).sql(f"SELECT {outputs}{SOURCES.get(title, '')}").table
     assert table is not None
     found = [", ".join(map(shown, table[f"x{number}"].to_pylist())) for number in range(len(listed))]
     assert found == [result for _, result, _ in listed]
@@ -103,14 +103,14 @@ def test_fields_units_and_formats_are_listed() -> None:
     assert listed("`strftime` takes a constant format with ") == [f"%{letter}" for letter in dates.FORMATS]
     moment = "TIMESTAMP '2024-02-29 13:45:30'"
     units = ", ".join(f"date_trunc('{unit}', {moment}) AS {unit}" for unit in listed("Units of `date_trunc`: "))
-    assert len(tk.Engine().sql(f"SELECT {units}").rows()) == 1
+    assert len(tk.Engine(autocommit=False).sql(f"SELECT {units}").rows()) == 1
 
 
 NAMES = {name: getattr(tk, name) for name in tk.__all__} | {"tk": tk}
 
 
 def test_expressions_give_what_the_page_says() -> None:
-    engine = tk.Engine()
+    engine = tk.Engine(autocommit=False)
     source = engine.input("rows", x=tk.Int, y=tk.Float, name=tk.String, day=tk.Date, at=tk.Timestamp, none=tk.Int)
     at = datetime.datetime(2024, 2, 29, 13, 45, 30)
     source.insert([{"x": 7, "y": -2.5, "name": "tektite", "day": at.date(), "at": at, "none": None}])
@@ -129,7 +129,7 @@ def test_expressions_give_what_the_page_says() -> None:
 
 
 def test_python_aggregates_give_what_the_page_says() -> None:
-    engine = tk.Engine()
+    engine = tk.Engine(autocommit=False)
     source = engine.input("rows", x=tk.Int, missing=tk.Int, good=tk.Bool)
     source.insert([(1, None, True), (2, 10, True), (2, 20, False), (5, 30, True)])
     engine.advance()

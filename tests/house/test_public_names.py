@@ -27,7 +27,7 @@ def public(found: object) -> set[str]:
 
 @pytest.fixture
 def engine() -> Iterator[tk.Engine]:
-    with tk.Engine() as made:
+    with tk.Engine(autocommit=False) as made:
         made.install("view", made.input("table", column=tk.Int))
         yield made
 

@@ -152,7 +152,7 @@ CASES = {
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         keyed = {"semantics": "upsert"}
         orders = engine.input("orders", key=["id"], id=tk.Int, customer=tk.Int, total=tk.Int, **keyed)
         customers = engine.input("customers", key=["customer"], customer=tk.Int, town=tk.Int, **keyed)

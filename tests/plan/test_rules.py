@@ -22,7 +22,7 @@ def python(make: Callable[[tk.Input, tk.Input], tk.Collection]) -> Query:
 
 def plan_of(query: Query) -> str:
     """The plan of a query without estimates."""
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         keyed = {"key": ["id"], "semantics": "upsert"}
         orders = engine.input("orders", id=tk.Int, customer=tk.Int, total=tk.Int, note=tk.String, **keyed)
         customers = engine.input("customers", id=tk.Int, town=tk.String, limits=tk.Int, **keyed)
@@ -385,7 +385,7 @@ def test_plan(name: str) -> None:
 
 
 def test_a_private_filter_keeps_all_that_its_clause_says() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         table = engine.input("table", a=tk.Int, b=tk.Int, c=tk.Int, d=tk.Int, e=tk.Int)
         other = engine.input("other", e=tk.Int)
         barred = engine.input("barred", a=tk.Int)

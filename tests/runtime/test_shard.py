@@ -76,7 +76,10 @@ def views(engine: tk.Engine) -> tuple[tk.Input, list[tk.View]]:
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_shards_that_stay_answer_as_the_engine_does(tmp_path: Path, workers: int) -> None:
     pick = random.Random(workers)
-    with tk.Engine(workers, storage=tmp_path, turn=60.0) as staying, tk.Engine() as plain:
+    with (
+        tk.Engine(workers, storage=tmp_path, turn=60.0, autocommit=False) as staying,
+        tk.Engine(autocommit=False) as plain,
+    ):
         in_stages(staying)
         core_of(staying).coordinator.executor.run = run_staying  # type: ignore[attr-defined]
         sides = [views(engine) for engine in (staying, plain)]

@@ -50,7 +50,7 @@ store = Troubled(folder / "store")
 frame = spark.range(0, 4000, 1, 4).selectExpr("CAST(id AS int) AS k", "concat('v', id % 9) AS v")
 checked = tektite.spark.preflight(spark, folder / "store")
 assert not checked.problems, checked.problems
-with tk.Engine(spark=spark, storage=tk.Storage(store), shards=2) as engine:
+with tk.Engine(spark=spark, storage=tk.Storage(store), shards=2, autocommit=False) as engine:
     table = engine.input("t", k=tk.Int, v=tk.String)
     view = engine.install("all", table)
     first = frame.mapInArrow(passing("first", kill_executor), frame.schema).repartition(6)
@@ -67,7 +67,7 @@ with tk.Engine(spark=spark, storage=tk.Storage(store), shards=2) as engine:
         assert (folder / f"done-{name}").exists(), name
         assert Counter(view.rows()) == Counter({(k, f"v{k % 9}"): count for k in range(4000)}), name
         print(name, flush=True)
-with tk.Engine(storage=folder / "store") as engine:
+with tk.Engine(storage=folder / "store", autocommit=False) as engine:
     assert engine.install("all", engine.table("t")).multiplicities() == {(k, f"v{k % 9}"): len(chosen) for k in range(4000)}
 spark.stop()
 print("done")

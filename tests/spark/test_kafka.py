@@ -79,7 +79,7 @@ def changes():
 
 
 produce([(k, f"v{k % 3}", "c") for k in range(30)])
-with tk.Engine(spark=spark, storage=folder / "store", shards=2) as engine:
+with tk.Engine(spark=spark, storage=folder / "store", shards=2, autocommit=False) as engine:
     table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.String)
     view = engine.install("n", table.count(by="v"))
     columns = {"operation": "op", "order": "offset", "position": "offset"}
@@ -89,7 +89,8 @@ with tk.Engine(spark=spark, storage=folder / "store", shards=2) as engine:
     assert sorted(view.rows()) == [("v0", 10), ("v1", 10), ("v2", 10)]
     view.write_changes("kafka", options={**broker, "topic": "out"}, trigger=NOW).awaitTermination()
     assert changes() == Counter(view.rows())
-with tk.Engine(spark=spark, storage=folder / "store", shards=2) as engine:  # a driver that goes on where the first stopped
+# A driver that goes on where the first stopped
+with tk.Engine(spark=spark, storage=folder / "store", shards=2, autocommit=False) as engine:
     table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.String)
     view = engine.install("n", table.count(by="v"))
     produce([(0, "v0", "d"), (1, "v2", "u"), (100, "v9", "c")])

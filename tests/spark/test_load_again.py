@@ -74,11 +74,11 @@ def test_loads_among_other_epochs_hold_what_a_dict_holds(
         options: dict[str, Any] = {"key": ["k", "f"], "shard": "k", "semantics": semantics}
         return engine.input(name, k=tk.String, f=tk.Float, v=tk.Int, **options)
 
-    memory = tk.Engine()
+    memory = tk.Engine(autocommit=False)
     twin = declare(memory, "twin")
     beside = memory.install("all", twin)
     for _run in range(2):  # of the program, on one storage
-        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=shards) as engine:
+        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=shards, autocommit=False) as engine:
             table = declare(engine, "t")
             view = engine.install("all", table)
             for step in range(3):
@@ -101,12 +101,12 @@ def test_loads_among_other_epochs_hold_what_a_dict_holds(
                         book.do("c", values)
                     for values in gone:
                         book.do("d", values)
-    with tk.Engine(storage=tmp_path / "store") as engine:
+    with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
         assert engine.install("all", engine.table("t")).multiplicities() == dict.fromkeys(book.rows.values(), 1)
 
 
 def test_only_what_differs_is_written(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.Int)
         changes = engine.install("all", table).changes()
         frame = spark.range(0, 3000, 1, 3).selectExpr("id AS k", "id % 7 AS v")
@@ -119,7 +119,7 @@ def test_only_what_differs_is_written(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_unique_key_of_a_set_may_pass_from_one_row_to_another(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=4) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=4, autocommit=False) as engine:
         options: dict[str, Any] = {"key": ["k", "j"], "shard": "k", "semantics": "set", "unique": True}
         table = engine.input("t", k=tk.Int, j=tk.Int, v=tk.Int, **options)
         view = engine.install("all", table)
@@ -134,7 +134,7 @@ def test_unique_key_of_a_set_may_pass_from_one_row_to_another(spark: SparkSessio
 
 
 def test_load_in_the_middle_of_which_the_input_changes_looks_again(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.Int)
         view = engine.install("all", table)
         table.insert([(1, 10), (2, 20)])
@@ -156,7 +156,7 @@ def test_load_in_the_middle_of_which_the_input_changes_looks_again(spark: SparkS
 
 
 def test_input_that_never_rests_is_not_loaded(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.Int)
         view = engine.install("all", table)
         runs = []
@@ -177,7 +177,7 @@ def test_input_that_never_rests_is_not_loaded(spark: SparkSession, tmp_path: Pat
 
 @pytest.mark.parametrize("semantics", ["bag", "upsert"])
 def test_updates_that_lie_ahead_wait_for_their_epoch(spark: SparkSession, tmp_path: Path, semantics: str) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         table = engine.input("t", key=["k"], semantics=semantics, k=tk.Int, v=tk.Int)
         view = engine.install("all", table)
         table.insert([(1, 1)])
@@ -206,7 +206,7 @@ def test_task_killed_while_it_writes_what_differs_leaves_one_file_a_shard(spark:
         return Killing(tmp_path / "store")
 
     store = killing()
-    with tk.Engine(spark=spark, storage=tk.Storage(store), shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tk.Storage(store), shards=2, autocommit=False) as engine:
         table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.Int)
         view = engine.install("all", table)
         table.insert([(k, 0) for k in range(100)])
@@ -216,13 +216,13 @@ def test_task_killed_while_it_writes_what_differs_leaves_one_file_a_shard(spark:
         assert (tmp_path / "store" / "killed").exists()
         expected = {(k, 0 if k < 50 else 1): 1 for k in range(150)}
         assert view.multiplicities() == expected
-    with tk.Engine(storage=tmp_path / "store") as engine:
+    with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
         assert engine.install("all", engine.table("t")).multiplicities() == expected
 
 
 def test_files_that_a_load_reads_stay_until_it_has_ended(spark: SparkSession, tmp_path: Path) -> None:
     where = tk.Storage(tmp_path / "store", retention=0)
-    with tk.Engine(spark=spark, storage=where, shards=1) as engine:
+    with tk.Engine(spark=spark, storage=where, shards=1, autocommit=False) as engine:
         table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.Int)
         view = engine.install("all", table)
         runs: list[Target] = []
@@ -251,7 +251,7 @@ def test_files_that_a_load_reads_stay_until_it_has_ended(spark: SparkSession, tm
 
 def test_zeros_of_both_signs_are_one_key(spark: SparkSession, tmp_path: Path) -> None:
     """In a load, in the rows that a load finds, and in what a program writes: whoever comes last replaces the others."""
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=4) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=4, autocommit=False) as engine:
         prices = engine.input("t", key=["f"], semantics="upsert", f=tk.Float, v=tk.Int)
         told_apart = engine.input("s", semantics="set", f=tk.Float, v=tk.Int)
         view, pairs = engine.install("all", prices), engine.install("pairs", told_apart)

@@ -72,7 +72,7 @@ def test_bad_value_in_the_last_partition_is_found_before_a_file_is_written(
 ) -> None:
     options, beside = KINDS[kind]
     store = nothing_is_written(tmp_path / "store")
-    with tk.Engine(spark=spark, storage=tk.Storage(store), shards=3) as engine:
+    with tk.Engine(spark=spark, storage=tk.Storage(store), shards=3, autocommit=False) as engine:
         table = engine.input("t", SCHEMA, **options)
         view = engine.install("all", table)
         columns = {name: name for name in beside}
@@ -116,7 +116,7 @@ def test_rows_that_clash_when_they_meet_leave_no_file(spark: SparkSession, tmp_p
     told = len(clash[0]) == 4
     new = [(f"k{n}", n, n, *(("insert",) if told else ())) for n in range(100, 140)]
     schema = "k string, n int, v int" + (", op string" if told else "")
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3, autocommit=False) as engine:
         table = engine.input("t", SCHEMA, **options)
         view = engine.install("all", table)
         assert table.load(spark.range(0, 50, 1, 3).selectExpr("concat('k', id) AS k", "id AS n", "id AS v")) == 50
@@ -140,7 +140,7 @@ def test_micro_batch_with_a_null_in_its_key_stops_the_stream_and_goes_on_when_it
     files.add([("a", 1, 1), ("b", 1, 1)])
     files.add([("a", 1, 2), (None, 1, 3), ("c", 1, 3)])
     for options in KINDS["upsert"][0], KINDS["unique"][0] | {"checked": False}, KINDS["required in a bag"][0]:
-        with tk.Engine(spark=spark, storage=tmp_path / f"store {len(options)}", shards=2) as engine:
+        with tk.Engine(spark=spark, storage=tmp_path / f"store {len(options)}", shards=2, autocommit=False) as engine:
             table = engine.input("t", SCHEMA, **options)
             following = table.follow(files.stream(), trigger={"processingTime": "0 seconds"})
             with pytest.raises(
@@ -158,7 +158,7 @@ def test_micro_batch_with_a_null_in_its_key_stops_the_stream_and_goes_on_when_it
     mended.add([("a", 1, 2), ("d", 1, 3), ("c", 1, 3)])
     (tmp_path / "mended" / "0000.parquet").rename(tmp_path / "files" / "0001.parquet")
     files.add([("e", 1, 5)])
-    with tk.Engine(spark=spark, storage=tmp_path / "store 2", shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store 2", shards=2, autocommit=False) as engine:
         table = engine.input("t", SCHEMA, **KINDS["upsert"][0])
         view = engine.install("all", table)
         table.follow(files.stream(), trigger=NOW).await_termination()

@@ -127,10 +127,10 @@ import tektite.spark
 
 spark = SparkSession.builder.remote("local[1]").getOrCreate()
 frame, stream = spark.range(3), spark.readStream.format("rate").load().selectExpr("value AS id")
-with tk.Engine(storage="kept") as engine:
+with tk.Engine(storage="kept", autocommit=False) as engine:
     table = engine.input("t", id=tk.Int)
     for use in (
-        lambda: tk.Engine(spark=spark, storage="store"),
+        lambda: tk.Engine(spark=spark, storage="store", autocommit=False),
         lambda: tektite.spark.session(spark),
         lambda: tektite.spark.preflight(spark, "store"),
         lambda: table.load(frame),
@@ -202,7 +202,7 @@ spark = tektite.spark.session(master="local[1,2]", config={
 })
 spark.sparkContext.setLogLevel("OFF")
 print(tektite.spark.preflight(spark, "store").problems)
-with tk.Engine(spark=spark, storage="store", shards=2) as engine:
+with tk.Engine(spark=spark, storage="store", shards=2, autocommit=False) as engine:
     table = engine.input("t", id=tk.Int)
     try:
         table.load(spark.range(3))
@@ -238,7 +238,7 @@ def test_arguments_of_an_engine_on_spark_are_checked(spark: SparkSession, tmp_pa
         ({"job_rows": "many"}, "job_rows must be a number of rows"),
     ):
         with pytest.raises(IncorrectError, match=message):
-            tk.Engine(spark=spark, storage=tmp_path / "store", **options)  # type: ignore[arg-type]
+            tk.Engine(spark=spark, storage=tmp_path / "store", **options, autocommit=False)  # type: ignore[arg-type]
     assert not (tmp_path / "store").exists()
 
 
@@ -252,7 +252,7 @@ def test_preflight_takes_a_storage_as_the_engine_does(
 
 
 def test_engine_closes_though_what_feeds_it_fails_to_stop(tmp_path: Path) -> None:
-    engine = tk.Engine(storage=tmp_path / "store")
+    engine = tk.Engine(storage=tmp_path / "store", autocommit=False)
     table = engine.input("t", k=tk.Int)
     table.insert([(1,)])
     engine.advance()
@@ -263,7 +263,7 @@ def test_engine_closes_though_what_feeds_it_fails_to_stop(tmp_path: Path) -> Non
     core_of(engine).hooks.on_close.append(fail)
     with pytest.raises(RuntimeError, match="before"):
         engine.close()
-    with tk.Engine(storage=tmp_path / "store") as again:
+    with tk.Engine(storage=tmp_path / "store", autocommit=False) as again:
         assert again.install("all", again.table("t")).rows() == [(1,)]
 
 

@@ -63,7 +63,7 @@ def test_skewed_rows_are_there_once_and_can_change(
 ) -> None:
     frame = skewed(spark, "1 AS d") if arguments else skewed(spark).union(skewed(spark))
     expected = {tuple(row)[:3]: 1 for row in frame.collect()}
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3, autocommit=False) as engine:
         table = declare(engine)
         assert table.load(frame, **arguments) == frame.count()  # type: ignore[arg-type]
         view = engine.install("all", table)
@@ -71,7 +71,7 @@ def test_skewed_rows_are_there_once_and_can_change(
         table.remove([(7, 0, "v0")])
         engine.advance()
         assert (7, 0, "v0") not in view.multiplicities()
-    with tk.Engine(storage=tmp_path / "store") as engine:
+    with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
         del expected[7, 0, "v0"]
         assert engine.install("all", engine.table("t")).multiplicities() == expected
 
@@ -86,7 +86,7 @@ def test_of_one_key_that_changes_all_the_time_the_last_rows_travel_alone(spark: 
     feed = Feed("t", tk.Schema(k=tk.Int, v=tk.Int), "upsert", (0,), order="n")
     frame = spark.range(0, ROWS, 1, 4).selectExpr(HOT, "3 * id AS v", "id AS n")
     assert sent_rows(feed, Target(PosixStore(tmp_path), "t", (0, 1), 1, SHARDS, 0, 0), frame.toArrow()) < 0.2 * ROWS
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=SHARDS) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=SHARDS, autocommit=False) as engine:
         table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.Int)
         assert table.load(frame, order="n") == ROWS
         last = {row.k: row.v for row in frame.groupBy("k").agg(F.max("v").alias("v")).collect()}
@@ -95,7 +95,7 @@ def test_of_one_key_that_changes_all_the_time_the_last_rows_travel_alone(spark: 
 
 def test_key_that_is_removed_last_is_gone_however_often_it_came(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.range(0, ROWS, 1, 4).selectExpr("7 AS k", "id AS n", f"if(id = {ROWS - 1}, 'd', 'u') AS op")
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int)
         assert table.load(frame, order="n", operation="op", extra="ignore") == ROWS
         assert engine.install("all", table).rows() == []
@@ -103,7 +103,7 @@ def test_key_that_is_removed_last_is_gone_however_often_it_came(spark: SparkSess
 
 def test_rows_of_a_frequent_key_that_contradict_each_other_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.range(0, ROWS, 1, 4).selectExpr("7 AS k", "id % 2 AS v")
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.Int)
         with pytest.raises(tk.IncorrectError, match="several rows for k = 7 that say different things"):
             table.load(frame)
@@ -114,7 +114,7 @@ def test_rows_of_a_frequent_key_that_contradict_each_other_are_refused(spark: Sp
 def test_contradiction_of_keys_that_are_texts_is_named_wherever_their_texts_are(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3, autocommit=False) as engine:
         table = engine.input("t", key=["k"], semantics="upsert", k=tk.String, v=tk.Int)
         for key in ("a", "b", "c", "d"):
             frame = spark.createDataFrame([(key, 1), (key, 2)], "k string, v int")

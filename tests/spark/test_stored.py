@@ -46,7 +46,7 @@ def people(spark: SparkSession) -> DataFrame:
 
 @pytest.mark.parametrize("shards", [1, 2, 3])
 def test_tasks_write_what_the_driver_would(spark: SparkSession, tmp_path: Path, people: DataFrame, shards: int) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=shards) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=shards, autocommit=False) as engine:
         table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
         view = engine.install("n", table.count(by="s"))
         assert table.load(people) == 5000
@@ -54,7 +54,7 @@ def test_tasks_write_what_the_driver_would(spark: SparkSession, tmp_path: Path, 
         files = Manifest.open(open_store(tmp_path / "store")).state.files
         assert {name.split("-")[1] for name in files} == {"load"}
         assert {tuple(row) for row in people.groupBy("s").count().collect()} == set(view.rows())
-    with tk.Engine(storage=tmp_path / "store", shards=shards) as engine:
+    with tk.Engine(storage=tmp_path / "store", shards=shards, autocommit=False) as engine:
         again = engine.install("all", engine.table("t"))
         assert Counter(again.rows()) == rows_of(people)
         assert engine.epoch == 1
@@ -68,7 +68,7 @@ def test_key_that_holds_most_rows_does_not_hold_up_one_task(spark: SparkSession,
     found = write(feed, skewed, Target(store, "t", (0, 1), 1, 4, 0, 0, fair=100))
     sizes = [sum(section.rows for section in info.sections if section.kind == "batch") for info in found.files]
     assert sum(sizes) == 40000 and max(sizes) <= 20000  # a shard of its own would have at least 36000
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3, autocommit=False) as engine:
         table = engine.input("t", k=tk.Int, v=tk.String)
         view = engine.install("n", table.count(by="k"))
         target = Target(core_of(engine).store, "t", (0, 1), 1, 3, 0, 0, fair=100)
@@ -78,13 +78,13 @@ def test_key_that_holds_most_rows_does_not_hold_up_one_task(spark: SparkSession,
         table.remove([(7, "v0")])
         engine.advance()
         assert (7, 35999) in view.rows()
-    with tk.Engine(storage=tmp_path / "store") as engine:
+    with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
         assert len(engine.install("all", engine.table("t")).rows()) == 39999
 
 
 def test_loads_and_updates_alternate(spark: SparkSession, tmp_path: Path) -> None:
     expected: Counter[tuple[Any, ...]] = Counter()
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         table = engine.input("t", k=tk.Int, s=tk.String)
         view = engine.install("all", table)
         for number in range(3):
@@ -99,12 +99,12 @@ def test_loads_and_updates_alternate(spark: SparkSession, tmp_path: Path) -> Non
             expected[number, "mine"] -= 1
             engine.advance()
             assert Counter(view.rows()) == +expected
-    with tk.Engine(storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         assert Counter(engine.install("all", engine.table("t")).rows()) == +expected
 
 
 def test_load_that_removes_what_is_not_there_leaves_the_storage_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         table = engine.input("t", k=tk.Int, s=tk.String)
         table.load(spark.createDataFrame([(1, "a")], "k int, s string"))
         before = engine.epoch
@@ -113,13 +113,13 @@ def test_load_that_removes_what_is_not_there_leaves_the_storage_as_it_was(spark:
         assert engine.epoch == before
         table.insert([(3, "new text")])  # whose text only the failed load has brought so far
         engine.advance()
-    with tk.Engine(storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         assert sorted(engine.install("all", engine.table("t")).rows()) == [(1, "a"), (3, "new text")]
 
 
 def test_upserts_are_loaded_by_tasks_into_an_empty_input_only(spark: SparkSession, tmp_path: Path) -> None:
     columns = "k int, v string, seq int, op string"
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.String)
         view = engine.install("all", table)
         history = [(k % 10, f"v{k}", k, "u") for k in range(40)] + [(3, None, 99, "d")]
@@ -133,7 +133,7 @@ def test_upserts_are_loaded_by_tasks_into_an_empty_input_only(spark: SparkSessio
 
 def test_bad_row_in_one_partition_leaves_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.range(0, 100, 1, 4).select(F.when(F.col("id") != 77, F.col("id")).alias("k"), F.lit("x").alias("v"))
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.String)
         with pytest.raises(IncorrectError, match="key column 'k' holds a NULL .*partition 3"):
             table.load(frame)
@@ -146,7 +146,7 @@ def test_loads_and_positions_outlive_the_engine(spark: SparkSession, tmp_path: P
     frame = spark.createDataFrame([(k, k) for k in range(10)], "k int, p int")
     counts = []
     for _ in range(3):
-        with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+        with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
             table = engine.input("t", k=tk.Int)
             counts.append((table.load(frame.drop("p"), once="dimension"), table.load(frame, position="p", upto=4)))
     assert counts == [(10, 5), (0, 0), (0, 0)]
@@ -156,7 +156,7 @@ def test_stream_is_followed_across_engines(spark: SparkSession, tmp_path: Path) 
     files = Files(spark, tmp_path / "files", "k int, v string")
     for number in range(4):
         files.add([(number, f"v{number}")])
-        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
             table = engine.input("t", k=tk.Int, v=tk.String)
             view = engine.install("all", table)
             following = table.follow(files.stream(), trigger=NOW)
@@ -169,10 +169,10 @@ def test_stream_is_followed_across_engines(spark: SparkSession, tmp_path: Path) 
 def test_lost_checkpoint_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
     files = Files(spark, tmp_path / "files", "k int, v string")
     files.add([(1, "x")])
-    with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
         engine.input("t", k=tk.Int, v=tk.String).follow(files.stream(), trigger=NOW).await_termination()
     (tmp_path / "store" / "checkpoints").rename(tmp_path / "elsewhere")
-    with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
         table = engine.input("t", k=tk.Int, v=tk.String)
         with pytest.raises(ConflictError, match="is new: it would begin again and count rows twice"):
             table.follow(files.stream(), trigger=NOW)
@@ -184,7 +184,7 @@ def test_lost_checkpoint_is_noticed(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_published_view_is_a_data_source(spark: SparkSession, tmp_path: Path, people: DataFrame) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
         view = engine.install("n", table.count(by="s"))
         view.publish()
@@ -211,7 +211,7 @@ def test_every_type_is_read_back_as_spark_wrote_it(spark: SparkSession, tmp_path
         "SELECT 1 AS i, 1.5D AS f, true AS b, date'2024-02-29' AS d, timestamp'2024-07-01 12:00:00.5' AS t, "
         "CAST(12.34 AS decimal(12,2)) AS m, 'Bäume' AS s UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL"
     )
-    with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
         table = engine.input(
             "t", i=tk.Int, f=tk.Float, b=tk.Bool, d=tk.Date, t=tk.Timestamp, m=tk.Decimal(12, 2), s=tk.String
         )
@@ -232,7 +232,7 @@ def test_changes_are_a_stream_that_adds_up_at_every_version(spark: SparkSession,
         writer.trigger(**NOW).format("parquet").start(str(out)).awaitTermination()
         return spark.read.parquet(str(out)).collect() if list(out.glob("*.parquet")) else []
 
-    with tk.Engine(spark=spark, storage=store, shards=2) as engine:
+    with tk.Engine(spark=spark, storage=store, shards=2, autocommit=False) as engine:
         table = engine.input("t", k=tk.Int, v=tk.String)
         view = engine.install("n", table.count(by="v"))
         view.publish()
@@ -251,7 +251,7 @@ def test_changes_are_a_stream_that_adds_up_at_every_version(spark: SparkSession,
 
 
 def test_changes_have_the_times_at_which_they_happened(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         table = engine.input("t", k=tk.Int, v=tk.String)
         engine.advance()
         view = engine.install("n", table.count(by="v"))
@@ -273,7 +273,7 @@ def test_changes_have_the_times_at_which_they_happened(spark: SparkSession, tmp_
 def test_input_gains_a_column(spark: SparkSession, tmp_path: Path, people: DataFrame) -> None:
     files = Files(spark, tmp_path / "files", "k bigint, s string, g bigint")
     files.add([(9000, "early", 1)])
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
         table.load(people, once="people")
         table.follow(files.stream(), trigger=NOW).await_termination()
@@ -282,7 +282,7 @@ def test_input_gains_a_column(spark: SparkSession, tmp_path: Path, people: DataF
     expected = rows_of(people.selectExpr("*", "NULL"))
     expected.update([(9000, "early", 1, None), (9001, "late", 2, 0.5)])
     for _ in range(2):
-        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
             table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int, w=tk.Float)
             view = engine.install("all", table)
             table.load(people.selectExpr("*", "0.0D AS w"), once="people")
@@ -294,7 +294,7 @@ def test_input_gains_a_column(spark: SparkSession, tmp_path: Path, people: DataF
             engine.sync()
             assert rows_of(read(spark, tmp_path / "store", "t")) == expected
     with (
-        tk.Engine(storage=tmp_path / "store") as engine,
+        tk.Engine(storage=tmp_path / "store", autocommit=False) as engine,
         pytest.raises(ConflictError, match="declare it as it is stored"),
     ):
         engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Float)
@@ -303,7 +303,7 @@ def test_input_gains_a_column(spark: SparkSession, tmp_path: Path, people: DataF
 def test_published_view_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     versions = []
     for number in range(3):
-        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
             table = engine.input("t", k=tk.Int, v=tk.String)
             view = engine.install("n", table.count(by="v"))
             view.publish()
@@ -317,14 +317,14 @@ def test_published_view_goes_on_after_a_restart(spark: SparkSession, tmp_path: P
 
 
 def test_view_that_is_defined_anew_tells_the_difference(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         table = engine.input("t", k=tk.Int, v=tk.Int)
         table.insert([(k, k * k) for k in range(6)])
         engine.advance()
         engine.install("some", table.filter(tk.col("k") < 4)).publish()
         engine.sync()
         before = Manifest.open(open_store(tmp_path / "store")).state.version
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         engine.install("some", engine.table("t").filter(tk.col("k") > 2)).publish()
         engine.sync()
     changed = read(spark, tmp_path / "store", "some", changes="true", startingVersion=before).drop("time")
@@ -340,7 +340,7 @@ def test_spark_changes_the_number_of_shards(spark: SparkSession, tmp_path: Path,
     last = 0
     for number, shards in enumerate((2, 5, 3)):
         before = len(tracker.getJobIdsForGroup("tektite shards"))
-        with tk.Engine(spark=spark, storage=store, shards=shards) as engine:
+        with tk.Engine(spark=spark, storage=store, shards=shards, autocommit=False) as engine:
             table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
             other = engine.input("u", semantics="set", s=tk.String)
             engine.input("empty", k=tk.Int)
@@ -366,7 +366,7 @@ def test_spark_changes_the_number_of_shards(spark: SparkSession, tmp_path: Path,
         assert state.shards == shards
         assert {live.section.shard for live in state.sections("batch")} <= set(range(shards))
         last = state.version
-    with tk.Engine(storage=store) as engine:
+    with tk.Engine(storage=store, autocommit=False) as engine:
         found = Counter(engine.install("all", engine.table("t")).rows())
         assert found == rows_of(people) + Counter((10**6 + k, "more", 1) for k in range(3))
         assert sorted(engine.install("sets", engine.table("u")).rows()) == [(f"s{k}",) for k in range(6)]
@@ -399,16 +399,16 @@ def test_tasks_that_find_the_disk_full_leave_the_storage_as_it_was(
     def declare(engine: tk.Engine) -> tk.Input:
         return engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
 
-    with tk.Engine(spark=spark, storage=full, shards=2) as engine:
+    with tk.Engine(spark=spark, storage=full, shards=2, autocommit=False) as engine:
         with pytest.raises(FaultError, match=f"input 't': Spark's job failed, and nothing counts: .*{said}"):
             declare(engine).load(people, once="people")
         assert engine.epoch == 0
-    with tk.Engine(spark=spark, storage=sound, shards=2) as engine:
+    with tk.Engine(spark=spark, storage=sound, shards=2, autocommit=False) as engine:
         assert declare(engine).load(people, once="people") == 5000
     with pytest.raises(FaultError, match=f"keeps its 2 shards.*{said}"):
-        tk.Engine(spark=spark, storage=full, shards=3)
+        tk.Engine(spark=spark, storage=full, shards=3, autocommit=False)
     assert not list((tmp_path / "store" / "batches").glob(".writing*"))
-    with tk.Engine(storage=sound) as engine:
+    with tk.Engine(storage=sound, autocommit=False) as engine:
         assert engine.workers == 2
         assert Counter(engine.install("all", engine.table("t")).rows()) == rows_of(people)
 
@@ -417,8 +417,8 @@ def test_tasks_that_find_the_disk_full_leave_the_storage_as_it_was(
 def test_changes_of_one_engine_are_followed_by_another(spark: SparkSession, tmp_path: Path) -> None:
     """The data source is written in Python, as those of users are."""
     with (
-        tk.Engine(spark=spark, storage=tmp_path / "first", shards=2) as first,
-        tk.Engine(spark=spark, storage=tmp_path / "second") as second,
+        tk.Engine(spark=spark, storage=tmp_path / "first", shards=2, autocommit=False) as first,
+        tk.Engine(spark=spark, storage=tmp_path / "second", autocommit=False) as second,
     ):
         numbers = first.input("numbers", k=tk.Int)
         counts = first.install("counts", numbers.count(by="k"))
@@ -437,14 +437,14 @@ def test_changes_of_one_engine_are_followed_by_another(spark: SparkSession, tmp_
 
 def test_text_files_are_loaded_as_spark_reads_them(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text('k,v\n1,"a, b"\n2,\n')
-    with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
         table = engine.input("t", k=tk.Int, v=tk.String)
         table.load(spark.read.csv(str(tmp_path / "rows.csv"), schema="k int, v string", header=True))
         assert sorted(engine.install("all", table).rows()) == [(1, "a, b"), (2, None)]
 
 
 def test_dropped_view_is_gone(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
         table = engine.input("t", k=tk.Int)
         view = engine.install("all", table)
         view.publish()
@@ -481,7 +481,7 @@ def test_dropped_view_is_gone(spark: SparkSession, tmp_path: Path) -> None:
 def test_options_of_the_data_source_are_checked(
     spark: SparkSession, tmp_path: Path, options: dict[str, str], message: str
 ) -> None:
-    with tk.Engine(storage=tmp_path / "store") as engine:
+    with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
         engine.input("t", k=tk.Int)
         engine.advance()
     reader = spark.read.format("tektite")
@@ -492,7 +492,7 @@ def test_options_of_the_data_source_are_checked(
 
 
 def test_stream_without_changes_says_what_to_add(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path / "store") as engine:
+    with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
         engine.input("t", k=tk.Int)
         engine.advance()
     stream = spark.readStream.format("tektite").option("path", str(tmp_path / "store")).option("view", "t").load()
@@ -502,14 +502,14 @@ def test_stream_without_changes_says_what_to_add(spark: SparkSession, tmp_path: 
 
 
 def test_view_is_published_in_a_storage_only(tmp_path: Path) -> None:
-    engine = tk.Engine()
+    engine = tk.Engine(autocommit=False)
     view = engine.install("all", engine.input("t", k=tk.Int))
     with pytest.raises(IncorrectError, match="this engine has no storage"):
         view.publish()
 
 
 def test_synchronising_brings_published_views_up_to_date(tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path, turn=0.0) as engine:  # no view gets to its end in its turn
+    with tk.Engine(storage=tmp_path, turn=0.0, autocommit=False) as engine:  # no view gets to its end in its turn
         table = engine.input("t", k=tk.Int)
         for name in ("first", "second", "third"):
             engine.install(name, table.concat(table).join(table, on="k")).publish()
@@ -521,7 +521,7 @@ def test_synchronising_brings_published_views_up_to_date(tmp_path: Path) -> None
 
 
 def test_columns_that_a_reader_asks_for_are_those_that_are_there(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path / "store") as engine:
+    with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
         table = engine.input("t", k=tk.Int, s=tk.String)
         table.insert([(1, "a")])
         engine.advance()
@@ -533,7 +533,7 @@ def test_columns_that_a_reader_asks_for_are_those_that_are_there(spark: SparkSes
 
 
 def test_stored_view_is_a_view_of_sparks_sql(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path / "store") as engine:
+    with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
         table = engine.input("t", k=tk.Int)
         table.insert([(1,), (2,)])
         engine.advance()
@@ -546,7 +546,7 @@ def test_stored_view_is_a_view_of_sparks_sql(spark: SparkSession, tmp_path: Path
 
 def test_lasting_table_is_refused_with_the_reason(spark: SparkSession, tmp_path: Path) -> None:
     """Spark gives a data source in Python no options when it reads a table of its catalog."""
-    with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
         engine.input("t", k=tk.Int)
         engine.sync()
     with pytest.raises(Exception, match=r"CREATE TABLE \.\.\. USING tektite cannot be.*CREATE TEMPORARY VIEW"):
@@ -555,7 +555,7 @@ def test_lasting_table_is_refused_with_the_reason(spark: SparkSession, tmp_path:
 
 
 def test_changes_of_a_view_with_columns_of_their_names_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
         table = engine.input("t", time=tk.Int)
         view = engine.install("all", table)
         table.insert([(1,)])
@@ -577,7 +577,7 @@ def test_changes_of_a_view_with_columns_of_their_names_are_refused(spark: SparkS
 def test_sink_that_cannot_start_is_named(
     spark: SparkSession, tmp_path: Path, form: str, path: str | None, message: str
 ) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store") as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
         view = engine.install("all", engine.input("t", k=tk.Int))
         engine.advance()
         with pytest.raises(FaultError, match=message):
@@ -586,7 +586,7 @@ def test_sink_that_cannot_start_is_named(
 
 def test_texts_that_come_while_a_load_is_taken_over_are_stored(spark: SparkSession, tmp_path: Path) -> None:
     """A stream encodes its rows beside a load of another input: the load's files do not have its texts."""
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
         table = engine.input("t", s=tk.String)
         other = engine.input("o", s=tk.String)
         storage = core_of(engine).storage
@@ -607,5 +607,5 @@ def test_texts_that_come_while_a_load_is_taken_over_are_stored(spark: SparkSessi
         adding[0].join()
         other.insert([("theirs",)])
         engine.advance()
-    with tk.Engine(storage=tmp_path / "store") as engine:
+    with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
         assert engine.install("all", engine.table("o")).rows() == [("theirs",)]

@@ -66,7 +66,7 @@ def expected(count: int) -> dict[tuple[str, int], int]:
 
 def found_in(folder: Path) -> dict[tuple[Any, ...], int]:
     """What a fresh engine answers from the storage that a pipeline has left."""
-    with tk.Engine(storage=folder / "store") as engine:
+    with tk.Engine(storage=folder / "store", autocommit=False) as engine:
         engine.sql(
             "CREATE MATERIALIZED VIEW n AS SELECT name, count(*) AS n FROM orders JOIN customers USING (c) GROUP BY name"
         )
@@ -106,7 +106,7 @@ def test_program_is_submitted_on_this_machine(folder: Path) -> None:
     said = finish(submit(spark_home(folder), "local[2,4]", folder / "program.py", *arguments))
     assert "pipeline program done" in said
     assert json.loads((folder / "metrics.json").read_text())["updates"] == {"n": 1}
-    with tk.Engine(storage=folder / "store") as engine:
+    with tk.Engine(storage=folder / "store", autocommit=False) as engine:
         assert engine.install("n", engine.table("numbers").count()).rows() == [(100,)]
 
 
@@ -162,5 +162,5 @@ def test_pipeline_survives_a_lost_worker(spark: SparkSession, cluster: Standalon
     kill(cluster.workers[0])
     cluster.start_worker()
     finish(process)
-    with tk.Engine(storage=folder / "store") as engine:
+    with tk.Engine(storage=folder / "store", autocommit=False) as engine:
         assert engine.install("all", engine.table("numbers")).multiplicities() == {(k,): 1 for k in range(3000)}

@@ -58,7 +58,7 @@ CASES = NESTED | {f"long {name}": case for name, case in LONG.items()}
 
 @pytest.fixture
 def engine() -> Iterator[tk.Engine]:
-    with tk.Engine() as made:
+    with tk.Engine(autocommit=False) as made:
         made.sql("CREATE TABLE t (k bigint, v varchar, x double)")
         made.table("t").insert(ROWS)
         made.advance()

@@ -35,7 +35,7 @@ def twin() -> Twin:
 def original(twin: Twin, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A storage with merges behind it, made beside the epochs, whose inputs have not been deleted."""
     place = tmp_path_factory.mktemp("storage")
-    with tk.Engine(storage=place) as engine:
+    with tk.Engine(storage=place, autocommit=False) as engine:
         declare(engine)
         for epoch in range(40):
             play(engine, twin, epoch)
@@ -55,7 +55,7 @@ def damage(file: Path) -> None:
 
 
 def found_again(path: Path, twin: Twin, epoch: int = 40) -> None:
-    with tk.Engine(storage=path) as engine:
+    with tk.Engine(storage=path, autocommit=False) as engine:
         assert engine.epoch == epoch
         check(engine, twin)
 
@@ -134,7 +134,7 @@ def test_vacuum_honours_leases(path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["vacuum", "repair"])
 def test_storage_in_use_is_left_alone(path: Path, command: str) -> None:
-    with tk.Engine(storage=path):
+    with tk.Engine(storage=path, autocommit=False):
         shown = run(command, path)
     assert shown.exit_code == 1
     assert "in use by process" in shown.output
@@ -171,7 +171,7 @@ def test_repair_makes_a_merged_file_again(path: Path, twin: Twin) -> None:
 
 
 def test_damage_to_what_is_dead_is_no_damage(tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         for name in ("dead", "live"):
             engine.input(name, n=tk.Int).insert([(1,), (2,)])
         engine.advance()
@@ -180,7 +180,7 @@ def test_damage_to_what_is_dead_is_no_damage(tmp_path: Path) -> None:
     assert place == 0
     damage(tmp_path / "batches" / name)
     assert "nothing is wrong" in run("repair", tmp_path).output
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert sorted(engine.install("all", engine.table("live")).rows()) == [(1,), (2,)]
 
 
@@ -195,7 +195,7 @@ def test_repair_gives_nothing_up_unless_told_to(path: Path, twin: Twin) -> None:
     assert "--rollback" in shown.output
     assert sorted(os.listdir(path / "manifest")) == before
     with pytest.raises(tk.FaultError, match=name):
-        tk.Engine(storage=path)
+        tk.Engine(storage=path, autocommit=False)
     shown = run("repair", path, "--rollback")
     assert shown.exit_code == 0, shown.output
     lost = int(name[:10])
@@ -212,7 +212,7 @@ def test_damaged_manifest_can_be_rolled_back(path: Path, twin: Twin) -> None:
     assert version_name(version) in shown.output
     shown = run("repair", path, "--rollback")
     assert f"went back to version {version - 1}" in shown.output
-    with tk.Engine(storage=path) as engine:
+    with tk.Engine(storage=path, autocommit=False) as engine:
         assert 30 < engine.epoch < 40
         check(engine, twin)
 

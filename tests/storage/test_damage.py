@@ -16,7 +16,7 @@ from tests.support.stored import Twin, check, declare, play, run, state_of
 
 def filled(path: Path) -> Twin:
     twin = Twin(5, 12)
-    with tk.Engine(storage=path) as engine:
+    with tk.Engine(storage=path, autocommit=False) as engine:
         declare(engine)
         for epoch in range(12):
             play(engine, twin, epoch)
@@ -44,10 +44,10 @@ def test_damaged_batch_file_is_named_and_nothing_is_written(tmp_path: Path, dama
         path.unlink()
     before = sorted(os.listdir(tmp_path / "manifest"))
     with pytest.raises(tk.FaultError, match=name):
-        tk.Engine(storage=tmp_path)
+        tk.Engine(storage=tmp_path, autocommit=False)
     assert sorted(os.listdir(tmp_path / "manifest")) == before
     path.write_bytes(content)
-    tk.Engine(storage=tmp_path).close()
+    tk.Engine(storage=tmp_path, autocommit=False).close()
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_any_damage_is_an_error_that_names_a_file_or_does_not_matter(
             content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
             file.write_bytes(content)
     try:
-        with tk.Engine(storage=path) as engine:
+        with tk.Engine(storage=path, autocommit=False) as engine:
             assert engine.epoch == 12
             check(engine, twin)
     except tk.TektiteError as error:
@@ -91,7 +91,7 @@ def test_manifest_cut_short_is_healed(tmp_path: Path) -> None:
 def test_folder_of_something_else_is_refused_untouched(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(tk.IncorrectError, match=r"not a Tektite storage: it holds thesis\.tex"):
-        tk.Engine(storage=tmp_path)
+        tk.Engine(storage=tmp_path, autocommit=False)
     assert os.listdir(tmp_path) == ["thesis.tex"]
 
 
@@ -101,23 +101,23 @@ def test_newer_format_is_refused_untouched(tmp_path: Path) -> None:
     newest.write_bytes(newest.read_bytes().replace(b"tektite-manifest 1", b"tektite-manifest 9"))
     before = sorted(os.listdir(tmp_path / "manifest"))
     with pytest.raises(tk.UnsupportedError, match=f"{newest.name} has format 9.*upgrade"):
-        tk.Engine(storage=tmp_path)
+        tk.Engine(storage=tmp_path, autocommit=False)
     assert sorted(os.listdir(tmp_path / "manifest")) == before
 
 
 @pytest.mark.parametrize("where", ["", 7, b"path"])
 def test_storage_must_be_a_place(where: Any) -> None:
     with pytest.raises(tk.IncorrectError, match="storage"):
-        tk.Engine(storage=where)
+        tk.Engine(storage=where, autocommit=False)
 
 
 def test_folder_that_cannot_be_made_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(tk.FaultError, match="file/below cannot be opened"):
-        tk.Engine(storage=tmp_path / "file" / "below")
+        tk.Engine(storage=tmp_path / "file" / "below", autocommit=False)
 
 
 def test_file_is_no_storage(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(tk.IncorrectError, match="is a file"):
-        tk.Engine(storage=tmp_path / "file")
+        tk.Engine(storage=tmp_path / "file", autocommit=False)

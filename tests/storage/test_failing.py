@@ -19,7 +19,7 @@ from tests.support.stored import PROGRAM, Full, PowerCut, Twin, check, declare, 
 def test_full_disk_delays_durability_and_loses_nothing(tmp_path: Path) -> None:
     twin = Twin(11, 40)
     store = Full(tmp_path)
-    engine = tk.Engine(storage=tk.Storage(store))
+    engine = tk.Engine(storage=tk.Storage(store), autocommit=False)
     declare(engine)
     for epoch in range(10):
         play(engine, twin, epoch)
@@ -45,7 +45,7 @@ def test_full_disk_delays_durability_and_loses_nothing(tmp_path: Path) -> None:
 def test_disk_that_is_full_at_any_step_is_only_a_delay(tmp_path: Path, step: int) -> None:
     twin = Twin(step, 8)
     store = Full(tmp_path)
-    engine = tk.Engine(storage=tk.Storage(store))
+    engine = tk.Engine(storage=tk.Storage(store), autocommit=False)
     declare(engine)
     store.at = store.steps + step
     for epoch in range(8):
@@ -61,7 +61,7 @@ def test_disk_that_is_full_at_any_step_is_only_a_delay(tmp_path: Path, step: int
 
 def test_epochs_that_cannot_be_written_are_bounded(tmp_path: Path) -> None:
     store = Full(tmp_path)
-    engine = tk.Engine(storage=tk.Storage(store, waiting_bytes=10_000))
+    engine = tk.Engine(storage=tk.Storage(store, waiting_bytes=10_000), autocommit=False)
     numbers = engine.input("numbers", n=tk.Int)
     engine.sync()
     store.full = True
@@ -76,13 +76,13 @@ def test_epochs_that_cannot_be_written_are_bounded(tmp_path: Path) -> None:
     engine.sync()
     engine.advance()
     engine.close()
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert len(engine.install("all", engine.table("numbers")).rows()) == 100 * (epoch + 1)
 
 
 def test_closing_on_a_full_disk_says_so_and_loses_nothing(tmp_path: Path) -> None:
     store = Full(tmp_path)
-    engine = tk.Engine(storage=tk.Storage(store))
+    engine = tk.Engine(storage=tk.Storage(store), autocommit=False)
     numbers = engine.input("numbers", n=tk.Int)
     engine.sync()
     store.full = True
@@ -94,20 +94,20 @@ def test_closing_on_a_full_disk_says_so_and_loses_nothing(tmp_path: Path) -> Non
     store.full = False
     engine.close()
     engine.close()
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert engine.install("all", engine.table("numbers")).rows() == [(1,)]
 
 
 def test_closing_on_a_full_disk_can_give_up_what_is_not_durable(tmp_path: Path) -> None:
     store = Full(tmp_path)
-    engine = tk.Engine(storage=tk.Storage(store))
+    engine = tk.Engine(storage=tk.Storage(store), autocommit=False)
     numbers = engine.input("numbers", n=tk.Int)
     engine.sync()
     store.full = True
     numbers.insert([(1,)])
     engine.advance()
     engine.close(discard=True)
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert engine.epoch == 0 and engine.install("all", engine.table("numbers")).rows() == []
 
 
@@ -116,7 +116,7 @@ def test_what_is_durable_survives_a_power_cut(tmp_path: Path, seed: int, monkeyp
     monkeypatch.setattr(epoch_writer, "_CLEAN_EVERY", 5)
     twin = Twin(seed, 30)
     store = PowerCut(tmp_path / "disk", tmp_path / "left")
-    with tk.Engine(storage=tk.Storage(store, retention=0.0)) as engine:
+    with tk.Engine(storage=tk.Storage(store, retention=0.0), autocommit=False) as engine:
         declare(engine)
         for epoch in range(30):
             play(engine, twin, epoch)
@@ -124,7 +124,7 @@ def test_what_is_durable_survives_a_power_cut(tmp_path: Path, seed: int, monkeyp
                 durable = engine.sync()
                 cut = tmp_path / f"cut {epoch}"
                 shutil.copytree(store.left, cut)
-                with tk.Engine(storage=cut) as again:
+                with tk.Engine(storage=cut, autocommit=False) as again:
                     assert again.epoch == durable
                     check(again, twin)
 
@@ -144,7 +144,7 @@ except tk.FaultError as error:
     assert done.returncode == 0, done.stderr
     assert "cannot be written" in done.stdout
     assert os.strerror(errno.EFBIG) in done.stdout
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         found = len(engine.install("all", engine.table("numbers")).rows())
         assert found == 100 * engine.epoch
 
@@ -156,7 +156,7 @@ def test_small_file_system_that_fills_up_delays_durability(tmp_path: Path) -> No
     if mounted.returncode:
         pytest.skip("only root may mount a small file system")
     try:
-        engine = tk.Engine(storage=place / "engine")
+        engine = tk.Engine(storage=place / "engine", autocommit=False)
         numbers = engine.input("numbers", n=tk.Int)
         numbers.insert([(n,) for n in range(1000)])
         engine.advance()
@@ -170,7 +170,7 @@ def test_small_file_system_that_fills_up_delays_durability(tmp_path: Path) -> No
         (place / "ballast").unlink()
         assert engine.sync() == 2
         engine.close()
-        with tk.Engine(storage=place / "engine") as engine:
+        with tk.Engine(storage=place / "engine", autocommit=False) as engine:
             assert len(engine.install("all", engine.table("numbers")).rows()) == 15_000
     finally:
         subprocess.run(["umount", "-l", str(place)], check=False)

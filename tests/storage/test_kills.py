@@ -67,7 +67,7 @@ def in_child(work: Callable[[Callable[[int], None]], None]) -> tuple[int, list[i
 
 def work_on(store: PosixStore, twin: Twin, rng: random.Random, report: Callable[[int], None], epochs: int) -> None:
     """Recover, check what is found, and go on for some epochs."""
-    with tk.Engine(rng.choice([1, 1, 1, 2]), storage=tk.Storage(store, retention=0.0)) as engine:
+    with tk.Engine(rng.choice([1, 1, 1, 2]), storage=tk.Storage(store, retention=0.0), autocommit=False) as engine:
         declare(engine)
         check(engine, twin)
         for epoch in range(engine.epoch, min(engine.epoch + epochs, len(twin.steps))):
@@ -96,7 +96,7 @@ def test_killed_at_any_step_nothing_durable_is_lost_and_nothing_doubled(case: in
             durable = max([durable, *reported])
             assert manifest.Manifest.open(PosixStore(tmp_path)).state.epoch >= durable
         work_on(PosixStore(tmp_path), twin, rng, lambda _: None, EPOCHS)
-        with tk.Engine(storage=tmp_path) as engine:
+        with tk.Engine(storage=tmp_path, autocommit=False) as engine:
             assert engine.epoch == EPOCHS
             check(engine, twin)
 
@@ -106,7 +106,7 @@ def contend(path: Path, twin: Twin, seed: int, report: Callable[[int], None]) ->
     rng = random.Random(seed)
     while True:
         try:
-            with tk.Engine(storage=tk.Storage(Unlocked(path))) as engine:
+            with tk.Engine(storage=tk.Storage(Unlocked(path)), autocommit=False) as engine:
                 declare(engine)
                 check(engine, twin)
                 if engine.epoch >= len(twin.steps):
@@ -128,7 +128,7 @@ def test_engines_that_fight_over_a_storage_make_each_epoch_once(case: int, tmp_p
     assert [status for status, _ in ended] == [0, 0]
     made = sorted(epoch for _, reported in ended for epoch in reported)
     assert made == list(range(1, EPOCHS + 1))
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         check(engine, twin)
 
 
@@ -160,6 +160,6 @@ def test_program_killed_from_outside_goes_on_where_it_was(tmp_path: Path) -> Non
         program.send_signal(signal.SIGKILL)
         durable = max([durable, int(first), *(int(line) for line in program.stdout if line.endswith("\n"))])
         assert program.wait() == -signal.SIGKILL
-        with tk.Engine(storage=tmp_path) as engine:
+        with tk.Engine(storage=tmp_path, autocommit=False) as engine:
             assert engine.epoch >= durable
             check(engine, twin)

@@ -25,7 +25,7 @@ from tests.support.stored import WORDS, Twin, declare, play, state_of
 def test_files_stay_few_while_epochs_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(epoch_writer, "_CLEAN_EVERY", 16)
     counts: Counter[Any] = Counter()
-    with tk.Engine(storage=tk.Storage(tmp_path, retention=0.0)) as engine:
+    with tk.Engine(storage=tk.Storage(tmp_path, retention=0.0), autocommit=False) as engine:
         numbers = engine.input("numbers", n=tk.Int, label=tk.String)
         for n in range(600):
             rows = [(n * 10 + i, f"{WORDS[i % 7]}{n}") for i in range(10)]
@@ -40,7 +40,7 @@ def test_files_stay_few_while_epochs_go_on(tmp_path: Path, monkeypatch: pytest.M
     assert len(state.texts()) < bound
     assert len(os.listdir(tmp_path / "batches")) < 4 * bound
     assert len(os.listdir(tmp_path / "manifest")) < 200
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert engine.install("all", engine.table("numbers")).multiplicities() == counts
 
 
@@ -48,7 +48,7 @@ def test_large_batches_are_merged_beside_the_epochs(tmp_path: Path) -> None:
     import numpy as np
 
     expected = set()
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         numbers = engine.input("numbers", n=tk.Int)
         for n in range(10):
             rows = np.arange(n * 20_000, (n + 1) * 20_000)
@@ -58,7 +58,7 @@ def test_large_batches_are_merged_beside_the_epochs(tmp_path: Path) -> None:
             engine.sync()
     assert len(state_of(tmp_path).live("numbers", 0)) < 10
     assert any("-merge-" in name for name in state_of(tmp_path).files)
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert {n for (n,) in engine.install("all", engine.table("numbers")).rows()} == expected
 
 
@@ -75,7 +75,7 @@ class NoMerges(PosixStore):
 
 def test_epochs_go_on_while_merges_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = NoMerges(tmp_path)
-    with tk.Engine(storage=tk.Storage(store)) as engine:
+    with tk.Engine(storage=tk.Storage(store), autocommit=False) as engine:
         numbers = engine.input("numbers", n=tk.Int)
         for n in range(40):
             numbers.insert([(n,)])
@@ -90,13 +90,13 @@ def test_epochs_go_on_while_merges_fail(tmp_path: Path, monkeypatch: pytest.Monk
             engine.advance()
             engine.sync()
     assert len(state_of(tmp_path).live("numbers", 0)) < 20
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert len(engine.install("all", engine.table("numbers")).rows()) == 50
 
 
 def test_versions_say_exactly_what_epochs_changed(tmp_path: Path) -> None:
     twin = Twin(13, 40)
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         declare(engine)
         for epoch in range(40):
             play(engine, twin, epoch)
@@ -125,7 +125,7 @@ def test_versions_say_exactly_what_epochs_changed(tmp_path: Path) -> None:
 def test_leased_version_keeps_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(epoch_writer, "_CLEAN_EVERY", 4)
     store = PosixStore(tmp_path)
-    with tk.Engine(storage=tk.Storage(tmp_path, retention=0.0)) as engine:
+    with tk.Engine(storage=tk.Storage(tmp_path, retention=0.0), autocommit=False) as engine:
         numbers = engine.input("numbers", n=tk.Int)
         for n in range(5):
             numbers.insert([(n,)])

@@ -18,13 +18,16 @@ from tests.support.stored import PROGRAM, Twin, Unlocked, check, declare, play, 
 
 
 def test_second_engine_is_refused_while_the_first_lives(tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path), pytest.raises(tk.ConflictError, match=f"in use by process {os.getpid()}"):
-        tk.Engine(storage=tmp_path)
-    tk.Engine(storage=tmp_path).close()
+    with (
+        tk.Engine(storage=tmp_path, autocommit=False),
+        pytest.raises(tk.ConflictError, match=f"in use by process {os.getpid()}"),
+    ):
+        tk.Engine(storage=tmp_path, autocommit=False)
+    tk.Engine(storage=tmp_path, autocommit=False).close()
 
 
 def test_process_that_was_forked_does_not_hold_the_storage(tmp_path: Path) -> None:
-    engine = tk.Engine(storage=tmp_path)
+    engine = tk.Engine(storage=tmp_path, autocommit=False)
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -33,7 +36,7 @@ def test_process_that_was_forked_does_not_hold_the_storage(tmp_path: Path) -> No
         os._exit(0)
     try:
         engine.close()
-        tk.Engine(storage=tmp_path).close()
+        tk.Engine(storage=tmp_path, autocommit=False).close()
     finally:
         os.write(writer, b".")
         os.close(reader)
@@ -43,12 +46,12 @@ def test_process_that_was_forked_does_not_hold_the_storage(tmp_path: Path) -> No
 
 def test_engine_that_lost_its_storage_stops_and_the_other_goes_on(tmp_path: Path) -> None:
     twin = Twin(3, 20)
-    zombie = tk.Engine(storage=tk.Storage(Unlocked(tmp_path)))
+    zombie = tk.Engine(storage=tk.Storage(Unlocked(tmp_path)), autocommit=False)
     declare(zombie)
     for epoch in range(5):
         play(zombie, twin, epoch)
     zombie.sync()
-    second = tk.Engine(storage=tk.Storage(Unlocked(tmp_path)))
+    second = tk.Engine(storage=tk.Storage(Unlocked(tmp_path)), autocommit=False)
     declare(second)
     check(second, twin)
     play(zombie, twin, 5)
@@ -67,19 +70,19 @@ def test_engine_that_lost_its_storage_stops_and_the_other_goes_on(tmp_path: Path
 
 
 def test_engine_without_storage_has_nothing_to_sync() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         assert (engine.durable, engine.positions) == (0, {})
         with pytest.raises(tk.IncorrectError, match="no storage"):
             engine.sync()
 
 
 def test_engine_that_nobody_closes_lets_go_of_its_storage(tmp_path: Path) -> None:
-    engine = tk.Engine(storage=tmp_path)
+    engine = tk.Engine(storage=tmp_path, autocommit=False)
     engine.input("a", n=tk.Int).insert([(1,)])
     engine.advance()
     del engine
     gc.collect()
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert engine.install("all", engine.table("a")).rows() == [(1,)]
 
 
@@ -93,7 +96,7 @@ class Collecting(PosixStore):
 
 def test_engine_that_is_collected_by_its_own_writer_loses_nothing(tmp_path: Path) -> None:
     for n in range(3):
-        engine = tk.Engine(storage=tk.Storage(Collecting(tmp_path)))
+        engine = tk.Engine(storage=tk.Storage(Collecting(tmp_path)), autocommit=False)
         table = engine.input("a", n=tk.Int)
         table.insert([(n,)])
         engine.advance()
@@ -104,12 +107,12 @@ def test_engine_that_is_collected_by_its_own_writer_loses_nothing(tmp_path: Path
                 break
             except tk.ConflictError:
                 time.sleep(0.01)
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert sorted(engine.install("all", engine.table("a")).rows()) == [(0,), (1,), (2,)]
 
 
 def test_program_that_ends_without_closing_loses_nothing(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert len(engine.install("all", engine.table("numbers")).rows()) == 10_000

@@ -89,25 +89,27 @@ def test_engine_on_an_object_store_finds_everything_again(tmp_path: Path) -> Non
     bucket = Bucket(tmp_path / "bucket")
     twin = Twin(2, 30)
     for start in (0, 10, 20):
-        with tk.Engine(storage=storage(bucket, tmp_path / "cache")) as engine:
+        with tk.Engine(storage=storage(bucket, tmp_path / "cache"), autocommit=False) as engine:
             declare(engine)
             check(engine, twin)
             for epoch in range(start, start + 10):
                 play(engine, twin, epoch)
                 engine.sync()
             check(engine, twin)
-    with tk.Engine(storage=tmp_path / "bucket" / "engine") as engine:  # the same files, on a file system
+    with tk.Engine(
+        storage=tmp_path / "bucket" / "engine", autocommit=False
+    ) as engine:  # the same files, on a file system
         check(engine, twin)
 
 
 def test_second_engine_fences_the_first_by_conditional_puts(tmp_path: Path) -> None:
     bucket = Bucket(tmp_path / "bucket")
     twin = Twin(2, 30)
-    first = tk.Engine(storage=storage(bucket, tmp_path / "cache"))
+    first = tk.Engine(storage=storage(bucket, tmp_path / "cache"), autocommit=False)
     declare(first)
     play(first, twin, 0)
     first.sync()
-    with tk.Engine(storage=storage(bucket, tmp_path / "cache")) as second:
+    with tk.Engine(storage=storage(bucket, tmp_path / "cache"), autocommit=False) as second:
         play(first, twin, 1)
         with pytest.raises(tk.ConflictError, match="another engine"):
             first.sync()
@@ -122,7 +124,7 @@ def test_second_engine_fences_the_first_by_conditional_puts(tmp_path: Path) -> N
 def test_files_come_from_the_cache_which_stays_small(tmp_path: Path) -> None:
     bucket = Bucket(tmp_path / "bucket")
     cache = tmp_path / "cache"
-    with tk.Engine(storage=storage(bucket, cache)) as engine:
+    with tk.Engine(storage=storage(bucket, cache), autocommit=False) as engine:
         numbers = engine.input("numbers", n=tk.Int)
         for n in range(6):
             numbers.insert([(i,) for i in range(n * 1000, n * 1000 + 1000)])
@@ -145,19 +147,19 @@ def test_files_come_from_the_cache_which_stays_small(tmp_path: Path) -> None:
 
 def test_object_that_changed_is_not_taken_into_the_cache(tmp_path: Path) -> None:
     bucket = Bucket(tmp_path / "bucket")
-    with tk.Engine(storage=storage(bucket, tmp_path / "cache")) as engine:
+    with tk.Engine(storage=storage(bucket, tmp_path / "cache"), autocommit=False) as engine:
         engine.input("numbers", n=tk.Int).insert([(i,) for i in range(100)])
         engine.advance()
     [batch] = (tmp_path / "bucket" / "engine" / "batches").iterdir()
     batch.write_bytes(batch.read_bytes()[:-30])
     with pytest.raises(tk.FaultError, match=batch.name):
-        tk.Engine(storage=storage(bucket, tmp_path / "other cache"))
+        tk.Engine(storage=storage(bucket, tmp_path / "other cache"), autocommit=False)
 
 
 def test_store_without_conditional_put_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     bucket = Bucket(tmp_path / "bucket")
     with pytest.raises(tk.UnsupportedError, match="create_if_absent"):
-        tk.Engine(storage=tk.Storage("engine", arrow_fs.PyFileSystem(bucket)))
+        tk.Engine(storage=tk.Storage("engine", arrow_fs.PyFileSystem(bucket)), autocommit=False)
     assert not (tmp_path / "bucket").exists()
 
 

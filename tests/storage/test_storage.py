@@ -32,7 +32,7 @@ def test_number_of_workers_may_change(tmp_path: Path) -> None:
 
 
 def test_epoch_is_visible_at_once_and_durable_after_sync(tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         numbers = engine.input("numbers", n=tk.Int)
         assert (engine.visible, engine.durable) == (0, 0)
         numbers.insert([(1,)])
@@ -43,26 +43,26 @@ def test_epoch_is_visible_at_once_and_durable_after_sync(tmp_path: Path) -> None
 
 
 def test_open_epoch_is_not_durable(tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         numbers = engine.input("numbers", n=tk.Int)
         numbers.insert([(1,)])
         engine.advance()
         numbers.insert([(2,)])
         numbers.insert([(3,)], time=7)
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert engine.install("all", engine.table("numbers")).rows() == [(1,)]
         assert engine.table("numbers").pending == 0
 
 
 def test_inputs_closed_one_by_one_keep_their_own_epochs(tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         fast, slow, done = (engine.input(name, n=tk.Int) for name in ("fast", "slow", "done"))
         for table in (fast, slow, done):
             table.insert([(1,)])
         fast.advance(5)
         slow.advance(2)
         done.close()
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert [engine.table(name).epoch for name in ("fast", "slow", "done")] == [5, 2, 1]
         assert [engine.table(name).closed for name in ("fast", "slow", "done")] == [False, False, True]
         assert engine.epoch == 5
@@ -82,21 +82,21 @@ def test_every_type_comes_back(tmp_path: Path) -> None:
     columns["m"] = tk.Decimal(12, 2)
     row = (-(2**40), -0.5, True, dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 30, 1), "tea", Decimal("3.25"))
     nulls = (None,) * len(columns)
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         engine.input("wide", columns).insert([row, nulls])
         engine.advance()
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         table = engine.input("wide", columns)
         assert set(engine.install("all", table).rows()) == {row, nulls}
 
 
 def test_streams_come_back_empty_with_their_epoch(tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         clicks = engine.input("clicks", stream=True, n=tk.Int)
         clicks.insert([(1,)])
         engine.advance()
     assert not list(state_of(tmp_path).sections("batch"))
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         clicks = engine.input("clicks", stream=True, n=tk.Int)
         seen = engine.install("seen", clicks)
         clicks.insert([(2,)])
@@ -116,9 +116,9 @@ def test_streams_come_back_empty_with_their_epoch(tmp_path: Path) -> None:
     ],
 )
 def test_another_declaration_is_an_error_that_names_both(tmp_path: Path, options: Any, columns: Any) -> None:
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         engine.input("edges", src=tk.Int, dst=tk.Int)
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         with pytest.raises(
             tk.ConflictError, match=r"stored in .* as Schema\(src=int, dst=int\), bag, but declared as "
         ):
@@ -129,34 +129,34 @@ def test_another_declaration_is_an_error_that_names_both(tmp_path: Path, options
 
 
 def test_dropped_input_is_gone_and_its_name_is_free(tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         engine.input("a", n=tk.Int).insert([(1,)])
         engine.advance()
         engine.drop("a")
         engine.input("a", s=tk.String).insert([("x",)])
         engine.advance()
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert engine.install("all", engine.table("a")).rows() == [("x",)]
         engine.drop("all")
         engine.drop("a")
-    with tk.Engine(storage=tmp_path) as engine, pytest.raises(tk.NotFoundError):
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine, pytest.raises(tk.NotFoundError):
         engine.table("a")
     assert not list(state_of(tmp_path).sections("batch"))
 
 
 def test_positions_are_the_last_ones_given(tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         engine.input("a", n=tk.Int)
         engine.advance(positions={"orders": {"query": "q", "batch": 3}, "gone": {"batch": 1}})
         engine.advance()
         engine.advance(positions={"orders": {"query": "q", "batch": 4}, "gone": None})
         assert engine.positions == {"orders": {"query": "q", "batch": 4}}
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert engine.positions == {"orders": {"query": "q", "batch": 4}}
         with pytest.raises(tk.IncorrectError, match="JSON"):
             engine.advance(positions={"orders": {"batch": object()}})
         assert engine.epoch == 3
-    with tk.Engine() as engine, pytest.raises(tk.IncorrectError, match="storage"):
+    with tk.Engine(autocommit=False) as engine, pytest.raises(tk.IncorrectError, match="storage"):
         engine.advance(positions={"orders": {"batch": 4}})
 
 
@@ -164,10 +164,10 @@ def test_positions_are_the_last_ones_given(tmp_path: Path) -> None:
 
 
 def test_errors_of_rows_are_found_again_after_a_restart(tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         engine.input("s", x=tk.String).insert([("1",), ("bad",)])
         engine.advance()
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         source = engine.input("s", x=tk.String)
         view = engine.install("v", source.select(y=tk.col("x").cast(tk.Int)))
         with pytest.raises(tk.IncorrectError, match="found 'bad'"):
@@ -178,7 +178,7 @@ def test_errors_of_rows_are_found_again_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_what_is_published_stays_as_it_is_while_a_row_fails(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with tk.Engine(storage=tmp_path) as engine:
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         source = engine.input("s", x=tk.String)
         first = engine.install("first", source.select(y=tk.col("x").cast(tk.Int)))
         view = engine.install("v", first.select("y"))

@@ -60,7 +60,10 @@ _current = Executor()
 
 
 def make_engine(workers: int | None = None, **options: Any) -> tk.Engine:
-    """An engine on the executor that the test runs on; the options are those of `tk.Engine`."""
+    """An engine on the executor that the test runs on; the options are those of `tk.Engine`. Unless they say otherwise, epochs
+    close by `advance`, so that a test decides what belongs to one.
+    """
+    options.setdefault("autocommit", False)
     return _current.make(workers, options)
 
 

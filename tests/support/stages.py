@@ -53,4 +53,4 @@ def in_stages(engine: tk.Engine, rows: int = 0) -> tk.Engine:
 
 def staged(folder: Path, **options: object) -> tk.Engine:
     """An engine that runs all its sweeps in stages."""
-    return in_stages(tk.Engine(storage=folder, **options))  # type: ignore[arg-type]
+    return in_stages(tk.Engine(storage=folder, autocommit=False, **options))  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ WORDS = ["ash", "beech", "cedar", "", "dogwood", "ümlaut", "elm" * 30]
 PROGRAM = """
 import sys
 import tektite as tk
-engine = tk.Engine(storage=sys.argv[1])
+engine = tk.Engine(storage=sys.argv[1], autocommit=False)
 numbers = engine.input("numbers", n=tk.Int)
 for n in range(100):
     numbers.insert([(i,) for i in range(100 * n, 100 * n + 100)])
@@ -114,7 +114,7 @@ def check(engine: tk.Engine, twin: Twin) -> None:
 
 def run(path: Any, twin: Twin, start: int, stop: int, **options: Any) -> None:
     """Recover, compare, play some epochs, compare, close."""
-    with tk.Engine(storage=path, **options) as engine:
+    with tk.Engine(storage=path, **options, autocommit=False) as engine:
         assert engine.epoch == start
         declare(engine)
         check(engine, twin)

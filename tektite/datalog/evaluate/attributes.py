@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tektite.engine.engine import Engine
     from tektite.engine.holds import PinnedArrangement
     from tektite.engine.input import Input
+    from tektite.engine.write_set import WriteSet
 
 SEMANTICS = {
     "raw": "bag",
@@ -47,10 +48,8 @@ class Attribute:
     >>> import tektite as tk
     >>> engine = tk.Engine()
     >>> speed = engine.attribute("device/speed", tk.Int, cardinality="one")
-    >>> engine.transact([(7, "device/speed", 120)])
-    >>> _ = engine.advance()
-    >>> engine.transact([(7, "device/speed", 200)])
-    >>> _ = engine.advance()
+    >>> _ = engine.transact([(7, "device/speed", 120)])
+    >>> _ = engine.transact([(7, "device/speed", 200)])
     >>> engine.query("[:find ?e ?v :where [?e :device/speed ?v]]").rows()
     [(7, 200)]
     """
@@ -116,7 +115,7 @@ def plain(name: Any) -> str:
     return name.removeprefix(":")
 
 
-def transact(attributes: dict[str, Attribute], facts: Any) -> None:
+def transact(engine: Engine, attributes: dict[str, Attribute], facts: Any) -> int | None:
     """Write facts [e a v] and [e a], or with add or retract before them; all of them, or none if one is wrong. A retraction
     from an attribute of one value may leave the value out, and does not look at it.
     """
@@ -137,8 +136,13 @@ def transact(attributes: dict[str, Attribute], facts: Any) -> None:
             schema.select(*schema.names[: len(rows[0])]).encode(rows, core_of(attribute.table.engine).dictionary)
         except IncorrectError as error:
             raise IncorrectError(f"transact: attribute :{attribute.name}: {error}") from None
-    for attribute, adding, rows in batches:
-        (attribute.table.insert if adding else attribute.table.remove)(rows)
+
+    def write(into: WriteSet) -> None:
+        for attribute, adding, rows in batches:
+            table = core_of(attribute.table)
+            table.write(rows, None, 1 if adding else -1, "transact", into)
+
+    return core_of(engine).write(write)
 
 
 def parse_fact(attributes: dict[str, Attribute], fact: Any, number: int) -> tuple[bool, Attribute, tuple[Any, ...]]:

@@ -100,7 +100,7 @@ def run(
     except (OSError, UnicodeDecodeError) as error:
         raise NotFoundError(f"cannot read the program {str(file)!r}: {error}") from None
     with report.step("start"):
-        engine = Engine(workers)
+        engine = Engine(workers, autocommit=False)
     with engine:
         with report.step(f"read {file}") as notes:
             given = python_functions(functors)

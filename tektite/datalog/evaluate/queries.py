@@ -32,6 +32,7 @@ from tektite.query.match import check_strategy
 if TYPE_CHECKING:
     from tektite.engine.input import Input
     from tektite.engine.view import Changes, View
+    from tektite.engine.write_set import WriteSet
 
 STRATEGIES = ("auto", "goal", "full")
 FEW = 64
@@ -49,15 +50,13 @@ class Query:
     >>> engine = tk.Engine()
     >>> edge = engine.input("edge", src=tk.String, dst=tk.String)
     >>> _ = engine.datalog("tc(x, y) :- edge(x, y).  tc(x, z) :- tc(x, y), edge(y, z).")
-    >>> edge.insert([("david", "ann"), ("ann", "bea"), ("cid", "bea")])
-    >>> _ = engine.advance()
+    >>> _ = edge.insert([("david", "ann"), ("ann", "bea"), ("cid", "bea")])
     >>> sorted(engine.query('tc("david", ?)').rows())
     [('david', 'ann'), ('david', 'bea')]
     >>> query = engine.query("tc($x, ?)", x="cid")
     >>> query.rows()
     [('cid', 'bea')]
-    >>> query.insert(x="ann")
-    >>> _ = engine.advance()
+    >>> _ = query.insert(x="ann")
     >>> sorted(query.rows())
     [('ann', 'bea'), ('cid', 'bea')]
     """
@@ -166,8 +165,7 @@ class Query:
         >>> import tektite as tk
         >>> engine = tk.Engine()
         >>> _ = engine.attribute("name", tk.String, cardinality="one"), engine.attribute("knows", tk.Int)
-        >>> engine.transact('[1 :name "ann"] [2 :name "bob"] [1 :knows 2]')
-        >>> _ = engine.advance()
+        >>> _ = engine.transact('[1 :name "ann"] [2 :name "bob"] [1 :knows 2]')
         >>> engine.query('[:find ?e . :where [?e :name "bob"]]').answer()
         2
         >>> engine.query("[:find (pull ?e [:name {:knows [:name]}]) . :where [?e :knows]]").answer()
@@ -212,20 +210,28 @@ class Query:
             lines += ["joins", *(f"  {line}" for line in found.splitlines())]
         return "\n".join(lines)
 
-    def insert(self, **values: Any) -> None:
-        """Ask for further arguments, from the next epoch that closes on: a value, or a list of them, by parameter."""
-        for name, given in values.items():
-            self._parameter(name).insert(argument_rows(self.plan.parameter(name), given))
+    def insert(self, **values: Any) -> int | None:
+        """Ask for further arguments: a value, or a list of them, by parameter. Returns what `Input.insert` does."""
+        return self._write(values, 1, "insert")
 
-    def remove(self, **values: Any) -> None:
-        """Ask for some arguments no longer, from the next epoch that closes on."""
-        for name, given in values.items():
-            self._parameter(name).remove(argument_rows(self.plan.parameter(name), given))
+    def remove(self, **values: Any) -> int | None:
+        """Ask for some arguments no longer. Returns what `Input.insert` does."""
+        return self._write(values, -1, "remove")
 
-    def _parameter(self, name: str) -> Input:
+    def _write(self, values: Mapping[str, Any], diff: int, verb: str) -> int | None:
+        """Write the arguments of all parameters together."""
+        rows = {name: argument_rows(self._parameter(name), given) for name, given in values.items()}
+
+        def write(into: WriteSet) -> None:
+            for name, given in rows.items():
+                core_of(self.parameters[name]).write(given, None, diff, verb, into)
+
+        return core_of(self.view.engine).write(write)
+
+    def _parameter(self, name: str) -> Parameter:
         if name not in self.parameters:
             raise NotFoundError(f"the query has no parameter {name!r}: {close_names(name, list(self.parameters))}")
-        return self.parameters[name]
+        return self.plan.parameter(name)
 
     def drop(self) -> None:
         """Stop maintaining the answer, and whatever was kept for it alone."""

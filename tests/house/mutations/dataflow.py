@@ -16,7 +16,7 @@ from tests.query.test_random_programs import run_at_random, world
 
 
 def both_sides_change_at_once() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
         view = engine.install("view", a.join(b, on="x"))
         a.insert([(1,)])
@@ -26,7 +26,7 @@ def both_sides_change_at_once() -> None:
 
 
 def three_clauses_change_at_once() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         edges = engine.input("edges", src=tk.Int, dst=tk.Int)
         hops = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "d"))]
         view = engine.install("view", tk.match(*hops, strategy="delta"))
@@ -38,7 +38,7 @@ def three_clauses_change_at_once() -> None:
 
 
 def one_side_is_ahead() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
         view = engine.install("view", a.concat(b))
         a.insert([(1,)], time=0)
@@ -74,7 +74,7 @@ def joins_leave_at_later_rounds() -> None:
 
 def joins_meet_at_the_right_epoch() -> None:
     """Two epochs in one sweep, on an arrangement of the view's own that is merged while the sweep runs."""
-    with tk.Engine(merging="eager") as engine:
+    with tk.Engine(merging="eager", autocommit=False) as engine:
         a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
         view = engine.install("view", a.select(x=tk.col("x") + 1).join(b.select(x=tk.col("x") + 1), on="x"))
         changes = view.changes()
@@ -87,7 +87,7 @@ def joins_meet_at_the_right_epoch() -> None:
 
 
 def an_entered_arrangement_grows() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         edges = engine.input("edges", src=tk.Int, dst=tk.Int)
         roots = engine.input("roots", node=tk.Int)
 
@@ -103,7 +103,7 @@ def an_entered_arrangement_grows() -> None:
 
 
 def an_install_answers_at_once() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a = engine.input("a", x=tk.Int)
         a.insert([(1,)])
         engine.advance(5)
@@ -112,7 +112,7 @@ def an_install_answers_at_once() -> None:
 
 def an_install_finds_its_time() -> None:
     """A view of two inputs, one of which is behind, speaks from the last epoch that the other one has closed."""
-    with tk.Engine(merging="eager") as engine:
+    with tk.Engine(merging="eager", autocommit=False) as engine:
         a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
         engine.hold(a)
         for epoch in range(3):
@@ -126,7 +126,7 @@ def an_install_finds_its_time() -> None:
 
 def a_loop_comes_to_rest_on_two_workers() -> None:
     """Its body adds each row where one column sends it and takes it away where the other does."""
-    with tk.Engine(workers=2) as engine:
+    with tk.Engine(workers=2, autocommit=False) as engine:
         rows = [(i, 7 * i) for i in range(20)]
         a = engine.input("a", x=tk.Int, y=tk.Int)
 
@@ -146,7 +146,7 @@ def random_programs() -> None:
 
 
 def workers_exchange_by_key() -> None:
-    with tk.Engine(workers=3) as engine:
+    with tk.Engine(workers=3, autocommit=False) as engine:
         a = engine.input("a", x=tk.Int, y=tk.Int)
         view = engine.install("n", a.select(y=tk.col("y") % 5).count(by="y"))
         for n in range(4):
@@ -156,7 +156,7 @@ def workers_exchange_by_key() -> None:
 
 
 def what_is_taken_away_is_gone() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
         view = engine.install("view", a.concat(b.negate()))
         a.insert([(1,), (2,)])
@@ -166,7 +166,7 @@ def what_is_taken_away_is_gone() -> None:
 
 
 def null_joins_nothing() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
         view = engine.install("view", a.join(b, on="x"))
         a.insert([(None,), (1,)])
@@ -176,14 +176,14 @@ def null_joins_nothing() -> None:
 
 
 def null_is_null_to_set_operations() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         engine.sql("CREATE TABLE a (x int); CREATE TABLE b (x int)")
         engine.sql("INSERT INTO a VALUES (NULL), (1); INSERT INTO b VALUES (NULL), (2)")
         assert engine.sql("SELECT x FROM a INTERSECT SELECT x FROM b").rows() == [(None,)]
 
 
 def each_epoch_of_a_sweep_has_its_groups() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a = engine.input("a", x=tk.Int)
         changes = engine.install("n", a.count(by="x")).changes()
         for epoch in range(3):
@@ -196,7 +196,7 @@ def each_epoch_of_a_sweep_has_its_groups() -> None:
 
 
 def a_threshold_counts_as_often_as_said() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a = engine.input("a", x=tk.Int)
         view = engine.install("view", a.threshold(2))
         a.insert([(1,), (2,), (2,)])
@@ -205,7 +205,7 @@ def a_threshold_counts_as_often_as_said() -> None:
 
 
 def least_and_greatest_are_told_apart() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a = engine.input("a", x=tk.Int)
         least, most = engine.install("least", a.min("x")), engine.install("most", a.max("x"))
         a.insert([(1,), (3,), (2,)])
@@ -214,7 +214,7 @@ def least_and_greatest_are_told_apart() -> None:
 
 
 def a_group_is_given_whole() -> None:
-    with pytest.MonkeyPatch.context() as patch, tk.Engine() as engine:
+    with pytest.MonkeyPatch.context() as patch, tk.Engine(autocommit=False) as engine:
         patch.setattr(reducing, "TOGETHER", 4)
         engine.sql("CREATE TABLE t (g int, s varchar)")
         rows = ", ".join(f"({n % 2}, 'text {n:02}')" for n in range(20))
@@ -224,7 +224,7 @@ def a_group_is_given_whole() -> None:
 
 
 def bounds_are_themselves_within() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         rows, bounds = engine.input("rows", v=tk.Int), engine.input("bounds", b=tk.Int)
         view = engine.install("view", rows.filter_by_bound("v", "<=", bounds, "b", by=[]))
         rows.insert([(1,), (2,), (3,)])
@@ -234,7 +234,7 @@ def bounds_are_themselves_within() -> None:
 
 
 def an_arrangement_serves_those_it_is_sharded_for() -> None:
-    with tk.Engine(workers=3) as engine:
+    with tk.Engine(workers=3, autocommit=False) as engine:
         a, b = engine.input("a", x=tk.Int, y=tk.Int, key=["x", "y"]), engine.input("b", x=tk.Int)
         view = engine.install("view", a.join(b, on="x"))
         a.insert([(x, y) for x in range(8) for y in range(4)])
@@ -244,7 +244,7 @@ def an_arrangement_serves_those_it_is_sharded_for() -> None:
 
 
 def sums_of_floats_are_exact() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a = engine.input("a", x=tk.Float)
         view = engine.install("sum", a.group_by().agg(s=tk.sum("x")))
         a.insert([(1e16,), (1.0,), (0.5,)])

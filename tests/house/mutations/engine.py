@@ -14,19 +14,19 @@ from tests.house.mutations.fault import Fault, being, misled, nothing, returning
 
 
 def a_required_column_holds_no_null() -> None:
-    with tk.Engine() as engine, pytest.raises(tk.IncorrectError):
+    with tk.Engine(autocommit=False) as engine, pytest.raises(tk.IncorrectError):
         engine.sql("CREATE TABLE t (x int NOT NULL); INSERT INTO t VALUES (NULL)")
 
 
 def a_key_is_there_once() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         engine.sql("CREATE TABLE t (x int PRIMARY KEY, y int); INSERT INTO t VALUES (1, 1)")
         with pytest.raises(tk.ConflictError):
             engine.sql("INSERT INTO t VALUES (1, 2)")
 
 
 def what_is_not_there_cannot_be_removed() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a = engine.input("a", x=tk.Int)
         a.insert([(1,)])
         engine.advance()
@@ -36,7 +36,7 @@ def what_is_not_there_cannot_be_removed() -> None:
 
 
 def an_upsert_replaces() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a = engine.input("a", x=tk.Int, y=tk.Int, key=["x"], semantics="upsert")
         view = engine.install("all", a)
         for y in (1, 2):
@@ -46,7 +46,7 @@ def an_upsert_replaces() -> None:
 
 
 def the_future_counts_when_it_comes() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a = engine.input("a", x=tk.Int)
         view = engine.install("all", a)
         a.insert([(1,)], time=0)
@@ -58,7 +58,7 @@ def the_future_counts_when_it_comes() -> None:
 
 
 def queries_share_an_arrangement_while_they_are_there() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a, b = engine.input("a", x=tk.Int, y=tk.Int), engine.input("b", y=tk.Int)
         before = len(engine.arrangements())
         views = [engine.install(name, a.join(b, on="y")) for name in ("one", "two")]
@@ -69,7 +69,7 @@ def queries_share_an_arrangement_while_they_are_there() -> None:
 
 
 def a_graph_is_not_used_again_beside_another_arrangement() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         stream, table = engine.input("s", x=tk.Int, stream=True), engine.input("t", x=tk.Int, y=tk.Int, key=["x"])
         query = stream.join(table, on="x")
         flows = []
@@ -83,7 +83,7 @@ def a_graph_is_not_used_again_beside_another_arrangement() -> None:
 
 
 def the_past_is_read_as_it_was() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a = engine.input("a", x=tk.Int)
         view = engine.install("all", a)
         a.insert([(1,)])
@@ -95,7 +95,7 @@ def the_past_is_read_as_it_was() -> None:
 
 
 def a_change_is_told_once() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a = engine.input("a", x=tk.Int)
         changes = engine.install("all", a).changes()
         told: list[Any] = []
@@ -107,7 +107,7 @@ def a_change_is_told_once() -> None:
 
 
 def a_failed_view_fails_alone() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a = engine.input("a", x=tk.Int)
         bad = engine.install("bad", a.iterate(lambda rows: rows.select(x=tk.col("x") + 1), limit=5))
         good = engine.install("good", a.count())
@@ -119,7 +119,7 @@ def a_failed_view_fails_alone() -> None:
 
 
 def a_row_fails_while_it_is_there() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a = engine.input("a", x=tk.String)
         view = engine.install("numbers", a.filter(tk.col("x") != "*").select(y=tk.col("x").cast(tk.Int)))
         reader = engine.install("reader", view.count())
@@ -134,7 +134,7 @@ def a_row_fails_while_it_is_there() -> None:
 
 
 def pending_rows_are_forgotten_by_a_rollback() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a = engine.input("a", x=tk.Int)
         a.insert([(1,)])
         a.rollback()

@@ -14,7 +14,7 @@ LARGEST = 2**63 - 1
 
 def computed(rows: list[Any], columns: dict[str, tk.Type], **outputs: Any) -> list[Any]:
     """The rows of a projection."""
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         table = engine.input("t", columns)
         table.insert(rows)
         engine.advance()
@@ -47,7 +47,7 @@ def constants_are_computed() -> None:
 
 
 def substrings_begin_at_one() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         assert engine.sql("SELECT substring('basalt', 2, 3) AS s").rows() == [("asa",)]
 
 
@@ -57,12 +57,12 @@ def an_escaped_percent_is_itself() -> None:
 
 
 def null_is_no_member_and_no_stranger() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         assert engine.sql("SELECT 1 NOT IN (2, NULL) AS a, 2 IN (2, NULL) AS b").rows() == [(None, True)]
 
 
 def a_filter_moves_through_what_it_reads() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         engine.sql("CREATE TABLE t (x int); INSERT INTO t VALUES (1), (5)")
         assert engine.sql("SELECT y FROM (SELECT x + 1 AS y FROM t) AS s WHERE y > 3").rows() == [(6,)]
 

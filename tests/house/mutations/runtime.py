@@ -16,7 +16,7 @@ from tests.support.stages import staged
 
 def a_reader_waits_until_its_view_is_current() -> None:
     """A turn of no time ends before anything is done: who asks for rows has the rest done."""
-    with tk.Engine(turn=0.0) as engine:
+    with tk.Engine(turn=0.0, autocommit=False) as engine:
         a = engine.input("a", x=tk.Int)
         first = engine.install("first", a.count(by="x"))
         second = engine.install("second", first.count(by="count", name="n"))
@@ -27,7 +27,7 @@ def a_reader_waits_until_its_view_is_current() -> None:
 
 
 def sources_run_before_their_readers() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a = engine.input("a", x=tk.Int)
         first = engine.install("first", a.count(by="x"))
         second = engine.install("second", first.count())
@@ -37,7 +37,7 @@ def sources_run_before_their_readers() -> None:
 
 
 def a_view_that_is_dropped_is_dropped() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         a = engine.input("a", x=tk.Int)
         seen: list[Any] = []
         view = engine.install("n", a.inspect(lambda table: seen.append(table.num_rows)).count())
@@ -51,7 +51,7 @@ def a_view_that_is_dropped_is_dropped() -> None:
 
 
 def every_shard_of_much_work_is_done() -> None:
-    with tk.Engine(workers=2) as engine:
+    with tk.Engine(workers=2, autocommit=False) as engine:
         a = engine.input("a", x=tk.Int)
         view = engine.install("n", a.select(x=tk.col("x") % 7).count(by="x"))
         a.insert([(n,) for n in range(21_000)])

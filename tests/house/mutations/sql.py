@@ -21,7 +21,7 @@ SCHEMA = """
 
 def agrees(query: str, ordered: bool = False) -> None:
     """A query gives what DuckDB gives, asked once and maintained."""
-    with tk.Engine() as engine, duckdb.connect() as oracle:
+    with tk.Engine(autocommit=False) as engine, duckdb.connect() as oracle:
         engine.sql(SCHEMA)
         oracle.execute(SCHEMA)
         expected, found = oracle.execute(query).fetchall(), engine.sql(query).rows()
@@ -100,7 +100,7 @@ def recursion() -> None:
 
 
 def a_transaction_sees_itself() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         engine.sql("CREATE TABLE t (k int); INSERT INTO t VALUES (1); BEGIN; INSERT INTO t VALUES (2)")
         assert sorted(engine.sql("SELECT k FROM t").rows()) == [(1,), (2,)]
         engine.sql("COMMIT")
@@ -108,7 +108,7 @@ def a_transaction_sees_itself() -> None:
 
 
 def a_definition_is_read_as_it_is() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         engine.sql(SCHEMA)
         for bound, expected in ((2, 2), (4, 1)):
             engine.sql(f"CREATE OR REPLACE VIEW above AS SELECT x FROM a WHERE x > {bound}")
@@ -132,7 +132,7 @@ def of_all(node: Any) -> Any:
 
 
 def bounds_that_move() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         engine.sql(SCHEMA)
         select = "SELECT x FROM a WHERE x >= (SELECT max(x) FROM a)"
         assert "range filter" in str(engine.sql(f"EXPLAIN {select}"))

@@ -40,7 +40,7 @@ def in_a_folder(of: Callable[[Path], None]) -> Check:
 @contextmanager
 def kept(folder: Path, **options: Any) -> Iterator[tuple[tk.Engine, tk.Input]]:
     """An engine on a storage with a table."""
-    with tk.Engine(storage=folder, **options) as engine:
+    with tk.Engine(storage=folder, **options, autocommit=False) as engine:
         yield engine, engine.input("t", k=tk.Int, s=tk.String)
 
 
@@ -63,13 +63,13 @@ def a_random_history_is_found_again(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(epoch_writer, "_CLEAN_EVERY", 3)
         for start in (0, 12):
-            with tk.Engine(storage=tk.Storage(folder, retention=0.0)) as engine:
+            with tk.Engine(storage=tk.Storage(folder, retention=0.0), autocommit=False) as engine:
                 declare(engine)
                 check(engine, twin)
                 for epoch in range(start, start + 12):
                     play(engine, twin, epoch)
                     engine.sync()
-        with tk.Engine(storage=folder) as engine:
+        with tk.Engine(storage=folder, autocommit=False) as engine:
             check(engine, twin)
 
 
@@ -87,11 +87,11 @@ def a_dropped_table_is_empty_when_it_is_made_again(folder: Path) -> None:
 
 @in_a_folder
 def of_two_engines_one_is_fenced(folder: Path) -> None:
-    first = tk.Engine(storage=tk.Storage(Unlocked(folder)))
+    first = tk.Engine(storage=tk.Storage(Unlocked(folder)), autocommit=False)
     lost = first.input("t", k=tk.Int)
     first.advance()
     first.sync()
-    with tk.Engine(storage=tk.Storage(Unlocked(folder))) as second:
+    with tk.Engine(storage=tk.Storage(Unlocked(folder)), autocommit=False) as second:
         second.input("t", k=tk.Int).insert([(1,)])
         second.advance()
         second.sync()
@@ -113,7 +113,7 @@ def a_flipped_byte_is_found(folder: Path) -> None:
     content[64] ^= 8
     path.write_bytes(content)
     with pytest.raises(tk.FaultError):
-        tk.Engine(storage=folder).close()
+        tk.Engine(storage=folder, autocommit=False).close()
 
 
 @in_a_folder
@@ -124,7 +124,7 @@ def a_changed_version_is_found(folder: Path) -> None:
     for path in (folder / "manifest").iterdir():
         path.write_bytes(path.read_bytes().replace(b'"epoch":1', b'"epoch":7'))
     with pytest.raises(tk.FaultError):
-        tk.Engine(storage=folder).close()
+        tk.Engine(storage=folder, autocommit=False).close()
 
 
 @in_a_folder
@@ -134,7 +134,7 @@ def what_sync_waits_for_is_durable(folder: Path) -> None:
             time.sleep(0.05)
             return super().create(name, content)
 
-    with tk.Engine(storage=tk.Storage(Slow(folder))) as engine:
+    with tk.Engine(storage=tk.Storage(Slow(folder)), autocommit=False) as engine:
         table = engine.input("t", k=tk.Int)
         table.insert([(1,)])
         engine.advance()
@@ -148,7 +148,7 @@ def a_lease_is_honoured(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(epoch_writer, "_CLEAN_EVERY", 2)
         patch.setattr(manifest, "CHECKPOINT_EVERY", 2)
-        with tk.Engine(storage=tk.Storage(store, retention=0.0)) as engine:
+        with tk.Engine(storage=tk.Storage(store, retention=0.0), autocommit=False) as engine:
             table = engine.input("t", k=tk.Int)
             engine.advance()
             engine.sync()
@@ -176,10 +176,10 @@ def rows_move_with_the_number_of_shards(folder: Path) -> None:
 
 @in_a_folder
 def a_column_that_is_gained_is_null(folder: Path) -> None:
-    with tk.Engine(storage=folder) as engine:
+    with tk.Engine(storage=folder, autocommit=False) as engine:
         engine.input("t", k=tk.Int).insert([(1,)])
         engine.advance()
-    with tk.Engine(storage=folder) as engine:
+    with tk.Engine(storage=folder, autocommit=False) as engine:
         table = engine.input("t", k=tk.Int, v=tk.Int)
         assert engine.install("all", table).rows() == [(1, None)]
 

@@ -18,14 +18,14 @@ from tests.house.mutations.fault import Fault, altered, misled, nothing
 
 
 def memory_is_steady() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         data = Replacing(engine)
         data.run(500)
         assert core_of(data.source).trace.rows < 500
 
 
 def batches_stay_few() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         table = engine.input("t", x=tk.Int)
         engine.install("n", table.count())
         for n in range(200):
@@ -36,7 +36,7 @@ def batches_stay_few() -> None:
 
 def a_reader_far_behind_sees_everything() -> None:
     """It goes on from versions of its own, whose batches are joined as they get many."""
-    with pytest.MonkeyPatch.context() as patch, tk.Engine() as engine:
+    with pytest.MonkeyPatch.context() as patch, tk.Engine(autocommit=False) as engine:
         patch.setattr(trace, "MANY", 2)
         a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
         view = engine.install("view", a.join(b, on="x"))
@@ -50,7 +50,7 @@ def a_reader_far_behind_sees_everything() -> None:
 
 
 def a_hold_keeps_the_past_readable() -> None:
-    with tk.Engine(merging="eager") as engine:
+    with tk.Engine(merging="eager", autocommit=False) as engine:
         table = engine.input("t", x=tk.Int)
         view = engine.install("all", table)
         table.insert([(1,)])
@@ -63,7 +63,7 @@ def a_hold_keeps_the_past_readable() -> None:
 
 
 def a_released_hold_lets_the_past_go() -> None:
-    with tk.Engine(merging="eager") as engine:
+    with tk.Engine(merging="eager", autocommit=False) as engine:
         table = engine.input("t", x=tk.Int, key=["x"], semantics="upsert")
         with engine.hold(engine.install("all", table), at=0):
             pass
