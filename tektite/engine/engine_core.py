@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import math
 import weakref
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -42,7 +43,7 @@ from tektite.storage.open_storage import OpenStorage, Position, checked_position
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move
 from tektite.storage.store import Store
-from tektite.trace.trace import Trace
+from tektite.trace.trace import Handle, Trace
 from tektite.values.dictionary import Dictionary, Mark
 from tektite.values.schema import Schema
 
@@ -101,6 +102,8 @@ class EngineCore:
         self._extensions: dict[type, Any] = {}
         self._trimmer = allocator.MemoryTrimmer()
         self.texts = TextCollector(self)
+        self.abandoned: deque[Handle] = deque()
+        """The handles of subscriptions that nobody has any more. They are dropped before the next batch would wait in them."""
         if self.storage is not None:
             try:
                 self._recover(self.storage)
@@ -267,6 +270,8 @@ class EngineCore:
                     f"{error}, and what waits goes on waiting: correct it, or forget it by rollback() of the input",
                 )
             raise
+        while self.abandoned:
+            self.abandoned.pop().drop()
         self.lock.decide(prepared)
         changed = [each.source for each in prepared.inputs]
         del prepared  # what the traces merge away need not stay
@@ -274,7 +279,7 @@ class EngineCore:
             source.settle()
         if self.coordinator.run():
             self._trimmer.trim_if_due()
-        if self.texts.is_wanted:
+        if self.dictionary.is_due or self.texts.is_active:
             self.texts.take_turn()
 
     def prepare_epoch(

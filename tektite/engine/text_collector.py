@@ -1,19 +1,19 @@
 """TextCollector: removes texts that nobody uses from the engine's dictionary, beside the epochs.
 
 Promise: a text goes only if no id of it is anywhere in the engine, or on its way into it, or being read. After a collection the
-dictionary has the texts in use and those added since it began. One begins whenever the texts, or a share of the words that it has to
-look at, have come again since the last one.
+dictionary has the texts in use and those added since it began. One begins whenever the texts, or a share of the words that it
+has to look at, have come again since the last one.
 
 A collection has four phases. Only the first two need the engine's lock, for about a millisecond at a time.
 
-1. **Begin** a new era: texts that are added from here on stay. What sessions have written, and the constants of programs and plans,
-   are in use. Results of text functions are forgotten, because they may be texts that nobody else has.
-2. **Visit** all traces, sources before readers. Ids go from sources to readers, never back. So an id that reaches a trace after its
-   visit was in a trace visited earlier, or was added in this era.
-3. **Mark** the texts whose ids are in the batches that were visited. Batches do not change. Which columns hold ids does not matter: a
-   word that equals an id by chance keeps a text.
-4. **Sweep**, once all who were reading at the beginning have ended, and all epochs that were closed by then are durable. (Epochs that
-   wait to be written hold ids of texts that only the storage has.) Texts that the storage lacks stay.
+1. **Begin** a new era: texts that are added from here on stay. What sessions have written, and the constants of programs and
+   plans, are in use. Results of text functions are forgotten, because they may be texts that nobody else has.
+2. **Visit** all traces, sources before readers. Ids go from sources to readers, never back. So an id that reaches a trace after
+   its visit was in a trace visited earlier, or was added in this era.
+3. **Mark** the texts whose ids are in the batches that were visited. Batches do not change. Which columns hold ids does not
+   matter: a word that equals an id by chance keeps a text.
+4. **Sweep**, once all who were reading at the beginning have ended, and all epochs that were closed by then are durable.
+   (Epochs that wait to be written hold ids of texts that only the storage has.) Texts that the storage lacks stay.
 
 A dataflow that is suspended with rows outside its buffers is visited when it goes on.
 """
@@ -134,20 +134,21 @@ class TextCollector:
     def __init__(self, core: EngineCore) -> None:
         self._core = core
         self.eager = False
-        """Whether every commit ends with a whole collection, as far as nobody reads. For tests."""
+        """Whether every commit ends with a whole collection, as far as nobody reads; see `be_eager`."""
         self.count = 0
         """How many collections have ended."""
         self._collection: Collection | None = None
         self._working = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._known = 0
-        """The mark at the end of the last collection."""
+        self._rested: object = None
+        """What had changed when `idle` had nothing left to do."""
+        self.is_active = False
+        """Whether a collection runs, or is to run after every commit."""
         core.dictionary.limit = max(core.dictionary.texts, FEWEST)
 
-    @property
-    def is_wanted(self) -> bool:
-        """Whether a commit has something to do for it."""
-        return self.eager or self._core.dictionary.is_due or self._collection is not None
+    def be_eager(self) -> None:
+        """Collect after every commit from here on. For tests: it costs a look at everything that is kept."""
+        self.eager = self.is_active = True
 
     def take_turn(self) -> None:
         """Begin a collection that is due, or go on with one. The caller holds the engine's lock and has just closed an epoch."""
@@ -187,11 +188,16 @@ class TextCollector:
         return True
 
     def idle(self) -> bool:
-        """Collect if texts were added since the last time. Returns whether there is more to do. The caller holds the lock."""
-        dictionary = self._core.dictionary
-        if self._core.coordinator.working or (self._collection is None and dictionary.mark().texts == self._known):
+        """Collect if something has changed since the last time, merges included. Returns whether there is more to do. The
+        caller holds the lock.
+        """
+        core = self._core
+        if core.coordinator.working or self._rested == (core.changes, core.dictionary.mark()):
             return False
-        return not self.finish(0)
+        if (self._collection is not None and not self.finish(0)) or not self.finish(0):
+            return True
+        self._rested = core.changes, core.dictionary.mark()
+        return False
 
     def work(self, until: float) -> bool | None:
         """Mark and sweep until a time. Returns whether nothing is left to do; None if the collection has to wait."""
@@ -236,14 +242,15 @@ class TextCollector:
     def _begin(self) -> None:
         if self._core.dictionary.eras_left > 0:
             self._collection = Collection(self._core)
+            self.is_active = True
 
     def _ended(self, collection: Collection) -> None:
         dictionary = self._core.dictionary
         more = max(dictionary.texts, collection.words // WORDS_A_TEXT, FEWEST // 2)
         dictionary.limit = dictionary.texts + more
-        self._known = dictionary.mark().texts
         self.count += 1
         self._collection = None
+        self.is_active = self.eager
 
 
 def _run(of: weakref.ref[TextCollector]) -> None:

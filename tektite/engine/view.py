@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -162,7 +163,9 @@ class View(Collection):
 
 
 class Changes:
-    """A subscription. Iterating yields the changes of all epochs that have closed since the last time."""
+    """A subscription. Iterating yields the changes of all epochs that have closed since the last time. One that nobody holds
+    any more is closed by itself.
+    """
 
     def __init__(self, view: ViewCore, history: bool) -> None:
         self.view = view
@@ -173,7 +176,15 @@ class Changes:
             self.start = view.low
             for shard in range(view.trace.shards):
                 self.handle.take_before(shard, view.low)
-        view.subscriptions.append(self)
+        view.subscriptions.add(self)
+        handle, endings, abandoned = self.handle, view.endings, view.engine.abandoned
+
+        def end(gone: weakref.ref[Changes]) -> None:
+            # Whoever drops the last reference may be inside the engine, so the engine lets go of the handle when it can.
+            endings.discard(gone)
+            abandoned.append(handle)
+
+        endings.add(weakref.ref(self, end))
 
     @property
     def lock(self) -> EngineLock:
@@ -221,5 +232,4 @@ class Changes:
     def let_go(self) -> None:
         """`close`, for who holds the lock and is about to drop the view. May be repeated."""
         self.handle.drop()
-        if self in self.view.subscriptions:
-            self.view.subscriptions.remove(self)
+        self.view.subscriptions.discard(self)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
@@ -91,7 +93,10 @@ class ViewCore:
         self.row_order: Callable[[pa.Table], pa.Table] | None = None
         """Puts the rows of a snapshot in order, where the definition says one."""
         self.publication: Publication | None = None
-        self.subscriptions: list[Subscription] = []
+        self.subscriptions: WeakSet[Subscription] = WeakSet()
+        """Those that somebody holds."""
+        self.endings: set[weakref.ref[Any]] = set()
+        """What drops the handles of the others."""
         flow.on_failed.append(self._let_go)
 
     @property

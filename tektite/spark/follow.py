@@ -112,18 +112,20 @@ class Following:
             raise ConflictError(
                 f"input {self.source.name!r}: expected micro-batch {before.batch + 1}, got {batch}: rows are missing"
             )
-        steps = Steps()
-        what = f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
-        with described(frame.sparkSession, None, what):
-            found = collect(self.feed, frame, core_of(engine).dictionary, at_once=True)
-        encode = steps.next()
 
         def noted(now: ReadPositions) -> ReadPositions:
             if (now.query, now.batch) != (before.query, before.batch):
                 raise ConflictError(f"input {self.source.name!r} has followed another stream meanwhile")
             return replace(now, query=self.query.id, batch=batch)
 
-        apply(self.source, found, noted)
+        steps = Steps()
+        what = f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
+        dictionary = core_of(engine).dictionary
+        with dictionary.adding():
+            with described(frame.sparkSession, None, what):
+                found = collect(self.feed, frame, dictionary, at_once=True)
+            encode = steps.next()
+            apply(self.source, found, noted)
         epoch, update = self.source.epoch - 1, steps.next()
         self._make_durable()
         durable = steps.next()

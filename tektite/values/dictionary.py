@@ -1,8 +1,9 @@
 """The dictionary: maps the id of a text back to the text.
 
 An id is a hash of its text (`text_ids`), so every machine computes the same id without coordination. Promise:
-`lookup(add(texts))` equals `texts` until a collection (`tektite.values.text_collection`) that began after `add` finds that nobody uses
-them. Of two texts with the same id, the first is accepted and the second is refused. A call that fails adds nothing.
+`lookup(add(texts))` equals `texts` until a collection (`tektite.values.text_collection`) that began after `add` finds that
+nobody uses them. Of two texts with the same id, the first is accepted and the second is refused. A call that fails adds
+nothing.
 
 Whoever has ids says so in one of three ways:
 
@@ -244,8 +245,8 @@ class Dictionary:
             return Mark(int(self._state[strings.COUNT]) + gone.texts, int(self._state[strings.USED]) + gone.position)
 
     def since(self, mark: Mark = START) -> tuple[pa.ChunkedArray[Any], Mark]:
-        """The texts added after `mark`, in order of arrival, and the mark for the next call. If a collection has moved the texts at
-        the mark, these are all texts in any order.
+        """The texts added after `mark`, in order of arrival, and the mark for the next call. If a collection has moved the
+        texts at the mark, these are all texts in any order.
 
         >>> dictionary = Dictionary()
         >>> _ = dictionary.add(pa.array(["ash", "beech"]))
@@ -277,8 +278,8 @@ class Dictionary:
     # ------------------------------------------------------------------ collection
 
     def begin_era(self) -> int:
-        """Texts that are added or marked from here on belong to the next era. Returns the earliest era whose texts may be about to be
-        put where a collection finds them.
+        """Texts that are added or marked from here on belong to the next era. Returns the earliest era whose texts may be about
+        to be put where a collection finds them.
         """
         with self._lock:
             self.era += 1
@@ -303,15 +304,15 @@ class Dictionary:
                 strings.mark_words(self._state, flat[start : start + _AT_ONCE])
 
     def mark_rows(self, head: int, place: int = 0) -> int:
-        """Texts whose ids are in the rows at address `head` are in use. Looks at some of the rows, from `place` on; the place to go
-        on from, or -1.
+        """Texts whose ids are in the rows at address `head` are in use. Looks at some of the rows, from `place` on; the place
+        to go on from, or -1.
         """
         with self._lock:
             return int(strings.mark_rows(self._state, head, place, _AT_ONCE))
 
     def sweep(self, floor: int, upto: Mark) -> Iterator[None]:
-        """Remove the texts that came before `upto` and that nobody has added or marked in the era `floor` or later. Each step is a
-        short piece of work; others may use the dictionary between them, but for another sweep.
+        """Remove the texts that came before `upto` and that nobody has added or marked in the era `floor` or later. Each step
+        is a short piece of work; others may use the dictionary between them, but for another sweep.
         """
         with self._lock:
             state = self._state
@@ -325,9 +326,11 @@ class Dictionary:
             with self._lock:
                 self._state[strings.FLOOR] = self._state[strings.BOUNDARY] = 0
 
-    def _copied(self, table: Words, heap: np.ndarray[Any, np.dtype[np.uint8]], boundary: int, eras: int) -> Iterator[None]:
-        """Copy what stays to a new heap and a new table, then use these. What lies before the boundary does not change, so that it is
-        copied without the lock.
+    def _copied(
+        self, table: Words, heap: np.ndarray[Any, np.dtype[np.uint8]], boundary: int, eras: int
+    ) -> Iterator[None]:
+        """Copy what stays to a new heap and a new table, then use these. What lies before the boundary does not change, so that
+        it is copied without the lock.
         """
         old = self._state.copy()
         slots, at, found = len(table) // 2, heap.ctypes.data, np.zeros(2, np.int64)

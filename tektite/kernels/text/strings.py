@@ -10,15 +10,15 @@ The table lives in memory that `state` describes (see the constants below):
     heap     texts in the order of their arrival, each as 4 bytes of length and then its bytes; it starts at FIRST
     table    open addressing, linear probing; slot s is the pair (id, entry), entry 0 if it is free
 
-so finding a text costs two cache misses. An entry has the position in the heap in its low 48 bits, and above them the *era* in which
-the text was last added or found in use.
+so finding a text costs two cache misses. An entry has the position in the heap in its low 48 bits, and above them the *era* in
+which the text was last added or found in use.
 
 A reader without the dictionary's lock has three words of the state as of one moment (READING). The table and the heap of that
 moment do not change, except for added slots and bytes, and eras. A slot's entry is written last.
 
-Collecting texts: `mark_rows` and `mark_words` give texts in use the present era. Then FLOOR and BOUNDARY are set: texts of earlier eras
-than FLOOR that lie before BOUNDARY are doomed. `copy_slots` copies the others to a new table and heap, and `copy_tail` what lies behind
-BOUNDARY. Meanwhile a doomed text that is added again is appended as if it were new.
+Collecting texts: `mark_rows` and `mark_words` give texts in use the present era. Then FLOOR and BOUNDARY are set: texts of
+earlier eras than FLOOR that lie before BOUNDARY are doomed. `copy_slots` copies the others to a new table and heap, and
+`copy_tail` what lies behind BOUNDARY. Meanwhile a doomed text that is added again is appended as if it were new.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ _START_1 = np.uint64((SEED + 0x9E3779B185EBCA87 + 0xC2B2AE3D27D4EB4F) % 2**64)
 _START_2 = np.uint64((SEED + 0xC2B2AE3D27D4EB4F) % 2**64)
 _START_4 = np.uint64((SEED - 0x9E3779B185EBCA87) % 2**64)
 _NULL = np.int64(NULL)
+_FAR_APART = np.int64(0x1E3779B185EBCA87)
 _AFTER_NULL = np.int64(NULL + 1)
 
 
@@ -478,6 +479,14 @@ def _enter(state, word, entry):
     state[NARROW] += _fits_narrow(word)
 
 
+@inner
+def _scattered(number, table):
+    """The slot with a number, in an order in which neighbours are far apart. In the order of slots, texts would be in the order
+    of their hashes: adding them again would fill a growing table from one end, where probing takes long.
+    """
+    return (number * _FAR_APART) & (len(table) // 2 - 1)
+
+
 @kernel("void(int64[::1], int64, int64[::1], int64, int64, int64[::1])")
 def measure_slots(old, heap, table, start, stop, found):
     """Add the number of texts that `copy_slots` would copy, and their bytes in the heap, to `found`."""
@@ -491,10 +500,11 @@ def measure_slots(old, heap, table, start, stop, found):
 
 @kernel("void(int64[::1], int64, int64[::1], int64, int64, int64, int64[::1])")
 def copy_slots(old, heap, table, start, stop, eras, new):
-    """Copy the texts of some slots of a table that are not doomed and lie before the boundary, with eras less by `eras`, to the table
-    and the heap of the state `new`, which have room for them.
+    """Copy the texts of some slots of a table that are not doomed and lie before the boundary, with eras less by `eras`, to the
+    table and the heap of the state `new`, which have room for them.
     """
-    for slot in range(start, stop):
+    for number in range(start, stop):
+        slot = _scattered(number, table)
         entry = load_acquire(address_of(table), 2 * slot + 1)
         position = entry & POSITION
         if entry != 0 and position < old[BOUNDARY] and entry >> POSITION_BITS >= old[FLOOR]:
@@ -507,8 +517,8 @@ def copy_slots(old, heap, table, start, stop, eras, new):
 
 @kernel("int64(int64[::1], int64, int64, int64[::1])")
 def copy_tail(old, position, most, new):
-    """Copy texts from `position` on, about `most` bytes of them, in order, to the end of the heap of the state `new`, as texts of its
-    present era. Returns where to go on from: the end of what is used, or earlier if `new` has no more room.
+    """Copy texts from `position` on, about `most` bytes of them, in order, to the end of the heap of the state `new`, as texts
+    of its present era. Returns where to go on from: the end of what is used, or earlier if `new` has no more room.
     """
     stop = min(old[USED], position + most)
     while position < stop:
