@@ -44,7 +44,7 @@ PATIENCE = 2e-3
 """Seconds to wait for a lock, a reader or the storage before looking again."""
 
 
-class Collection:
+class TextCollection:
     """What one collection has found and not looked at yet."""
 
     def __init__(self, core: EngineCore) -> None:
@@ -137,7 +137,7 @@ class TextCollector:
         """Whether every commit ends with a whole collection, as far as nobody reads; see `be_eager`."""
         self.count = 0
         """How many collections have ended."""
-        self._collection: Collection | None = None
+        self._collection: TextCollection | None = None
         self._working = threading.Lock()
         self._thread: threading.Thread | None = None
         self._rested: object = None
@@ -241,10 +241,10 @@ class TextCollector:
 
     def _begin(self) -> None:
         if self._core.dictionary.eras_left > 0:
-            self._collection = Collection(self._core)
+            self._collection = TextCollection(self._core)
             self.is_active = True
 
-    def _ended(self, collection: Collection) -> None:
+    def _ended(self, collection: TextCollection) -> None:
         dictionary = self._core.dictionary
         more = max(dictionary.texts, collection.words // WORDS_A_TEXT, FEWEST // 2)
         dictionary.limit = dictionary.texts + more

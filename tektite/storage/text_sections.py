@@ -71,6 +71,8 @@ def drop_unused_texts(manifest: Manifest, files: Files) -> int:
     """Rewrite the texts of a storage that nobody writes to, and merge batches for their sake. Returns how many texts are gone."""
     state = manifest.state
     before = sum([live.section.rows for live in state.texts()])
+    if before <= FEWEST:
+        return 0
     change = ManifestChange()
     for lives in small_batches(state, before):
         section = merged_section(files, state, lives)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,13 @@ class TextDictionary:
         ids = self._real.add(texts)
         self.texts.update(zip(ids.tolist(), texts.to_pylist(), strict=True))
         return ids
+
+    def keep(self, words: Any) -> None:
+        """It keeps all texts."""
+
+    def adding(self) -> AbstractContextManager[Any]:
+        """It keeps all texts."""
+        return nullcontext()
 
     def text_table(self) -> TextTable:
         return self._real.text_table()
