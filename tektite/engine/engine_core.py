@@ -271,7 +271,8 @@ class EngineCore:
                 )
             raise
         while self.abandoned:
-            self.abandoned.pop().drop()
+            self.abandoned[0].drop()
+            self.abandoned.popleft()
         self.lock.decide(prepared)
         changed = [each.source for each in prepared.inputs]
         del prepared  # what the traces merge away need not stay

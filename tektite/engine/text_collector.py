@@ -63,7 +63,11 @@ class TextCollection:
         self.place = 0
         self.traces: dict[int, Trace] = {}
         """Those visited, by id."""
-        self.flow = -1
+        self.sources = deque([entry.trace for entry in core.catalog.entries if entry.flow is None])
+        """Traces of inputs and constants that are to be visited."""
+        self.flows: deque[tuple[Dataflow, int]] = deque()
+        """Dataflows that are to be visited next, with their numbers."""
+        self.last = -1
         """The number of the last dataflow visited."""
         self.is_visited = False
         self.appended = 0 if core.storage is None else core.storage.writer.appended
@@ -71,47 +75,51 @@ class TextCollection:
 
     def visit(self, core: EngineCore, until: float) -> None:
         """Visit traces until a time. The caller holds the engine's lock, and no sweep runs."""
-        for entry in list(core.catalog.entries):
-            if entry.flow is None and not self._visited(entry.trace) and time.perf_counter() > until:
+        while not self.is_visited:
+            if time.perf_counter() > until:
                 return
-        for flow, number in list(core.coordinator.flows.items()):
-            if number > self.flow:
+            if self.sources:
+                self._take(self.sources[0])
+                self.sources.popleft()
+            elif self.flows:
+                flow, number = self.flows[0]
                 if is_suspended(flow):
                     return
                 for trace in (*flow.traces, *flow.results):
-                    self._visited(trace)
+                    self._take(trace)
                 if flow.running:
                     self.rows += waiting_rows(flow)
-                self.flow = number
-                if time.perf_counter() > until:
-                    return
-        for entry in core.catalog.entries:
-            self._visited(entry.trace)
-        self.is_visited = True
+                self.last = number
+                self.flows.popleft()
+            else:
+                self.flows = deque([item for item in core.coordinator.flows.items() if item[1] > self.last])
+                self.sources = deque(
+                    [entry.trace for entry in core.catalog.entries if id(entry.trace) not in self.traces]
+                )
+                self.is_visited = not self.flows and not self.sources
 
-    def _visited(self, trace: Trace) -> bool:
-        """Take what a trace holds, unless that was done; whether it was."""
-        if id(trace) in self.traces:
-            return True
-        self.traces[id(trace)] = trace
-        self.rows += [batch for batch in trace.held_batches() if batch.n]
-        return False
+    def _take(self, trace: Trace) -> None:
+        """Take what a trace holds, unless that was done."""
+        if id(trace) not in self.traces:
+            self.rows += [batch for batch in trace.held_batches() if batch.n]
+            self.traces[id(trace)] = trace
 
     def work(self, core: EngineCore, until: float) -> bool | None:
         """Mark and sweep until a time. Returns whether it has ended; None if it has to wait."""
         dictionary = core.dictionary
+        # Marked first, then done with: an interrupt may come in between.
         while self.arrays:
-            self.words += self.arrays[0].size
-            dictionary.mark_words(self.arrays.popleft())
+            dictionary.mark_words(self.arrays[0])
+            self.words += self.arrays.popleft().size
             if time.perf_counter() > until:
                 return False
         while self.rows:
             rows = self.rows[0]
-            self.place = dictionary.mark_rows(rows.at, self.place)
-            if self.place < 0:
+            place = dictionary.mark_rows(rows.at, self.place)
+            self.place = max(place, 0)
+            if place < 0:
                 self.words += rows.n * int(rows.head[2])
                 self.rows.popleft()
-                self.place = 0
             if time.perf_counter() > until:
                 return False
         if not self.is_visited or dictionary.reads_before(self.era):

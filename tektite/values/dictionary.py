@@ -99,6 +99,62 @@ class TextUse:
         self._users.pop(id(self), None)
 
 
+class TextSpace:
+    """The memory of a dictionary: what kernels know of it, the table and the heap; and what collections have taken from it."""
+
+    __slots__ = ("gone", "heap", "moved", "reading", "state", "table")
+
+    heap: np.ndarray[Any, np.dtype[np.uint8]]
+    table: Words
+
+    def __init__(self) -> None:
+        self.state = np.zeros(strings.STATE_SIZE, np.int64)
+        self.state[strings.ERA] = 1
+        self.state[strings.USED] = strings.FIRST
+        self.gone = Mark(0, 0)
+        """How many texts are gone, and their bytes."""
+        self.reading: TextTable | None = None
+        """What readers without the lock have, as long as table and heap stay where they are."""
+        self.moved = START.position
+        """The mark before which texts are not in the order of their arrival."""
+        self.set_heap(np.empty(_FIRST_HEAP, np.uint8))
+        self.table = np.empty(0, np.int64)
+        self.set_table(_FIRST_SLOTS, START)
+
+    @property
+    def end(self) -> Mark:
+        """The texts, and where the next one begins, in this memory."""
+        return Mark(int(self.state[strings.COUNT]), int(self.state[strings.USED]))
+
+    def set_heap(self, heap: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
+        """Use a heap that begins like the present one."""
+        self.heap = heap
+        self.reading = None
+        self.state[strings.HEAP] = heap.ctypes.data
+        self.state[strings.CAPACITY] = len(heap)
+
+    def grow_heap(self, more: int) -> None:
+        """Make room for so many more bytes."""
+        used = self.end.position
+        grown = np.empty(max(2 * len(self.heap), used + more), np.uint8)
+        grown[:used] = self.heap[:used]
+        self.set_heap(grown)
+
+    def set_table(self, slots: int, upto: Mark) -> None:
+        """Rebuild the index of the texts before `upto`, with `slots` slots (a power of two)."""
+        table = np.zeros(2 * slots, np.int64)
+        shift = 64 - (slots.bit_length() - 1)
+        if upto.texts:
+            strings.rebuild(self.table, table, shift, upto.position)
+        self.table = table
+        self.reading = None
+        self.state[strings.TABLE] = table.ctypes.data
+        self.state[strings.SHIFT] = shift
+        self.state[strings.COUNT] = upto.texts
+        # Three quarters full: linear probing then looks at about two slots for a text that is there.
+        self.state[strings.LIMIT] = slots * 3 // 4
+
+
 class Dictionary:
     """Texts by their ids. Threads may share one: a lock guards every call.
 
@@ -112,12 +168,7 @@ class Dictionary:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._state = np.zeros(strings.STATE_SIZE, np.int64)
-        self._state[strings.ERA] = 1
-        self._gone = Mark(0, 0)
-        """How many texts collections have removed, and their bytes."""
-        self._moved = START.position
-        """The mark up to which a collection has reordered texts."""
+        self._space = TextSpace()
         self.era = 1
         """How many collections have begun, and one."""
         self.limit = 2**63 - 1
@@ -128,21 +179,16 @@ class Dictionary:
         self._adders: dict[int, weakref.ref[TextUse]] = {}
         self._readers: dict[int, weakref.ref[TextUse]] = {}
         self._kept: dict[int, weakref.ref[Words]] = {}
-        self._text_table: TextTable | None = None
-        self._set_heap(np.empty(_FIRST_HEAP, np.uint8))
-        self._table: Words = np.empty(0, np.int64)
-        self._set_table(_FIRST_SLOTS, START)
-        self._state[strings.USED] = strings.FIRST
 
     @property
     def texts(self) -> int:
         """The number of texts."""
-        return int(self._state[strings.COUNT])
+        return int(self._space.state[strings.COUNT])
 
     @property
     def nbytes(self) -> int:
         """Memory of the texts and their index, in bytes."""
-        return int(self._table.nbytes + self._heap.nbytes)
+        return int(self._space.table.nbytes + self._space.heap.nbytes)
 
     def keep(self, words: Words) -> None:
         """Keep the texts whose ids are in a contiguous array, as long as the array lives. It must not change."""
@@ -189,8 +235,8 @@ class Dictionary:
     def add_all(self, columns: Sequence[Any]) -> list[Words]:
         """`add` each of several arrays, or none of them if one fails."""
         with self._lock:
-            state = self._state
-            before = Mark(int(state[strings.COUNT]), int(state[strings.USED]))
+            space, state = self._space, self._space.state
+            before = space.end
             try:
                 found = [_each_plain(texts, self._intern) for texts in columns]
                 if state[strings.COUNT] > self.limit:
@@ -199,7 +245,7 @@ class Dictionary:
             except BaseException:
                 if state[strings.USED] != before.position:
                     state[strings.USED] = before.position
-                    self._set_table(len(self._table) // 2, before)
+                    space.set_table(len(space.table) // 2, before)
                 raise
 
     def lookup(self, ids: Words) -> pa.Array[Any]:
@@ -220,7 +266,7 @@ class Dictionary:
         positions = np.empty(len(ids), np.int64)
         offsets = np.empty(len(ids) + 1, np.int64)
         with self._lock:
-            done = strings.locate(self._state, ids, positions, offsets)
+            done = strings.locate(self._space.state, ids, positions, offsets)
             if done < len(ids):
                 raise NotFoundError(f"no text has the id {ids[done]} (row {done}): it was never added here")
             return self._texts_at(positions, offsets, ids)
@@ -228,9 +274,10 @@ class Dictionary:
     def text_table(self) -> TextTable:
         """What kernels use to find the texts known at this moment."""
         with self._lock:
-            if self._text_table is None:
-                self._text_table = TextTable(self._state[list(strings.READING)], (self._table, self._heap))
-            return self._text_table
+            space = self._space
+            if space.reading is None:
+                space.reading = TextTable(space.state[list(strings.READING)], (space.table, space.heap))
+            return space.reading
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -241,8 +288,8 @@ class Dictionary:
     def mark(self) -> Mark:
         """The current position, for `since`."""
         with self._lock:
-            gone = self._gone
-            return Mark(int(self._state[strings.COUNT]) + gone.texts, int(self._state[strings.USED]) + gone.position)
+            end, gone = self._space.end, self._space.gone
+            return Mark(end.texts + gone.texts, end.position + gone.position)
 
     def since(self, mark: Mark = START) -> tuple[pa.ChunkedArray[Any], Mark]:
         """The texts added after `mark`, in order of arrival, and the mark for the next call. If a collection has moved the
@@ -256,14 +303,14 @@ class Dictionary:
         ['yew']
         """
         with self._lock:
-            end, gone = self.mark(), self._gone
-            start = mark.position - gone.position
+            end, space = self.mark(), self._space
+            start = mark.position - space.gone.position
             texts = end.texts - mark.texts
-            if mark.position < self._moved:
+            if mark.position < space.moved:
                 start, texts = strings.FIRST, self.texts
             positions = np.empty(texts, np.int64)
             offsets = np.empty(len(positions) + 1, np.int64)
-            strings.walk(self._state, start, positions, offsets)
+            strings.walk(space.state, start, positions, offsets)
             return pa.chunked_array(self._texts_at(positions, offsets, None), pa.string()), end
 
     def has(self, ids: Words) -> Any:
@@ -272,7 +319,7 @@ class Dictionary:
         ids = np.ascontiguousarray(ids)
         for start in range(0, len(ids), _AT_ONCE):
             with self._lock:
-                strings.known_ids(self._state, ids[start : start + _AT_ONCE], known[start : start + _AT_ONCE])
+                strings.known_ids(self._space.state, ids[start : start + _AT_ONCE], known[start : start + _AT_ONCE])
         return known.astype(bool)
 
     # ------------------------------------------------------------------ collection
@@ -283,7 +330,7 @@ class Dictionary:
         """
         with self._lock:
             self.era += 1
-            self._state[strings.ERA] += 1
+            self._space.state[strings.ERA] += 1
             self.is_due = False
             return min([self.era, *[use.era for use in _present(self._adders)]])
 
@@ -294,111 +341,69 @@ class Dictionary:
     @property
     def eras_left(self) -> int:
         """How many more eras the table can tell apart. A collection makes room for more."""
-        return strings.LAST_ERA - int(self._state[strings.ERA])
+        return strings.LAST_ERA - int(self._space.state[strings.ERA])
 
     def mark_words(self, words: Words) -> None:
         """Texts whose ids are in a contiguous array are in use."""
         flat = words.reshape(-1)
         for start in range(0, len(flat), _AT_ONCE):
             with self._lock:
-                strings.mark_words(self._state, flat[start : start + _AT_ONCE])
+                strings.mark_words(self._space.state, flat[start : start + _AT_ONCE])
 
     def mark_rows(self, head: int, place: int = 0) -> int:
         """Texts whose ids are in the rows at address `head` are in use. Looks at some of the rows, from `place` on; the place
         to go on from, or -1.
         """
         with self._lock:
-            return int(strings.mark_rows(self._state, head, place, _AT_ONCE))
+            return int(strings.mark_rows(self._space.state, head, place, _AT_ONCE))
 
     def sweep(self, floor: int, upto: Mark) -> Iterator[None]:
         """Remove the texts that came before `upto` and that nobody has added or marked in the era `floor` or later. Each step
         is a short piece of work; others may use the dictionary between them, but for another sweep.
         """
         with self._lock:
-            state = self._state
-            shift = floor - self.era + int(state[strings.ERA])  # the floor as the table says it
-            boundary = min(int(state[strings.USED]), upto.position - self._gone.position)
-            state[strings.FLOOR], state[strings.BOUNDARY] = shift, boundary
-            table, heap = self._table, self._heap
+            space, state = self._space, self._space.state
+            lowest = floor - self.era + int(state[strings.ERA])  # the floor as the table says it
+            boundary = min(space.end.position, upto.position - space.gone.position)
+            state[strings.FLOOR], state[strings.BOUNDARY] = lowest, boundary
+            old, table, heap = state.copy(), space.table, space.heap
         try:
-            yield from self._copied(table, heap, boundary, shift - 1)
+            new = TextSpace()
+            yield from copied_texts(old, table, heap, lowest - 1, new)
+            moved, place = new.end.position, boundary
+            while True:
+                with self._lock:
+                    place = int(strings.copy_tail(state, place, _AT_ONCE * 8, new.state))
+                    left = space.end.position - place
+                    if not left:
+                        removed = space.end.texts - new.end.texts
+                        new.gone = Mark(space.gone.texts + removed, space.gone.position + boundary - moved)
+                        new.moved = space.gone.position + boundary
+                        new.state[strings.ERA] = state[strings.ERA] - (lowest - 1)
+                        self._space = new
+                        return
+                make_room(new, left)
+                yield
         finally:
             with self._lock:
-                self._state[strings.FLOOR] = self._state[strings.BOUNDARY] = 0
-
-    def _copied(
-        self, table: Words, heap: np.ndarray[Any, np.dtype[np.uint8]], boundary: int, eras: int
-    ) -> Iterator[None]:
-        """Copy what stays to a new heap and a new table, then use these. What lies before the boundary does not change, so that
-        it is copied without the lock.
-        """
-        old = self._state.copy()
-        slots, at, found = len(table) // 2, heap.ctypes.data, np.zeros(2, np.int64)
-        for start in range(0, slots, _AT_ONCE):
-            strings.measure_slots(old, at, table, start, min(start + _AT_ONCE, slots), found)
-            yield
-        new = Dictionary()
-        new._state[strings.ERA] = old[strings.ERA] - eras
-        tail = int(old[strings.USED]) - boundary
-        more = int(old[strings.COUNT]) * tail // max(boundary, 1)
-        room = strings.FIRST + int(found[1]) + tail
-        new._set_heap(np.empty(room + room // 4 + _FIRST_HEAP, np.uint8))
-        size = _FIRST_SLOTS
-        while size < 2 * (int(found[0]) + more):
-            size *= 2
-        new._set_table(size, START)
-        for start in range(0, slots, _AT_ONCE):
-            strings.copy_slots(old, at, table, start, min(start + _AT_ONCE, slots), eras, new._state)
-            yield
-        place, moved = boundary, int(new._state[strings.USED])
-        done = False
-        while not done:
-            with self._lock:
-                state = self._state
-                place = int(strings.copy_tail(state, place, _AT_ONCE * 8, new._state))
-                if place == state[strings.USED]:
-                    gone = Mark(int(state[strings.COUNT] - new._state[strings.COUNT]), boundary - moved)
-                    self._moved = self._gone.position + boundary
-                    self._gone = Mark(self._gone.texts + gone.texts, self._gone.position + gone.position)
-                    new._state[strings.ERA] = state[strings.ERA] - eras
-                    self._heap, self._table, self._state = new._heap, new._table, new._state
-                    self._text_table = None
-                    done = True
-                left = int(state[strings.USED]) - place
-            if not done:
-                new.make_room(left + _AT_ONCE)
-                yield
-
-    def make_room(self, more: int) -> None:
-        """Make room for some texts of `more` bytes together."""
-        with self._lock:
-            state = self._state
-            used, count = int(state[strings.USED]), int(state[strings.COUNT])
-            if used + more > len(self._heap):
-                grown = np.empty(max(2 * len(self._heap), used + more), np.uint8)
-                grown[:used] = self._heap[:used]
-                self._set_heap(grown)
-            if 2 * count > state[strings.LIMIT]:
-                self._set_table(len(self._table), Mark(count, used))
+                state[strings.FLOOR] = state[strings.BOUNDARY] = 0
 
     def _intern(self, array: pa.Array[Any]) -> Words:
         """Add the texts of a plain string array; their ids. The caller holds the lock and undoes a failure."""
-        state = self._state
+        space, state = self._space, self._space.state
         ids: Words = np.empty(len(array), np.int64)
         buffers = _buffers(array)
         done = strings.intern(state, *buffers, 0, ids)
         while done < len(ids):
             reason, detail = int(state[strings.REASON]), int(state[strings.DETAIL])
             if reason == strings.TABLE_FULL:
-                self._set_table(len(self._table), Mark(int(state[strings.COUNT]), int(state[strings.USED])))
+                space.set_table(len(space.table), space.end)
             elif reason == strings.HEAP_FULL:
-                grown = np.empty(max(2 * len(self._heap), len(self._heap) + detail), np.uint8)
-                grown[: state[strings.USED]] = self._heap[: state[strings.USED]]
-                self._set_heap(grown)
+                space.grow_heap(detail)
             elif reason == strings.CLASH:
                 start = detail + strings.HEADER
-                length = int(self._heap[detail:start].view(np.uint32)[0])
-                known = self._heap[start : start + length].tobytes()
+                length = int(space.heap[detail:start].view(np.uint32)[0])
+                known = space.heap[start : start + length].tobytes()
                 found = array[done].as_buffer().to_pybytes()
                 raise IncorrectError(
                     f"the texts {_shown(known)} and {_shown(found)} "
@@ -411,26 +416,6 @@ class Dictionary:
             done = strings.intern(state, *buffers, done, ids)
         return ids
 
-    def _set_heap(self, heap: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
-        self._heap = heap
-        self._text_table = None
-        self._state[strings.HEAP] = heap.ctypes.data
-        self._state[strings.CAPACITY] = len(heap)
-
-    def _set_table(self, slots: int, upto: Mark) -> None:
-        """Rebuild the index of the texts before `upto`, with `slots` slots (a power of two)."""
-        table = np.zeros(2 * slots, np.int64)
-        shift = 64 - (slots.bit_length() - 1)
-        if upto.texts:
-            strings.rebuild(self._table, table, shift, upto.position)
-        self._table = table
-        self._text_table = None
-        self._state[strings.TABLE] = table.ctypes.data
-        self._state[strings.SHIFT] = shift
-        self._state[strings.COUNT] = upto.texts
-        # Three quarters full: linear probing then looks at about two slots for a text that is there.
-        self._state[strings.LIMIT] = slots * 3 // 4
-
     def _texts_at(self, positions: Words, offsets: Words, ids: Words | None) -> list[pa.Array[Any]]:
         chunks: list[pa.Array[Any]] = []
         start, rows = 0, len(positions)
@@ -440,13 +425,47 @@ class Dictionary:
                 stop = int(np.searchsorted(offsets, offsets[start] + _CHUNK_BYTES, side="right")) - 1
             part = offsets[start : stop + 1]
             data = np.empty(int(part[-1] - part[0]), np.uint8)
-            strings.copy_texts(self._state, positions[start:stop], part, data.ctypes.data)
+            strings.copy_texts(self._space.state, positions[start:stop], part, data.ctypes.data)
             validity, nulls = (None, 0) if ids is None else validity_buffer(ids[start:stop])
             narrow = (part - part[0]).astype(np.int32)
             buffers = [validity, arrow_buffer(narrow), arrow_buffer(data)]
             chunks.append(pa.Array.from_buffers(pa.string(), stop - start, buffers, nulls))
             start = stop
         return chunks
+
+
+def copied_texts(
+    old: Words, table: Words, heap: np.ndarray[Any, np.dtype[np.uint8]], eras: int, new: TextSpace
+) -> Iterator[None]:
+    """Copy what stays of the texts before the boundary of the state `old` to an empty space, with eras less by `eras`. These
+    texts do not change, so that nobody needs a lock.
+    """
+    slots, at, found = len(table) // 2, heap.ctypes.data, np.zeros(2, np.int64)
+    for start in range(0, slots, _AT_ONCE):
+        strings.measure_slots(old, at, table, start, min(start + _AT_ONCE, slots), found)
+        yield
+    new.state[strings.ERA] = old[strings.ERA] - eras
+    boundary = int(old[strings.BOUNDARY])
+    tail = int(old[strings.USED]) - boundary
+    behind = int(old[strings.COUNT]) * tail // max(boundary, 1)
+    room = strings.FIRST + int(found[1]) + tail
+    new.set_heap(np.empty(room + room // 4 + _FIRST_HEAP, np.uint8))
+    size = _FIRST_SLOTS
+    while size < 2 * (int(found[0]) + behind):
+        size *= 2
+    new.set_table(size, START)
+    for start in range(0, slots, _AT_ONCE):
+        strings.copy_slots(old, at, table, start, min(start + _AT_ONCE, slots), eras, new.state)
+        yield
+
+
+def make_room(space: TextSpace, more: int) -> None:
+    """Make room for texts of `more` bytes together."""
+    used, count = space.end.position, space.end.texts
+    if used + more > len(space.heap):
+        space.grow_heap(more)
+    if 2 * count > space.state[strings.LIMIT]:
+        space.set_table(len(space.table), space.end)
 
 
 def _present(users: dict[int, weakref.ref[TextUse]]) -> list[TextUse]:
