@@ -44,8 +44,9 @@ from tektite.storage.options import Storage
 from tektite.storage.partition import Move
 from tektite.storage.store import Store
 from tektite.trace.trace import Handle, Trace
-from tektite.values.dictionary import Dictionary, Mark
+from tektite.values.dictionary import Dictionary
 from tektite.values.schema import Schema
+from tektite.values.text_space import Mark
 
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine

@@ -34,7 +34,7 @@ from tektite.expr import record_text
 from tektite.expr.literals import literal_word, parse, show_word
 from tektite.expr.steps import TextFunction
 from tektite.kernels.expr.memo import HEADER, memo_insert
-from tektite.values.dictionary import TextTable
+from tektite.values.text_space import TextTable
 from tektite.values.types import String, Type
 from tektite.values.words import NULL, float_words, word_floats
 

@@ -17,7 +17,8 @@ from tektite.errors import NotFoundError
 from tektite.runtime.open_files import Place, opened
 from tektite.storage.known_texts import known_texts
 from tektite.storage.store import Store
-from tektite.values.dictionary import Dictionary, TextTable
+from tektite.values.dictionary import Dictionary
+from tektite.values.text_space import TextTable
 from tektite.values.words import Words
 
 MANY = 1 << 20

@@ -42,7 +42,8 @@ from tektite.storage.files import Files
 from tektite.storage.manifest import Live, Manifest, ManifestChange, ManifestState
 from tektite.storage.text_sections import TextCompaction, live_texts
 from tektite.trace.batch import Batch
-from tektite.values.dictionary import START, Dictionary, Mark
+from tektite.values.dictionary import Dictionary
+from tektite.values.text_space import START, Mark
 
 _ALONE = 1 << 20
 """A batch of this many bytes gets its own file, so that the file can be deleted with the batch."""

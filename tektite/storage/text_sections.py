@@ -83,7 +83,7 @@ def drop_unused_texts(manifest: Manifest, files: Files) -> int:
     section = live_texts(files, lambda: state, state.texts(), None)
     if len(section.texts) < before:
         info = write_file(manifest.store, state.epoch, "merge", 0, [section])
-        manifest.commit(ManifestChange(add=[info], remove=state.texts()))
+        manifest.commit(ManifestChange(add=[info], remove=[*state.texts()]))
     return before - len(section.texts)
 
 

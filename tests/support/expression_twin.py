@@ -17,7 +17,8 @@ import pyarrow as pa
 from tektite.expr import Expr, RowProgram, compile
 from tektite.expr.literals import float_of_word, literal_word
 from tektite.kernels.layout.rows import copy_out, head_of_array
-from tektite.values.dictionary import Dictionary, TextTable
+from tektite.values.dictionary import Dictionary
+from tektite.values.text_space import TextTable
 from tektite.values.types import Bool, Date, DecimalType, Float, Int, String, Timestamp, Type
 from tektite.values.words import NULL
 from tests.support.narrow import narrow_columns

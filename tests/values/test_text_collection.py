@@ -11,7 +11,8 @@ import pytest
 
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.trace.chunk import Chunk
-from tektite.values.dictionary import START, Dictionary, text_ids
+from tektite.values.dictionary import Dictionary, text_ids
+from tektite.values.text_space import START
 from tests.support.xxh64 import colliding_texts
 
 
