@@ -25,8 +25,10 @@ class Relation:
 
     alias: str
     columns: list[tuple[str, str]]
-    hidden: set[str] = field(default_factory=set)
-    """Visible names that a USING has merged with another relation's: found only with the alias before them."""
+    hidden: dict[str, str] = field(default_factory=dict)
+    """Visible names that a USING has merged with another relation's, with the column that it made: found only with the alias
+    before them.
+    """
 
 
 @dataclass
@@ -35,19 +37,19 @@ class NameScope:
 
     parent: NameScope | None = None
     relations: list[Relation] = field(default_factory=list)
-    merged: dict[str, str] = field(default_factory=dict)
-    """Columns that USING made of two, by visible name."""
+    merged: dict[str, list[str]] = field(default_factory=dict)
+    """Columns that USING made of two, by visible name; several where joins between commas each have one."""
 
     def find(self, column: str, table: str) -> list[str]:
         """The unique names that a column's name may mean here."""
-        if not table and column in self.merged:
-            return [self.merged[column]]
+        if not table and column.lower() in self.merged:
+            return self.merged[column.lower()]
         found = []
         for relation in self.relations:
             if table and relation.alias.lower() != table.lower():
                 continue
             for visible, unique in relation.columns:
-                if visible.lower() == column.lower() and (table or visible not in relation.hidden):
+                if visible.lower() == column.lower() and (table or visible.lower() not in relation.hidden):
                     found.append(unique)
         return found
 
