@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,10 @@ class Pending:
     comparison: str
     tests: tuple[Expr, ...]
     tree: exp.Expr
+
+    def over(self, plan: Node) -> Node:
+        """A plan with the subquery's result as one more column."""
+        return Apply(plan, self.plan, self.kind, self.name, self.comparison, self.tests)
 
 
 class ClauseContext:
@@ -103,9 +108,28 @@ class ClauseContext:
         return self.binder.parameter(node)
 
     def aggregate(self, node: exp.Expr, scalars: Scalars) -> Expr:
+        depth = self._depth(node)
+        if depth:
+            owner = next(itertools.islice(self.scope.around(), depth, None)).clause
+            if owner is None:
+                message = "an aggregate of columns of the query around cannot be used here"
+                raise self.binder.source.error(message, node)
+            return owner.aggregate(node, owner.scalars)
         if self.grouping is None:
             raise self.binder.source.error(f"an aggregate cannot be used in {self.where}", node)
         return self.grouping.call(node)
+
+    def _depth(self, node: exp.Expr) -> int:
+        """How many queries further out the nearest of the columns is found that an aggregate reads; 0 if it reads none."""
+        if self.scope.parent is None:
+            return 0
+        depths = []
+        for found in node.find_all(exp.Column, exp.Query):
+            if isinstance(found, exp.Query):
+                return 0  # what reads it is bound by the aggregate's own query
+            if not isinstance(found.this, exp.Star) and folded(found.this) not in self.aliases:
+                depths.append(self.scope.resolve(found, self.binder.source)[1])
+        return min(depths, default=0)
 
     def window(self, node: exp.Window, scalars: Scalars) -> Expr:
         if self.windows is None:
@@ -123,7 +147,7 @@ class ClauseContext:
     def attach(self, plan: Node) -> Node:
         """The plan with a column for each subquery that was found."""
         for found in self.pending:
-            plan = Apply(plan, found.plan, found.kind, found.name, found.comparison, found.tests)
+            plan = found.over(plan)
         self.pending.clear()
         return plan
 
@@ -186,6 +210,9 @@ class Grouping:
             name = self.binder.source.called(tree)
             raise self.binder.source.error(f"aggregate {name} is not supported", tree, UnsupportedError)
         argument, distinct = self._argument(tree)
+        if argument is None and kind != "count":
+            called = self.binder.source.called(tree)
+            raise self.binder.source.error(f"{called} needs a value, as in {called}(x)", tree)
         if tree.args.get("expressions"):
             raise self.binder.source.error(f"{kind} with more than one value is not supported", tree, UnsupportedError)
         if condition.fingerprint != TRUE.fingerprint:
@@ -265,11 +292,6 @@ class Grouping:
             raise self.binder.source.error(f"{call.kind} needs numbers, not {found}", tree)
         if isinstance(tree, exp.LogicalAnd | exp.LogicalOr) and found != types.Bool:
             raise self.binder.source.error(f"{tree.key} needs conditions, not {found}", tree)
-        used = call.argument.columns()
-        own = self.outer | {found.name for found in self.inner.pending}
-        if used and not any(name in own for name in used):
-            message = "an aggregate of columns of the query around is not supported"
-            raise self.binder.source.error(message, tree, UnsupportedError)
 
     def apply(self, plan: Node) -> Node:
         """The plan's groups; those of all grouping sets, with NULL for the keys that a set has not."""

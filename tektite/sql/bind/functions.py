@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import decimal
+import inspect
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +12,7 @@ from sqlglot import exp
 
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, coalesce, concat, greatest, hash64, least, lit, when
+from tektite.expr.fold import folded as folded_constant
 from tektite.sql.bind import dates
 from tektite.sql.bind.patterns import of_pattern
 from tektite.sql.parse.places import StatementText
@@ -66,31 +70,78 @@ def quotient(left: Expr, right: Expr) -> Expr:
     return when((left < 0).is_same(right < 0), whole).otherwise(-whole)
 
 
+def where_it_fits(value: Expr, kind: Type, target: Type) -> Expr:
+    """TRY_CAST of what is no text: NULL where a number does not fit the target."""
+    cast = value.cast(target)
+    if kind == types.Float and target == types.Int:
+        fits = (value > -(2.0**63)) & (value < 2.0**63)
+    elif kind == types.Float and isinstance(target, types.DecimalType):
+        # halves round to even, so that the half below the limit does not fit
+        fits = value.abs() * 10.0**target.scale < 10.0**target.precision - 0.5
+    elif kind.kind in ("int", "decimal") and isinstance(target, types.DecimalType):
+        given = kind if isinstance(kind, types.DecimalType) else types.Decimal(18, 0)
+        room = target.precision - target.scale
+        if kind.kind == "decimal" and given.precision - given.scale < room or room >= 18:
+            return cast
+        bound = decimal.Decimal(10) ** room
+        if given.scale > target.scale:
+            bound -= decimal.Decimal(5).scaleb(-target.scale - 1)
+        fits = value.abs() < lit(bound if kind.kind == "decimal" else int(bound))
+    else:
+        return cast
+    certain = folded_constant(fits)
+    if certain.op == "lit":
+        return cast if certain.params[1] else lit(None, target)
+    return Expr("case", (fits, cast, lit(None)))
+
+
+LARGEST_POWER = 308
+"""The largest power of ten that is a float."""
+
+
+def is_finite(value: Expr) -> Expr:
+    """Whether a float is neither infinite nor NaN: only then is the difference to itself zero."""
+    return value - value == 0.0
+
+
 def rounded(scalars: Scalars, node: exp.Expr, value: Expr, places: Expr | None = None) -> Expr:
     """ROUND: halves away from zero."""
     digits = 0
     if places is not None:
-        if places.op != "lit" or not isinstance(places.params[1], int):
-            raise scalars.unsupported("ROUND to a number of places that is not a constant", node)
+        if places.op != "lit" or type(places.params[1]) is not int:
+            raise scalars.unsupported("ROUND to a number of places that is not a whole constant", node)
         digits = places.params[1]
     kind = scalars.type(value, node)
+    if kind == types.Float:
+        return rounded_float(value, digits)
     if kind == types.Int and digits >= 0:
         return value
-    if isinstance(kind, types.DecimalType):
-        kept = max(0, min(digits, kind.scale))
-        result = value.cast(types.Decimal(max(1, kind.precision - kind.scale + kept), kept)) if digits >= 0 else value
-        if digits >= 0:
-            return result
-    if kind == types.Float:
-        factor = lit(10.0 ** abs(digits))
-        scaled = value * factor if digits >= 0 else value / factor
-        whole = (scaled.abs() + 0.5) // 1.0
-        back = whole / factor if digits >= 0 else whole * factor
-        return when(value < 0, -back).otherwise(back)
+    if isinstance(kind, types.DecimalType) and digits >= 0:
+        kept = min(digits, kind.scale)
+        # 9.9 becomes 10: one more digit before the point
+        room = kind.precision - kind.scale + kept + (kept < kind.scale)
+        return value.cast(types.Decimal(min(18, max(1, room)), kept))
+    if kind.kind not in ("int", "decimal"):
+        raise scalars.error(f"round needs a number, not {kind}", node)
+    result_type = types.Int if kind == types.Int else types.Decimal(18)
+    whole_digits = kind.precision - kind.scale if isinstance(kind, types.DecimalType) else 18
+    if -digits > whole_digits:  # such a number has fewer digits
+        return (value - value).cast(result_type)
     step = 10**-digits
-    whole = (value.abs() + lit(step // 2)) // lit(step) * step
-    result = whole.cast(types.Int) if kind == types.Int else whole.cast(types.Decimal(18))
+    result = ((value.abs() + lit(step // 2)) // lit(step) * step).cast(result_type)
     return when(value < 0, -result).otherwise(result)
+
+
+def rounded_float(value: Expr, digits: int) -> Expr:
+    """A float rounded, itself where so many places are more than it has."""
+    if abs(digits) > LARGEST_POWER:
+        return value if digits > 0 else when(is_finite(value), 0.0 * value).otherwise(value)
+    factor = lit(10.0 ** abs(digits))
+    scaled = value * factor if digits >= 0 else value / factor
+    whole = (scaled.abs() + 0.5) // 1.0
+    back = whole / factor if digits >= 0 else whole * factor
+    signed = when(value < 0, -back).otherwise(back)
+    return when(is_finite(back), signed).otherwise(value)
 
 
 def floor(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
@@ -100,12 +151,19 @@ def floor(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
         return value
     if isinstance(kind, types.DecimalType):
         return (value // lit(1)).cast(types.Decimal(18))
-    return value // 1.0
+    return when(is_finite(value), value // 1.0).otherwise(value)
 
 
 def ceiling(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
     """The least whole number that is not less."""
     return value if scalars.type(value, node) == types.Int else -floor(scalars, node, -value)
+
+
+def sign(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
+    """-1, 0 or 1; 0 for NaN, as in DuckDB."""
+    if scalars.type(value, node) != types.Float:
+        return value.sign()
+    return when(value == lit(math.nan), 0).otherwise(value.sign())
 
 
 def truncated_number(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
@@ -150,8 +208,19 @@ def leading(value: Expr, count: Expr) -> Expr:
 
 def trailing(value: Expr, count: Expr) -> Expr:
     """RIGHT: so many characters from the end; all but so many at the start if it is negative."""
-    kept = when(count < 0, greatest(value.length() + count, 0)).otherwise(least(count, value.length()))
-    return value.substring(value.length() - kept + 1)
+    size = value.length()
+    start = when(count < 0, least(-count, size)).otherwise(size - when(count < size, count).otherwise(size))
+    return when(count.is_not_null(), value.substring(start + 1)).otherwise(None)
+
+
+def part_of(value: Expr, start: Expr, length: Expr | None = None) -> Expr:
+    """SUBSTRING: so many characters from a place on; those before it if the length is negative."""
+    if length is None or length.op == "lit" and (length.params[1] is None or length.params[1] >= 0):
+        return value.substring(start) if length is None else value.substring(start, length)
+    end = when(start < 0, value.length() + start + 1).otherwise(start)
+    first = greatest(end + length, 1)
+    before = value.substring(first, greatest(end - first, 0))
+    return when(length < 0, before).otherwise(value.substring(start, length))
 
 
 # ---------------------------------------------------------------------- the table
@@ -162,9 +231,8 @@ SIMPLE: dict[type[exp.Expr], tuple[tuple[str, ...], Builder]] = {
     exp.Upper: (("this",), Expr.upper),
     exp.Lower: (("this",), Expr.lower),
     exp.Length: (("this",), Expr.length),
-    exp.Substring: (("this", "start", "length"), Expr.substring),
+    exp.Substring: (("this", "start", "length"), part_of),
     exp.Abs: (("this",), Expr.abs),
-    exp.Sign: (("this",), Expr.sign),
     exp.Left: (("this", "expression"), leading),
     exp.Right: (("this", "expression"), trailing),
     exp.StartsWith: (("this", "expression"), Expr.startswith),
@@ -205,6 +273,7 @@ TYPED: dict[type[exp.Expr], tuple[tuple[str, ...], Callable[..., Expr]]] = {
     exp.Floor: (("this",), floor),
     exp.Ceil: (("this",), ceiling),
     exp.Trunc: (("this",), truncated_number),
+    exp.Sign: (("this",), sign),
 }
 VARIADIC: dict[type[exp.Expr], Builder] = {exp.Coalesce: coalesce, exp.Greatest: greatest, exp.Least: least}
 PARTS: dict[type[exp.Expr], str] = {
@@ -298,6 +367,18 @@ SPECIAL: dict[type[exp.Expr], Callable[[Scalars, Any], Expr | None]] = {
 """Functions that read the parser's tree themselves."""
 
 
+def fewest(builder: Builder, given: int) -> int:
+    """How many values a builder needs beside those that are given to it always."""
+    parameters = inspect.signature(builder).parameters.values()
+    return sum(parameter.default is inspect.Parameter.empty for parameter in parameters) - given
+
+
+FEWEST = {kind: fewest(builder, 0) for kind, (_, builder) in SIMPLE.items()} | {
+    kind: fewest(builder, 2) for kind, (_, builder) in TYPED.items()
+}
+"""How many values each function needs."""
+
+
 def build(scalars: Scalars, node: exp.Func) -> Expr | None:
     """A function's expression; None if there is no such function."""
     kind = type(node)
@@ -311,5 +392,14 @@ def build(scalars: Scalars, node: exp.Func) -> Expr | None:
         return None
     arguments, builder = SIMPLE[kind] if kind in SIMPLE else TYPED[kind]
     found = [node.args.get(name) for name in arguments]
-    bound = [scalars.bind(argument) for argument in found if argument is not None]
+    if kind is exp.Substring and found[1] is None:
+        found[1] = exp.Literal.number(1)  # SUBSTRING(x FOR n)
+    while found and found[-1] is None:
+        found.pop()
+    if len(found) < FEWEST[kind] or None in found:
+        least, most = FEWEST[kind], len(arguments)
+        wanted = str(most) if least == most else f"{least} to {most}"
+        given = len(found) - found.count(None)
+        raise scalars.error(f"{scalars.source.called(node)} takes {wanted} values, not {given}", node)
+    bound = [scalars.bind(argument) for argument in found]
     return builder(scalars, node, *bound) if kind in TYPED else builder(*bound)

@@ -18,7 +18,7 @@ from tektite.sql.bind import recursion, relations, windows
 from tektite.sql.bind.bound import Bound, nothing
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, folded
-from tektite.sql.bind.select import SelectList, output_place
+from tektite.sql.bind.select import SelectList, output_place, refuse_ambiguous
 from tektite.sql.bind.window_calls import WindowCall
 from tektite.sql.logical import (
     Compare,
@@ -37,6 +37,9 @@ from tektite.sql.parse.known_arguments import check_arguments
 from tektite.sql.parse.places import StatementText
 from tektite.values import types
 from tektite.values.types import Type
+
+ENDLESS = 1 << 62
+"""More rows than there can be: LIMIT and OFFSET beyond it count as this, so that their sum fits a word."""
 
 
 class Tables(Protocol):
@@ -129,11 +132,21 @@ class Binder:
         raise self.unsupported(f"{node.key.upper()} as a query", node)
 
     def _with(self, node: exp.With, scope: NameScope | None) -> None:
+        self._refuse_twice(node)
         if node.args.get("recursive"):
             recursion.bind(self, node, scope)
             return
         for cte in node.expressions:
             self.ctes[folded(cte.args["alias"].this)] = self.definition(cte, scope)
+
+    def _refuse_twice(self, node: exp.With) -> None:
+        """Refuse a WITH that defines a name twice."""
+        names: set[str] = set()
+        for cte in node.expressions:
+            name = folded(cte.args["alias"].this)
+            if name in names:
+                raise self.source.error(f"WITH defines {name!r} twice", cte.args["alias"])
+            names.add(name)
 
     def definition(self, cte: exp.CTE, scope: NameScope | None) -> CommonTable:
         """What a WITH clause says of one name: it knows those before it, of which it keeps the ones that it mentions."""
@@ -242,6 +255,7 @@ class Binder:
         order = []
         for ordered in node.args["order"].expressions if node.args.get("order") else ():
             at = output_place(ordered.this, bound.titles)
+            refuse_ambiguous(self.source, ordered.this, bound.titles, [col(name) for name in bound.names])
             if at is None:
                 raise self.source.error("ORDER BY here takes columns of the result, by name or number", ordered)
             order.append(self.ordering(ordered, bound.names[at]))
@@ -266,7 +280,9 @@ class Binder:
                 last = before + limit
                 kept = kept & Expr("case", (last.is_null(), lit(True), col(number) <= last))
             return Project(Filter(Window(plan, ((number, call),)), kept), tuple(columns_of(plan)))
-        return Top(plan, (), order, limit, offset) if limit is not None or offset else plan
+        if limit is not None and limit + offset >= ENDLESS:
+            limit = None
+        return Top(plan, (), order, limit, min(offset, ENDLESS)) if limit is not None or offset else plan
 
     def _limits(self, node: exp.Expr) -> tuple[int | Expr | None, int | Expr]:
         """LIMIT and OFFSET: numbers, or what stands for parameters of a prepared statement."""

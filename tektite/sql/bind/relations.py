@@ -34,6 +34,7 @@ def bind_from(binder: Binder, node: exp.Select, parent: NameScope | None) -> tup
     for join in node.args.get("joins") or ():
         if joins.is_comma(join):
             groups.append(member(binder, join.this, around(binder, groups, parent, join)))
+            around(binder, groups, parent, join)  # which refuses a name that is there already
         else:
             groups[-1] = joins.joined(binder, groups[-1], join, around(binder, groups[:-1], parent, join))
     plan = groups[0][0]
@@ -42,9 +43,7 @@ def bind_from(binder: Binder, node: exp.Select, parent: NameScope | None) -> tup
     return plan, around(binder, groups, parent, node)
 
 
-def around(
-    binder: Binder, groups: list[tuple[Node, NameScope]], parent: NameScope | None, node: exp.Expr
-) -> NameScope:
+def around(binder: Binder, groups: list[tuple[Node, NameScope]], parent: NameScope | None, node: exp.Expr) -> NameScope:
     """The scope of some members of FROM together."""
     scope = NameScope(parent)
     for _, found in groups:
@@ -145,14 +144,14 @@ def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: NameScope | Non
 
     width = len(tuples[0].expressions) if isinstance(tuples[0], exp.Tuple) else 1
     parts: list[list[Expr]] = []
+    clauses: list[ClauseContext] = []
     for row in tuples:
         trees = row.expressions if isinstance(row, exp.Tuple) else [row]
         if len(trees) != width:
             raise binder.source.error(f"a row of {len(trees)} values among rows of {width}", row)
         clause = ClauseContext(binder, NameScope(scope), "VALUES")
         parts.append([constant(clause.bind(tree)) for tree in trees])
-        if clause.pending:
-            raise binder.unsupported("a subquery in VALUES", row)
+        clauses.append(clause)
     wanted = []
     for at in range(width):
         # constants of one type say the same of a column's type, however many there are
@@ -166,8 +165,8 @@ def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: NameScope | Non
     simple = all(value.op == "lit" for row in parts for value in row)
     if not simple:
         rows = []
-        for values in parts:
-            unit = Values((binder.name("unit", types.Int),), (types.Int,), ((0,),))
+        for values, clause in zip(parts, clauses, strict=True):
+            unit = clause.attach(Values((binder.name("unit", types.Int),), (types.Int,), ((0,),)))
             pairs = zip(titles, values, wanted, strict=True)
             rows.append(Project(unit, tuple((binder.name(t, w), constant(value.cast(w))) for t, value, w in pairs)))
         return Bound(Union(tuple(rows), names), list(names), titles)

@@ -133,6 +133,8 @@ class Scalars:
             return lit(int(text))
         except TektiteError as error:
             raise self.source.error(str(error), node) from None
+        except ValueError:
+            raise self.error(f"{text} is not a number", node) from None
 
     def paren(self, node: exp.Paren) -> Expr | Interval:
         return self.any(node.this)
@@ -220,7 +222,9 @@ class Scalars:
             if found is None:
                 raise self.error(f"interval {text!r} is not a length of time, such as '3 days'", node)
             return found
-        word = unit.name if isinstance(unit, exp.Var) else unit.sql_name()
+        if isinstance(unit, exp.IntervalSpan):
+            raise self.unsupported("an interval from one unit TO another", node)
+        word = unit.name if isinstance(unit, exp.Var) else self.source.called(unit)
         name = unit_name(word)
         if name is None:
             raise self.unsupported(f"interval unit {word}", node)
@@ -369,9 +373,15 @@ class Scalars:
     def like(self, node: exp.Expr) -> Expr:
         escape = None
         if isinstance(node, exp.Escape):
-            escape = node.expression.name
+            character = self.bind(node.expression)
             node = node.this
             check_arguments(self.source, node)
+            escape = character.params[1] if character.op == "lit" else 0
+            if escape is None:
+                return lit(None, types.Bool)
+            if not isinstance(escape, str) or len(escape) > 1:
+                raise self.error("ESCAPE takes one constant character, or none at all", node)
+            escape = escape or None
         pattern = self.bind(node.expression)
         value = self.bind(node.this)
         if pattern.op != "lit" or not (pattern.params[1] is None or isinstance(pattern.params[1], str)):
@@ -403,12 +413,30 @@ class Scalars:
             args += [condition, self.bind(branch.args["true"])]
         default = node.args.get("default")
         args.append(lit(None) if default is None else self.bind(default))
-        return self.checked(Expr("case", tuple(args)), node)
+        return self.decided(self.checked(Expr("case", tuple(args)), node), node)
+
+    def decided(self, choice: Expr, node: exp.Expr) -> Expr:
+        """A choice without the branches that a constant condition rules out: they may fail if they are computed."""
+        kept: list[Expr] = []
+        *branches, otherwise = choice.args
+        for condition, value in zip(branches[::2], branches[1::2], strict=True):
+            certain = folded_constant(condition)
+            if certain.op != "lit":
+                kept += [condition, value]
+            elif certain.params[1]:
+                otherwise = value
+                break
+        if len(kept) + 1 == len(choice.args):
+            return choice
+        kind = self.type(choice, node)
+        found = Expr("case", (*kept, otherwise)) if kept else otherwise
+        return found if self.type(found, node) == kind else found.cast(kind)
 
     def conditional(self, node: exp.If) -> Expr:
         otherwise = node.args.get("false")
         args = (self.predicate(node.this, "IF"), self.bind(node.args["true"]))
-        return self.checked(Expr("case", (*args, lit(None) if otherwise is None else self.bind(otherwise))), node)
+        choice = Expr("case", (*args, lit(None) if otherwise is None else self.bind(otherwise)))
+        return self.decided(self.checked(choice, node), node)
 
     def cast(self, node: exp.Cast) -> Expr:
         target = functions.column_type(self.source, node.args["to"])
@@ -420,8 +448,12 @@ class Scalars:
                 if isinstance(node, exp.TryCast):
                     return lit(None, target)
                 raise self.source.error(str(error), node.this) from None
-        trying = isinstance(node, exp.TryCast) and self.type(value, node.this) == types.String
-        return self.checked(value.try_cast(target) if trying else value.cast(target), node)
+        if not isinstance(node, exp.TryCast):
+            return self.checked(value.cast(target), node)
+        kind = self.type(value, node.this)
+        if kind == types.String:
+            return self.checked(value.try_cast(target), node)
+        return self.checked(functions.where_it_fits(value, kind, target), node)
 
     def joined(self, node: exp.DPipe) -> Expr:
         parts = [self.bind(part) for part in flatten(node, exp.DPipe)]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from tektite.errors import NotFoundError
 from tektite.sql.parse.places import StatementText, nearest
+
+if TYPE_CHECKING:
+    from tektite.sql.bind.clause import ClauseContext
 
 
 def folded(node: exp.Expr | None) -> str:
@@ -39,6 +43,8 @@ class NameScope:
     relations: list[Relation] = field(default_factory=list)
     merged: dict[str, list[str]] = field(default_factory=dict)
     """Columns that USING made of two, by visible name; several where joins between commas each have one."""
+    clause: ClauseContext | None = None
+    """The outputs of the query, while they are bound: aggregates of its columns in the queries within it belong to them."""
 
     def find(self, column: str, table: str) -> list[str]:
         """The unique names that a column's name may mean here."""

@@ -12,6 +12,7 @@ from sqlglot import exp
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, lit
 from tektite.expr.fold import folded as folded_constant
+from tektite.expr.literals import literal_word, show_word
 from tektite.sql.bind.intervals import Interval
 from tektite.sql.bind.window_calls import Edge, Frame, Reach, WindowCall, of_frame
 from tektite.sql.logical import Node, Project, Window, columns_of
@@ -143,7 +144,7 @@ def shifted(binder: Binder, call: exp.Lag | exp.Lead, clause: ClauseContext) -> 
     for tree, otherwise in ((call.args.get("offset"), 1), (call.args.get("default"), None)):
         given = None if tree is None else clause.bind(tree)
         if given is not None and tree is call.args.get("default") and clause.scalars.type(given, call) != kind:
-            given = given if given.op == "lit" and given.params[1] is None else given.cast(kind)
+            given = default_of(binder, call, given, clause.scalars.type(given, call), kind)
         found = None if given is None else folded_constant(given)
         if found is not None and found.op != "lit":
             raise binder.unsupported(f"{call.key} with an offset or default that is not a constant", call)
@@ -151,6 +152,19 @@ def shifted(binder: Binder, call: exp.Lag | exp.Lead, clause: ClauseContext) -> 
     if type(constants[0]) is not int:
         raise binder.source.error(f"{call.key}: the offset is a whole number", call)
     return [value], tuple(constants)
+
+
+def default_of(binder: Binder, call: exp.Expr, given: Expr, found: Type, kind: Type) -> Expr:
+    """The default of lag and lead as a value of the column's type."""
+    if given.op != "lit" or given.params[1] is None:
+        return given if given.op == "lit" else given.cast(kind)
+    if kind == types.String:
+        return lit(show_word(literal_word(given.params[1], found), found))
+    cast = folded_constant(given.cast(kind))
+    if cast.op != "lit":
+        message = f"{call.key}: the default is a {found} where the value is a {kind}: cast it"
+        raise binder.source.error(message, call.args["default"])
+    return cast
 
 
 def total_type(binder: Binder, clause: ClauseContext, kind: str, arguments: list[Expr], call: exp.Expr) -> Type:
@@ -197,7 +211,23 @@ def frame_of(
             raise binder.source.error(f"{kind.upper()} takes a whole constant that is not negative", value)
         return -number.params[1] if side == "PRECEDING" else number.params[1]
 
+    refuse_backwards(binder, spec)
     return kind, edge("start"), edge("end")
+
+
+def place_in_frame(spec: exp.Expr, which: str) -> int:
+    """Where an end of a frame lies: before the row (-1), at it (0) or behind it (1); UNBOUNDED is further."""
+    value, side = spec.args.get(which), (spec.args.get(f"{which}_side") or "").upper()
+    if value is None or value == "CURRENT ROW":
+        return 0
+    return (1 if side == "FOLLOWING" else -1) * (2 if value == "UNBOUNDED" else 1)
+
+
+def refuse_backwards(binder: Binder, spec: exp.Expr) -> None:
+    """Refuse a frame that ends before it begins, whatever the numbers in it are."""
+    start, end = place_in_frame(spec, "start"), place_in_frame(spec, "end")
+    if start > end:
+        raise binder.source.error("the frame of a window ends before it begins", spec)
 
 
 def reach(

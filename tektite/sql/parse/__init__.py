@@ -1,6 +1,7 @@
 """From text to sqlglot trees: parsing, tokens, places in a text, what is understood.
 
 depth_limit      how deep a statement may nest
+dialect          DuckDB's dialect, where sqlglot reads it otherwise than DuckDB
 known_arguments  which arguments of sqlglot's nodes are supported; others are refused
 parser           parses DuckDB's dialect with sqlglot, and statements that sqlglot lacks
 places           places in a text, and errors that show the line with a caret

@@ -219,12 +219,8 @@ class StatementRunner:
         read what is given by name.
         """
         core = core_of(self.engine)
-        if (
-            self.transaction is None
-            and not core.epoch
-            and not any(core.writes.rows(each) for each in core.inputs.values())
-        ):
-            core.commit(WriteSet())  # there is an answer as of the first epoch: that of empty tables
+        if self.transaction is None and not core.epoch:
+            core.commit(WriteSet())  # there is an answer before the first epoch: that of empty tables
         planned = self.bind(source, tree, parameters) if given is None else self._bind(source, tree, parameters, given)
         found = self.collection(planned, hidden=True)
         if wanted is not None:

@@ -118,6 +118,8 @@ class Writing:
             return None
         if returning.args.get("into"):
             raise self.source.error("RETURNING ... INTO is not supported", returning, UnsupportedError)
+        for part in returning.expressions:
+            refuse_totals(self.source, part)
         source = exp.From(this=table_reference(CHANGED, self.alias))
         query = exp.Select(expressions=[part.copy() for part in returning.expressions], from_=source)
         return self.select(query, given={CHANGED: rows})
@@ -130,6 +132,14 @@ class Writing:
         """The rows as words (columns x rows), by which they are told apart."""
         words = self.table.schema.encode(rows, core_of(self.runner.engine).dictionary)
         return words if columns is None else np.ascontiguousarray(words[list(columns)])
+
+
+def refuse_totals(source: StatementText, tree: exp.Expr) -> None:
+    """Refuse what RETURNING would make of all rows together: it says something of each row."""
+    for node in tree.walk(prune=lambda found: isinstance(found, exp.Query)):
+        if isinstance(node, exp.AggFunc | exp.Window):
+            what = "an aggregate" if isinstance(node, exp.AggFunc) else "a window function"
+            raise source.error(f"{what} cannot be used in RETURNING", node)
 
 
 USUAL = frozenset({"this", "expression", "expressions", "where", "returning", "with_"})
