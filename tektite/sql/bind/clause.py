@@ -15,7 +15,7 @@ from tektite.sql.bind import ordered_aggregates
 from tektite.sql.bind.scalar import Scalars
 from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.logical import Aggregate, Apply, Call, Node, Project, Union, call_type, columns_of
-from tektite.sql.parse.known_arguments import check_arguments
+from tektite.sql.parse.read_arguments import written
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -127,7 +127,11 @@ class ClauseContext:
         for found in node.find_all(exp.Column, exp.Query):
             if isinstance(found, exp.Query):
                 return 0  # what reads it is bound by the aggregate's own query
-            if not isinstance(found.this, exp.Star) and folded(found.this) not in self.aliases:
+            if (
+                isinstance(found, exp.Column)
+                and not isinstance(found.this, exp.Star)
+                and folded(found.this) not in self.aliases
+            ):
                 depths.append(self.scope.resolve(found, self.binder.source)[1])
         return min(depths, default=0)
 
@@ -185,7 +189,6 @@ class Grouping:
             tree = node.this
         if isinstance(tree, exp.IgnoreNulls) and isinstance(tree.this, exp.AnyValue):
             tree = tree.this  # which is how ANY_VALUE is read
-        check_arguments(self.binder.source, tree)
         if type(tree) in SPREADS:
             return self.spread(tree, condition)
         if isinstance(tree, exp.Grouping | exp.GroupingId):
@@ -331,7 +334,7 @@ class Grouping:
         for name in found.columns():
             if name in self.outer and name not in known:
                 place = self.binder.places.get(name)
-                shown = name if place is None else place.sql("duckdb")
+                shown = name if place is None else written(place)
                 message = f"column {shown!r} is neither in GROUP BY nor in an aggregate"
                 raise self.binder.source.error(message, place)
         return found

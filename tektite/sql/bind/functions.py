@@ -37,7 +37,9 @@ TYPES: dict[object, Type] = {
 def column_type(source: StatementText, node: exp.DataType) -> Type:
     """The type that SQL's name for it means."""
     if node.this == DType.DECIMAL:
-        sizes = [int(param.name) for param in node.expressions]
+        sizes = [int(param.name) if param.name.isdigit() else -1 for param in node.expressions]
+        if len(sizes) > 2 or min(sizes, default=0) < 0:
+            raise source.error("type decimal takes how many digits there are, and how many behind the point", node)
         precision, scale = (sizes + [0])[:2] if sizes else (18, 3)
         if scale > precision:
             raise source.error(f"type decimal({precision}, {scale}): more places than digits", node)
@@ -47,6 +49,9 @@ def column_type(source: StatementText, node: exp.DataType) -> Type:
             message = f"type decimal({precision}, {scale}): at most 18 digits are supported"
             raise source.error(message, node, UnsupportedError) from None
     found = TYPES.get(node.this)
+    if found == types.String:
+        # DuckDB takes a length and does not heed it either
+        [param.name for param in node.expressions]
     if found is None:
         known = "integers, double, boolean, date, timestamp, varchar and decimal"
         raise source.error(
@@ -401,5 +406,5 @@ def build(scalars: Scalars, node: exp.Func) -> Expr | None:
         wanted = str(most) if least == most else f"{least} to {most}"
         given = len(found) - found.count(None)
         raise scalars.error(f"{scalars.source.called(node)} takes {wanted} values, not {given}", node)
-    bound = [scalars.bind(argument) for argument in found]
+    bound = [scalars.bind(argument) for argument in found if argument is not None]
     return builder(scalars, node, *bound) if kind in TYPED else builder(*bound)

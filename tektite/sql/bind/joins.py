@@ -13,7 +13,6 @@ from tektite.sql.bind import relations
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, Relation, folded
 from tektite.sql.logical import Apply, Distinct, Filter, Join, Node, Project, Union, columns_of
-from tektite.sql.parse.known_arguments import check_arguments
 from tektite.sql.parse.places import nearest
 from tektite.sql.walking import free_columns
 
@@ -48,7 +47,6 @@ def joined(
     binder: Binder, before: tuple[Node, NameScope], node: exp.Join, earlier: NameScope
 ) -> tuple[Node, NameScope]:
     """One more relation joined to those before it. `earlier` is what stands before the commas on the left."""
-    check_arguments(binder.source, node)
     plan, left = before
     lateral = isinstance(node.this, exp.Lateral)
     right_plan, right = relations.member(binder, node.this, both(binder, earlier, left, node))

@@ -33,7 +33,6 @@ from tektite.sql.logical import (
     Window,
     columns_of,
 )
-from tektite.sql.parse.known_arguments import check_arguments
 from tektite.sql.parse.places import StatementText
 from tektite.values import types
 from tektite.values.types import Type
@@ -60,6 +59,7 @@ class CommonTable:
     aliases: list[str]
     ctes: dict[str, Any] = field(default_factory=dict)
     scope: NameScope | None = None
+    is_read: bool = False
 
 
 class Binder:
@@ -116,11 +116,20 @@ class Binder:
     def _query(self, node: exp.Expr, scope: NameScope | None) -> Bound:
         while isinstance(node, exp.Subquery | exp.Paren) and not modifiers(node):
             node = node.this
-        check_arguments(self.source, node)
         with_clause = node.args.get("with_")
-        if with_clause is not None:
-            self.ctes = dict(self.ctes)
-            self._with(with_clause, scope)
+        if with_clause is None:
+            return self._body(node, scope)
+        self.ctes = dict(self.ctes)
+        self._with(with_clause, scope)
+        known = self.ctes
+        found = self._body(node, scope)
+        for cte in with_clause.expressions:
+            table = known[folded(cte.args["alias"].this)]
+            if isinstance(table, CommonTable) and not table.is_read:
+                self.defined(table, cte)  # what nobody reads must make sense as well
+        return found
+
+    def _body(self, node: exp.Expr, scope: NameScope | None) -> Bound:
         if isinstance(node, exp.Select):
             return self.select(node, scope)
         if isinstance(node, exp.SetOperation):
@@ -157,6 +166,7 @@ class Binder:
     def defined(self, found: CommonTable, node: exp.Expr) -> Bound:
         """A common table expression's query, bound anew for each use of it."""
         outer, self.ctes = self.ctes, found.ctes
+        found.is_read = True
         try:
             bound = self.query(found.tree, found.scope)
         finally:
@@ -264,7 +274,6 @@ class Binder:
 
     def ordering(self, node: exp.Ordered, name: str) -> Ordering:
         """One member of ORDER BY, NULLs last unless it says otherwise."""
-        check_arguments(self.source, node)
         return Ordering(name, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
 
     def limited(self, plan: Node, order: tuple[Ordering, ...], node: exp.Expr) -> Node:

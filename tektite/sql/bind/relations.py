@@ -15,8 +15,8 @@ from tektite.sql.bind import joins, recursion
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, Relation, folded
 from tektite.sql.logical import Node, Project, Union, Values
-from tektite.sql.parse.known_arguments import check_arguments
 from tektite.sql.parse.places import nearest
+from tektite.sql.parse.read_arguments import written
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ def around(binder: Binder, groups: list[tuple[Node, NameScope]], parent: NameSco
 
 def member(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, NameScope]:
     """One member of FROM and its scope. LATERAL reads what is on the left of it; the parent of that is around the query."""
-    check_arguments(binder.source, node)
     inner = node.this
     if isinstance(node, exp.Table):
         plan, scope = table(binder, node, left)
@@ -120,7 +119,7 @@ def function(binder: Binder, node: exp.Table, left: NameScope) -> tuple[Node, Na
     """A table function: only generate_series and range of constants."""
     call = node.this
     if not isinstance(call, exp.GenerateSeries):
-        raise binder.unsupported(f"table function {call.sql('duckdb')[:40]}", node)
+        raise binder.unsupported(f"table function {written(call)[:40]}", node)
     bounds = []
     for name in ("start", "end", "step"):
         given = call.args.get(name)

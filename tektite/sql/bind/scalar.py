@@ -17,8 +17,8 @@ from tektite.expr.predicates import FALSE, TRUE, conjunction
 from tektite.sql.bind import functions, patterns
 from tektite.sql.bind.intervals import DAY, Interval, of_unit, parse_interval, unit_name
 from tektite.sql.bind.long_sums import long_sum, sum_in_groups
-from tektite.sql.parse.known_arguments import check_arguments
 from tektite.sql.parse.places import StatementText
+from tektite.sql.parse.read_arguments import written
 from tektite.values import types
 from tektite.values.types import Type
 
@@ -94,7 +94,6 @@ class Scalars:
     def any(self, node: exp.Expr) -> Expr | Interval:
         """What a tree means: an expression or an interval."""
         kind = type(node)
-        check_arguments(self.source, node)
         if kind in COMPARISONS:
             return self.comparison(node, COMPARISONS[kind])
         rule = RULES.get(kind)
@@ -111,7 +110,7 @@ class Scalars:
         if kind in functions.BITS:
             operands = [node.this, node.expression] if node.args.get("expression") is not None else [node.this]
             return self.checked(functions.BITS[kind](*map(self.bind, operands)), node)
-        raise self.unsupported(f"{node.key.upper()} ({node.sql('duckdb')[:60]})", node)
+        raise self.unsupported(f"{node.key.upper()} ({written(node)[:60]})", node)
 
     def checked(self, expression: Expr, node: exp.Expr) -> Expr:
         self.type(expression, node)
@@ -375,13 +374,12 @@ class Scalars:
         if isinstance(node, exp.Escape):
             character = self.bind(node.expression)
             node = node.this
-            check_arguments(self.source, node)
-            escape = character.params[1] if character.op == "lit" else 0
-            if escape is None:
+            said = character.params[1] if character.op == "lit" else 0
+            if said is None:
                 return lit(None, types.Bool)
-            if not isinstance(escape, str) or len(escape) > 1:
+            if not isinstance(said, str) or len(said) > 1:
                 raise self.error("ESCAPE takes one constant character, or none at all", node)
-            escape = escape or None
+            escape = said or None
         pattern = self.bind(node.expression)
         value = self.bind(node.this)
         if pattern.op != "lit" or not (pattern.params[1] is None or isinstance(pattern.params[1], str)):

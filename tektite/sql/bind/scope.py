@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tektite.errors import NotFoundError
+from tektite.errors import NotFoundError, UnsupportedError
 from tektite.sql.parse.places import StatementText, nearest
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ def folded(node: exp.Expr | None) -> str:
     """An identifier as it is compared: in lower case, unless quoted."""
     if node is None:
         return ""
+    if isinstance(node, exp.Placeholder | exp.Parameter):
+        raise UnsupportedError(f"a parameter cannot stand for a name: {node.name!r}")
     name = node.name
     return name if node.args.get("quoted") else name.lower()
 

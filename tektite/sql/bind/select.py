@@ -14,6 +14,7 @@ from tektite.sql.bind.clause import ClauseContext, Grouping
 from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.logical import Distinct, Filter, Node, Project, Top
 from tektite.sql.parse.places import StatementText
+from tektite.sql.parse.read_arguments import written
 from tektite.sql.walking import free_columns
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class SelectList:
             raise self.binder.source.error("syntax error: SELECT needs at least one column", self.node)
         for item in self.node.expressions:
             self._item(item)
+        if self.node.args.get("windows"):
+            windows.check_definitions(self.binder, self.node, self.scope)
         group = self.node.args.get("group")
         grouped = group is not None
         if group is not None:
@@ -282,7 +285,7 @@ def title_of(item: exp.Expr) -> str:
     if isinstance(item, exp.Func):
         return item.sql_name().lower()
     try:
-        return item.sql("duckdb").lower()[:60]
+        return written(item).lower()[:60]
     except RecursionError:  # a chain of thousands, which the parser's printer goes down: nobody would read it all
         return item.key
 

@@ -13,15 +13,16 @@ from tektite.errors import UnsupportedError
 from tektite.expr import Expr, lit
 from tektite.expr.fold import folded as folded_constant
 from tektite.expr.literals import literal_word, show_word
+from tektite.sql.bind.clause import ClauseContext, Grouping
 from tektite.sql.bind.intervals import Interval
+from tektite.sql.bind.scope import NameScope
 from tektite.sql.bind.window_calls import Edge, Frame, Reach, WindowCall, of_frame
 from tektite.sql.logical import Node, Project, Window, columns_of
-from tektite.sql.parse.known_arguments import check_arguments
+from tektite.sql.parse.read_arguments import copied, written
 from tektite.values import types
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
-    from tektite.sql.bind.clause import ClauseContext
     from tektite.sql.bind.query import Binder
 
 RANKS: dict[type[exp.Expr], tuple[str, Type]] = {
@@ -57,6 +58,8 @@ class Declared:
 def declare(binder: Binder, node: exp.Window, clause: ClauseContext) -> str:
     """Note a window function; the name of the column that will hold its result."""
     assert clause.windows is not None
+    if (node.args.get("over") or "OVER") != "OVER":
+        raise binder.unsupported(f"{node.args['over']} of a window function", node)
     node = resolved(binder, node)
     call = node.this
     condition = None
@@ -67,7 +70,6 @@ def declare(binder: Binder, node: exp.Window, clause: ClauseContext) -> str:
             raise binder.unsupported(f"FILTER with window function {binder.source.called(call)}", call)
     if isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
         raise binder.unsupported("IGNORE NULLS and RESPECT NULLS of a window function", call)
-    check_arguments(binder.source, call)
     arguments: list[Expr] = []
     constants: tuple[Any, ...] = ()
     kind, type = RANKS.get(call.__class__, ("", types.Int))
@@ -105,7 +107,7 @@ def declare(binder: Binder, node: exp.Window, clause: ClauseContext) -> str:
         raise binder.unsupported("a window function of a window function", node)
     name = binder.name(kind, type)
     frame = frame_of(binder, clause, node, order)
-    title = f"{call.sql('duckdb')[:60]} OVER (...)"
+    title = f"{written(call)[:60]} OVER (...)"
     clause.windows.append(Declared(name, kind, arguments, by, order, frame, type, constants, title))
     return name
 
@@ -124,16 +126,30 @@ def resolved(binder: Binder, node: exp.Window) -> exp.Window:
     select = node.find_ancestor(exp.Select)
     for window in (select.args.get("windows") if select is not None else None) or ():
         if window.name.lower() == alias.name.lower() and window is not node:
-            found = resolved(binder, window).copy() if window.args.get("alias") else window.copy()
+            found = copied(resolved(binder, window) if window.args.get("alias") else window)
             for part, called in (("partition_by", "PARTITION BY"), ("order", "ORDER BY"), ("spec", "frame")):
                 if node.args.get(part):
                     if found.args.get(part) or part == "partition_by":
                         message = f"window {alias.name!r} cannot be given another {called}"
                         raise binder.source.error(message, node)
-                    found.set(part, node.args[part].copy())
+                    found.set(part, copied(node.args[part]))
             found.set("this", node.this)
             return found
     raise binder.source.error(f"there is no window {alias.name!r}", node)
+
+
+def check_definitions(binder: Binder, select: exp.Select, scope: NameScope) -> None:
+    """Bind the definitions of a WINDOW clause: those that nobody uses must make sense as well."""
+    for window in select.args.get("windows") or ():
+        clause = ClauseContext(binder, scope, "WINDOW", Grouping(binder, ClauseContext(binder, scope, "an aggregate")))
+        window = resolved(binder, window)
+        for tree in window.args.get("partition_by") or ():
+            clause.bind(tree)
+        ordered = window.args["order"].expressions if window.args.get("order") else []
+        order = [(clause.bind(o.this), o) for o in ordered]
+        for tree in ordered:
+            binder.ordering(tree, "")
+        frame_of(binder, clause, window, order)
 
 
 def shifted(binder: Binder, call: exp.Lag | exp.Lead, clause: ClauseContext) -> tuple[list[Expr], tuple[Any, ...]]:

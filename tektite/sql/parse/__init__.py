@@ -2,9 +2,9 @@
 
 depth_limit      how deep a statement may nest
 dialect          DuckDB's dialect, where sqlglot reads it otherwise than DuckDB
-known_arguments  which arguments of sqlglot's nodes are supported; others are refused
 parser           parses DuckDB's dialect with sqlglot, and statements that sqlglot lacks
 places           places in a text, and errors that show the line with a caret
+read_arguments   notes which arguments of sqlglot's nodes are read; others are refused
 splitter         splits a text into statements, line by line
 tokens           checks tokens before sqlglot: finds mistakes that it would accept
 """

@@ -8,13 +8,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import TokenType
 
 from tektite.sql.parse.places import KEYWORD
+
+
+def whole(builder: Callable[..., Any]) -> Callable[..., Any]:
+    """What makes a node of a function's arguments, and refuses those that it would drop. Words such as the unit of date_trunc are
+    made anew in another form.
+    """
+    takes_dialect = "dialect" in getattr(getattr(builder, "__code__", None), "co_varnames", ())
+
+    def build(args: list[Any], dialect: Any) -> Any:
+        given = list(args)
+        made = builder(args, dialect=dialect) if takes_dialect else builder(args)
+        for arg in given:
+            if isinstance(arg, exp.Expr) and not arg.is_string and arg is not made and arg.parent is None:
+                raise ParseError.new(
+                    "too many arguments for a function", description="too many arguments for a function"
+                )
+        return made
+
+    return build
 
 
 class Dialect(DuckDB):
@@ -24,6 +45,9 @@ class Dialect(DuckDB):
         COMMANDS = set()  # noqa: RUF012 (sqlglot declares it so)
 
     class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
+        FUNCTIONS = {  # noqa: RUF012 (sqlglot declares it so)
+            name: whole(builder) for name, builder in DuckDB.Parser.FUNCTIONS.items()
+        }
         UNARY_PARSERS = {  # noqa: RUF012 (sqlglot declares it so)
             **DuckDB.Parser.UNARY_PARSERS,
             TokenType.TILDE: lambda self: self.expression(exp.BitwiseNot(this=self._parse_term())),

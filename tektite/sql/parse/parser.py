@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from tektite.errors import UnsupportedError
 from tektite.sql.parse.dialect import Dialect
 from tektite.sql.parse.places import StatementText
+from tektite.sql.parse.read_arguments import noting
 from tektite.sql.parse.tokens import checked, unclosed
 
 
@@ -142,7 +143,7 @@ class StatementParser:
         if found is None or isinstance(found, exp.Command):
             words = [token.text.upper() for token in tokens[:2] if token.text.isidentifier()]
             raise self.source.error(f"{' '.join(words)} is not supported", tokens[0].start, UnsupportedError)
-        return found
+        return noting(found)
 
     def _syntax_error(self, error: ParseError) -> Exception:
         if not error.errors:

@@ -13,6 +13,7 @@ from tektite.engine.core import core_of
 from tektite.errors import NotFoundError, UnsupportedError
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import StatementText, nearest
+from tektite.sql.parse.read_arguments import copied
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.table_writes import Writing, table_reference
 from tektite.sql.statements.update import assignments, changed
@@ -29,7 +30,6 @@ def insert(runner: StatementRunner, source: StatementText, tree: exp.Insert, par
     """INSERT INTO table (columns) VALUES ... or a query [ON CONFLICT ...] [RETURNING ...]"""
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
     writing = Writing.of(runner, source, tree, tree.this if schema is None else schema.this, parameters)
-    writing.refuse_all_but(conflict="ON CONFLICT", alternative="OR")
     given = writing.names if schema is None else [folded(c) for c in schema.expressions]
     for at, column in enumerate(given):
         if column not in writing.names:
@@ -137,7 +137,7 @@ def check_target(writing: Writing, conflict: exp.Expr, key: list[str]) -> None:
 
 def of_new_row(writing: Writing, tree: exp.Expr) -> exp.Expr:
     """An expression in which excluded.column means the row that was to be inserted, and a column alone the one that is there."""
-    found = tree.copy()
+    found = copied(tree)
     for column in found.find_all(exp.Column):
         if folded(column.args.get("table")).lower() == EXCLUDED:
             name = folded(column.this)

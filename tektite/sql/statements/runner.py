@@ -36,6 +36,7 @@ from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse import parser
 from tektite.sql.parse.depth_limit import deep_calls
 from tektite.sql.parse.places import StatementText
+from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.statements import copy, create, drop, insert, prepared, show, table_writes, transactions, update
 from tektite.sql.statements.result import Result
@@ -142,7 +143,9 @@ class StatementRunner:
             return Result("SELECT", self.select(source, tree, parameters))
         for kind, handler in HANDLERS.items():
             if isinstance(tree, kind):
-                return handler(self, source, tree, parameters)
+                result = handler(self, source, tree, parameters)
+                refuse_unread(source, tree)  # handlers ask before they change something; this finds one that forgot
+                return result
         said = source.word(statement.start).upper()
         raise source.error(f"{said or 'such a statement'} is not supported", statement.start, UnsupportedError)
 
@@ -187,6 +190,7 @@ class StatementRunner:
             with outer_columns(binder.columns):
                 bound = binder.query(tree, None)
                 plan = decorrelate(bound.plan, binder.names)
+            refuse_unread(source, tree)
         except UnsupportedError as error:  # of a rule, which sees no text: what it cannot do is recursion in a subquery
             raise source.placed(error, tree.find(exp.With)) from None
         except RecursionError:
