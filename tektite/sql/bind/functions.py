@@ -16,6 +16,7 @@ from tektite.expr.fold import folded as folded_constant
 from tektite.sql.bind import dates
 from tektite.sql.bind.patterns import of_pattern
 from tektite.sql.parse.places import StatementText
+from tektite.sql.parse.read_arguments import written
 from tektite.values import types
 from tektite.values.types import Type
 
@@ -49,9 +50,10 @@ def column_type(source: StatementText, node: exp.DataType) -> Type:
             message = f"type decimal({precision}, {scale}): at most 18 digits are supported"
             raise source.error(message, node, UnsupportedError) from None
     found = TYPES.get(node.this)
-    if found == types.String:
-        # DuckDB takes a length and does not heed it either
-        [param.name for param in node.expressions]
+    sized = [param.name for param in node.expressions]
+    if sized and found not in (types.String, None):  # the length of a text is no limit, as in DuckDB
+        message = f"type {written(node).lower()}: only decimal and varchar have a size here"
+        raise source.error(message, node, UnsupportedError)
     if found is None:
         known = "integers, double, boolean, date, timestamp, varchar and decimal"
         raise source.error(
@@ -385,7 +387,16 @@ FEWEST = {kind: fewest(builder, 0) for kind, (_, builder) in SIMPLE.items()} | {
 
 
 def build(scalars: Scalars, node: exp.Func) -> Expr | None:
-    """A function's expression; None if there is no such function."""
+    """A function's expression; None if there is no such function. What builders of expressions say to Python programs is said of
+    the place in the text.
+    """
+    try:
+        return built(scalars, node)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise scalars.error(f"{scalars.source.called(node)}: {error}", node) from error
+
+
+def built(scalars: Scalars, node: exp.Func) -> Expr | None:
     kind = type(node)
     if kind in SPECIAL:
         return SPECIAL[kind](scalars, node)

@@ -302,6 +302,8 @@ class Binder:
             options = limit.args.get("limit_options")
             if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
                 raise self.unsupported("LIMIT by percentage or WITH TIES", limit)
+            if isinstance(limit, exp.Fetch) and (limit.args.get("direction") or "FIRST") not in ("FIRST", "NEXT"):
+                raise self.unsupported(f"FETCH {limit.args['direction']}", limit)
             if not isinstance(tree, exp.Null) and not (isinstance(tree, exp.Var) and tree.name.upper() == "ALL"):
                 count = 1 if tree is None else self._count(tree, "LIMIT")
         offset = node.args.get("offset")

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from tektite.sql.bind.query import Binder
 
 
+MOST_NUMBERS = 10_000_000
+"""Rows that generate_series and range may have: they are in memory."""
+
+
 def bind_from(binder: Binder, node: exp.Select, parent: NameScope | None) -> tuple[Node, NameScope]:
     """The relations of FROM, joined, and the scope that they make."""
     source = node.args.get("from_")
@@ -130,11 +134,16 @@ def function(binder: Binder, node: exp.Table, left: NameScope) -> tuple[Node, Na
     start, end, step = bounds[0] or 0, bounds[1] or 0, 1 if bounds[2] is None else bounds[2]
     if step == 0:
         raise binder.source.error("generate_series: the step cannot be 0", node)
-    last = end if call.args.get("is_end_exclusive") else end + (1 if step > 0 else -1)
-    rows = tuple((value,) for value in range(start, last, step))
-    name = binder.name("generate_series", types.Int)
+    exclusive = bool(call.args.get("is_end_exclusive"))
+    title = "range" if exclusive else "generate_series"
+    numbers = range(start, end if exclusive else end + (1 if step > 0 else -1), step)
+    many = (numbers[-1] - start) // step + 1 if numbers else 0
+    if many > MOST_NUMBERS:
+        raise binder.unsupported(f"{title} of {many} numbers (at most {MOST_NUMBERS})", node)
+    rows = tuple((value,) for value in numbers)
+    name = binder.name(title, types.Int)
     plan = Values((name,), (types.Int,), rows)
-    return plan, named(binder, node, left, [name], ["generate_series"], "generate_series")
+    return plan, named(binder, node, left, [name], [title], title)
 
 
 def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: NameScope | None, node: exp.Expr) -> Bound:

@@ -376,6 +376,7 @@ class Scalars:
             node = node.this
             said = character.params[1] if character.op == "lit" else 0
             if said is None:
+                self.bind(node.this), self.bind(node.expression)
                 return lit(None, types.Bool)
             if not isinstance(said, str) or len(said) > 1:
                 raise self.error("ESCAPE takes one constant character, or none at all", node)

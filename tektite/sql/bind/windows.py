@@ -15,7 +15,7 @@ from tektite.expr.fold import folded as folded_constant
 from tektite.expr.literals import literal_word, show_word
 from tektite.sql.bind.clause import ClauseContext, Grouping
 from tektite.sql.bind.intervals import Interval
-from tektite.sql.bind.scope import NameScope
+from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.bind.window_calls import Edge, Frame, Reach, WindowCall, of_frame
 from tektite.sql.logical import Node, Project, Window, columns_of
 from tektite.sql.parse.read_arguments import copied, written
@@ -141,6 +141,7 @@ def resolved(binder: Binder, node: exp.Window) -> exp.Window:
 def check_definitions(binder: Binder, select: exp.Select, scope: NameScope) -> None:
     """Bind the definitions of a WINDOW clause: those that nobody uses must make sense as well."""
     for window in select.args.get("windows") or ():
+        folded(window.this)
         clause = ClauseContext(binder, scope, "WINDOW", Grouping(binder, ClauseContext(binder, scope, "an aggregate")))
         window = resolved(binder, window)
         for tree in window.args.get("partition_by") or ():

@@ -19,6 +19,10 @@ from sqlglot.tokenizer_core import TokenType
 from tektite.sql.parse.places import KEYWORD
 
 
+OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
+CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+
+
 def whole(builder: Callable[..., Any]) -> Callable[..., Any]:
     """What makes a node of a function's arguments, and refuses those that it would drop. Words such as the unit of date_trunc are
     made anew in another form.
@@ -84,6 +88,18 @@ class Dialect(DuckDB):
             whole = found.this
             literal.replace(exp.Cast(this=literal.copy(), to=type))
             return whole.pop()
+
+        def _parse_distinct_arg_function(self, *args: Any, **options: Any) -> Any:
+            """A function that may have DISTINCT before its arguments; sqlglot would drop those that it has no place for."""
+            begin = self._index
+            found = super()._parse_distinct_arg_function(*args, **options)
+            depth = commas = 0
+            for token in self._tokens[begin : self._index]:
+                depth += (token.token_type in OPENING) - (token.token_type in CLOSING)
+                commas += token.token_type == TokenType.COMMA and not depth
+            if commas >= len([value for value in found.args.values() if value is not None]):
+                self.raise_error("too many arguments for a function")
+            return found
 
         def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True) -> Any:
             """An interval. What is added to it is no part of it."""

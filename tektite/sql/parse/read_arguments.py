@@ -41,6 +41,7 @@ SELF_SAID: dict[type[exp.Expr], frozenset[str]] = {
     exp.Cast: frozenset({"_type"}),
     exp.Literal: frozenset({"is_string"}),
     exp.Identifier: frozenset({"quoted"}),
+    exp.LimitOptions: frozenset({"rows"}),
     exp.Drop: frozenset({"materialized"}),
 }
 """What the dialect says of every such node, and hints that no answer depends on."""
