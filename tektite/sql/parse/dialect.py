@@ -18,7 +18,6 @@ from sqlglot.tokenizer_core import TokenType
 
 from tektite.sql.parse.places import KEYWORD
 
-
 OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 

@@ -134,12 +134,15 @@ class StatementParser:
         if not tokens:
             raise self.source.error("syntax error: the statement ends here", len(self.source.text))
         try:
-            (found,) = self.dialect.parser().parse(checked(self.source, tokens, self.dialect), self.source.text)
+            trees = self.dialect.parser().parse(checked(self.source, tokens, self.dialect), self.source.text)
         except ParseError as error:
             raise self._syntax_error(error) from None
         except RecursionError:
             message = "the statement is nested too deeply"
             raise self.source.error(message, tokens[0].start, UnsupportedError) from None
+        if len(trees) != 1:
+            raise self.source.error(f"syntax error: {tokens[0].text!r} was not expected", tokens[0].start)
+        (found,) = trees
         if found is None or isinstance(found, exp.Command):
             words = [token.text.upper() for token in tokens[:2] if token.text.isidentifier()]
             raise self.source.error(f"{' '.join(words)} is not supported", tokens[0].start, UnsupportedError)

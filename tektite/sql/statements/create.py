@@ -14,6 +14,7 @@ from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.query.match import STRATEGIES
+from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.functions import column_type
 from tektite.sql.bind.named_relations import Definition
 from tektite.sql.bind.scope import folded
@@ -273,11 +274,28 @@ def create_view(
     if replaced is not None and replaced in planned.reads:
         raise source.error(f"view {replaced!r} would be defined by itself", node, ConflictError)
     refuse_unread(source, tree)
+    if materialized:
+        refuse_lost_order(source, query, planned.bound)
     if not materialized:
         runner.definitions[name] = Definition(name, query, planned.bound.titles, source, planned.reads)
         return Result(what)
     view = runner.install(name, planned)
     return Result(what, view=view)
+
+
+def refuse_lost_order(source: StatementText, query: exp.Expr, bound: Bound) -> None:
+    """Refuse a view that is to be in the order of something that is no column of it. With a LIMIT the order says which rows it
+    has; those that read it order them as they like.
+    """
+    order = query.args.get("order")
+    if order is None or query.args.get("limit") is not None or query.args.get("offset") is not None:
+        return
+    for ordered, tree in zip(bound.order, order.expressions, strict=False):
+        if ordered.column not in bound.names:
+            message = (
+                "ORDER BY of a materialized view takes its columns: add this one to SELECT, or order what you read"
+            )
+            raise source.error(message, tree)
 
 
 def joins_of(source: StatementText, tree: exp.Create) -> str:

@@ -7,7 +7,6 @@ last closed epoch, and see what their transaction has changed.
 from __future__ import annotations
 
 import datetime
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -303,11 +302,10 @@ class StatementRunner:
         """Keep a query up to date under a name."""
         view = self.engine.install(name, self.collection(planned))
         self.reads[name] = planned.reads
-        # columns that only the order needs are not the view's: it is ordered by those before them
+        # columns that only LIMIT needs for its order are not the view's, which then has no order
         shown = dict(zip(planned.bound.names, unique_titles(planned.bound.titles), strict=True))
-        order = [(shown.get(o.column), o) for o in planned.bound.order]
-        known = list(itertools.takewhile(lambda pair: pair[0] is not None, order))
-        if known:
+        known = [(shown.get(o.column), o) for o in planned.bound.order]
+        if known and all(column is not None for column, _ in known):
             core_of(view).row_order = lambda table: ordered(table, [(str(column), o) for column, o in known])
         return view
 
