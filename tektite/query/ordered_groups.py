@@ -101,7 +101,8 @@ class Gathered:
             for place in (low, np.minimum(low + 1, total - 1))
         ]
         share = exact - low
-        between = np.where(share == 0, ends_of[0], ends_of[0] + (ends_of[1] - ends_of[0]) * share)
+        with np.errstate(invalid="ignore"):  # between two infinities lies NaN
+            between = np.where(share == 0, ends_of[0], ends_of[0] + (ends_of[1] - ends_of[0]) * share)
         return float_words(between)
 
     def _numbers(self, values: Words) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from tektite.sql.bind import ordered_aggregates
 from tektite.sql.bind.scalar import Scalars
 from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.logical import Aggregate, Apply, Node, Project, Union, call_type, columns_of
-from tektite.sql.parse.known_arguments import check_arguments
+from tektite.sql.parse.read_arguments import written
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ class Pending:
     comparison: str
     tests: tuple[Expr, ...]
     tree: exp.Expr
+
+    def over(self, plan: Node) -> Node:
+        """A plan with the subquery's result as one more column."""
+        return Apply(plan, self.plan, self.kind, self.name, self.comparison, self.tests)
 
 
 class ClauseContext:
@@ -105,9 +110,32 @@ class ClauseContext:
         return self.binder.parameter(node)
 
     def aggregate(self, node: exp.Expr, scalars: Scalars) -> Expr:
+        depth = self._depth(node)
+        if depth:
+            owner = next(itertools.islice(self.scope.around(), depth, None)).clause
+            if owner is None:
+                message = "an aggregate of columns of the query around cannot be used here"
+                raise self.binder.source.error(message, node)
+            return owner.aggregate(node, owner.scalars)
         if self.grouping is None:
             raise self.binder.source.error(f"an aggregate cannot be used in {self.where}", node)
         return self.grouping.call(node)
+
+    def _depth(self, node: exp.Expr) -> int:
+        """How many queries further out the nearest of the columns is found that an aggregate reads; 0 if it reads none."""
+        if self.scope.parent is None:
+            return 0
+        depths = []
+        for found in node.find_all(exp.Column, exp.Query):
+            if isinstance(found, exp.Query):
+                return 0  # what reads it is bound by the aggregate's own query
+            if (
+                isinstance(found, exp.Column)
+                and not isinstance(found.this, exp.Star)
+                and folded(found.this) not in self.aliases
+            ):
+                depths.append(self.scope.resolve(found, self.binder.source)[1])
+        return min(depths, default=0)
 
     def window(self, node: exp.Window, scalars: Scalars) -> Expr:
         if self.windows is None:
@@ -125,7 +153,7 @@ class ClauseContext:
     def attach(self, plan: Node) -> Node:
         """The plan with a column for each subquery that was found."""
         for found in self.pending:
-            plan = Apply(plan, found.plan, found.kind, found.name, found.comparison, found.tests)
+            plan = found.over(plan)
         self.pending.clear()
         return plan
 
@@ -163,7 +191,6 @@ class Grouping:
             tree = node.this
         if isinstance(tree, exp.IgnoreNulls) and isinstance(tree.this, exp.AnyValue):
             tree = tree.this  # which is how ANY_VALUE is read
-        check_arguments(self.binder.source, tree)
         if type(tree) in SPREADS:
             return self.spread(tree, condition)
         if isinstance(tree, exp.Grouping | exp.GroupingId):
@@ -188,6 +215,9 @@ class Grouping:
             name = self.binder.source.called(tree)
             raise self.binder.source.error(f"aggregate {name} is not supported", tree, UnsupportedError)
         argument, distinct = self._argument(tree)
+        if argument is None and kind != "count":
+            called = self.binder.source.called(tree)
+            raise self.binder.source.error(f"{called} needs a value, as in {called}(x)", tree)
         if tree.args.get("expressions"):
             raise self.binder.source.error(f"{kind} with more than one value is not supported", tree, UnsupportedError)
         if condition.fingerprint != TRUE.fingerprint:
@@ -264,11 +294,6 @@ class Grouping:
             raise self.binder.source.error(f"{call.kind} needs numbers, not {found}", tree)
         if isinstance(tree, exp.LogicalAnd | exp.LogicalOr) and found != types.Bool:
             raise self.binder.source.error(f"{tree.key} needs conditions, not {found}", tree)
-        used = call.argument.columns()
-        own = self.outer | {found.name for found in self.inner.pending}
-        if used and not any(name in own for name in used):
-            message = "an aggregate of columns of the query around is not supported"
-            raise self.binder.source.error(message, tree, UnsupportedError)
 
     def apply(self, plan: Node) -> Node:
         """The plan's groups; those of all grouping sets, with NULL for the keys that a set has not."""
@@ -308,7 +333,7 @@ class Grouping:
         for name in found.columns():
             if name in self.outer and name not in known:
                 place = self.binder.places.get(name)
-                shown = name if place is None else place.sql("duckdb")
+                shown = name if place is None else written(place)
                 message = f"column {shown!r} is neither in GROUP BY nor in an aggregate"
                 raise self.binder.source.error(message, place)
         return found

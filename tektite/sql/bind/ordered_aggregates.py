@@ -31,9 +31,18 @@ def ordered_call(clause: ClauseContext, tree: exp.Expr, condition: Expr) -> Aggr
         inner = tree.this
         if not isinstance(inner, exp.PercentileCont | exp.PercentileDisc | exp.Mode) or len(order_trees) != 1:
             raise source.error(f"{name} WITHIN GROUP is not supported", tree, UnsupportedError)
+        if isinstance(inner, exp.Mode) and (inner.this is not None or order_trees[0].args.get("desc")):
+            raise source.error(f"{name} WITHIN GROUP of this is not supported: say mode(x)", tree, UnsupportedError)
         value_tree, share_tree, tree = order_trees[0].this, inner.this, inner
     else:
         share_tree = tree.args.get("quantile") or tree.args.get("expression")
+        if type(tree) in QUANTILES and not isinstance(tree, exp.Median):
+            if share_tree is None and len(order_trees) == 1:  # quantile_cont(0.75 ORDER BY x)
+                value_tree, share_tree = order_trees[0].this, value_tree
+            elif share_tree is None or order_trees:
+                raise source.error(f"{name} takes a value and a constant between 0 and 1", tree)
+        elif order_trees and isinstance(tree, exp.Median | exp.Mode | exp.ArgMin | exp.ArgMax):
+            raise source.error(f"ORDER BY in {name} is not supported", tree, UnsupportedError)
     if value_tree is None:
         raise source.error(f"{name} needs a value", tree)
     distinct = isinstance(value_tree, exp.Distinct)
@@ -50,6 +59,8 @@ def ordered_call(clause: ClauseContext, tree: exp.Expr, condition: Expr) -> Aggr
     if distinct:
         raise source.error(f"{name}(DISTINCT) is not supported", tree, UnsupportedError)
     if isinstance(tree, exp.ArgMin | exp.ArgMax):
+        if tree.expression is None:
+            raise source.error(f"{name} takes two values", tree)
         by = clause.bind(tree.expression)
         known = chosen(value, by.is_not_null() if condition is TRUE else condition & by.is_not_null())
         return AggregateCall("earliest", known, order=((by, isinstance(tree, exp.ArgMax), False),))

@@ -30,6 +30,7 @@ from tektite.sql.logical import Node, Project, Scan, outer_columns
 from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse.parser import Deallocate, Execute, Prepare, label_of
 from tektite.sql.parse.places import StatementText, nearest
+from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.rules.domains import Domain, pushed_down
 from tektite.sql.statements.result import Result
@@ -85,6 +86,7 @@ def prepare(runner: StatementRunner, statement: Prepare) -> Result:
     }
     made = Prepared(statement.name, statement.source, statement.tree, labels, counts)
     check(runner, made)
+    refuse_unread(statement.source, statement.tree)
     runner.prepared[statement.name] = made
     return Result("PREPARE")
 
@@ -143,6 +145,7 @@ def values_of(
         clause = ClauseContext(binder, NameScope(), "EXECUTE")
         value = runner.constant(clause.bind(tree), clause.scalars.type(clause.bind(tree), tree), source, tree)
         given.append(value)
+        refuse_unread(source, tree)
     for label, tree, (number, type) in zip(found.labels, trees, given, strict=True):
         if label in found.counts and number is not None and (type != types.Int or number < 0):
             raise source.error(f"{found.counts[label]} takes a whole number that is not negative", tree)

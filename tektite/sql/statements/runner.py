@@ -7,7 +7,6 @@ last closed epoch, and see what their transaction has changed.
 from __future__ import annotations
 
 import datetime
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,7 @@ from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse import parser
 from tektite.sql.parse.depth_limit import deep_calls
 from tektite.sql.parse.places import StatementText
+from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.statements import copy, create, drop, insert, prepared, show, table_writes, transactions, update
 from tektite.sql.statements.result import Result
@@ -142,7 +142,9 @@ class StatementRunner:
             return Result("SELECT", self.select(source, tree, parameters))
         for kind, handler in HANDLERS.items():
             if isinstance(tree, kind):
-                return handler(self, source, tree, parameters)
+                result = handler(self, source, tree, parameters)
+                refuse_unread(source, tree)  # handlers ask before they change something; this finds one that forgot
+                return result
         said = source.word(statement.start).upper()
         raise source.error(f"{said or 'such a statement'} is not supported", statement.start, UnsupportedError)
 
@@ -187,6 +189,7 @@ class StatementRunner:
             with outer_columns(binder.columns):
                 bound = binder.query(tree, None)
                 plan = decorrelate(bound.plan, binder.names)
+            refuse_unread(source, tree)
         except UnsupportedError as error:  # of a rule, which sees no text: what it cannot do is recursion in a subquery
             raise source.placed(error, tree.find(exp.With)) from None
         except RecursionError:
@@ -219,12 +222,8 @@ class StatementRunner:
         read what is given by name.
         """
         core = core_of(self.engine)
-        if (
-            self.transaction is None
-            and not core.epoch
-            and not any(core.writes.rows(each) for each in core.inputs.values())
-        ):
-            core.commit(WriteSet())  # there is an answer as of the first epoch: that of empty tables
+        if self.transaction is None and not core.epoch:
+            core.commit(WriteSet())  # there is an answer before the first epoch: that of empty tables
         planned = self.bind(source, tree, parameters) if given is None else self._bind(source, tree, parameters, given)
         found = self.collection(planned, hidden=True)
         if wanted is not None:
@@ -281,11 +280,10 @@ class StatementRunner:
         """Keep a query up to date under a name."""
         view = self.engine.install(name, self.collection(planned))
         self.reads[name] = planned.reads
-        # columns that only the order needs are not the view's: it is ordered by those before them
+        # columns that only LIMIT needs for its order are not the view's, which then has no order
         shown = dict(zip(planned.bound.names, unique_titles(planned.bound.titles), strict=True))
-        order = [(shown.get(o.column), o) for o in planned.bound.order]
-        known = list(itertools.takewhile(lambda pair: pair[0] is not None, order))
-        if known:
+        known = [(shown.get(o.column), o) for o in planned.bound.order]
+        if known and all(column is not None for column, _ in known):
             core_of(view).row_order = lambda table: ordered(table, [(str(column), o) for column, o in known])
         return view
 
