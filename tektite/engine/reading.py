@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from tektite.errors import IncorrectError, TektiteError, UnsupportedError
 from tektite.query.collection import Collection
+from tektite.values import types
 from tektite.values.columns import python_rows
-from tektite.values.words import Words
+from tektite.values.words import Words, float_keys
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,8 +88,6 @@ class ReadableCollection(Collection):
         return True
 
     def _tuples(self, table: pa.Table) -> list[tuple[Any, ...]]:
-        if not table.num_columns:
-            return [()] * table.num_rows
         return python_rows(table, f"{self._kind} {self._core.name!r}", "snapshot()")
 
     # ------------------------------------------------------------------ some rows
@@ -134,10 +133,19 @@ class ReadableCollection(Collection):
             encoded = self.schema.select(*wanted).encode([key], self._core.engine.dictionary)[:, 0]
         except TektiteError as error:
             raise type(error)(f"lookup in {self._kind} {self._core.name!r}: {error}") from None
-        words = self._read(lead=int(encoded[0]))
-        for column, word in zip(self._core.columns[1 : len(key)], encoded[1:], strict=True):
-            words = words[:, words[column] == word]
+        leads = [encoded[0]]
+        if self._is_float(wanted[0]) and key[0] == 0:
+            leads = list(self.schema.select(wanted[0]).encode([(0.0,), (-0.0,)])[0])  # these are equal
+        words = np.concatenate([self._read(lead=int(lead)) for lead in leads], axis=1)
+        for column, name, word in zip(self._core.columns[1 : len(key)], wanted[1:], encoded[1:], strict=True):
+            found, looked_for = words[column], np.array([word])
+            if self._is_float(name):
+                found, looked_for = float_keys(found), float_keys(looked_for)
+            words = words[:, found == looked_for]
         return self._tuples(self._table(np.ascontiguousarray(words)))
+
+    def _is_float(self, column: str) -> bool:
+        return self.schema.types[self.schema.index(column)] == types.Float
 
     # ------------------------------------------------------------------ how it is shown
 

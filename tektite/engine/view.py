@@ -94,7 +94,10 @@ class View(ReadableCollection):
 
     def rows(self, at: int | None = None, timeout: float | None = None) -> list[tuple[Any, ...]]:
         """The snapshot as Python tuples; `at` and `timeout` are as for `snapshot`."""
-        return self._tuples(self.snapshot(at, timeout=timeout))
+        table = self.snapshot(at, timeout=timeout)
+        if not self.schema.names:  # an Arrow table without columns has no rows
+            return [()] * int(self._core.words(at, True)[-1].sum())
+        return self._tuples(table)
 
     def _wait_for(self, at: int | None, timeout: float) -> None:
         if at is None:
@@ -145,6 +148,8 @@ class View(ReadableCollection):
                 return f", failed: {core.failure}"
             if core.is_stream:
                 return ", not kept"
+            if not self.schema.names:
+                return f", time {core.low - 1}"
             if core.low <= core.first:
                 return ", no answer yet"
             behind = "" if core.engine.is_current(core) else ", behind its inputs"

@@ -140,9 +140,9 @@ def test_a_subscription_that_is_not_read_keeps_nothing_once_closed() -> None:
         view = engine.install("all", data.source)
         changes = view.changes()
         data.run(50)
-        assert len(changes.handle.queues[0]) >= 50
+        assert len(changes._feed.handle.queues[0]) >= 50
         changes.close()
-        assert changes.handle not in core_of(view).trace.handles
+        assert changes._feed.handle not in core_of(view).trace.handles
         data.run(1)
         assert core_of(view).trace.rows <= ENOUGH
 
