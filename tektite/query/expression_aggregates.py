@@ -38,7 +38,7 @@ class Extraction:
                 self.schema.index(name)
                 raise IncorrectError(
                     f"agg: {expression}: column {name!r} has many values in a group. Aggregate it, as in tk.sum({name!r}), or "
-                    "group by it"
+                    "group by it; to have an aggregate in every row, add .over() to it"
                 )
         return expression.replaced(lambda node: node if node.op == "over" else self._result(node))
 
