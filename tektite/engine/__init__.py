@@ -25,6 +25,7 @@ reading          reading the rows of inputs and views: tuples, Arrow, pandas, lo
 session          one user of an engine, and transactions: what is read and written as one
 stored_inputs    imports files that other processes wrote; adds columns to stored inputs
 subscription     a view's changes epoch by epoch, for a thread, a task or a callback
+text_collector   removes texts that nobody uses, beside the epochs
 versions         the rows of a trace as of one epoch
 view             View as users hold it
 view_core        a view's definition, its dataflow, its trace, and how that is read

@@ -493,8 +493,10 @@ class Engine:
 
     @guarded_by_core
     def idle(self, fuel: int = 1 << 20) -> bool:
-        """Spend some work on merging and compaction; whether there is more to do. For when nothing else is."""
-        return any([trace.idle(fuel) for trace in self._core.traces()])
+        """Spend some work on merging and compaction, then on texts that nobody uses; whether there is more to do. For when
+        nothing else is.
+        """
+        return any([trace.idle(fuel) for trace in self._core.traces()]) or self._core.texts.idle()
 
     @property
     def bytes(self) -> int:

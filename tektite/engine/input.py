@@ -104,7 +104,8 @@ class Input(ReadableCollection):
         core = self._core
         if at is None and core.engine.sessions.transaction is not None:
             return core.engine.collect(self)
-        return self._table(core.words(at))
+        with core.engine.dictionary.reading():
+            return self._table(core.words(at))
 
     def _read(self, wait: bool = True, lead: int | None = None, rows: int | None = None) -> Words:
         core = self._core

@@ -219,7 +219,8 @@ class InputCore:
     def update_words(
         self, words: Words, diffs: Words | None = None, *, times: Words | None = None, into: WriteSet | None = None
     ) -> None:
-        """`update` with rows that are encoded already (columns x rows); the dictionary has their texts.
+        """`update` with rows that are encoded already (columns x rows). The dictionary has their texts, and the caller has seen
+        to that they stay: see `Dictionary.adding` and `Dictionary.keep`.
 
         The words are not copied and must stay as they are. In a set or upsert input a positive diff puts its row and
         another one removes it, in the order given.

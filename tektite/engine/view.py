@@ -89,7 +89,8 @@ class View(ReadableCollection):
         core = self._core
         if timeout is not None:
             self._wait_for(at, timeout)
-        table = core.decode(core.words(at, wait))
+        with core.engine.dictionary.reading():
+            table = core.decode(core.words(at, wait))
         return table if core.row_order is None else core.row_order(table)
 
     def rows(self, at: int | None = None, timeout: float | None = None) -> list[tuple[Any, ...]]:
@@ -157,9 +158,11 @@ class View(ReadableCollection):
 
     def multiplicities(self, at: int | None = None) -> dict[tuple[Any, ...], int]:
         """The snapshot as a mapping from row to multiplicity; these may be negative."""
-        words = self._core.words(at, True)
-        width = len(self.schema.names)
-        rows = self.schema.decode_rows(np.ascontiguousarray(words[:width]), self._core.engine.dictionary)
+        dictionary = self._core.engine.dictionary
+        with dictionary.reading():
+            words = self._core.words(at, True)
+            width = len(self.schema.names)
+            rows = self.schema.decode_rows(np.ascontiguousarray(words[:width]), dictionary)
         found: dict[tuple[Any, ...], int] = {}
         for row, times in zip(rows, words[width + 1].tolist(), strict=True):
             found[row] = found.get(row, 0) + times  # 0.0 and -0.0 are one key of a dict

@@ -130,7 +130,8 @@ class ViewCore:
 
     def lookup(self, number: int) -> pa.Table:
         """The rows of the snapshot whose leading column, an integer, has this value: only those are looked at."""
-        return self.decode(self.words(None, True, number))
+        with self.engine.dictionary.reading():
+            return self.decode(self.words(None, True, number))
 
     def decode(self, words: Words, rows: int | None = None) -> pa.Table:
         """Rows as a table, each as often as it is there; the first `rows` of them, if that is said."""

@@ -19,8 +19,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.spark.failures import error_text
 from tektite.values import columns, words
-from tektite.values.dictionary import START, Dictionary
+from tektite.values.dictionary import Dictionary
 from tektite.values.schema import Schema
+from tektite.values.text_space import START
 from tektite.values.types import Int, String
 from tektite.values.words import NULL, Words
 

@@ -128,12 +128,6 @@ class Following:
             raise ConflictError(
                 f"input {self.source.name!r}: expected micro-batch {before.batch + 1}, got {batch}: rows are missing"
             )
-        steps = Steps()
-        what = f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
-        with described(frame.sparkSession, None, what):
-            left = None if self.bad_rows is None else max(self.most_bad - self.rejected, 0)
-            found = collect(self.feed, frame, core_of(engine).dictionary, at_once=True, most_bad=left)
-        encode = steps.next()
 
         def noted(now: ReadPositions) -> ReadPositions:
             if (now.query, now.batch) != (before.query, before.batch):
@@ -144,7 +138,15 @@ class Following:
             if self.bad_rows is not None and found.rejected:
                 core_of(self.bad_rows).write([(batch, *bad) for bad in found.rejected], None, 1, "insert", into)
 
-        apply(self.source, found, noted, reject)
+        steps = Steps()
+        what = f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
+        dictionary = core_of(engine).dictionary
+        with dictionary.adding():
+            left = None if self.bad_rows is None else max(self.most_bad - self.rejected, 0)
+            with described(frame.sparkSession, None, what):
+                found = collect(self.feed, frame, dictionary, at_once=True, most_bad=left)
+            encode = steps.next()
+            apply(self.source, found, noted, reject)
         epoch, update = self.source.epoch - 1, steps.next()
         self._make_durable()
         durable = steps.next()

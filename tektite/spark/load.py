@@ -67,24 +67,29 @@ def load(
         feed = replace(feed, after=before.position, upto=last)
     spark = frame.sparkSession
     group = f"tektite load {source.name} {uuid.uuid4().hex[:8]}"
-    with (
-        described(spark, group, f"tektite: epoch {engine.epoch}, load {source.name}", "tektite loads"),
-        watched(spark, group, f"load {source.name}", progress),
-        explained(f"input {source.name!r}"),
-    ):
-        found = write_files(source, feed, frame) if by_tasks(source) else collect(feed, frame, engine.dictionary)
+    with engine.dictionary.adding():
+        with (
+            described(spark, group, f"tektite: epoch {engine.epoch}, load {source.name}", "tektite loads"),
+            watched(spark, group, f"load {source.name}", progress),
+            explained(f"input {source.name!r}"),
+        ):
+            found = write_files(source, feed, frame) if by_tasks(source) else collect(feed, frame, engine.dictionary)
 
-    def noted(now: ReadPositions) -> ReadPositions:
-        """The record including this load, unless somebody has loaded or followed the same rows meanwhile."""
-        moved = position is not None and replace(now, once=()) != replace(before, once=())
-        if moved or (once is not None and once in now.once):
-            raise ConflictError(f"input {source.name!r} has been loaded or followed by another caller meanwhile")
-        if once is not None:
-            now = replace(now, once=(*now.once, once))
-        return now if position is None or found.latest == NULL else replace(now, column=position, position=found.latest)
+        def noted(now: ReadPositions) -> ReadPositions:
+            """The record including this load, unless somebody has loaded or followed the same rows meanwhile."""
+            moved = position is not None and replace(now, once=()) != replace(before, once=())
+            if moved or (once is not None and once in now.once):
+                raise ConflictError(f"input {source.name!r} has been loaded or followed by another caller meanwhile")
+            if once is not None:
+                now = replace(now, once=(*now.once, once))
+            return (
+                now
+                if position is None or found.latest == NULL
+                else replace(now, column=position, position=found.latest)
+            )
 
-    apply(source, found, noted)
-    return found.rows
+        apply(source, found, noted)
+        return found.rows
 
 
 def by_tasks(source: Input) -> bool:
