@@ -238,6 +238,9 @@ class Expr(AggregateMethods, Namespaces):
         """
         return Expr("round", (self,), (_whole(digits, "round(digits)"),))
 
+    def __round__(self, digits: int = 0) -> Expr:
+        return self.round(digits)
+
     def floor(self) -> Expr:
         """The greatest whole number that is not greater, of the same type."""
         return Expr("floor", (self,))

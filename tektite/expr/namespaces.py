@@ -5,9 +5,10 @@ Every one of them is a method of expressions, or made of these.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tektite.errors import IncorrectError
+from tektite.expr import other_names
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ class TextMethods:
 
     def __repr__(self) -> str:
         return f"<the functions of {self._value} as a text>"
+
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f".str has no {name!r}{other_names.advice(name, other_names.TEXT_METHODS)}")
 
     def upper(self) -> Expr:
         """Converted to upper case."""
@@ -204,6 +210,11 @@ class DateMethods:
 
     def __repr__(self) -> str:
         return f"<the functions of {self._value} as a date or a timestamp>"
+
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f".dt has no {name!r}{other_names.advice(name, other_names.DATE_METHODS)}")
 
     def part(self, name: str) -> Expr:
         """A field by its name, such as `week`; the names are those of SQL's `extract`."""

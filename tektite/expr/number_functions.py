@@ -14,9 +14,6 @@ from tektite.expr.ast import Expr, lit, when
 from tektite.values import types
 from tektite.values.types import Type
 
-LARGEST_POWER = 308
-"""The largest power of ten that is a float."""
-
 
 def remainder(left: Expr, right: Expr) -> Expr:
     """What is left by a division that rounds towards zero, with the sign of the dividend."""
@@ -28,6 +25,15 @@ def quotient(left: Expr, right: Expr) -> Expr:
     """A division that rounds towards zero."""
     whole = left.abs() // right.abs()
     return when((left < 0).is_same(right < 0), whole).otherwise(-whole)
+
+
+LARGEST_POWER = 308
+"""The largest power of ten that is a float."""
+
+
+def is_finite(value: Expr) -> Expr:
+    """Whether a float is neither infinite nor NaN: only then is the difference to itself zero."""
+    return value - value == 0.0
 
 
 def rounded(value: Expr, kind: Type, digits: int) -> Expr:
@@ -51,7 +57,7 @@ def rounded(value: Expr, kind: Type, digits: int) -> Expr:
 
 
 def rounded_float(value: Expr, digits: int) -> Expr:
-    """A float rounded; itself where so many places are more than it has."""
+    """A float rounded, itself where so many places are more than it has."""
     if abs(digits) > LARGEST_POWER:
         return value if digits > 0 else when(is_finite(value), 0.0 * value).otherwise(value)
     factor = lit(10.0 ** abs(digits))
@@ -60,11 +66,6 @@ def rounded_float(value: Expr, digits: int) -> Expr:
     back = whole / factor if digits >= 0 else whole * factor
     signed = when(value < 0, -back).otherwise(back)
     return when(is_finite(back), signed).otherwise(value)
-
-
-def is_finite(value: Expr) -> Expr:
-    """Whether a float is neither infinite nor NaN: only then is the difference to itself zero."""
-    return value - value == 0.0
 
 
 def floor(value: Expr, kind: Type) -> Expr:

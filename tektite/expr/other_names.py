@@ -4,10 +4,10 @@ from __future__ import annotations
 
 METHODS = {
     "apply": "Collection.map_batches(function)",
-    "asc": "order_by= with descending=False",
+    "asc": "descending=False of sort(...) and over(...)",
     "astype": "cast(type)",
     "clip": "tk.least(tk.greatest(x, low), high)",
-    "desc": "order_by= with descending=True",
+    "desc": "descending=True of sort(...) and over(...)",
     "dense_rank": "tk.dense_rank().over(order_by=...)",
     "fillna": "fill_null(value)",
     "is_between": "between(low, high)",
@@ -33,6 +33,33 @@ METHODS = {
     "substr": "substring(start, length)",
     "to_date": ".str.to_date()",
     "where": "filter(condition), before an aggregate",
+}
+
+TEXT_METHODS = {
+    "cat": "join(separator), or + of texts",
+    "concat": "join(separator), or + of texts",
+    "count_matches": "matches(pattern)",
+    "find": "position(part)",
+    "isdigit": "matches('^[0-9]+$')",
+    "ljust": "pad_end(length)",
+    "replace": "replace_all(old, new)",
+    "rjust": "pad_start(length)",
+    "split": "split_part(separator, part)",
+    "strptime": "to_date() or to_datetime()",
+    "to_integer": "col(...).cast(int)",
+    "to_timestamp": "to_datetime()",
+}
+DATE_METHODS = {
+    "dayofweek": "weekday()",
+    "dayofyear": "ordinal_day()",
+    "floor": "truncate(unit)",
+    "normalize": "truncate('day')",
+    "offset_by": "add_days(days), add_months(months), or + timedelta(...)",
+    "round": "truncate(unit)",
+    "timestamp": "epoch()",
+    "total_days": "the difference of two dates, which is in days",
+    "total_seconds": "the difference of two timestamps, which is in microseconds",
+    "weekofyear": "week()",
 }
 
 

@@ -17,7 +17,7 @@ from tektite.expr.other_names import advice
 from tektite.expr.predicates import conjunction
 from tektite.plan import algebra as plan
 from tektite.query import joins, reductions
-from tektite.query.columns import Columns, column_numbers, project
+from tektite.query.columns import Columns, column_list, column_numbers, project
 from tektite.query.other_names import METHODS
 from tektite.query.outputs import Outputs, flat, has_aggregate, outputs_of, plain
 from tektite.values import types
@@ -78,7 +78,8 @@ class Collection:
     # ------------------------------------------------------------------ linear operators
 
     def select(self, *columns: str | Expr | Sequence[str | Expr], **named: Any) -> Collection:
-        """Columns by name, and new ones by expression. A text is the name of a column; a text as a value is `tk.lit("text")`.
+        """Columns by name, and new ones by expression. A text is the name of a column, or `"*"` for all of them; a text as a
+        value is `tk.lit("text")`.
 
         A positional expression is called by its `alias`, or like the first column that it reads. If all expressions are
         aggregates, the result is their only row: see `agg`.
@@ -144,8 +145,9 @@ class Collection:
         outputs = [(old.get(name, name), col(name)) for name in self.schema.names]
         return derived(project(self.operator, outputs), self)
 
-    def filter(self, *predicates: Expr | Sequence[Expr]) -> Collection:
-        """The rows for which all predicates are true. Rows for which one is false or NULL are left out.
+    def filter(self, *predicates: Expr | Sequence[Expr], **equal: Any) -> Collection:
+        """The rows for which all predicates are true. Rows for which one is false or NULL are left out. `filter(shop="north")` is
+        short for `filter(col("shop") == "north")`.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -155,7 +157,7 @@ class Collection:
         >>> view.rows()
         [('cup', 4)]
         """
-        given = list(flat(predicates))
+        given = [*flat(predicates), *(self[name] == value for name, value in equal.items())]
         if not given:
             raise IncorrectError("filter needs a predicate such as col('x') > 1")
         for predicate in given:
@@ -387,7 +389,7 @@ class Collection:
         """Each row once, whatever its multiplicity."""
         return self.threshold(1)
 
-    def unique(self, *subset: str | Sequence[str]) -> Collection:
+    def unique(self, *columns: str | Sequence[str], subset: Columns = ()) -> Collection:
         """Each row once; or, of the rows that agree on some columns, one: which one is unspecified, but always the same.
 
         >>> import tektite as tk
@@ -398,7 +400,7 @@ class Collection:
         >>> sorted(shops.rows())
         [('north',), ('south',)]
         """
-        names = list(flat(subset))
+        names = [*flat(columns), *column_list(subset)]
         if not names:
             return self.distinct()
         rest = [name for name in self.schema.names if name not in names]

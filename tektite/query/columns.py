@@ -44,7 +44,9 @@ def project(
     names = [name for name, _ in outputs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise IncorrectError(f"two columns would be called {twice!r}; rename one of them")
+        raise IncorrectError(
+            f"two columns would be called {twice!r}; rename one of them, with .alias(...) or as name=..."
+        )
     positions = operator.schema.positions
     schema = Schema({name: expression_type(expression, positions) for name, expression in outputs})
     return plan.Project(schema, operator, tuple(e for _, e in outputs), predicate)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col, greatest, lit
 from tektite.expr import type_of as expression_type
+from tektite.plan.names import free_name
 from tektite.query.aggregate_calls import AggregateCall
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -37,7 +38,7 @@ class Extraction:
                 self.schema.index(name)
                 raise IncorrectError(
                     f"agg: {expression}: column {name!r} has many values in a group. Aggregate it, as in tk.sum({name!r}), or "
-                    "group by it"
+                    "group by it; to have an aggregate in every row, add .over() to it"
                 )
         return expression.replaced(lambda node: node if node.op == "over" else self._result(node))
 
@@ -78,9 +79,7 @@ class Extraction:
     def _named(self, call: AggregateCall) -> Expr:
         print = call.printed(lambda scalar: scalar.fingerprint)
         if print not in self._known:
-            taken = {*self.keys, *self._known.values()}
-            names = (call.kind, *(f"{call.kind}#{number}" for number in range(2, len(taken) + 3)))
-            self._known[print] = next(name for name in names if name not in taken)
+            self._known[print] = free_name(call.kind, {*self.keys, *self._known.values()})
             self.calls.append((self._known[print], call))
         return col(self._known[print])
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
+from tektite.expr.other_names import advice
 from tektite.plan import algebra as plan
 from tektite.query.aggregation import aggregate
 from tektite.query.builders import project
 from tektite.query.collection import Collection, derived
 from tektite.query.expression_aggregates import Extraction
+from tektite.query.other_names import OF_GROUPS
 from tektite.query.outputs import aggregates_of
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -28,6 +30,11 @@ class Grouped:
 
     def __repr__(self) -> str:
         return f"<Grouped by ({', '.join(name for name, _ in self.keys)}) of {self.collection!r}>"
+
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"groups have no {name!r}{advice(name, OF_GROUPS)}")
 
     def agg(self, *aggregates: Expr | Sequence[Expr], **named: Expr) -> Collection:
         """One row for each group: the key columns, then the aggregates, which may be part of expressions. Linear aggregates

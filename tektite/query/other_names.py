@@ -13,6 +13,8 @@ METHODS = {
     "dtypes": "schema.types",
     "exceptAll": "except_(other, distinct=False)",
     "extend": "union(other)",
+    "fill_null": "with_columns(x=tk.col('x').fill_null(value))",
+    "fillna": "with_columns(x=tk.col('x').fill_null(value))",
     "groupBy": "group_by(...)",
     "groupby": "group_by(...)",
     "intersectAll": "intersect(other, distinct=False)",
@@ -34,4 +36,21 @@ METHODS = {
     "where": "filter(...)",
     "withColumn": "with_columns(...)",
     "with_column": "with_columns(...)",
+}
+
+OF_GROUPS = {
+    **{
+        kind: f"agg(tk.{kind}('x'))"
+        for kind in ("sum", "mean", "min", "max", "median", "std", "var", "n_unique", "any", "all")
+    },
+    "aggregate": "agg(...)",
+    "apply": "Collection.reduce(function, by=...)",
+    "first": "agg(tk.first('x', order_by=...))",
+    "having": "agg(...).filter(...)",
+    "head": "Collection.top_k(k, by=..., per=...)",
+    "last": "agg(tk.last('x', order_by=...))",
+    "len": "count()",
+    "map_groups": "Collection.reduce(function, by=...)",
+    "size": "count()",
+    "transform": "select(...) with .over(...)",
 }

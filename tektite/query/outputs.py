@@ -15,6 +15,22 @@ from tektite.query.aggregates import ColumnAggregate
 from tektite.values.schema import Schema
 
 Outputs = list[tuple[str, Expr]]
+AGGREGATES = (
+    "sum",
+    "mean",
+    "avg",
+    "min",
+    "max",
+    "median",
+    "std",
+    "var",
+    "count",
+    "n_unique",
+    "any",
+    "all",
+    "first",
+    "last",
+)
 BUILTINS = ("sum", "min", "max", "any", "all", "len", "round", "abs")
 
 
@@ -31,7 +47,9 @@ def outputs_of(verb: str, schema: Schema, columns: Iterable[Any], named: Mapping
     """Columns by name and by expression, each with the name of its result. `verb` is what errors call the operation."""
     found: Outputs = []
     for column in flat(columns):
-        if isinstance(column, str):
+        if isinstance(column, str) and column == "*" and "*" not in schema.names:
+            found += [(name, col(name)) for name in schema.names]
+        elif isinstance(column, str):
             schema.index(column)
             found.append((column, col(column)))
         elif isinstance(column, Expr):
@@ -100,6 +118,11 @@ def _no_aggregate(name: str, given: Any) -> IncorrectError:
         if given is getattr(builtins, builtin):
             instead = "tk.count()" if builtin == "len" else f"tk.{builtin}('x')"
             return IncorrectError(f"agg: {name} is Python's own {builtin}, not an aggregate; write {instead}")
+    if isinstance(given, dict):
+        named = ", ".join(f"tk.{kind}({column!r})" for column, kind in given.items())
+        return IncorrectError(f"agg: {name} is a dict, not an aggregate; write agg({named or 'n=tk.count()'})")
+    if isinstance(given, str) and given in AGGREGATES:
+        return IncorrectError(f"agg: {name} is the text {given!r}, not an aggregate; write tk.{given}({name!r})")
     if isinstance(given, str):
         return IncorrectError(
             f"agg: {name} is the text {given!r}, not an aggregate; write tk.sum({given!r}) for example. (Python's own "

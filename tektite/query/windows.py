@@ -12,6 +12,7 @@ from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
 from tektite.expr.literals import literal_value
+from tektite.plan.names import free_name
 from tektite.query.aggregates import operand
 from tektite.query.aggregation import aggregate
 from tektite.query.builders import project, reduce_groups
@@ -107,10 +108,10 @@ class WindowColumns:
         if node.op != "over":
             return None
         if node.fingerprint not in self._known:
-            name = f"#window{len(self._known)}"
-            self._known[node.fingerprint] = name
             partition, downs, frame = node.params
             call, by, order = node.args[0], node.args[1 : 1 + partition], node.args[1 + partition :]
+            taken = {*self._schema.names, *self._known.values()}
+            self._known[node.fingerprint] = name = free_name(call.params[0], taken)
             self._compute(name, node, call, by, [*zip(order, downs, strict=True)], frame)
         return col(self._known[node.fingerprint])
 

@@ -29,6 +29,8 @@ CASES: dict[str, tuple[Query, str]] = {
     "several predicates": (
         lambda s, _: s.filter(amount > 0, s["price"] > 0).select("amount", "price"),
         "SELECT amount, price FROM sales WHERE amount > 0 AND price > 0"),
+    "equal columns": (lambda s, _: s.filter(shop="north", paid=True).select("*", x="amount").drop("x"),
+        "SELECT * FROM sales WHERE shop = 'north' AND paid"),
     "drop_nulls": (
         lambda s, _: s.select("shop", "amount").drop_nulls("amount"),
         "SELECT shop, amount FROM sales WHERE amount IS NOT NULL"),
@@ -136,6 +138,7 @@ CASES: dict[str, tuple[Query, str]] = {
         lambda s, h: s.select("shop").except_(h.select("shop"), distinct=False),
         "SELECT shop FROM sales EXCEPT ALL SELECT shop FROM shops"),
     "unique": (lambda s, _: s.select("shop", "paid").unique(), "SELECT DISTINCT shop, paid FROM sales"),
+    "unique subset": (lambda s, _: s.unique(subset="shop").select("shop"), "SELECT DISTINCT shop FROM sales"),
     "unique keys": (lambda s, _: s.unique("shop", ["paid"]).select("shop", "paid"), "SELECT DISTINCT shop, paid FROM sales"),
     "top_k": (
         lambda s, _: s.select("amount").top_k(3, by="amount"),
@@ -212,7 +215,7 @@ CASES: dict[str, tuple[Query, str]] = {
     "rounding": (
         lambda s, _: s.select(
             a=price.round(1), b=price.floor(), c=price.ceil(), d=price.trunc(), e=col("cost").round(1), f=amount.round(-1),
-            g=col("cost").floor(), h=abs(price), i=price.round()),
+            g=col("cost").floor(), h=abs(price), i=round(price)),
         "SELECT round(price, 1), floor(price), ceil(price), trunc(price), round(cost, 1), round(amount, -1), floor(cost), "
         "abs(price), round(price) FROM sales"),
     "powers and texts": (

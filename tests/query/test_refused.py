@@ -64,6 +64,10 @@ CASES: dict[str, tuple[Callable[[Any], object], str]] = {
     "Python's sum of a column": (lambda c: c.group_by("t").agg(y=builtins.sum(x)), r"Write tk.sum\(...\)"),
     "Python's max of two": (lambda c: builtins.max(x, t), "tk.least and tk.greatest instead of Python's min and max"),
     "a number as an aggregate": (lambda c: c.group_by("t").agg(5), "not an aggregate such as"),
+    "aggregates by name": (lambda c: c.group_by("t").agg({"x": "sum"}), r"write agg\(tk.sum\('x'\)\)"),
+    "an aggregate by name": (lambda c: c.group_by("t").agg(x="sum"), r"write tk.sum\('x'\)"),
+    "a filter of None": (lambda c: c.filter(x=None), r"use x.is_null\(\)"),
+    "a filter of an unknown column": (lambda c: c.filter(y=1), "no column 'y'"),
     "no aggregate": (lambda c: c.group_by("t").agg(), "needs at least one aggregate"),
     "a column beside aggregates": (lambda c: c.group_by("t").agg(y=x + tk.count()), "column 'x' has many values in a group"),
     "a column called like an aggregate": (
@@ -176,6 +180,9 @@ def test_division_rounds_down_in_python_and_towards_zero_in_sql_and_datalog(c: t
         (lambda c: c.select("x").mutate(y=x), r"Collection has no 'mutate'; use with_columns"),
         (lambda c: c.x, r"the column is c\['x'\]"),
         (lambda c: c.nothing_of_that_kind, r"Input has no 'nothing_of_that_kind'$"),
+        (lambda c: c.group_by("t").sum("x"), r"groups have no 'sum'; use agg\(tk.sum\('x'\)\)"),
+        (lambda c: t.str.split(","), r".str has no 'split'; use split_part"),
+        (lambda c: t.dt.weekofyear(), r".dt has no 'weekofyear'; use week"),
         (lambda c: x.is_between(1, 2), r"expressions have no 'is_between'; use between"),
         (lambda c: x.fillna(1), r"use fill_null"),
         (lambda c: x.nothing_of_that_kind, r"expressions have no 'nothing_of_that_kind'$"),
@@ -190,10 +197,14 @@ def test_advice_names_what_is_there(c: tk.Input) -> None:
     from tektite.expr import other_names as of_expressions
     from tektite.query import other_names as of_collections
 
-    for found, names in ((x, of_expressions.METHODS), (c, of_collections.METHODS)):
+    tables = [
+        (x, of_expressions.METHODS), (t.str, of_expressions.TEXT_METHODS), (t.dt, of_expressions.DATE_METHODS),
+        (c, of_collections.METHODS), (c.group_by("x"), of_collections.OF_GROUPS),
+    ]  # fmt: skip
+    for found, names in tables:
         assert [name for name in names if name in dir(found)] == []
         for advice in names.values():
             first = re.match(r"(tk\.|Collection\.|\.str\.|schema\.)?(\w+)", advice)
             assert first is not None
             place = {"tk.": tk, "Collection.": c, ".str.": x.str, "schema.": c.schema, None: found}[first[1]]
-            assert hasattr(place, first[2]) or first[2] == "order_by", advice
+            assert hasattr(place, first[2]) or first[2] in ("descending", "the", "col", "select"), advice
