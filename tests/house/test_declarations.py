@@ -14,6 +14,8 @@ from tests.support.executors import chosen
 
 HERE = Path(__file__).parents[1]
 LOCAL = {
+    "sql/test_answers.py": "when and how statements run",
+    "sql/test_fuzz.py": "whether a text is refused in the right way",
     "engine/test_texts.py": "the dictionary of this process",
     "engine/test_declarations.py": "what is refused and what is kept, before anything runs",
     "engine/test_autocommit.py": "who closes epochs, wherever that is computed",

@@ -8,7 +8,7 @@ import tektite as tk
 
 
 def test_a_query_answers_before_the_first_epoch() -> None:
-    with tk.Engine() as engine:
+    with tk.Engine(autocommit=False) as engine:
         engine.input("t", a=tk.Int).insert([(1,)])
         assert engine.sql("SELECT now() IS NULL").rows() == [(False,)]
         assert engine.sql("SELECT count(*) FROM t").rows() == [(0,)]
