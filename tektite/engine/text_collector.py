@@ -61,8 +61,8 @@ class TextCollection:
         for writes in (core.writes, core.scheduled, *core.snapshots.writes()):
             self.rows += [chunk for updates in writes.updates.values() for chunk, _ in updates]
         self.place = 0
-        self.traces: dict[int, Trace] = {}
-        """Those visited, by id."""
+        self.visited: weakref.WeakSet[Trace] = weakref.WeakSet()
+        """Traces that were visited. Those of dropped views go."""
         self.sources = deque([entry.trace for entry in core.catalog.entries if entry.flow is None])
         """Traces of inputs and constants that are to be visited."""
         self.flows: deque[tuple[Dataflow, int]] = deque()
@@ -93,20 +93,21 @@ class TextCollection:
                 self.flows.popleft()
             else:
                 self.flows = deque([item for item in core.coordinator.flows.items() if item[1] > self.last])
-                self.sources = deque(
-                    [entry.trace for entry in core.catalog.entries if id(entry.trace) not in self.traces]
-                )
-                self.is_visited = not self.flows and not self.sources
+                if not self.flows:
+                    left = [entry.trace for entry in core.catalog.entries if entry.trace not in self.visited]
+                    self.sources = deque(left)
+                    self.is_visited = not left
 
     def _take(self, trace: Trace) -> None:
         """Take what a trace holds, unless that was done."""
-        if id(trace) not in self.traces:
+        if trace not in self.visited:
             self.rows += [batch for batch in trace.held_batches() if batch.n]
-            self.traces[id(trace)] = trace
+            self.visited.add(trace)
 
     def work(self, core: EngineCore, until: float) -> bool | None:
         """Mark and sweep until a time. Returns whether it has ended; None if it has to wait."""
         dictionary = core.dictionary
+        visited = self.is_visited  # before marking: whoever visits may add rows meanwhile
         # Marked first, then done with: an interrupt may come in between.
         while self.arrays:
             dictionary.mark_words(self.arrays[0])
@@ -122,7 +123,7 @@ class TextCollection:
                 self.rows.popleft()
             if time.perf_counter() > until:
                 return False
-        if not self.is_visited or dictionary.reads_before(self.era):
+        if not visited or dictionary.reads_before(self.era):
             return None
         storage = core.storage
         if storage is not None and storage.writer.written < self.appended:
