@@ -20,9 +20,11 @@ A dataflow that is suspended with rows outside its buffers is visited when it go
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import weakref
+from _thread import start_new_thread
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -40,6 +42,8 @@ WORDS_A_TEXT = 16
 """Words to look at for each text that was added: a collection then costs an epoch about 100 ns for each new text."""
 TURN = 1e-3
 """Seconds for which a collection holds the engine's lock, and works before it looks whether it is wanted."""
+HELP = 4e-3
+"""Seconds for which a commit helps, if texts are added faster than the thread removes them."""
 PATIENCE = 2e-3
 """Seconds to wait for a lock, a reader or the storage before looking again."""
 
@@ -148,7 +152,8 @@ class TextCollector:
         """How many collections have ended."""
         self._collection: TextCollection | None = None
         self._working = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self.thread_of = 0
+        """The process that has a thread for collections; 0 if there is none. A fork has no threads."""
         self._rested: object = None
         """What had changed when `idle` had nothing left to do."""
         self.is_active = False
@@ -171,12 +176,15 @@ class TextCollector:
             self._begin()
         if self._collection is not None and not self._collection.is_visited:
             self._collection.visit(core, time.perf_counter() + TURN)
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=_run, args=(weakref.ref(self),), name="tektite-texts", daemon=True)
+        if core.dictionary.texts > 2 * core.dictionary.limit:
+            self.work(time.perf_counter() + HELP)
+        if self._collection is not None and not self.thread_of:
+            self.thread_of = os.getpid()
             try:
-                self._thread.start()
+                # `threading` would wait until the thread runs, which takes longer than a small epoch.
+                start_new_thread(_run, (weakref.ref(self),))
             except RuntimeError:  # the process can start no more threads
-                self._thread = None
+                self.thread_of = 0
 
     def finish(self, seconds: float) -> bool:
         """Collect now: go on with the collection that runs, or a new one. Returns whether it has ended: who reads, or suspended
@@ -236,6 +244,12 @@ class TextCollector:
         """Whether there is a collection to go on with."""
         return self._collection is not None and not self._core.is_closed
 
+    def give_up(self) -> None:
+        """Forget a collection for which there is no memory. Texts that nobody uses stay for the next one."""
+        with self._working:
+            self._collection = None
+            self.is_active = self.eager
+
     @property
     def is_visiting(self) -> bool:
         """Whether the collection has traces left to visit."""
@@ -244,9 +258,8 @@ class TextCollector:
 
     def close(self) -> None:
         """Wait for the thread to end, once the engine is closed."""
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        while self.thread_of == os.getpid():
+            time.sleep(PATIENCE)
 
     def _begin(self) -> None:
         if self._core.dictionary.eras_left > 0:
@@ -264,12 +277,19 @@ class TextCollector:
 
 def _run(of: weakref.ref[TextCollector]) -> None:
     """The thread of a collection. It does not keep the engine."""
-    while (collector := of()) is not None and collector.is_running:
-        found = collector.work(time.perf_counter() + TURN)
-        if found is None and collector.is_visiting:
-            collector.visit()
-        del collector
-        time.sleep(PATIENCE if found is None else 0)
+    try:
+        while (collector := of()) is not None and collector.is_running:
+            found = collector.work(time.perf_counter() + TURN)
+            if found is None and collector.is_visiting:
+                collector.visit()
+            del collector
+            time.sleep(PATIENCE if found is None else 0)
+    except MemoryError:
+        if (collector := of()) is not None:
+            collector.give_up()
+    finally:
+        if (collector := of()) is not None:
+            collector.thread_of = 0
 
 
 def is_suspended(flow: Dataflow) -> bool:
