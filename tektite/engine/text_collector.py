@@ -108,8 +108,8 @@ class TextCollection:
             self.rows += [batch for batch in trace.held_batches() if batch.n]
             self.visited.add(trace)
 
-    def work(self, core: EngineCore, until: float) -> bool | None:
-        """Mark and sweep until a time. Returns whether it has ended; None if it has to wait."""
+    def work(self, core: EngineCore, until: float, sweeps: bool) -> bool | None:
+        """Mark and, if asked, sweep until a time. Returns whether it has ended; None if it has to wait."""
         dictionary = core.dictionary
         visited = self.is_visited  # before marking: whoever visits may add rows meanwhile
         # Marked first, then done with: an interrupt may come in between.
@@ -127,7 +127,7 @@ class TextCollection:
                 self.rows.popleft()
             if time.perf_counter() > until:
                 return False
-        if not visited or dictionary.reads_before(self.era):
+        if not visited or not sweeps or dictionary.reads_before(self.era):
             return None
         storage = core.storage
         if storage is not None and storage.writer.written < self.appended:
@@ -177,7 +177,7 @@ class TextCollector:
         if self._collection is not None and not self._collection.is_visited:
             self._collection.visit(core, time.perf_counter() + TURN)
         if core.dictionary.texts > 2 * core.dictionary.limit:
-            self.work(time.perf_counter() + HELP)
+            self.work(time.perf_counter() + HELP, sweeps=False)
         if self._collection is not None and not self.thread_of:
             self.thread_of = os.getpid()
             try:
@@ -216,13 +216,13 @@ class TextCollector:
         self._rested = core.changes, core.dictionary.mark()
         return False
 
-    def work(self, until: float) -> bool | None:
-        """Mark and sweep until a time. Returns whether nothing is left to do; None if the collection has to wait."""
+    def work(self, until: float, sweeps: bool = True) -> bool | None:
+        """Mark and, if asked, sweep until a time. Returns whether nothing is left to do; None if the collection has to wait."""
         with self._working:
             collection = self._collection
             if collection is None:
                 return True
-            ended = collection.work(self._core, until)
+            ended = collection.work(self._core, until, sweeps)
             if ended:
                 self._ended(collection)
             return ended
