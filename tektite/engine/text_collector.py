@@ -205,14 +205,14 @@ class TextCollector:
         return True
 
     def idle(self) -> bool:
-        """Collect if something has changed since the last time, merges included. Returns whether there is more to do. The
-        caller holds the lock.
+        """Collect if something has changed since the last time, merges included. Returns whether that waits for somebody who
+        reads, which ends soon; suspended dataflows and a storage that lags may take long. The caller holds the lock.
         """
         core = self._core
         if core.coordinator.working or self._rested == (core.changes, core.dictionary.mark()):
             return False
         if (self._collection is not None and not self.finish(0)) or not self.finish(0):
-            return True
+            return self._collection is not None and core.dictionary.reads_before(self._collection.era)
         self._rested = core.changes, core.dictionary.mark()
         return False
 
