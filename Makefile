@@ -39,9 +39,9 @@ test: $(STAMP)  ## lint, then run the tests and the examples in the documentatio
 	$(LINT); linted=$$?; wait $$warm && test $$linted = 0 && $(PYTEST) $(PYTEST_ARGS); \
 	ended=$$?; echo "make test: $$(($$(date +%s) - begun)) seconds"; exit $$ended
 
-nightly: $(STAMP)  ## all tests on all executors with more examples: 5,000 random SQL queries, 20,000 goals, TPC-H at a larger scale
+nightly: $(STAMP)  ## all tests on all executors with more examples: 5,000 random SQL queries, 100,000 random SQL texts, 20,000 goals, TPC-H at a larger scale
 	$(RUN) -m tektite.kernels.warm
-	TEKTITE_NIGHTLY=1 TEKTITE_ALL_EXECUTORS=1 TEKTITE_SQL_QUERIES=5000 TEKTITE_GOALS=20000 TEKTITE_DATALOG_RULES=5000 \
+	TEKTITE_NIGHTLY=1 TEKTITE_ALL_EXECUTORS=1 TEKTITE_SQL_QUERIES=5000 TEKTITE_GOALS=20000 TEKTITE_DATALOG_RULES=5000 TEKTITE_FUZZ=100000 \
 	  TEKTITE_TPCH_SCALE=0.05 TEKTITE_KILL_CASES=100 \
 	  HYPOTHESIS_PROFILE=nightly $(PYTEST) $(PYTEST_ARGS)
 

@@ -1,9 +1,13 @@
 """What a program holds: the engine, its inputs and views, and the catalog of what they share.
 
 catalog          every arrangement that queries share, by collection and leading columns
+change_feed      the changes of a view from one moment on, for one follower
+changes          a view's changes row by row
+collect          a query answered once, leaving nothing behind
 constants        rows of constants as a collection
 constraints      how an input is declared, and what that demands of its rows
 core             `core_of`: from what users hold to what the rest of Tektite works with
+declarations     creates tables and views, and decides what an existing one of the same name means
 engine           Engine as users hold it
 engine_core      inputs, views, the catalog of what they share, and the clock that moves them
 epoch_batches    from pending updates to the sorted, checked batches of an epoch
@@ -14,12 +18,16 @@ hooks            what a language has an engine call
 input            Input as users hold it
 input_core       an input's declaration, its trace, and its part in closing epochs
 lock             the engine's lock, the decorator that takes it, and changes that happen whole or not at all
+notices          who is told when an epoch has closed: threads, tasks and callbacks
 pending_updates  updates of an input that wait for their epoch to close
 publication      a view's contents and changes as a stored arrangement, for other processes to read
+reading          reading the rows of inputs and views: tuples, Arrow, pandas, lookups, representations
 session          one user of an engine, and transactions: what is read and written as one
 stored_inputs    imports files that other processes wrote; adds columns to stored inputs
+subscription     a view's changes epoch by epoch, for a thread, a task or a callback
 text_collector   removes texts that nobody uses, beside the epochs
-view             View and its changes as users hold them
+versions         the rows of a trace as of one epoch
+view             View as users hold it
 view_core        a view's definition, its dataflow, its trace, and how that is read
 write_set        what one session has written and not committed, by input
 """

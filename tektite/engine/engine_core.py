@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import gc
 import math
+import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,16 +18,18 @@ import pyarrow as pa
 
 from tektite.dataflow.graph import Outbox
 from tektite.engine.catalog import Catalog, Entry, fingerprint
+from tektite.engine.collect import collect
 from tektite.engine.constraints import check_time
 from tektite.engine.epochs import PreparedEpoch
 from tektite.engine.hooks import Hooks
 from tektite.engine.input import Input
 from tektite.engine.input_core import InputCore
 from tektite.engine.lock import EngineLock, StepByStep, guarded
+from tektite.engine.notices import Notices
 from tektite.engine.publication import Publication
 from tektite.engine.session import Sessions, Snapshots
 from tektite.engine.text_collector import TextCollector
-from tektite.engine.view import Changes, View
+from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, FaultError, IncorrectError, NotFoundError
@@ -43,7 +45,7 @@ from tektite.storage.open_storage import OpenStorage, Position, checked_position
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move
 from tektite.storage.store import Store
-from tektite.trace.trace import Handle, Trace
+from tektite.trace.trace import Trace
 from tektite.values.dictionary import Dictionary
 from tektite.values.schema import Schema
 from tektite.values.text_space import Mark
@@ -52,6 +54,9 @@ if TYPE_CHECKING:
     from tektite.engine.engine import Engine
 
 T = TypeVar("T")
+
+HIDDEN_PREFIX = "__"
+"""Begins the names of inputs and views that languages need for themselves."""
 
 
 class EngineCore:
@@ -76,6 +81,7 @@ class EngineCore:
         self.dictionary = Dictionary()
         self.lock = EngineLock()
         self.hooks = Hooks()
+        self.notices = Notices()
         self.storage: OpenStorage | None = None
         if storage is not None:
             self.storage = OpenStorage(storage, workers, self.dictionary, move)
@@ -100,11 +106,10 @@ class EngineCore:
         self.epoch = 0
         """The epoch that `Engine.advance` closes next."""
         self.is_closed = False
+        self._hidden = 0
         self._extensions: dict[type, Any] = {}
         self._trimmer = allocator.MemoryTrimmer()
         self.texts = TextCollector(self)
-        self.abandoned: deque[Handle] = deque()
-        """The handles of subscriptions that nobody has any more. They are dropped before the next batch would wait in them."""
         if self.storage is not None:
             try:
                 self._recover(self.storage)
@@ -271,16 +276,21 @@ class EngineCore:
                     f"{error}, and what waits goes on waiting: correct it, or forget it by rollback() of the input",
                 )
             raise
-        while self.abandoned:
-            self.abandoned[0].drop()
-            self.abandoned.popleft()
         self.lock.decide(prepared)
         changed = [each.source for each in prepared.inputs]
         del prepared  # what the traces merge away need not stay
         for source in changed:
             source.settle()
-        if self.coordinator.run():
-            self._trimmer.trim_if_due()
+        notices = self.notices
+        try:
+            if self.coordinator.run():
+                self._trimmer.trim_if_due()
+        finally:  # though a turn is interrupted, the epoch is closed
+            if ending is not None:
+                for view in self.views.values():
+                    notices.woken.extend(view.feeds)
+            if notices.woken or notices.at_each_epoch:
+                notices.give(self.coordinator)
         if self.dictionary.is_due or self.texts.is_active:
             self.texts.take_turn()
 
@@ -349,12 +359,13 @@ class EngineCore:
         current = self.coordinator.run()
         if current:
             self._trimmer.trim_if_due()
+        self.notices.give(self.coordinator)
         return current
 
     @guarded
-    def finish(self, view: ViewCore) -> None:
-        """Bring one view up to date with the epochs that are closed. Others may use the engine meanwhile, unless the caller is
-        called by a sweep itself.
+    def finish(self, view: ViewCore, deadline: float | None = None) -> None:
+        """Bring one view up to date with the epochs that are closed, or as far as it comes until a deadline of `time.monotonic`.
+        Others may use the engine meanwhile, unless the caller is called by a sweep itself.
         """
         # Before the first epoch closes, what is constant is there already.
         if 0 < self.epoch <= view.flow.low or self.coordinator.current(view.flow):
@@ -362,9 +373,12 @@ class EngineCore:
         turn = math.inf if self.coordinator.working or self.lock.is_kept else self.coordinator.turn
         closed = self.epoch
         while not (self.coordinator.finish(view.flow, turn) or view.dropped or 0 < closed <= view.flow.low):
+            if deadline is not None and time.monotonic() >= deadline:
+                break
             self.lock.let_others()
             self.lock.roll_forward()
         self._trimmer.trim_if_due()
+        self.notices.give(self.coordinator)
 
     def is_current(self, view: ViewCore) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""
@@ -438,9 +452,11 @@ class EngineCore:
                 view.facade = View(self.engine, view)
                 views.append(view)
                 if on_change is not None:
-                    view.call_on_change(on_change, Changes(view, history=True))
+                    view.call_on_change(on_change, snapshot=True)
         except BaseException:
             self.catalog.abandon(flow)
+            for view in views:
+                view.release()
             raise
         entries = [_entry(view) for view in views]
 
@@ -452,7 +468,19 @@ class EngineCore:
 
         self.lock.decide(StepByStep(add))
         self.coordinator.start(flow)
+        self.notices.give(self.coordinator)
         return [view.facade for view in views]
+
+    @guarded
+    def collect(self, collection: Collection) -> pa.Table:
+        """The rows of a query, computed once; see `tektite.engine.collect`."""
+        self._check_installable(self.hidden_name("collect"), collection)
+        return collect(self, collection)
+
+    def hidden_name(self, purpose: str) -> str:
+        """A name that nobody has, for a view that nobody is to see."""
+        self._hidden += 1
+        return f"{HIDDEN_PREFIX}{purpose}_{self._hidden}"
 
     def _check_installable(self, name: str, collection: Collection) -> None:
         self.check_name(name)

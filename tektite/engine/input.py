@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+from warnings import warn
+
+import pyarrow as pa
 
 from tektite.engine.lock import guarded_by_core
-from tektite.query.collection import Collection
+from tektite.engine.reading import ReadableCollection
+from tektite.engine.versions import decoded
+from tektite.values.words import Words
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,7 +22,7 @@ if TYPE_CHECKING:
     from tektite.spark.progress import EpochProgress
 
 
-class Input(Collection):
+class Input(ReadableCollection):
     """A changing collection that the program writes to. Made by `Engine.input`.
 
     >>> import tektite as tk
@@ -32,6 +37,8 @@ class Input(Collection):
     """
 
     engine: Engine
+    _core: InputCore
+    _kind = "input"
 
     def __init__(self, engine: Engine, core: InputCore) -> None:
         super().__init__(engine, core.operator)
@@ -46,6 +53,12 @@ class Input(Collection):
     def epoch(self) -> int:
         """The open epoch: the earliest time that an update may still have."""
         return self._core.low
+
+    @property
+    @guarded_by_core
+    def time(self) -> int | None:
+        """The last epoch that it has closed, which `rows` shows; None before the first."""
+        return self._core.low - 1 if self._core.low else None
 
     @property
     def pending(self) -> int:
@@ -84,6 +97,34 @@ class Input(Collection):
         core = self._core
         return core.engine.write(lambda into: core.update(data, times, diffs, into), times is not None)
 
+    def snapshot(self, at: int | None = None) -> pa.Table:
+        """The rows as of the last closed epoch, or of an earlier one that a hold still keeps apart. In a transaction, and without
+        `at`, they are those that it sees: as of its beginning, with what it has written.
+        """
+        core = self._core
+        if at is None and core.engine.sessions.transaction is not None:
+            return core.engine.collect(self)
+        with core.engine.dictionary.reading():
+            return self._table(core.words(at))
+
+    def _read(self, wait: bool = True, lead: int | None = None, rows: int | None = None) -> Words:
+        core = self._core
+        if wait and core.engine.sessions.transaction is not None:
+            words = core.schema.encode(core.engine.collect(self), core.engine.dictionary, room=2)
+            words[-2:] = [[0], [1]]
+            return words if lead is None else words[:, words[core.columns[0]] == lead]
+        return core.words(None, lead, rows)
+
+    def _table(self, words: Words, rows: int | None = None) -> pa.Table:
+        return decoded(self._core, words, f"input {self.name!r}", rows)
+
+    def _state(self) -> str:
+        core = self._core
+        with core.lock.held:
+            if core.engine.inputs.get(core.name) is not core:
+                return ", dropped"
+            return f", a stream, open epoch {core.low}" if core.is_stream else super()._state()
+
     @guarded_by_core
     def rollback(self) -> None:
         """Forget what has been written and not committed."""
@@ -99,9 +140,14 @@ class Input(Collection):
         """Close this input's epochs before `to` (the open one, where left out); the last one of them."""
         return self._core.advance(to)
 
-    def close(self) -> None:
-        """End the input: what it holds stays, and it holds nobody up any longer."""
+    def finish(self) -> None:
+        """End the table: what it holds stays, nobody writes to it any more, and it holds no view up."""
         self._core.close()
+
+    def close(self) -> None:
+        """`finish`, by its former name."""
+        warn("close() of a table is called finish()", DeprecationWarning, stacklevel=2)
+        self.finish()
 
     def load(
         self,
@@ -143,6 +189,8 @@ class Input(Collection):
         lag: int = 0,
         reset: bool = False,
         on_progress: Callable[[EpochProgress], None] | None = None,
+        bad_rows: Literal["stop", "keep"] = "stop",
+        max_bad_rows: int = 1000,
     ) -> Following:
         """Turn each micro-batch of a Spark stream into an epoch, exactly once.
 
@@ -152,9 +200,14 @@ class Input(Collection):
         stream with another checkpoint than the one that this input has followed is refused, because it would begin
         again and count rows twice; `reset=True` says that this is meant. `on_progress` is called behind every epoch, from the
         stream's thread, with what the epoch held and took; the last of them are in `recent` of what is returned.
+
+        A row that does not fit, such as one with NULL in a key, stops the stream, and its micro-batch does not count. With
+        `bad_rows="keep"` such rows go, in the same epoch, to the table of this name with `_bad_rows` behind it (columns
+        `batch`, `row` as JSON, and `reason`), until there have been more than `max_bad_rows` since the stream began.
         """
         from tektite.spark.follow import follow
 
         return follow(
-            self, stream, diff, operation, order, position, extra, checkpoint, trigger, lag, reset, on_progress
-        )
+            self, stream, diff, operation, order, position, extra, checkpoint, trigger, lag, reset, on_progress,
+            bad_rows, max_bad_rows,
+        )  # fmt: skip

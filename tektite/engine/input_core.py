@@ -19,6 +19,7 @@ from tektite.engine.epoch_batches import batches_of, split_at_epoch
 from tektite.engine.epochs import AdoptedRows, Batches, PreparedInput
 from tektite.engine.lock import EngineLock, guarded
 from tektite.engine.pending_updates import PendingUpdates, net_changes
+from tektite.engine.versions import in_schema_order, read_first, read_lead, read_version
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.kernels.layout.input_heads import arriving_operations, arriving_rows
@@ -83,7 +84,7 @@ class InputCore:
         self.lead = lead = tuple(schema.index(column) for column in declared.key)
         self.key_columns = tuple(range(width)) if self.semantics == "set" else lead
         keyed = lead if declared.unique or self.semantics == "upsert" else ()
-        told_apart = self.key_columns if self.semantics == "set" else keyed
+        told_apart = self.key_columns if self.semantics == "set" else lead
         self.float_keys = tuple(column for column in told_apart if schema.types[column] == types.Float)
         self.columns = declared.column_order
         self.operation_keys = self.key_columns if self.semantics == "upsert" else self.columns
@@ -398,6 +399,34 @@ class InputCore:
         rows = np.empty((width, words.shape[1]), np.int64)
         rows[list(self.columns)] = words[:width]
         return rows, words[width + 1]
+
+    @guarded
+    def words(self, at: int | None, lead: int | None = None, rows: int | None = None) -> Words:
+        """Its rows as of a closed epoch (the last one, where left out), with time and multiplicity behind the data columns; those
+        alone whose first column in its own order is the word `lead`; or at least `rows` of them.
+        """
+        if self.engine.is_closed:
+            self.engine.check_running()
+        if self.engine.inputs.get(self.name) is not self:
+            raise ConflictError(f"input {self.name!r} was dropped")
+        if self.is_stream:
+            raise ConflictError(f"input {self.name!r} is a stream, which keeps no rows: install a view of it")
+        epoch = self.low - 1 if at is None else at
+        if at is not None:
+            check_time(at, f"input {self.name!r}: ")
+            since = min((t[0] for t in self.trace.since()), default=0)
+            if at < since or (at >= self.low and not self.closed):
+                raise IncorrectError(
+                    f"input {self.name!r} can be read at times {since} to {self.low - 1}, not at {at}; engine.hold keeps earlier "
+                    "times readable"
+                )
+        if not self.low:
+            return np.empty((len(self.columns) + 2, 0), np.int64)
+        if rows is not None:
+            found = read_first(self.trace, epoch, rows)
+        else:
+            found = read_version(self.trace, epoch) if lead is None else read_lead(self.trace, epoch, lead)
+        return in_schema_order(found, self.columns)
 
     def version(self, shard: int, at: int | None = None) -> Version:
         """What a shard holds, or has held at a time that is still readable."""

@@ -121,6 +121,12 @@ class EngineLock:
                 held._acquire_restore(depth)
 
     @property
+    def is_owned(self) -> bool:
+        """Whether the calling thread holds the lock."""
+        held: Any = self.held
+        return bool(held._is_owned())
+
+    @property
     def is_usable(self) -> bool:
         """Whether calls are answered: not in the child of a fork, nor when a change could not be applied."""
         return not isinstance(self.decision, _Refusal)

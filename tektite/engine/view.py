@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import weakref
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyarrow as pa
 
-from tektite.dataflow.arrange import consolidate
-from tektite.dataflow.output import changes_table
-from tektite.engine.lock import EngineLock, guarded, guarded_by_core
-from tektite.errors import TektiteError
+from tektite.engine.changes import Changes
+from tektite.engine.lock import guarded_by_core
+from tektite.engine.reading import ReadableCollection
+from tektite.engine.subscription import Delta, Listener, Subscription, check_timeout
+from tektite.errors import ConflictError, IncorrectError, TektiteError
+from tektite.query.builders import derived
 from tektite.query.collection import Collection
-from tektite.trace.chunk import Chunk
-from tektite.trace.trace import Handle
-from tektite.values.columns import python_rows
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
@@ -28,18 +25,12 @@ if TYPE_CHECKING:
     from tektite.engine.view_core import ViewCore
 
 
-class Change(NamedTuple):
-    """One row of a view changed its multiplicity by `diff` at `time`."""
-
-    row: tuple[Any, ...]
-    time: int
-    diff: int
-
-
-class View(Collection):
+class View(ReadableCollection):
     """A maintained result. Made by `Engine.install`; it is a collection that other views can be built on."""
 
     engine: Engine
+    _core: ViewCore
+    _kind = "view"
 
     def __init__(self, engine: Engine, core: ViewCore) -> None:
         super().__init__(engine, core.operator)
@@ -51,14 +42,23 @@ class View(Collection):
         return self._core.name
 
     @property
-    def low(self) -> int:
-        """The first epoch for which the view has no answer yet."""
-        return self._core.low
+    @guarded_by_core
+    def time(self) -> int | None:
+        """The last epoch that the view has finished; None before its first answer. Reading the view, unless at an earlier time,
+        first brings it up to the last epoch that its inputs have closed.
+        """
+        core = self._core
+        return core.low - 1 if core.low > core.first else None
 
     @property
     def first(self) -> int:
         """The first epoch that the view answers for."""
         return self._core.first
+
+    @property
+    def low(self) -> int:
+        """The first epoch for which the view has no answer yet: `time + 1`, by its former name."""
+        return self._core.low
 
     @property
     def closed(self) -> bool:
@@ -80,20 +80,81 @@ class View(Collection):
         """Whether the view reflects every epoch that its sources have closed."""
         return self._core.engine.is_current(self._core)
 
-    def snapshot(self, at: int | None = None, wait: bool = True) -> pa.Table:
+    def snapshot(self, at: int | None = None, wait: bool = True, timeout: float | None = None) -> pa.Table:
         """The result as of the last closed epoch, or of an earlier one that a hold still keeps apart.
 
-        With `wait=False` a view that has fallen behind answers as of the last epoch it has finished.
+        With `wait=False` a view that has fallen behind answers as of the last epoch it has finished. With a `timeout`, a time
+        `at` that is not closed yet is waited for, for so many seconds.
         """
         core = self._core
+        if timeout is not None:
+            self._wait_for(at, timeout)
         with core.engine.dictionary.reading():
             table = core.decode(core.words(at, wait))
         return table if core.row_order is None else core.row_order(table)
 
-    def rows(self, at: int | None = None) -> list[tuple[Any, ...]]:
-        """The snapshot as Python tuples."""
-        table = self.snapshot(at)
-        return python_rows(table, f"view {self.name!r}", "snapshot(), or to_spark()")
+    def rows(self, at: int | None = None, timeout: float | None = None) -> list[tuple[Any, ...]]:
+        """The snapshot as Python tuples; `at` and `timeout` are as for `snapshot`."""
+        table = self.snapshot(at, timeout=timeout)
+        if not self.schema.names:  # an Arrow table without columns has no rows
+            return [()] * int(self._core.words(at, True)[-1].sum())
+        return self._tuples(table)
+
+    def _wait_for(self, at: int | None, timeout: float) -> None:
+        if at is None:
+            raise IncorrectError(
+                "a timeout is for a time that is waited for: say which, as in snapshot(at=7, timeout=1)"
+            )
+        if not self.wait(at, timeout):
+            raise ConflictError(
+                f"view {self.name!r} has no answer for time {at} after {timeout} seconds: its last one is as of time {self.time}"
+            )
+
+    def wait(self, time: int, timeout: float | None = None) -> bool:
+        """Wait until the view answers for a time, for at most `timeout` seconds; whether it does. Other threads may use the
+        engine meanwhile. Raises if the view fails or is dropped, or the engine is closed.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        >>> view = engine.install("degrees", edges.count(by="src"))
+        >>> view.wait(edges.insert([(1, 2)]))
+        True
+        >>> view.wait(1, timeout=0.01)
+        False
+        """
+        check_timeout(timeout)
+        return self._core.wait(time, timeout)
+
+    async def wait_async(self, time: int) -> None:
+        """`wait` in a task of an event loop, which goes on with its other tasks; `asyncio.timeout` limits it."""
+        await self._core.wait_async(time)
+
+    def _read(self, wait: bool = True, lead: int | None = None, rows: int | None = None) -> Words:
+        return self._core.words(None, wait, lead, rows)
+
+    def _table(self, words: Words, rows: int | None = None) -> pa.Table:
+        return self._core.decode(words, rows)
+
+    def _head(self, n: int, wait: bool = True) -> pa.Table:
+        order = self._core.row_order
+        return super()._head(n, wait) if order is None else self.snapshot(wait=wait).slice(0, n)
+
+    def _state(self) -> str:
+        core = self._core
+        with core.lock.held:
+            if core.dropped:
+                return ", dropped"
+            if core.failure is not None:
+                return f", failed: {core.failure}"
+            if core.is_stream:
+                return ", not kept"
+            if not self.schema.names:
+                return f", time {core.low - 1}"
+            if core.low <= core.first:
+                return ", no answer yet"
+            behind = "" if core.engine.is_current(core) else ", behind its inputs"
+            return behind + super()._state()
 
     def multiplicities(self, at: int | None = None) -> dict[tuple[Any, ...], int]:
         """The snapshot as a mapping from row to multiplicity; these may be negative."""
@@ -107,18 +168,85 @@ class View(Collection):
             found[row] = found.get(row, 0) + times  # 0.0 and -0.0 are one key of a dict
         return found
 
+    @overload
+    def subscribe(
+        self, callback: None = None, *, snapshot: bool | None = None, progress: bool = False, since: int | None = None
+    ) -> Subscription: ...
+    @overload
+    def subscribe(
+        self,
+        callback: Callable[[Delta], None],
+        *,
+        snapshot: bool | None = None,
+        progress: bool = False,
+        since: int | None = None,
+    ) -> Listener: ...
+    def subscribe(
+        self,
+        callback: Callable[[Delta], None] | None = None,
+        *,
+        snapshot: bool | None = None,
+        progress: bool = False,
+        since: int | None = None,
+    ) -> Subscription | Listener:
+        """The view's changes from here on, one `Delta` for each time at which something changed.
+
+        They begin with the present contents, as insertions, unless `snapshot` is false. With `since`, they are those behind
+        that time, which must still be readable (`Engine.hold` keeps times readable), and begin with the contents as of that
+        time only if `snapshot` is true. With `progress`, an empty delta says that nothing has changed up to its time.
+
+        Without a callback this is an iterator, also for `async for`: see `Subscription`. A callback is called with each delta
+        in the thread that closes the epoch, while the engine is locked: it may read views, and may not write. If it raises,
+        it is not called again. See `Listener`.
+        """
+        return self._subscribe(callback, snapshot, progress, since)
+
+    @guarded_by_core
+    def _subscribe(
+        self, callback: Callable[[Delta], None] | None, snapshot: bool | None, progress: bool, since: int | None
+    ) -> Subscription | Listener:
+        core = self._core
+        if callback is not None and not callable(callback):
+            raise IncorrectError(f"subscribe takes a function to call with each delta, not {callback!r}")
+        core.check_usable()
+        core.engine.finish(core)
+        core.check()
+        if since is not None:
+            core.check_readable(since)
+        if snapshot is None:
+            snapshot = since is None and not core.is_stream
+        elif snapshot and core.is_stream:
+            raise ConflictError(
+                f"view {self.name!r} was installed with keep=False, so that it has no contents to begin with: subscribe with "
+                "snapshot=False"
+            )
+        if callback is None:
+            return Subscription(core, snapshot, progress, since)
+        made = Listener(core, callback, snapshot, progress, since)
+        core.engine.notices.give(core.engine.coordinator)
+        return made
+
     @guarded_by_core
     def changes(self, *, history: bool = True) -> Changes:
-        """The view's changes from here on, beginning with its present contents unless `history` is false."""
+        """The view's changes from here on, row by row, beginning with its present contents unless `history` is false. `subscribe`
+        has them epoch by epoch, and can wait for them.
+        """
         core = self._core
         core.check()
         core.engine.finish(core)
         core.check()
         return Changes(core, history)
 
+    @guarded_by_core
     def on_change(self, function: Callable[[pa.Table], None]) -> None:
-        """Call a function after each sweep with a table of the changes (data columns, `time`, `diff`)."""
-        self._core.call_on_change(function, self.changes(history=False))
+        """Call a function whenever there are changes, with a table of them (data columns, `time`, `diff`). `subscribe(function)`
+        can be ended, and calls it with one time after the other.
+        """
+        core = self._core
+        core.check()
+        core.engine.finish(core)
+        core.check()
+        core.call_on_change(function, snapshot=False)
 
     def publish(self) -> None:
         """Store the view's contents, and its changes from here on, so that other processes can read them: Spark as the data
@@ -126,10 +254,33 @@ class View(Collection):
         """
         self._core.publish()
 
-    def drop(self) -> None:
-        """Remove the view, and everything that only it used."""
+    def explain(self) -> str:
+        """How the view is maintained: the plan of its definition, its join strategies, and the arrangements that it reads.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.create_table("edges", {"src": int, "dst": int})
+        >>> degrees = engine.create_view("degrees", edges.count(by="src"))
+        >>> print(degrees.explain().splitlines()[1].strip())
+        group by src: count = count(*)  (about 1 rows)
+        """
+        return self.engine.explain(derived(self._core.definition, self))
+
+    @overload
+    def drop(self) -> None: ...
+
+    @overload
+    def drop(self, *columns: str | Sequence[str]) -> Collection: ...
+
+    def drop(self, *columns: str | Sequence[str]) -> Collection | None:
+        """Remove the view for everybody, and everything that only it used. With columns: the view without these, as of any
+        collection.
+        """
+        if columns:
+            return super().drop(*columns)
         self._core.check(failed=False)
         self._core.engine.drop(self.name)
+        return None
 
     def to_spark(self, spark: SparkSession | None = None, *, at: int | None = None) -> DataFrame:
         """The snapshot as a Spark DataFrame, in the engine's session or another one.
@@ -160,76 +311,3 @@ class View(Collection):
         from tektite.spark.view_frames import write_changes
 
         return write_changes(self, format, path, options or {}, checkpoint, trigger, spark)
-
-
-class Changes:
-    """A subscription. Iterating yields the changes of all epochs that have closed since the last time. One that nobody holds
-    any more is closed by itself.
-    """
-
-    def __init__(self, view: ViewCore, history: bool) -> None:
-        self.view = view
-        self.start = max(view.low - 1, view.first)
-        self.handle = Handle(view.trace, None)
-        self._told: deque[Change] = deque()
-        if not history:
-            self.start = view.low
-            for shard in range(view.trace.shards):
-                self.handle.take_before(shard, view.low)
-        view.subscriptions.add(self)
-        handle, endings, abandoned = self.handle, view.endings, view.engine.abandoned
-
-        def end(gone: weakref.ref[Changes]) -> None:
-            # Whoever drops the last reference may be inside the engine, so the engine lets go of the handle when it can.
-            endings.discard(gone)
-            abandoned.append(handle)
-
-        endings.add(weakref.ref(self, end))
-
-    @property
-    def lock(self) -> EngineLock:
-        """The engine's, which guards everything that changes it."""
-        return self.view.engine.lock
-
-    @guarded
-    def table(self) -> pa.Table:
-        """What has changed since the last call, as a table with the columns `time` and `diff` behind the data. While some row
-        that the view depends on fails, this raises its error; what has changed is told once it is gone.
-        """
-        self.view.check_rows(self.view.low - 1)
-        return self.collected()
-
-    def collected(self) -> pa.Table:
-        """`table`, whatever fails, for who holds the lock."""
-        view = self.view
-        batches = [batch for shard in range(view.trace.shards) for batch in self.handle.take_before(shard, view.low)[1]]
-        width = len(view.columns)
-        words: Words = np.empty((width + 2, 0), np.int64)
-        if batches:
-            chunks = [Chunk(batch.head, batch.memory) for batch in batches]
-            found = consolidate(chunks, (width, 1, 1), self.start).to_array()
-            words = found.copy()
-            words[list(view.columns)] = found[:width]
-            order = np.argsort(words[width], kind="stable")
-            words = np.ascontiguousarray(words[:, order])
-        return changes_table(words, view.schema, view.engine.dictionary)
-
-    def __iter__(self) -> Iterator[Change]:
-        self.view.check()
-        self.view.engine.finish(self.view)
-        self.view.check()
-        columns = [column.to_pylist() for column in self.table().columns]
-        width = len(self.view.schema.names)
-        self._told.extend(Change(v[:width], v[width], v[width + 1]) for v in zip(*columns, strict=True))
-        while self._told:
-            yield self._told.popleft()
-
-    @guarded
-    def close(self) -> None:
-        """Stop collecting changes."""
-        self.let_go()
-
-    def let_go(self) -> None:
-        """`close`, for who holds the lock and is about to drop the view. May be repeated."""
-        self.handle.drop()
-        self.view.subscriptions.discard(self)

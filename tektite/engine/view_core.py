@@ -2,52 +2,30 @@
 
 from __future__ import annotations
 
-import logging
-import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
-from weakref import WeakSet
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from tektite.dataflow.arrange import Arranged, consolidate
+from tektite.dataflow.arrange import Arranged
 from tektite.dataflow.errors import ErrorSource, standing_errors
 from tektite.dataflow.flow import Dataflow, last_closed
-from tektite.dataflow.join import PIECE
-from tektite.dataflow.linear import function_name
+from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.constraints import check_time
 from tektite.engine.lock import EngineLock, guarded
+from tektite.engine.notices import Waiter, wait_in_task, wait_in_thread
+from tektite.engine.versions import decoded, in_schema_order, read_first, read_lead, read_version
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
-from tektite.kernels.operators.join import JOIN_STATE, join
-from tektite.kernels.seek.route import split_epoch
 from tektite.plan import algebra as plan
 from tektite.plan.unique import unique_columns
-from tektite.trace.addresses import addresses
-from tektite.trace.chunk import Chunk
-from tektite.trace.trace import Handle, Hold, Trace
+from tektite.trace.trace import Hold, Trace
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
     from tektite.engine.publication import Publication
     from tektite.engine.view import View
-
-
-LOG = logging.getLogger("tektite")
-
-
-class Subscription(Protocol):
-    """Who follows a view's changes."""
-
-    handle: Handle
-    """Has the changes that have not been told."""
-
-    def collected(self) -> pa.Table:
-        """What has changed since the last call."""
-
-    def let_go(self) -> None:
-        """Stop following. May be repeated."""
 
 
 class ViewCore:
@@ -93,10 +71,10 @@ class ViewCore:
         self.row_order: Callable[[pa.Table], pa.Table] | None = None
         """Puts the rows of a snapshot in order, where the definition says one."""
         self.publication: Publication | None = None
-        self.subscriptions: WeakSet[Subscription] = WeakSet()
-        """Those that somebody holds."""
-        self.endings: set[weakref.ref[Any]] = set()
-        """What drops the handles of the others."""
+        self.feeds: dict[ChangeFeed, None] = {}
+        """Who follows its changes."""
+        self.waiters: dict[Waiter, None] = {}
+        """Who waits for it to answer for a time."""
         flow.on_failed.append(self._let_go)
 
     @property
@@ -155,21 +133,14 @@ class ViewCore:
         with self.engine.dictionary.reading():
             return self.decode(self.words(None, True, number))
 
-    def decode(self, words: Words) -> pa.Table:
-        """Rows as a table, each as often as it is there."""
-        width = len(self.schema.names)
-        counts = words[width + 1]
-        if len(counts) and counts.min() < 0:
-            raise IncorrectError(f"view {self.name!r} holds a row with a negative multiplicity: it is not a collection")
-        rows = words[:width]
-        if len(counts) and counts.max() > 1:
-            rows = np.repeat(rows, counts, axis=1)
-        return self.schema.decode(np.ascontiguousarray(rows), self.engine.dictionary)
+    def decode(self, words: Words, rows: int | None = None) -> pa.Table:
+        """Rows as a table, each as often as it is there; the first `rows` of them, if that is said."""
+        return decoded(self, words, f"view {self.name!r}", rows)
 
     @guarded
-    def words(self, at: int | None, wait: bool, lead: int | None = None) -> Words:
+    def words(self, at: int | None, wait: bool, lead: int | None = None, rows: int | None = None) -> Words:
         """The rows of the snapshot as of an epoch, with time and multiplicity behind the data columns; those alone that begin
-        with the word `lead`, if one is given.
+        with the word `lead`, if one is given; or at least `rows` of them.
         """
         self.check()
         if self.is_stream:
@@ -179,33 +150,38 @@ class ViewCore:
         if wait and (at is None or at >= self.flow.low):
             self.engine.finish(self)
             self.check()
-        width = len(self.columns)
         if not self.flow.low:
-            return np.empty((width + 2, 0), np.int64)
+            return np.empty((len(self.columns) + 2, 0), np.int64)
+        epoch = self.flow.low - 1 if at is None else at
+        self.check_readable(epoch)
+        self.check_rows(epoch)
+        if rows is not None:
+            words = read_first(self.trace, epoch, rows)
+        else:
+            words = read_version(self.trace, epoch) if lead is None else read_lead(self.trace, epoch, lead)
+        return in_schema_order(words, self.columns)
+
+    def check_readable(self, epoch: int) -> None:
+        """Refuse an epoch that the view does not answer for, or not any more."""
+        check_time(epoch, f"view {self.name!r}: ")
+        if self.is_stream:
+            raise ConflictError(f"view {self.name!r} was installed with keep=False: only its changes can be read")
         if self.flow.low == self.flow.first:
             raise IncorrectError(
                 f"view {self.name!r} has no answer yet: its first one will be as of time {self.flow.first}, once every "
                 "input it reads has closed that"
             )
-        epoch = self.flow.low - 1 if at is None else at
         since = max(min((t[0] for t in self.trace.since()), default=0), self.flow.first)
         if epoch < since or (epoch >= self.flow.low and not self.flow.closed):
             raise IncorrectError(
                 f"view {self.name!r} can be read at times {since} to {self.flow.low - 1}, not at {epoch}; "
                 "engine.hold keeps earlier times readable"
             )
-        self.check_rows(epoch)
-        words = read_version(self.trace, epoch) if lead is None else read_lead(self.trace, epoch, lead)
-        if not words.shape[1]:
-            return words
-        ordered = words.copy()
-        ordered[list(self.columns)] = words[:width]
-        return ordered
 
     def check(self, failed: bool = True) -> None:
         """Refuse to read a view that was dropped or, unless that does not matter, has failed."""
         if self.dropped:
-            raise ConflictError(f"view {self.name!r} was dropped")
+            raise self.drop_error()
         if failed and self.flow.failure is not None:
             raise self.flow.failure
 
@@ -230,7 +206,7 @@ class ViewCore:
         more = "" if found.count == 1 else f"; {found.count - 1} more fail"
         message = f"{origin}{found.message}{more}. Reads work again once what fails is deleted or corrected"
         if issubclass(found.kind, FaultError):
-            return FaultError(message, self.name)
+            return found.kind(message, self.name)
         return IncorrectError(f"view {self.name!r}: {message}")
 
     # ------------------------------------------------------------------ what goes along with it
@@ -244,26 +220,57 @@ class ViewCore:
         if self.publication is None:
             self.publication = self.engine.publish(self)
 
-    def call_on_change(self, function: Callable[[pa.Table], None], changes: Subscription) -> None:
-        """Call a function after each sweep with what a subscription has collected, if that is anything. A function that raises
-        is not called again.
+    def call_on_change(self, function: Callable[[pa.Table], None], snapshot: bool) -> None:
+        """Call a function with a table of changes whenever there are some, the contents first if `snapshot` says so. A function
+        that raises is not called again. The caller holds the lock.
         """
+        feed = ChangeFeed(self, snapshot)
 
         def deliver() -> None:
-            table = changes.collected()
+            table = feed.table()
             if table.num_rows:
-                try:
-                    function(table)
-                except Exception:
-                    self.flow.on_swept.remove(deliver)
-                    self.flow.remove_outlet(changes.handle)
-                    changes.let_go()
-                    LOG.exception(
-                        "view %r: callback %s raised; it is not called again", self.name, function_name(function)
-                    )
+                function(table)
 
-        self.flow.on_swept.append(deliver)
-        self.flow.add_outlet(changes.handle)
+        feed.call(function, deliver)
+
+    # ------------------------------------------------------------------ waiting
+
+    def wait(self, time: int, timeout: float | None) -> bool:
+        """Wait until it answers for a time; see `View.wait`."""
+        check_time(time, f"view {self.name!r}: ")
+        found = wait_in_thread(self._waiters(), lambda deadline: self._answers(time, deadline), timeout, self.lock)
+        return found is not None
+
+    async def wait_async(self, time: int) -> None:
+        """`wait` in a task."""
+        check_time(time, f"view {self.name!r}: ")
+        answers = False
+
+        def step() -> None:
+            nonlocal answers
+            answers = self._answers(time) is not None
+
+        await wait_in_task(self._waiters(), step, lambda: True if answers else None)
+
+    def _waiters(self) -> list[dict[Waiter, None]]:
+        return [self.waiters, self.engine.notices.at_each_epoch]
+
+    @guarded
+    def _answers(self, time: int, deadline: float | None = None) -> bool | None:
+        """True if it answers for a time, once it is as far as it can be until the deadline; else None."""
+        self.check_usable()
+        self.engine.finish(self, deadline)
+        self.check_usable()
+        answers = self.low > max(time, self.first) or (self.closed and time >= self.first)
+        return True if answers else None
+
+    def check_usable(self) -> None:
+        """Refuse to read a view that was dropped or has failed, or whose engine is closed."""
+        if self.engine.is_closed:
+            self.engine.check_running()
+        self.check()
+
+    # ------------------------------------------------------------------ the end
 
     def release(self) -> None:
         """Let go of the trace and of all subscriptions, for good."""
@@ -271,47 +278,13 @@ class ViewCore:
         self._let_go()
 
     def _let_go(self) -> None:
-        for subscription in list(self.subscriptions):
-            subscription.let_go()
+        for feed in list(self.feeds):
+            feed.end()
         if self.hold is not None:
             self.hold.drop()
+        for waiter in list(self.waiters):
+            waiter.notify()
 
-
-def read_version(trace: Trace, epoch: int) -> Words:
-    """What a trace of the outermost scope accumulates to at `epoch`: data columns, the epoch, multiplicities."""
-    width = trace.data
-    parts = []
-    for shard in range(trace.shards):
-        chunks = []
-        for batch in trace.version(shard).batches:
-            if not batch.n:
-                continue
-            if batch.upper[0][0] <= epoch + 1:
-                chunks.append(Chunk(batch.head, batch.memory))
-            else:
-                buf, head, cut = split_epoch(batch.at, width, epoch + 1)
-                if cut:
-                    chunks.append(Chunk(head, (batch.memory, buf)).slice(0, int(cut)))
-        if chunks:
-            parts.append(consolidate(chunks, (width, 1, 1), epoch).to_array())
-    if len(parts) == 1:
-        return parts[0]
-    return np.concatenate(parts, axis=1) if parts else np.empty((width + 2, 0), np.int64)
-
-
-def read_lead(trace: Trace, epoch: int, lead: int) -> Words:
-    """What `read_version` gives of the rows whose first column is the word `lead`."""
-    width = trace.data
-    wanted = Chunk.of_array(np.array([[lead], [0], [1]], np.int64))
-    chunks = []
-    for shard in range(trace.shards):
-        table = trace.version(shard).table
-        state = np.zeros(JOIN_STATE, np.int64)
-        while len(table) and not state[0]:
-            keys = addresses([wanted])
-            columns = np.arange(1, width + 1)
-            buf, head = join(keys, table, 1, 1, width, 1, 1, 1, columns, 0, PIECE, 0, state)
-            found = Chunk(head, buf).to_array()
-            chunks.append(Chunk.of_array(np.ascontiguousarray(found[:, found[width] <= epoch])))
-    chunks = [chunk for chunk in chunks if chunk.n]
-    return consolidate(chunks, (width, 1, 1), epoch).to_array() if chunks else np.empty((width + 2, 0), np.int64)
+    def drop_error(self) -> ConflictError:
+        """What is raised by whoever reads it after it was dropped."""
+        return ConflictError(f"view {self.name!r} was dropped")

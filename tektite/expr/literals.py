@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+import re
 import struct
 from typing import Any
 
@@ -26,6 +27,10 @@ _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 _EPOCH = datetime.datetime(1970, 1, 1)
 _TRUTH = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 _EXACT = decimal.Context(prec=60)
+_DAY = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
+_MOMENT = re.compile(
+    _DAY.pattern + r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?\s*([Zz]|[+-]\d\d(?::?\d\d)?)?)?"
+)
 
 
 def literal_type(value: Any) -> Type:
@@ -46,7 +51,7 @@ def literal_type(value: Any) -> Type:
         return Timestamp
     if isinstance(value, datetime.date):
         return Date
-    raise TypeError(
+    raise IncorrectError(
         f"cannot use {value!r} of type {type(value).__name__} in an expression: a literal is an int, float, bool, str, "
         "Decimal, date, datetime or None"
     )
@@ -78,7 +83,10 @@ def literal_value(value: Any, type: Type) -> Any:
             raise IncorrectError(f"string literal {value!r} is not valid Unicode") from None
     if found == type:
         if type == Timestamp and value.tzinfo is not None:
-            return value.astimezone(datetime.UTC).replace(tzinfo=None)
+            raise IncorrectError(
+                f"literal {value.isoformat()} has a time zone, and timestamps have none: decide which clock they show, such as "
+                "UTC, and convert before, as in moment.astimezone(datetime.UTC).replace(tzinfo=None)"
+            )
         return value
     if found == String and type.kind in ("date", "timestamp", "decimal"):
         try:
@@ -115,10 +123,12 @@ def parse(text: str, type: Type) -> Any:
             raise ValueError(text)
         return _TRUTH[text.lower()]
     if type == Date:
-        return datetime.date.fromisoformat(text)
+        day = _DAY.fullmatch(text)
+        if day is None:
+            raise ValueError(text)
+        return datetime.date(*map(int, day.groups()))
     if type == Timestamp:
-        stamp = datetime.datetime.fromisoformat(text)
-        return stamp if stamp.tzinfo is None else stamp.astimezone(datetime.UTC).replace(tzinfo=None)
+        return _timestamp(text)
     assert isinstance(type, DecimalType)
     try:
         exact = decimal.Decimal(text)
@@ -130,6 +140,23 @@ def parse(text: str, type: Type) -> Any:
     if abs(rounded.scaleb(type.scale, context=_EXACT)) >= 10**type.precision:
         raise ValueError(text)
     return rounded
+
+
+def _timestamp(text: str) -> datetime.datetime:
+    """A day, perhaps with a time of day and the offset of a zone; 24:00 is the next midnight."""
+    found = _MOMENT.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    hours, rest = int(hour or 0), (int(minute or 0), int(second or 0), int((fraction or "0")[:6].ljust(6, "0")))
+    late = datetime.timedelta(days=hours == 24)
+    if late and any(rest):
+        raise ValueError(text)
+    stamp = datetime.datetime(int(year), int(month), int(day), 0 if late else hours, *rest) + late
+    if zone is None or zone.upper() == "Z":
+        return stamp
+    away = datetime.timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:] if len(zone) > 3 else 0))
+    return stamp + away if zone[0] == "-" else stamp - away
 
 
 def float_word(value: float) -> int:

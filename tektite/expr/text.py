@@ -30,6 +30,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tektite.errors import IncorrectError
 from tektite.expr import record_text
 from tektite.expr.literals import literal_word, parse, show_word
 from tektite.expr.steps import TextFunction
@@ -282,8 +283,23 @@ def _position(texts: Any, part: Any) -> Texts:
     return _by_row(lambda text, found: text.find(found) + 1, pa.int64(), texts, part)
 
 
+LONGEST = 1 << 26
+"""Characters that a function may make of a short text: more is a mistake rather than a text."""
+
+
+def _of_length(function: str, length: int) -> int:
+    """The length of a text that a function is to make, if it is not too long."""
+    if length > LONGEST:
+        raise IncorrectError(f"{function} would make a text of {length} characters; at most {LONGEST} are allowed")
+    return max(length, 0)
+
+
 def _repeat(texts: Any, times: Any) -> Texts:
-    return _by_row(lambda text, count: text * max(count, 0), pa.string(), texts, times)
+    def repeated(text: str, count: int) -> str:
+        _of_length("repeat", len(text) * count)
+        return text * max(count, 0)
+
+    return _by_row(repeated, pa.string(), texts, times)
 
 
 def _split_part(texts: Any, separator: Any, part: Any) -> Texts:
@@ -297,7 +313,7 @@ def _split_part(texts: Any, separator: Any, part: Any) -> Texts:
 
 def _pad(left: bool) -> Callable[..., Texts]:
     def pad(text: str, length: int, fill: str) -> str:
-        room = max(length, 0) - len(text)
+        room = _of_length("lpad" if left else "rpad", length) - len(text)
         if room <= 0 or not fill:
             return text[: max(length, 0)]
         filling = (fill * (room // len(fill) + 1))[:room]

@@ -20,9 +20,17 @@ Numbers = tuple[int, ...]
 """Columns by their position in a schema."""
 
 
+def column_list(names: Columns) -> list[str]:
+    """One column name, or several, as a list. Raises if it is neither."""
+    found = [names] if isinstance(names, str) else list(names) if isinstance(names, list | tuple) else None
+    if found is None or not all(isinstance(name, str) for name in found):
+        raise IncorrectError(f"columns are given by a name or by a list of names, not {names!r}")
+    return found
+
+
 def column_numbers(schema: Schema, names: Columns) -> Numbers:
     """The positions of some columns. A name may occur only once."""
-    names = [names] if isinstance(names, str) else list(names)
+    names = column_list(names)
     found = tuple(schema.index(name) for name in names)
     if len(set(found)) < len(found):
         raise IncorrectError(f"a column is named twice in {names}")
@@ -36,7 +44,9 @@ def project(
     names = [name for name, _ in outputs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise IncorrectError(f"two columns would be called {twice!r}; rename one of them")
+        raise IncorrectError(
+            f"two columns would be called {twice!r}; rename one of them, with .alias(...) or as name=..."
+        )
     positions = operator.schema.positions
     schema = Schema({name: expression_type(expression, positions) for name, expression in outputs})
     return plan.Project(schema, operator, tuple(e for _, e in outputs), predicate)

@@ -178,6 +178,11 @@ class Feed:
                 f"unknown column {extra[0]!r}: the input's columns are {', '.join(self.schema.names)}; drop it, declare "
                 "it as a column of the input, or say extra='ignore'"
             )
+        # A timestamp of Spark is a moment. It is stored as what a clock in UTC shows.
+        for at, field in enumerate(table.schema):
+            if pa.types.is_timestamp(field.type) and field.type.tz is not None:
+                plain = pa.timestamp(field.type.unit)
+                table = table.set_column(at, field.name, table.column(at).cast(plain))
         return table
 
     def _beside(self) -> dict[str, str]:

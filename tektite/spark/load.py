@@ -140,8 +140,15 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
     return replace(found, writes=writes) if looks else found
 
 
-def apply(source: Input, found: Encoded | Loaded, noted: Callable[[ReadPositions], ReadPositions]) -> None:
-    """Close an epoch with the rows found, together with the record of their source: both, or neither."""
+def apply(
+    source: Input,
+    found: Encoded | Loaded,
+    noted: Callable[[ReadPositions], ReadPositions],
+    beside: Callable[[WriteSet], None] | None = None,
+) -> None:
+    """Close an epoch with the rows found, and what is written `beside` them, together with the record of their source: all, or
+    nothing.
+    """
     core, into = core_of(source.engine), core_of(source)
     with core.lock.held:
         core.lock.roll_forward()
@@ -153,6 +160,8 @@ def apply(source: Input, found: Encoded | Loaded, noted: Callable[[ReadPositions
         words, diffs = found.settled(into.current_rows, core.dictionary)
         together = WriteSet()
         into.update_words(words, diffs, into=together)
+        if beside is not None:
+            beside(together)
         commit(source, after, together)
 
 
@@ -201,6 +210,8 @@ def position_word(source: Input, frame: DataFrame, column: str, value: Any) -> i
     arrow = to_arrow_type(frame.schema[column].dataType, timezone="UTC")
     try:
         values = pa.array([value]).cast(arrow)
+        if pa.types.is_timestamp(arrow):
+            values = values.cast(pa.timestamp("us"))
     except (pa.ArrowException, TypeError) as error:
         raise IncorrectError(
             f"input {source.name!r}: upto={value!r} is no {arrow} as column {column!r} holds: {error}"

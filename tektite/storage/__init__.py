@@ -17,5 +17,6 @@ repair         finds damage in a storage, and repairs what it can
 rows           converts between heads in memory and columns in files
 text_sections  which stored texts some batch needs
 open_storage   one engine's use of a storage
+steady_clock   a clock that does not follow when somebody sets the system's
 store          atomic, durable files on a file system or in an object store
 """

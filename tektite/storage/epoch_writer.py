@@ -40,6 +40,7 @@ from tektite.storage.clean_up import outdated_files
 from tektite.storage.compaction import due_run, merged_batch, merged_section
 from tektite.storage.files import Files
 from tektite.storage.manifest import Live, Manifest, ManifestChange, ManifestState
+from tektite.storage.steady_clock import Ages
 from tektite.storage.text_sections import TextCompaction, live_texts
 from tektite.trace.batch import Batch
 from tektite.values.dictionary import Dictionary
@@ -126,6 +127,7 @@ class EpochWriter:
         self.files = files
         self.store = manifest.store
         self.retention = retention
+        self._seen = Ages()
         self.bound = bound
         self._dictionary = dictionary
         self._mark = dictionary.mark()
@@ -458,4 +460,4 @@ class EpochWriter:
     def _clean(self) -> None:
         # What cannot be deleted is found again at the next clean-up.
         with suppress(OSError, TektiteError):
-            self.store.delete(outdated_files(self.store, self.manifest.state, self.retention).names)
+            self.store.delete(outdated_files(self.store, self.manifest.state, self.retention, self._seen).names)

@@ -76,7 +76,7 @@ def test_a_subscription_that_nobody_holds_holds_nothing() -> None:
         changes = view.changes()
         table.insert([("once",)])
         table.remove([("once",)])
-        handle = changes.handle
+        handle = changes._feed.handle
         assert handle in core_of(view).trace.handles
         del changes
         gc.collect()

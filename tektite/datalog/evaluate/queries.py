@@ -24,14 +24,15 @@ from tektite.datalog.syntax.edn_queries import Find, Parameter, parse_query
 from tektite.datalog.syntax.edn_rules import is_edn
 from tektite.datalog.syntax.textbook import parse_goal
 from tektite.engine.core import core_of
-from tektite.engine.view_core import read_version
+from tektite.engine.versions import read_version
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.query.builders import derived
 from tektite.query.match import check_strategy
 
 if TYPE_CHECKING:
+    from tektite.engine.changes import Changes
     from tektite.engine.input import Input
-    from tektite.engine.view import Changes, View
+    from tektite.engine.view import View
     from tektite.engine.write_set import WriteSet
 
 STRATEGIES = ("auto", "goal", "full")
@@ -102,7 +103,7 @@ class Query:
         """Called when the arguments have changed, before the answer follows: switch to full evaluation if they ask for much."""
         # Who follows the changes of the view would lose them with it.
         view = core_of(self.view)
-        if self._over or view.dropped or view.subscriptions or not self._asks_for_much():
+        if self._over or view.dropped or view.feeds or view.waiters or not self._asks_for_much():
             return
         self._over = True
         engine = self.view.engine

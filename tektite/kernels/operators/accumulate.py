@@ -1,8 +1,8 @@
 """Accumulators: turns rows into keys whose diff columns are summed by linear aggregates.
 
 Each aggregated column contributes diff columns beside the multiplicity m: COUNT_PRESENT m where the value is not NULL;
-SUM_INT two limbs, (value mod 2**32)·m and (value div 2**32)·m, that are summed independently: the sum is lo + hi·2**32.
-NULL contributes nothing.
+SUM_INT two limbs, (size mod 2**32)·m and (size div 2**32)·m with the value's sign, that are summed independently: the sum is
+lo + hi·2**32. So a small value has a small limb, which a large m may multiply. NULL contributes nothing.
 
 Floats are summed as limbs (see limbs.py) that belong to bins. A diff column for each bin would be mostly zeros, so rows
 with floats are *exploded* into several: the data columns become (key..., slot), and one more diff column is the limb.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.kernels.compile import kernel
+from tektite.kernels.compile import inner, kernel
 from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.pages import address_of, empty_words
 from tektite.kernels.layout.rows import address, copy_column, copy_words, count, new_head, set_stored, step_of, value
@@ -24,6 +24,26 @@ SUM_INT = 2
 
 _NULL = -(2**63)
 _LOW = 0xFFFFFFFF
+_FEW = 2**30
+_MAX = 2**63 - 1
+
+
+@inner
+def halves(value):
+    """The low and the high limb of an integer: both have its sign. NULL is zero."""
+    if value == _NULL:
+        return 0, 0
+    if value < 0:
+        return -(-value & _LOW), -(-value >> 32)
+    return value & _LOW, value >> 32
+
+
+@inner
+def too_large(limb, m):
+    """Whether a limb (below 2**32 in size) times a multiplicity may not fit a word."""
+    if -_FEW <= m <= _FEW or limb == 0:
+        return False
+    return m < -_MAX or (m if m >= 0 else -m) > _MAX // (limb if limb >= 0 else -limb)
 
 
 @kernel("Tuple((int64[::1], int64[::1]))(int64, int64, int64, int64[::1])")
@@ -70,14 +90,12 @@ def accumulate(source, data, times, spec):
         else:
             high = out + 8 * rows
             for i in range(rows):
-                value = read(v_at, v_step, i)
+                low, upper = halves(read(v_at, v_step, i))
                 m = read(m_at, m_step, i)
-                if value == _NULL:
-                    value = 0
-                if m > 2**30 or m < -(2**30):
+                if too_large(low, m) or too_large(upper, m):
                     overflow = True
-                store(out, i, (value & _LOW) * m)
-                store(high, i, (value >> 32) * m)
+                store(out, i, low * m)
+                store(high, i, upper * m)
             set_stored(head, target, out)
             set_stored(head, target + 1, high)
             used += 2
@@ -113,12 +131,12 @@ def explode(accumulated, keys, times, source, columns):
             if word == _NULL:
                 continue
             m = value(accumulated, multiplicity, i)
-            if m > 2**30 or m < -(2**30):
-                overflow = True
             slot, low, middle, high = limbs_of(word)
             slot += 1 + LIMBS * f
             for limb in (low, middle, high):
                 if limb != 0:
+                    if too_large(limb, m):
+                        overflow = True
                     store(slots, total, slot)
                     store(limbs, total, limb * m)
                     origin[total] = i

@@ -12,13 +12,12 @@ from tektite.kernels.compile import kernel
 from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.pages import address_of
 from tektite.kernels.layout.rows import address, copy_column, count, new_head, set_stored, step_of, value
-from tektite.kernels.operators.accumulate import COUNT_PRESENT, SUM_INT
+from tektite.kernels.operators.accumulate import COUNT_PRESENT, SUM_INT, halves
 from tektite.kernels.seek.route import mix
 
 NOT_WORTH_IT = -2
 
 _NULL = -(2**63)
-_LOW = 0xFFFFFFFF
 # After so many rows the attempt is abandoned if three quarters of them had a key of their own: enough to see thousands of groups.
 _SAMPLE = 4096
 # Limbs are below 2**32, so that this many of them, multiplicities counted, add up to less than 2**63.
@@ -156,11 +155,9 @@ def accumulate_groups(source, data, times, spec):
             for i in range(rows):
                 g = np.int64(group[i])
                 m = read(m_at, m_step, i)
-                word = read(v_at, v_step, i)
-                if word == _NULL:
-                    word = 0
-                store(at, g, load(at, g) + (word & _LOW) * m)
-                store(high, g, load(high, g) + (word >> 32) * m)
+                low, upper = halves(read(v_at, v_step, i))
+                store(at, g, load(at, g) + low * m)
+                store(high, g, load(high, g) + upper * m)
             set_stored(head, target, at)
             set_stored(head, target + 1, high)
             at = high

@@ -5,16 +5,16 @@ clause              binds the expressions of one clause: columns, subqueries, ag
 dates               functions of dates and timestamps
 functions           types and functions of SQL, as expressions
 intervals           intervals, which move dates and timestamps
+joins               binds joins: conditions, and the columns that USING and NATURAL merge
 long_sums           adds very long sums in groups, so that trees stay shallow
 named_relations     tables, views, definitions, and rows given to one statement
 ordered_aggregates  ordered aggregates: string_agg, quantiles, mode, first, last, arg_min, arg_max
 patterns            functions of a text and a constant regular expression
 query               binds a query: from sqlglot's tree to a logical plan
 recursion           WITH RECURSIVE: relations defined by themselves and each other
-relations           FROM: tables, subqueries, constant rows and their joins
+relations           FROM: tables, subqueries and constant rows
 scalar              binds scalar expressions; errors point at their place
 scope               which columns a name may mean, in a query and the queries around it
 select              binds groups, windows, outputs, order and limit of a SELECT
-window_calls        a window function and its frame
 windows             binds window functions
 """

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from tektite.errors import UnsupportedError
-from tektite.expr import Expr, coalesce, col, concat, greatest, lit
+from tektite.expr import Expr, coalesce, col, concat, lit
 from tektite.expr.predicates import TRUE, conjunction
+from tektite.query.aggregate_calls import AggregateCall
+from tektite.query.expression_aggregates import spread
 from tektite.sql.bind import ordered_aggregates
 from tektite.sql.bind.scalar import Scalars
 from tektite.sql.bind.scope import NameScope, folded
-from tektite.sql.logical import Aggregate, Apply, Call, Node, Project, Union, call_type, columns_of
-from tektite.sql.parse.known_arguments import check_arguments
+from tektite.sql.logical import Aggregate, Apply, Node, Project, Union, call_type, columns_of
+from tektite.sql.parse.read_arguments import written
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -44,6 +47,10 @@ class Pending:
     comparison: str
     tests: tuple[Expr, ...]
     tree: exp.Expr
+
+    def over(self, plan: Node) -> Node:
+        """A plan with the subquery's result as one more column."""
+        return Apply(plan, self.plan, self.kind, self.name, self.comparison, self.tests)
 
 
 class ClauseContext:
@@ -103,9 +110,32 @@ class ClauseContext:
         return self.binder.parameter(node)
 
     def aggregate(self, node: exp.Expr, scalars: Scalars) -> Expr:
+        depth = self._depth(node)
+        if depth:
+            owner = next(itertools.islice(self.scope.around(), depth, None)).clause
+            if owner is None:
+                message = "an aggregate of columns of the query around cannot be used here"
+                raise self.binder.source.error(message, node)
+            return owner.aggregate(node, owner.scalars)
         if self.grouping is None:
             raise self.binder.source.error(f"an aggregate cannot be used in {self.where}", node)
         return self.grouping.call(node)
+
+    def _depth(self, node: exp.Expr) -> int:
+        """How many queries further out the nearest of the columns is found that an aggregate reads; 0 if it reads none."""
+        if self.scope.parent is None:
+            return 0
+        depths = []
+        for found in node.find_all(exp.Column, exp.Query):
+            if isinstance(found, exp.Query):
+                return 0  # what reads it is bound by the aggregate's own query
+            if (
+                isinstance(found, exp.Column)
+                and not isinstance(found.this, exp.Star)
+                and folded(found.this) not in self.aliases
+            ):
+                depths.append(self.scope.resolve(found, self.binder.source)[1])
+        return min(depths, default=0)
 
     def window(self, node: exp.Window, scalars: Scalars) -> Expr:
         if self.windows is None:
@@ -123,7 +153,7 @@ class ClauseContext:
     def attach(self, plan: Node) -> Node:
         """The plan with a column for each subquery that was found."""
         for found in self.pending:
-            plan = Apply(plan, found.plan, found.kind, found.name, found.comparison, found.tests)
+            plan = found.over(plan)
         self.pending.clear()
         return plan
 
@@ -135,7 +165,7 @@ class Grouping:
     binder: Binder
     inner: ClauseContext
     keys: list[tuple[str, Expr]] = field(default_factory=list)
-    calls: list[tuple[str, Call]] = field(default_factory=list)
+    calls: list[tuple[str, AggregateCall]] = field(default_factory=list)
     outer: set[str] = field(default_factory=set)
     sets: list[set[tuple[Any, ...]]] = field(default_factory=list)
     """The grouping sets, each as the fingerprints of its keys; none for plain groups."""
@@ -161,7 +191,6 @@ class Grouping:
             tree = node.this
         if isinstance(tree, exp.IgnoreNulls) and isinstance(tree.this, exp.AnyValue):
             tree = tree.this  # which is how ANY_VALUE is read
-        check_arguments(self.binder.source, tree)
         if type(tree) in SPREADS:
             return self.spread(tree, condition)
         if isinstance(tree, exp.Grouping | exp.GroupingId):
@@ -180,17 +209,20 @@ class Grouping:
             counted = Expr(
                 "case", (conjunction([condition, found]), lit(1), conjunction([condition, ~found]), lit(0), lit(None))
             )
-            return self._named(Call("sum", counted))
+            return self._named(AggregateCall("sum", counted))
         kind = AGGREGATES.get(type(tree))
         if kind is None:
             name = self.binder.source.called(tree)
             raise self.binder.source.error(f"aggregate {name} is not supported", tree, UnsupportedError)
         argument, distinct = self._argument(tree)
+        if argument is None and kind != "count":
+            called = self.binder.source.called(tree)
+            raise self.binder.source.error(f"{called} needs a value, as in {called}(x)", tree)
         if tree.args.get("expressions"):
             raise self.binder.source.error(f"{kind} with more than one value is not supported", tree, UnsupportedError)
         if condition.fingerprint != TRUE.fingerprint:
             argument = Expr("case", (condition, lit(1) if argument is None else argument, lit(None)))
-        call = Call(kind, argument, distinct and kind not in ("min", "max"))
+        call = AggregateCall(kind, argument, distinct and kind not in ("min", "max"))
         if argument is not None:
             self._check(call, tree)
         return self._named(call)
@@ -203,13 +235,10 @@ class Grouping:
         if self.inner.scalars.type(argument, tree).kind not in ("int", "float", "decimal"):
             raise self.binder.source.error(f"{tree.key} needs numbers", tree)
         value = Expr("case", (condition, argument.cast(types.Float), lit(None)))
-        squares, total, count = (
-            self._named(Call("sum", value * value)), self._named(Call("sum", value)), self._named(Call("count", value))
-        )  # fmt: skip
+        parts = (("sum", value * value), ("sum", value), ("count", value))
+        squares, total, count = (self._named(AggregateCall(*part)) for part in parts)
         population, root = SPREADS[type(tree)]
-        spare = count if population else count - 1
-        variance = greatest((squares - total * total / count) / spare, 0.0)
-        return Expr("case", (spare > 0, variance.sqrt() if root else variance, lit(None)))
+        return spread(squares, total, count, population, root)
 
     def mask(self, tree: exp.Expr) -> Expr:
         """GROUPING: a number with a bit for each of some keys, 1 where a grouping set has not got the key."""
@@ -230,7 +259,7 @@ class Grouping:
             found.append((name, lit(number)))
         return found
 
-    def _named(self, call: Call) -> Expr:
+    def _named(self, call: AggregateCall) -> Expr:
         """The column of a call, which is computed once."""
         for name, known in self.calls:
             if same_call(known, call):
@@ -258,18 +287,13 @@ class Grouping:
             value = value.cast(types.Int)  # how many are true
         return value, distinct
 
-    def _check(self, call: Call, tree: exp.Expr) -> None:
+    def _check(self, call: AggregateCall, tree: exp.Expr) -> None:
         assert call.argument is not None
         found = self.inner.scalars.type(call.argument, tree)
         if call.kind in ("sum", "avg") and found.kind not in ("int", "float", "decimal"):
             raise self.binder.source.error(f"{call.kind} needs numbers, not {found}", tree)
         if isinstance(tree, exp.LogicalAnd | exp.LogicalOr) and found != types.Bool:
             raise self.binder.source.error(f"{tree.key} needs conditions, not {found}", tree)
-        used = call.argument.columns()
-        own = self.outer | {found.name for found in self.inner.pending}
-        if used and not any(name in own for name in used):
-            message = "an aggregate of columns of the query around is not supported"
-            raise self.binder.source.error(message, tree, UnsupportedError)
 
     def apply(self, plan: Node) -> Node:
         """The plan's groups; those of all grouping sets, with NULL for the keys that a set has not."""
@@ -309,7 +333,7 @@ class Grouping:
         for name in found.columns():
             if name in self.outer and name not in known:
                 place = self.binder.places.get(name)
-                shown = name if place is None else place.sql("duckdb")
+                shown = name if place is None else written(place)
                 message = f"column {shown!r} is neither in GROUP BY nor in an aggregate"
                 raise self.binder.source.error(message, place)
         return found
@@ -321,6 +345,6 @@ def row_key(values: list[Expr]) -> Expr:
     return concat(*(coalesce(concat(text.length().cast(types.String), ":", text), "-") for text in texts))
 
 
-def same_call(one: Call, other: Call) -> bool:
+def same_call(one: AggregateCall, other: AggregateCall) -> bool:
     """Whether two aggregates are the same."""
     return one.printed(lambda scalar: scalar.fingerprint) == other.printed(lambda scalar: scalar.fingerprint)

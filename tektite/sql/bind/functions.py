@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import decimal
+import inspect
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from tektite.errors import UnsupportedError
-from tektite.expr import Expr, coalesce, concat, greatest, hash64, least, lit, when
+from tektite.expr import Expr, coalesce, concat, date_functions, greatest, hash64, least, lit, when
+from tektite.expr.fold import folded as folded_constant
 from tektite.sql.bind import dates
 from tektite.sql.bind.patterns import of_pattern
 from tektite.sql.parse.places import StatementText
+from tektite.sql.parse.read_arguments import written
 from tektite.values import types
 from tektite.values.types import Type
 
@@ -33,7 +38,9 @@ TYPES: dict[object, Type] = {
 def column_type(source: StatementText, node: exp.DataType) -> Type:
     """The type that SQL's name for it means."""
     if node.this == DType.DECIMAL:
-        sizes = [int(param.name) for param in node.expressions]
+        sizes = [int(param.name) if param.name.isdigit() else -1 for param in node.expressions]
+        if len(sizes) > 2 or min(sizes, default=0) < 0:
+            raise source.error("type decimal takes how many digits there are, and how many behind the point", node)
         precision, scale = (sizes + [0])[:2] if sizes else (18, 3)
         if scale > precision:
             raise source.error(f"type decimal({precision}, {scale}): more places than digits", node)
@@ -43,6 +50,10 @@ def column_type(source: StatementText, node: exp.DataType) -> Type:
             message = f"type decimal({precision}, {scale}): at most 18 digits are supported"
             raise source.error(message, node, UnsupportedError) from None
     found = TYPES.get(node.this)
+    sized = [param.name for param in node.expressions]
+    if sized and found not in (types.String, None):  # the length of a text is no limit, as in DuckDB
+        message = f"type {written(node).lower()}: only decimal and varchar have a size here"
+        raise source.error(message, node, UnsupportedError)
     if found is None:
         known = "integers, double, boolean, date, timestamp, varchar and decimal"
         raise source.error(
@@ -54,63 +65,49 @@ def column_type(source: StatementText, node: exp.DataType) -> Type:
 # ---------------------------------------------------------------------- numbers
 
 
-def remainder(left: Expr, right: Expr) -> Expr:
-    """What is left by a division that rounds towards zero, with the sign of the dividend."""
-    rest = left.abs() % right.abs()
-    return when(left < 0, -rest).otherwise(rest)
+def where_it_fits(value: Expr, kind: Type, target: Type) -> Expr:
+    """TRY_CAST of what is no text: NULL where a number does not fit the target."""
+    cast = value.cast(target)
+    if kind == types.Float and target == types.Int:
+        fits = (value > -(2.0**63)) & (value < 2.0**63)
+    elif kind == types.Float and isinstance(target, types.DecimalType):
+        # halves round to even, so that the half below the limit does not fit
+        fits = value.abs() * 10.0**target.scale < 10.0**target.precision - 0.5
+    elif kind.kind in ("int", "decimal") and isinstance(target, types.DecimalType):
+        given = kind if isinstance(kind, types.DecimalType) else types.Decimal(18, 0)
+        room = target.precision - target.scale
+        if kind.kind == "decimal" and given.precision - given.scale < room or room >= 18:
+            return cast
+        bound = decimal.Decimal(10) ** room
+        if given.scale > target.scale:
+            bound -= decimal.Decimal(5).scaleb(-target.scale - 1)
+        fits = value.abs() < lit(bound if kind.kind == "decimal" else int(bound))
+    else:
+        return cast
+    certain = folded_constant(fits)
+    if certain.op == "lit":
+        return cast if certain.params[1] else lit(None, target)
+    return Expr("case", (fits, cast, lit(None)))
 
 
-def quotient(left: Expr, right: Expr) -> Expr:
-    """A division that rounds towards zero."""
-    whole = left.abs() // right.abs()
-    return when((left < 0).is_same(right < 0), whole).otherwise(-whole)
-
-
-def rounded(scalars: Scalars, node: exp.Expr, value: Expr, places: Expr | None = None) -> Expr:
+def round_of(scalars: Scalars, node: exp.Round) -> Expr:
     """ROUND: halves away from zero."""
+    value, tree = scalars.bind(node.this), node.args.get("decimals")
     digits = 0
-    if places is not None:
-        if places.op != "lit" or not isinstance(places.params[1], int):
-            raise scalars.unsupported("ROUND to a number of places that is not a constant", node)
+    if tree is not None:
+        places = scalars.bind(tree)
+        if places.op != "lit" or type(places.params[1]) is not int:
+            raise scalars.unsupported("ROUND to a number of places that is not a whole constant", node)
         digits = places.params[1]
-    kind = scalars.type(value, node)
-    if kind == types.Int and digits >= 0:
-        return value
-    if isinstance(kind, types.DecimalType):
-        kept = max(0, min(digits, kind.scale))
-        result = value.cast(types.Decimal(max(1, kind.precision - kind.scale + kept), kept)) if digits >= 0 else value
-        if digits >= 0:
-            return result
-    if kind == types.Float:
-        factor = lit(10.0 ** abs(digits))
-        scaled = value * factor if digits >= 0 else value / factor
-        whole = (scaled.abs() + 0.5) // 1.0
-        back = whole / factor if digits >= 0 else whole * factor
-        return when(value < 0, -back).otherwise(back)
-    step = 10**-digits
-    whole = (value.abs() + lit(step // 2)) // lit(step) * step
-    result = whole.cast(types.Int) if kind == types.Int else whole.cast(types.Decimal(18))
-    return when(value < 0, -result).otherwise(result)
+    return value.round(digits)
 
 
-def floor(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
-    """The greatest whole number that is not greater."""
-    kind = scalars.type(value, node)
-    if kind == types.Int:
-        return value
-    if isinstance(kind, types.DecimalType):
-        return (value // lit(1)).cast(types.Decimal(18))
-    return value // 1.0
-
-
-def ceiling(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
-    """The least whole number that is not less."""
-    return value if scalars.type(value, node) == types.Int else -floor(scalars, node, -value)
-
-
-def truncated_number(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
-    """TRUNC: the whole number next to it on the way to zero."""
-    return when(value < 0, ceiling(scalars, node, value)).otherwise(floor(scalars, node, value))
+def sign_of(scalars: Scalars, node: exp.Sign) -> Expr:
+    """-1, 0 or 1; 0 for NaN, as in DuckDB."""
+    value = scalars.bind(node.this)
+    if scalars.type(value, node) != types.Float:
+        return value.sign()
+    return when(value == lit(math.nan), 0).otherwise(value.sign())
 
 
 # ---------------------------------------------------------------------- text
@@ -150,8 +147,19 @@ def leading(value: Expr, count: Expr) -> Expr:
 
 def trailing(value: Expr, count: Expr) -> Expr:
     """RIGHT: so many characters from the end; all but so many at the start if it is negative."""
-    kept = when(count < 0, greatest(value.length() + count, 0)).otherwise(least(count, value.length()))
-    return value.substring(value.length() - kept + 1)
+    size = value.length()
+    start = when(count < 0, least(-count, size)).otherwise(size - when(count < size, count).otherwise(size))
+    return when(count.is_not_null(), value.substring(start + 1)).otherwise(None)
+
+
+def part_of(value: Expr, start: Expr, length: Expr | None = None) -> Expr:
+    """SUBSTRING: so many characters from a place on; those before it if the length is negative."""
+    if length is None or length.op == "lit" and (length.params[1] is None or length.params[1] >= 0):
+        return value.substring(start) if length is None else value.substring(start, length)
+    end = when(start < 0, value.length() + start + 1).otherwise(start)
+    first = greatest(end + length, 1)
+    before = value.substring(first, greatest(end - first, 0))
+    return when(length < 0, before).otherwise(value.substring(start, length))
 
 
 # ---------------------------------------------------------------------- the table
@@ -162,9 +170,11 @@ SIMPLE: dict[type[exp.Expr], tuple[tuple[str, ...], Builder]] = {
     exp.Upper: (("this",), Expr.upper),
     exp.Lower: (("this",), Expr.lower),
     exp.Length: (("this",), Expr.length),
-    exp.Substring: (("this", "start", "length"), Expr.substring),
+    exp.Substring: (("this", "start", "length"), part_of),
     exp.Abs: (("this",), Expr.abs),
-    exp.Sign: (("this",), Expr.sign),
+    exp.Floor: (("this",), Expr.floor),
+    exp.Ceil: (("this",), Expr.ceil),
+    exp.Trunc: (("this",), Expr.trunc),
     exp.Left: (("this", "expression"), leading),
     exp.Right: (("this", "expression"), trailing),
     exp.StartsWith: (("this", "expression"), Expr.startswith),
@@ -187,10 +197,10 @@ SIMPLE: dict[type[exp.Expr], tuple[tuple[str, ...], Builder]] = {
     exp.Hour: (("this",), Expr.hour),
     exp.Minute: (("this",), Expr.minute),
     exp.Second: (("this",), Expr.second),
-    exp.LastDay: (("this",), dates.last_day),
-    exp.Dayname: (("this",), dates.day_name),
-    exp.Monthname: (("this",), dates.month_name),
-    exp.DateFromParts: (("year", "month", "day"), dates.made),
+    exp.LastDay: (("this",), date_functions.last_day),
+    exp.Dayname: (("this",), date_functions.day_name),
+    exp.Monthname: (("this",), date_functions.month_name),
+    exp.DateFromParts: (("year", "month", "day"), date_functions.made),
 }
 BITS: dict[type[exp.Expr], Builder] = {
     exp.BitwiseAnd: Expr.bit_and,
@@ -199,12 +209,6 @@ BITS: dict[type[exp.Expr], Builder] = {
     exp.BitwiseLeftShift: Expr.shift_left,
     exp.BitwiseRightShift: Expr.shift_right,
     exp.BitwiseNot: Expr.bit_not,
-}
-TYPED: dict[type[exp.Expr], tuple[tuple[str, ...], Callable[..., Expr]]] = {
-    exp.Round: (("this", "decimals"), rounded),
-    exp.Floor: (("this",), floor),
-    exp.Ceil: (("this",), ceiling),
-    exp.Trunc: (("this",), truncated_number),
 }
 VARIADIC: dict[type[exp.Expr], Builder] = {exp.Coalesce: coalesce, exp.Greatest: greatest, exp.Least: least}
 PARTS: dict[type[exp.Expr], str] = {
@@ -284,7 +288,9 @@ SPECIAL: dict[type[exp.Expr], Callable[[Scalars, Any], Expr | None]] = {
     **dict.fromkeys((exp.DateTrunc, exp.TimestampTrunc), date_truncated),
     exp.DateAdd: date_moved,
     exp.DateDiff: dates.difference,
-    exp.TimeToStr: dates.formatted,
+    exp.TimeToStr: dates.text_of,
+    exp.Round: round_of,
+    exp.Sign: sign_of,
     exp.Trim: trimmed,
     exp.Pad: padded,
     exp.Log: logarithm,
@@ -298,8 +304,27 @@ SPECIAL: dict[type[exp.Expr], Callable[[Scalars, Any], Expr | None]] = {
 """Functions that read the parser's tree themselves."""
 
 
+def fewest(builder: Builder, given: int) -> int:
+    """How many values a builder needs beside those that are given to it always."""
+    parameters = inspect.signature(builder).parameters.values()
+    return sum(parameter.default is inspect.Parameter.empty for parameter in parameters) - given
+
+
+FEWEST = {kind: fewest(builder, 0) for kind, (_, builder) in SIMPLE.items()}
+"""How many values each function needs."""
+
+
 def build(scalars: Scalars, node: exp.Func) -> Expr | None:
-    """A function's expression; None if there is no such function."""
+    """A function's expression; None if there is no such function. What builders of expressions say to Python programs is said of
+    the place in the text.
+    """
+    try:
+        return built(scalars, node)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise scalars.error(f"{scalars.source.called(node)}: {error}", node) from error
+
+
+def built(scalars: Scalars, node: exp.Func) -> Expr | None:
     kind = type(node)
     if kind in SPECIAL:
         return SPECIAL[kind](scalars, node)
@@ -307,9 +332,18 @@ def build(scalars: Scalars, node: exp.Func) -> Expr | None:
         return VARIADIC[kind](*map(scalars.bind, [node.this, *node.expressions]))
     if kind in PARTS:
         return dates.extract(scalars, node, PARTS[kind], node.this)
-    if kind not in SIMPLE and kind not in TYPED:
+    if kind not in SIMPLE:
         return None
-    arguments, builder = SIMPLE[kind] if kind in SIMPLE else TYPED[kind]
+    arguments, builder = SIMPLE[kind]
     found = [node.args.get(name) for name in arguments]
+    if kind is exp.Substring and found[1] is None:
+        found[1] = exp.Literal.number(1)  # SUBSTRING(x FOR n)
+    while found and found[-1] is None:
+        found.pop()
+    if len(found) < FEWEST[kind] or None in found:
+        least, most = FEWEST[kind], len(arguments)
+        wanted = str(most) if least == most else f"{least} to {most}"
+        given = len(found) - found.count(None)
+        raise scalars.error(f"{scalars.source.called(node)} takes {wanted} values, not {given}", node)
     bound = [scalars.bind(argument) for argument in found if argument is not None]
-    return builder(scalars, node, *bound) if kind in TYPED else builder(*bound)
+    return builder(*bound)

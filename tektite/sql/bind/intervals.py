@@ -108,6 +108,9 @@ def of_unit(amount: Expr, unit: str) -> Interval:
 def parse_interval(text: str) -> Interval | None:
     """What a text such as '1 year 2 months', '3 days 04:05:06' or '90 minutes' says; None if it says none."""
     rest = text.strip()
+    if rest.lower().endswith(" ago"):
+        before = parse_interval(rest[:-4])
+        return None if before is None else before.negated()
     found = Interval()
     clock = re.search(r"(?<![\w.])([+-]?)(\d+):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?$", rest)
     if clock:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tektite.engine.core import core_of
+from tektite.engine.engine_core import HIDDEN_PREFIX
 from tektite.engine.input import Input
 from tektite.errors import ConflictError, NotFoundError, TektiteError
 from tektite.expr import col
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 Given: TypeAlias = Mapping[str, "pa.Table | Input"]
 """Tables, and rows that are there for one statement alone, by the names under which it reads them."""
-HIDDEN = "__"
+HIDDEN = HIDDEN_PREFIX
 """What the names of inputs and views begin with that are not the user's."""
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, lit
 from tektite.expr.predicates import TRUE
-from tektite.sql.logical import Call, CallOrder
+from tektite.query.aggregate_calls import AggregateCall, CallOrder
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ QUANTILES: dict[type[exp.Expr], str] = {
 ORDERED = (*QUANTILES, exp.GroupConcat, exp.Mode, exp.First, exp.Last, exp.ArgMin, exp.ArgMax, exp.WithinGroup)
 
 
-def ordered_call(clause: ClauseContext, tree: exp.Expr, condition: Expr) -> Call:
+def ordered_call(clause: ClauseContext, tree: exp.Expr, condition: Expr) -> AggregateCall:
     """The aggregate that one of `ORDERED` is, of the rows for which a condition is true."""
     source = clause.binder.source
     name = source.called(tree.this if isinstance(tree, exp.WithinGroup) else tree)
@@ -31,9 +31,18 @@ def ordered_call(clause: ClauseContext, tree: exp.Expr, condition: Expr) -> Call
         inner = tree.this
         if not isinstance(inner, exp.PercentileCont | exp.PercentileDisc | exp.Mode) or len(order_trees) != 1:
             raise source.error(f"{name} WITHIN GROUP is not supported", tree, UnsupportedError)
+        if isinstance(inner, exp.Mode) and (inner.this is not None or order_trees[0].args.get("desc")):
+            raise source.error(f"{name} WITHIN GROUP of this is not supported: say mode(x)", tree, UnsupportedError)
         value_tree, share_tree, tree = order_trees[0].this, inner.this, inner
     else:
         share_tree = tree.args.get("quantile") or tree.args.get("expression")
+        if type(tree) in QUANTILES and not isinstance(tree, exp.Median):
+            if share_tree is None and len(order_trees) == 1:  # quantile_cont(0.75 ORDER BY x)
+                value_tree, share_tree = order_trees[0].this, value_tree
+            elif share_tree is None or order_trees:
+                raise source.error(f"{name} takes a value and a constant between 0 and 1", tree)
+        elif order_trees and isinstance(tree, exp.Median | exp.Mode | exp.ArgMin | exp.ArgMax):
+            raise source.error(f"ORDER BY in {name} is not supported", tree, UnsupportedError)
     if value_tree is None:
         raise source.error(f"{name} needs a value", tree)
     distinct = isinstance(value_tree, exp.Distinct)
@@ -50,19 +59,21 @@ def ordered_call(clause: ClauseContext, tree: exp.Expr, condition: Expr) -> Call
     if distinct:
         raise source.error(f"{name}(DISTINCT) is not supported", tree, UnsupportedError)
     if isinstance(tree, exp.ArgMin | exp.ArgMax):
+        if tree.expression is None:
+            raise source.error(f"{name} takes two values", tree)
         by = clause.bind(tree.expression)
         known = chosen(value, by.is_not_null() if condition is TRUE else condition & by.is_not_null())
-        return Call("earliest", known, order=((by, isinstance(tree, exp.ArgMax), False),))
+        return AggregateCall("earliest", known, order=((by, isinstance(tree, exp.ArgMax), False),))
     if not order:
         raise source.error(f"{name} without ORDER BY has no certain value: say {name}(x ORDER BY y)", tree)
     if isinstance(tree, exp.Last):
         order = tuple((by, not descending, not nulls_first) for by, descending, nulls_first in order)
     if isinstance(tree, exp.AnyValue):
-        return Call("earliest", chosen(value, condition), order=order)
+        return AggregateCall("earliest", chosen(value, condition), order=order)
     # rows that FILTER drops come behind all others, whose values may be NULL
     if condition is not TRUE:
         order = ((Expr("coalesce", (condition, lit(False))), True, False), *order)
-    return Call("first", chosen(value, condition), order=order)
+    return AggregateCall("first", chosen(value, condition), order=order)
 
 
 def parts_of(tree: exp.Expr) -> tuple[exp.Expr | None, list[exp.Expr]]:
@@ -80,7 +91,7 @@ def chosen(value: Expr, condition: Expr) -> Expr:
 
 def string_agg(
     clause: ClauseContext, tree: exp.Expr, value: Expr, distinct: bool, order: tuple[CallOrder, ...], condition: Expr
-) -> Call:
+) -> AggregateCall:
     """The texts of a group, one after the other; in their own order if none is given."""
     between = tree.args.get("separator")
     separator = lit(",") if between is None else clause.bind(between)
@@ -89,7 +100,7 @@ def string_agg(
     kind = clause.scalars.type(value, tree)
     text = value if kind == types.String else value.cast(types.String)
     text = chosen(text, condition)
-    return Call("string_agg", text, distinct, order or ((text, False, False),), separator.params[1])
+    return AggregateCall("string_agg", text, distinct, order or ((text, False, False),), separator.params[1])
 
 
 def quantile(
@@ -100,12 +111,12 @@ def quantile(
     order: tuple[CallOrder, ...],
     condition: Expr,
     share_tree: exp.Expr | None,
-) -> Call:
+) -> AggregateCall:
     """A median, a quantile, or the most frequent value."""
     source = clause.binder.source
     value = chosen(value, condition)
     if isinstance(tree, exp.Mode):
-        return Call("mode", value, distinct, ((value, False, False),))
+        return AggregateCall("mode", value, distinct, ((value, False, False),))
     kind = QUANTILES[type(tree)]
     found = clause.scalars.type(value, tree)
     if kind == "quantile_cont" and found.kind not in ("int", "float", "decimal"):
@@ -119,4 +130,4 @@ def quantile(
         number = -1.0
     if not 0 <= number <= 1:
         raise source.error(f"{source.called(tree)} takes a constant between 0 and 1", share_tree or tree)
-    return Call(kind, value, distinct, ((value, bool(order) and order[0][1], False),), number)
+    return AggregateCall(kind, value, distinct, ((value, bool(order) and order[0][1], False),), number)

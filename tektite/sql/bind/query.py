@@ -14,29 +14,31 @@ from tektite.errors import IncorrectError, NotFoundError, TektiteError, Unsuppor
 from tektite.expr import Expr, coalesce, col, lit
 from tektite.expr import type_of as expression_type
 from tektite.expr.fold import folded as folded_constant
+from tektite.query.window_calls import Ordering, WindowCall
 from tektite.sql.bind import recursion, relations, windows
 from tektite.sql.bind.bound import Bound, nothing
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, folded
-from tektite.sql.bind.select import SelectList, output_place
-from tektite.sql.bind.window_calls import WindowCall
+from tektite.sql.bind.select import SelectList, output_place, refuse_ambiguous
 from tektite.sql.logical import (
     Compare,
     Distinct,
     Filter,
     Names,
     Node,
-    Ordering,
     Project,
     Top,
     Union,
     Window,
     columns_of,
 )
-from tektite.sql.parse.known_arguments import check_arguments
+from tektite.sql.parse.parser import label_of
 from tektite.sql.parse.places import StatementText
 from tektite.values import types
 from tektite.values.types import Type
+
+ENDLESS = 1 << 62
+"""More rows than there can be: LIMIT and OFFSET beyond it count as this, so that their sum fits a word."""
 
 
 class Tables(Protocol):
@@ -57,6 +59,7 @@ class CommonTable:
     aliases: list[str]
     ctes: dict[str, Any] = field(default_factory=dict)
     scope: NameScope | None = None
+    is_read: bool = False
 
 
 class Binder:
@@ -85,7 +88,7 @@ class Binder:
 
     def parameter(self, node: exp.Expr) -> Expr:
         """The value of a parameter, or the column that stands for it."""
-        label = node.name if isinstance(node.this, exp.Expr) else str(node.this or "")
+        label = label_of(node)
         if self.placeholders is not None:
             if label not in self.placeholders:
                 raise self.source.error(f"there is no parameter ${label}", node, NotFoundError)
@@ -97,7 +100,7 @@ class Binder:
             )
         try:
             return lit(self.parameters[label])
-        except (TypeError, TektiteError) as error:
+        except TektiteError as error:
             raise self.source.error(f"parameter {label!r}: {error}", node, IncorrectError) from None
 
     # ------------------------------------------------------------------ queries
@@ -113,11 +116,20 @@ class Binder:
     def _query(self, node: exp.Expr, scope: NameScope | None) -> Bound:
         while isinstance(node, exp.Subquery | exp.Paren) and not modifiers(node):
             node = node.this
-        check_arguments(self.source, node)
         with_clause = node.args.get("with_")
-        if with_clause is not None:
-            self.ctes = dict(self.ctes)
-            self._with(with_clause, scope)
+        if with_clause is None:
+            return self._body(node, scope)
+        self.ctes = dict(self.ctes)
+        self._with(with_clause, scope)
+        known = self.ctes
+        found = self._body(node, scope)
+        for cte in with_clause.expressions:
+            table = known[folded(cte.args["alias"].this)]
+            if isinstance(table, CommonTable) and not table.is_read:
+                self.defined(table, cte)  # what nobody reads must make sense as well
+        return found
+
+    def _body(self, node: exp.Expr, scope: NameScope | None) -> Bound:
         if isinstance(node, exp.Select):
             return self.select(node, scope)
         if isinstance(node, exp.SetOperation):
@@ -129,11 +141,21 @@ class Binder:
         raise self.unsupported(f"{node.key.upper()} as a query", node)
 
     def _with(self, node: exp.With, scope: NameScope | None) -> None:
+        self._refuse_twice(node)
         if node.args.get("recursive"):
             recursion.bind(self, node, scope)
             return
         for cte in node.expressions:
             self.ctes[folded(cte.args["alias"].this)] = self.definition(cte, scope)
+
+    def _refuse_twice(self, node: exp.With) -> None:
+        """Refuse a WITH that defines a name twice."""
+        names: set[str] = set()
+        for cte in node.expressions:
+            name = folded(cte.args["alias"].this)
+            if name in names:
+                raise self.source.error(f"WITH defines {name!r} twice", cte.args["alias"])
+            names.add(name)
 
     def definition(self, cte: exp.CTE, scope: NameScope | None) -> CommonTable:
         """What a WITH clause says of one name: it knows those before it, of which it keeps the ones that it mentions."""
@@ -144,6 +166,7 @@ class Binder:
     def defined(self, found: CommonTable, node: exp.Expr) -> Bound:
         """A common table expression's query, bound anew for each use of it."""
         outer, self.ctes = self.ctes, found.ctes
+        found.is_read = True
         try:
             bound = self.query(found.tree, found.scope)
         finally:
@@ -242,6 +265,7 @@ class Binder:
         order = []
         for ordered in node.args["order"].expressions if node.args.get("order") else ():
             at = output_place(ordered.this, bound.titles)
+            refuse_ambiguous(self.source, ordered.this, bound.titles, [col(name) for name in bound.names])
             if at is None:
                 raise self.source.error("ORDER BY here takes columns of the result, by name or number", ordered)
             order.append(self.ordering(ordered, bound.names[at]))
@@ -250,7 +274,6 @@ class Binder:
 
     def ordering(self, node: exp.Ordered, name: str) -> Ordering:
         """One member of ORDER BY, NULLs last unless it says otherwise."""
-        check_arguments(self.source, node)
         return Ordering(name, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
 
     def limited(self, plan: Node, order: tuple[Ordering, ...], node: exp.Expr) -> Node:
@@ -266,7 +289,9 @@ class Binder:
                 last = before + limit
                 kept = kept & Expr("case", (last.is_null(), lit(True), col(number) <= last))
             return Project(Filter(Window(plan, ((number, call),)), kept), tuple(columns_of(plan)))
-        return Top(plan, (), order, limit, offset) if limit is not None or offset else plan
+        if limit is not None and limit + offset >= ENDLESS:
+            limit = None
+        return Top(plan, (), order, limit, min(offset, ENDLESS)) if limit is not None or offset else plan
 
     def _limits(self, node: exp.Expr) -> tuple[int | Expr | None, int | Expr]:
         """LIMIT and OFFSET: numbers, or what stands for parameters of a prepared statement."""
@@ -277,6 +302,8 @@ class Binder:
             options = limit.args.get("limit_options")
             if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
                 raise self.unsupported("LIMIT by percentage or WITH TIES", limit)
+            if isinstance(limit, exp.Fetch) and (limit.args.get("direction") or "FIRST") not in ("FIRST", "NEXT"):
+                raise self.unsupported(f"FETCH {limit.args['direction']}", limit)
             if not isinstance(tree, exp.Null) and not (isinstance(tree, exp.Var) and tree.name.upper() == "ALL"):
                 count = 1 if tree is None else self._count(tree, "LIMIT")
         offset = node.args.get("offset")

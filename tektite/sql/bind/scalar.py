@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from tektite.errors import TektiteError, UnsupportedError
-from tektite.expr import Expr, coalesce, concat, lit
+from tektite.expr import Expr, coalesce, concat, lit, truncdiv, truncmod
 from tektite.expr import type_of as expression_type
 from tektite.expr.comparisons import MIRRORED, OPPOSITE
 from tektite.expr.fold import folded as folded_constant
@@ -17,8 +17,8 @@ from tektite.expr.predicates import FALSE, TRUE, conjunction
 from tektite.sql.bind import functions, patterns
 from tektite.sql.bind.intervals import DAY, Interval, of_unit, parse_interval, unit_name
 from tektite.sql.bind.long_sums import long_sum, sum_in_groups
-from tektite.sql.parse.known_arguments import check_arguments
 from tektite.sql.parse.places import StatementText
+from tektite.sql.parse.read_arguments import written
 from tektite.values import types
 from tektite.values.types import Type
 
@@ -94,7 +94,6 @@ class Scalars:
     def any(self, node: exp.Expr) -> Expr | Interval:
         """What a tree means: an expression or an interval."""
         kind = type(node)
-        check_arguments(self.source, node)
         if kind in COMPARISONS:
             return self.comparison(node, COMPARISONS[kind])
         rule = RULES.get(kind)
@@ -111,7 +110,7 @@ class Scalars:
         if kind in functions.BITS:
             operands = [node.this, node.expression] if node.args.get("expression") is not None else [node.this]
             return self.checked(functions.BITS[kind](*map(self.bind, operands)), node)
-        raise self.unsupported(f"{node.key.upper()} ({node.sql('duckdb')[:60]})", node)
+        raise self.unsupported(f"{node.key.upper()} ({written(node)[:60]})", node)
 
     def checked(self, expression: Expr, node: exp.Expr) -> Expr:
         self.type(expression, node)
@@ -133,6 +132,8 @@ class Scalars:
             return lit(int(text))
         except TektiteError as error:
             raise self.source.error(str(error), node) from None
+        except ValueError:
+            raise self.error(f"{text} is not a number", node) from None
 
     def paren(self, node: exp.Paren) -> Expr | Interval:
         return self.any(node.this)
@@ -171,13 +172,15 @@ class Scalars:
             return self.with_interval(node, left, right)
         kind = type(node)
         if kind is exp.Add:
+            if types.String == self.type(left, node) == self.type(right, node):
+                raise self.error("+ adds numbers; || joins texts", node)
             return self.checked(left + right, node)
         if kind is exp.Sub:
             kinds = {self.type(left, node), self.type(right, node)}
             if types.Timestamp in kinds and kinds <= {types.Date, types.Timestamp}:
                 ends = left.cast(types.Timestamp), right.cast(types.Timestamp)
                 between = ends[0] - ends[1]
-                days, clock = functions.quotient(between, lit(DAY)), functions.remainder(between, lit(DAY))
+                days, clock = truncdiv(between, lit(DAY)), truncmod(between, lit(DAY))
                 return Interval(None, days, clock, ends)
             return self.checked(left - right, node)
         if kind is exp.Mul:
@@ -186,10 +189,10 @@ class Scalars:
             return self.checked(left / right, node)
         self.checked(left % right, node)
         if kind is exp.Mod:
-            return functions.remainder(left, right)
+            return truncmod(left, right)
         if types.Float in (self.type(left, node), self.type(right, node)):
             raise self.unsupported("// of floats", node)
-        return functions.quotient(left, right)
+        return truncdiv(left, right)
 
     def with_interval(self, node: exp.Binary, left: Expr | Interval, right: Expr | Interval) -> Expr | Interval:
         """Arithmetic in which intervals take part."""
@@ -220,7 +223,9 @@ class Scalars:
             if found is None:
                 raise self.error(f"interval {text!r} is not a length of time, such as '3 days'", node)
             return found
-        word = unit.name if isinstance(unit, exp.Var) else unit.sql_name()
+        if isinstance(unit, exp.IntervalSpan):
+            raise self.unsupported("an interval from one unit TO another", node)
+        word = unit.name if isinstance(unit, exp.Var) else self.source.called(unit)
         name = unit_name(word)
         if name is None:
             raise self.unsupported(f"interval unit {word}", node)
@@ -369,9 +374,15 @@ class Scalars:
     def like(self, node: exp.Expr) -> Expr:
         escape = None
         if isinstance(node, exp.Escape):
-            escape = node.expression.name
+            character = self.bind(node.expression)
             node = node.this
-            check_arguments(self.source, node)
+            said = character.params[1] if character.op == "lit" else 0
+            if said is None:
+                self.bind(node.this), self.bind(node.expression)
+                return lit(None, types.Bool)
+            if not isinstance(said, str) or len(said) > 1:
+                raise self.error("ESCAPE takes one constant character, or none at all", node)
+            escape = said or None
         pattern = self.bind(node.expression)
         value = self.bind(node.this)
         if pattern.op != "lit" or not (pattern.params[1] is None or isinstance(pattern.params[1], str)):
@@ -403,12 +414,30 @@ class Scalars:
             args += [condition, self.bind(branch.args["true"])]
         default = node.args.get("default")
         args.append(lit(None) if default is None else self.bind(default))
-        return self.checked(Expr("case", tuple(args)), node)
+        return self.decided(self.checked(Expr("case", tuple(args)), node), node)
+
+    def decided(self, choice: Expr, node: exp.Expr) -> Expr:
+        """A choice without the branches that a constant condition rules out: they may fail if they are computed."""
+        kept: list[Expr] = []
+        *branches, otherwise = choice.args
+        for condition, value in zip(branches[::2], branches[1::2], strict=True):
+            certain = folded_constant(condition)
+            if certain.op != "lit":
+                kept += [condition, value]
+            elif certain.params[1]:
+                otherwise = value
+                break
+        if len(kept) + 1 == len(choice.args):
+            return choice
+        kind = self.type(choice, node)
+        found = Expr("case", (*kept, otherwise)) if kept else otherwise
+        return found if self.type(found, node) == kind else found.cast(kind)
 
     def conditional(self, node: exp.If) -> Expr:
         otherwise = node.args.get("false")
         args = (self.predicate(node.this, "IF"), self.bind(node.args["true"]))
-        return self.checked(Expr("case", (*args, lit(None) if otherwise is None else self.bind(otherwise))), node)
+        choice = Expr("case", (*args, lit(None) if otherwise is None else self.bind(otherwise)))
+        return self.decided(self.checked(choice, node), node)
 
     def cast(self, node: exp.Cast) -> Expr:
         target = functions.column_type(self.source, node.args["to"])
@@ -420,8 +449,12 @@ class Scalars:
                 if isinstance(node, exp.TryCast):
                     return lit(None, target)
                 raise self.source.error(str(error), node.this) from None
-        trying = isinstance(node, exp.TryCast) and self.type(value, node.this) == types.String
-        return self.checked(value.try_cast(target) if trying else value.cast(target), node)
+        if not isinstance(node, exp.TryCast):
+            return self.checked(value.cast(target), node)
+        kind = self.type(value, node.this)
+        if kind == types.String:
+            return self.checked(value.try_cast(target), node)
+        return self.checked(functions.where_it_fits(value, kind, target), node)
 
     def joined(self, node: exp.DPipe) -> Expr:
         parts = [self.bind(part) for part in flatten(node, exp.DPipe)]

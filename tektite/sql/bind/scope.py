@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tektite.errors import NotFoundError
+from tektite.errors import NotFoundError, UnsupportedError
 from tektite.sql.parse.places import StatementText, nearest
+
+if TYPE_CHECKING:
+    from tektite.sql.bind.clause import ClauseContext
 
 
 def folded(node: exp.Expr | None) -> str:
     """An identifier as it is compared: in lower case, unless quoted."""
     if node is None:
         return ""
+    if isinstance(node, exp.Placeholder | exp.Parameter):
+        raise UnsupportedError(f"a parameter cannot stand for a name: {node.name!r}")
     name = node.name
     return name if node.args.get("quoted") else name.lower()
 
@@ -25,8 +31,10 @@ class Relation:
 
     alias: str
     columns: list[tuple[str, str]]
-    hidden: set[str] = field(default_factory=set)
-    """Visible names that a USING has merged with another relation's: found only with the alias before them."""
+    hidden: dict[str, str] = field(default_factory=dict)
+    """Visible names that a USING has merged with another relation's, with the column that it made: found only with the alias
+    before them.
+    """
 
 
 @dataclass
@@ -35,19 +43,21 @@ class NameScope:
 
     parent: NameScope | None = None
     relations: list[Relation] = field(default_factory=list)
-    merged: dict[str, str] = field(default_factory=dict)
-    """Columns that USING made of two, by visible name."""
+    merged: dict[str, list[str]] = field(default_factory=dict)
+    """Columns that USING made of two, by visible name; several where joins between commas each have one."""
+    clause: ClauseContext | None = None
+    """The outputs of the query, while they are bound: aggregates of its columns in the queries within it belong to them."""
 
     def find(self, column: str, table: str) -> list[str]:
         """The unique names that a column's name may mean here."""
-        if not table and column in self.merged:
-            return [self.merged[column]]
+        if not table and column.lower() in self.merged:
+            return self.merged[column.lower()]
         found = []
         for relation in self.relations:
             if table and relation.alias.lower() != table.lower():
                 continue
             for visible, unique in relation.columns:
-                if visible.lower() == column.lower() and (table or visible not in relation.hidden):
+                if visible.lower() == column.lower() and (table or visible.lower() not in relation.hidden):
                     found.append(unique)
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -12,6 +13,8 @@ from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.clause import ClauseContext, Grouping
 from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.logical import Distinct, Filter, Node, Project, Top
+from tektite.sql.parse.places import StatementText
+from tektite.sql.parse.read_arguments import written
 from tektite.sql.walking import free_columns
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ class SelectList:
         self.grouping = Grouping(binder, inner, outer=set(plan.columns))
         self.clause = ClauseContext(binder, scope, "SELECT", self.grouping)
         self.clause.windows = []
+        scope.clause = self.clause
         self.titles: list[str] = []
         self.outputs: list[Expr] = []
         self.trees: list[exp.Expr] = []
@@ -39,6 +43,8 @@ class SelectList:
             raise self.binder.source.error("syntax error: SELECT needs at least one column", self.node)
         for item in self.node.expressions:
             self._item(item)
+        if self.node.args.get("windows"):
+            windows.check_definitions(self.binder, self.node, self.scope)
         group = self.node.args.get("group")
         grouped = group is not None
         if group is not None:
@@ -107,9 +113,10 @@ class SelectList:
         for kind in ("rollup", "cube", "grouping_sets", "totals"):
             if group.args.get(kind):
                 raise self.binder.unsupported(f"GROUP BY {kind.upper().replace('_', ' ')}", group)
-        trees = group.expressions
         if group.args.get("all"):
-            trees = [tree for tree in self.trees if not tree.find(exp.AggFunc)]
+            self._group_by_all()
+            return
+        trees = group.expressions
         sets: list[list[Expr]] = [[]]
         for tree in trees:
             found = [[self._key(part) for part in parts] for parts in grouping_sets(tree)]
@@ -120,18 +127,43 @@ class SelectList:
         if len(sets) > 1:
             self.grouping.sets = [{key.fingerprint for key in keys} for keys in sets]
 
-    def _key(self, tree: exp.Expr) -> Expr:
-        """A key: an output by its number, a column, an output by its name, or an expression."""
+    def _group_by_all(self) -> None:
+        """GROUP BY ALL: by every output without an aggregate in it."""
+        totals = {name for name, *_ in (*self.grouping.calls, *self.grouping.masks)}
+        for output, tree in zip(self.outputs, self.trees, strict=True):
+            if not totals & set(output.columns()) and output.op != "lit":
+                self.grouping.key(self._before_groups(output), tree)
+
+    def _output(self, tree: exp.Expr, where: str) -> Expr | None:
+        """The output that a number means, or a name that is no column's; None if it means none."""
         if isinstance(tree, exp.Literal) and not tree.is_string:
             at = output_place(tree, self.titles)
             if at is None:
-                message = f"GROUP BY {tree.this}: SELECT has {len(self.titles)} columns"
+                message = f"{where} {tree.this}: SELECT has {len(self.titles)} columns"
                 raise self.binder.source.error(message, tree)
             return self.outputs[at]
         if isinstance(tree, exp.Column) and not tree.args.get("table"):
             column = folded(tree.this)
             if not self.scope.find(column, "") and column in self.titles:
                 return self.outputs[self.titles.index(column)]
+        return None
+
+    def _before_groups(self, output: Expr) -> Expr:
+        """An output to group by: the subqueries that it reads are columns of the rows that are grouped."""
+        waiting, self.clause.pending = self.clause.pending, []
+        for found in waiting:
+            if found.name in output.columns():
+                self.plan = found.over(self.plan)
+                self.grouping.outer.add(found.name)
+            else:
+                self.clause.pending.append(found)
+        return output
+
+    def _key(self, tree: exp.Expr) -> Expr:
+        """A key: an output by its number, a column, an output by its name, or an expression."""
+        output = self._output(tree, "GROUP BY")
+        if output is not None:
+            return self._before_groups(output)
         clause = ClauseContext(self.binder, self.scope, "GROUP BY")
         found = clause.bind(tree)
         self.plan = clause.attach(self.plan)
@@ -145,11 +177,17 @@ class SelectList:
             return [(output, terms[0]) for output in self.outputs]
         for ordered in terms:
             at = output_place(ordered.this, self.titles)
+            if at is not None and not isinstance(self.trees[at], exp.Alias) and not self._is_one(ordered.this):
+                refuse_ambiguous(self.binder.source, ordered.this, self.titles, self.outputs)
             if at is None and isinstance(ordered.this, exp.Literal) and not ordered.this.is_string:
                 message = f"ORDER BY {ordered.this.this}: SELECT has {len(self.titles)} columns"
                 raise self.binder.source.error(message, ordered)
             found.append((self.clause.bind(ordered.this) if at is None else self.outputs[at], ordered))
         return found
+
+    def _is_one(self, tree: exp.Expr) -> bool:
+        """Whether a name is that of one column of FROM."""
+        return isinstance(tree, exp.Column) and len(self.scope.find(folded(tree.this), "")) == 1
 
     def _projected(self, plan: Node, order: list[tuple[Expr, exp.Ordered]]) -> Bound:
         binder = self.binder
@@ -192,7 +230,8 @@ class SelectList:
             raise self.binder.unsupported("DISTINCT ON beside aggregates", self.node)
         chosen = []
         for tree in on.expressions:
-            expression = self.clause.bind(tree)
+            output = self._output(tree, "DISTINCT ON")
+            expression = self.clause.bind(tree) if output is None else output
             if self.clause.pending:
                 raise self.binder.unsupported("a subquery in DISTINCT ON", tree)
             name = next((n for n, o in outputs if o.fingerprint == expression.fingerprint), None)
@@ -246,9 +285,18 @@ def title_of(item: exp.Expr) -> str:
     if isinstance(item, exp.Func):
         return item.sql_name().lower()
     try:
-        return item.sql("duckdb").lower()[:60]
+        return written(item).lower()[:60]
     except RecursionError:  # a chain of thousands, which the parser's printer goes down: nobody would read it all
         return item.key
+
+
+def refuse_ambiguous(source: StatementText, tree: exp.Expr, titles: list[str], outputs: Sequence[Expr]) -> None:
+    """Refuse a bare name that several outputs have which are not the same."""
+    if not isinstance(tree, exp.Column) or tree.args.get("table"):
+        return
+    name = folded(tree.this)
+    if len({output.fingerprint for title, output in zip(titles, outputs, strict=True) if title == name}) > 1:
+        raise source.error(f"{name!r} is ambiguous: several columns of SELECT are called so", tree)
 
 
 def output_place(tree: exp.Expr, titles: list[str]) -> int | None:

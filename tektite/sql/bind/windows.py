@@ -1,4 +1,4 @@
-"""Binding window functions. `tektite.sql.lower.window_functions` computes them."""
+"""Binding window functions. `tektite.query.window_functions` computes them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from sqlglot import exp
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, lit
 from tektite.expr.fold import folded as folded_constant
+from tektite.expr.literals import literal_word, show_word
+from tektite.query.window_calls import Edge, Frame, Reach, WindowCall, of_frame
+from tektite.sql.bind.clause import ClauseContext, Grouping
 from tektite.sql.bind.intervals import Interval
-from tektite.sql.bind.window_calls import Edge, Frame, Reach, WindowCall, of_frame
+from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.logical import Node, Project, Window, columns_of
-from tektite.sql.parse.known_arguments import check_arguments
+from tektite.sql.parse.read_arguments import copied, written
 from tektite.values import types
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
-    from tektite.sql.bind.clause import ClauseContext
     from tektite.sql.bind.query import Binder
 
 RANKS: dict[type[exp.Expr], tuple[str, Type]] = {
@@ -56,6 +58,8 @@ class Declared:
 def declare(binder: Binder, node: exp.Window, clause: ClauseContext) -> str:
     """Note a window function; the name of the column that will hold its result."""
     assert clause.windows is not None
+    if (node.args.get("over") or "OVER") != "OVER":
+        raise binder.unsupported(f"{node.args['over']} of a window function", node)
     node = resolved(binder, node)
     call = node.this
     condition = None
@@ -66,7 +70,6 @@ def declare(binder: Binder, node: exp.Window, clause: ClauseContext) -> str:
             raise binder.unsupported(f"FILTER with window function {binder.source.called(call)}", call)
     if isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
         raise binder.unsupported("IGNORE NULLS and RESPECT NULLS of a window function", call)
-    check_arguments(binder.source, call)
     arguments: list[Expr] = []
     constants: tuple[Any, ...] = ()
     kind, type = RANKS.get(call.__class__, ("", types.Int))
@@ -104,7 +107,7 @@ def declare(binder: Binder, node: exp.Window, clause: ClauseContext) -> str:
         raise binder.unsupported("a window function of a window function", node)
     name = binder.name(kind, type)
     frame = frame_of(binder, clause, node, order)
-    title = f"{call.sql('duckdb')[:60]} OVER (...)"
+    title = f"{written(call)[:60]} OVER (...)"
     clause.windows.append(Declared(name, kind, arguments, by, order, frame, type, constants, title))
     return name
 
@@ -123,16 +126,31 @@ def resolved(binder: Binder, node: exp.Window) -> exp.Window:
     select = node.find_ancestor(exp.Select)
     for window in (select.args.get("windows") if select is not None else None) or ():
         if window.name.lower() == alias.name.lower() and window is not node:
-            found = resolved(binder, window).copy() if window.args.get("alias") else window.copy()
+            found = copied(resolved(binder, window) if window.args.get("alias") else window)
             for part, called in (("partition_by", "PARTITION BY"), ("order", "ORDER BY"), ("spec", "frame")):
                 if node.args.get(part):
                     if found.args.get(part) or part == "partition_by":
                         message = f"window {alias.name!r} cannot be given another {called}"
                         raise binder.source.error(message, node)
-                    found.set(part, node.args[part].copy())
+                    found.set(part, copied(node.args[part]))
             found.set("this", node.this)
             return found
     raise binder.source.error(f"there is no window {alias.name!r}", node)
+
+
+def check_definitions(binder: Binder, select: exp.Select, scope: NameScope) -> None:
+    """Bind the definitions of a WINDOW clause: those that nobody uses must make sense as well."""
+    for window in select.args.get("windows") or ():
+        folded(window.this)
+        clause = ClauseContext(binder, scope, "WINDOW", Grouping(binder, ClauseContext(binder, scope, "an aggregate")))
+        window = resolved(binder, window)
+        for tree in window.args.get("partition_by") or ():
+            clause.bind(tree)
+        ordered = window.args["order"].expressions if window.args.get("order") else []
+        order = [(clause.bind(o.this), o) for o in ordered]
+        for tree in ordered:
+            binder.ordering(tree, "")
+        frame_of(binder, clause, window, order)
 
 
 def shifted(binder: Binder, call: exp.Lag | exp.Lead, clause: ClauseContext) -> tuple[list[Expr], tuple[Any, ...]]:
@@ -143,7 +161,7 @@ def shifted(binder: Binder, call: exp.Lag | exp.Lead, clause: ClauseContext) -> 
     for tree, otherwise in ((call.args.get("offset"), 1), (call.args.get("default"), None)):
         given = None if tree is None else clause.bind(tree)
         if given is not None and tree is call.args.get("default") and clause.scalars.type(given, call) != kind:
-            given = given if given.op == "lit" and given.params[1] is None else given.cast(kind)
+            given = default_of(binder, call, given, clause.scalars.type(given, call), kind)
         found = None if given is None else folded_constant(given)
         if found is not None and found.op != "lit":
             raise binder.unsupported(f"{call.key} with an offset or default that is not a constant", call)
@@ -151,6 +169,19 @@ def shifted(binder: Binder, call: exp.Lag | exp.Lead, clause: ClauseContext) -> 
     if type(constants[0]) is not int:
         raise binder.source.error(f"{call.key}: the offset is a whole number", call)
     return [value], tuple(constants)
+
+
+def default_of(binder: Binder, call: exp.Expr, given: Expr, found: Type, kind: Type) -> Expr:
+    """The default of lag and lead as a value of the column's type."""
+    if given.op != "lit" or given.params[1] is None:
+        return given if given.op == "lit" else given.cast(kind)
+    if kind == types.String:
+        return lit(show_word(literal_word(given.params[1], found), found))
+    cast = folded_constant(given.cast(kind))
+    if cast.op != "lit":
+        message = f"{call.key}: the default is a {found} where the value is a {kind}: cast it"
+        raise binder.source.error(message, call.args["default"])
+    return cast
 
 
 def total_type(binder: Binder, clause: ClauseContext, kind: str, arguments: list[Expr], call: exp.Expr) -> Type:
@@ -197,7 +228,23 @@ def frame_of(
             raise binder.source.error(f"{kind.upper()} takes a whole constant that is not negative", value)
         return -number.params[1] if side == "PRECEDING" else number.params[1]
 
+    refuse_backwards(binder, spec)
     return kind, edge("start"), edge("end")
+
+
+def place_in_frame(spec: exp.Expr, which: str) -> int:
+    """Where an end of a frame lies: before the row (-1), at it (0) or behind it (1); UNBOUNDED is further."""
+    value, side = spec.args.get(which), (spec.args.get(f"{which}_side") or "").upper()
+    if value is None or value == "CURRENT ROW":
+        return 0
+    return (1 if side == "FOLLOWING" else -1) * (2 if value == "UNBOUNDED" else 1)
+
+
+def refuse_backwards(binder: Binder, spec: exp.Expr) -> None:
+    """Refuse a frame that ends before it begins, whatever the numbers in it are."""
+    start, end = place_in_frame(spec, "start"), place_in_frame(spec, "end")
+    if start > end:
+        raise binder.source.error("the frame of a window ends before it begins", spec)
 
 
 def reach(

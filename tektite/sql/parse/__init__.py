@@ -1,9 +1,10 @@
 """From text to sqlglot trees: parsing, tokens, places in a text, what is understood.
 
 depth_limit      how deep a statement may nest
-known_arguments  which arguments of sqlglot's nodes are supported; others are refused
+dialect          DuckDB's dialect, where sqlglot reads it otherwise than DuckDB
 parser           parses DuckDB's dialect with sqlglot, and statements that sqlglot lacks
 places           places in a text, and errors that show the line with a caret
+read_arguments   notes which arguments of sqlglot's nodes are read; others are refused
 splitter         splits a text into statements, line by line
 tokens           checks tokens before sqlglot: finds mistakes that it would accept
 """

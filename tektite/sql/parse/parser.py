@@ -7,41 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tektite.errors import UnsupportedError
-from tektite.sql.parse.places import KEYWORD, StatementText
+from tektite.sql.parse.dialect import Dialect
+from tektite.sql.parse.places import StatementText
+from tektite.sql.parse.read_arguments import noting
 from tektite.sql.parse.tokens import checked, unclosed
-
-
-class Dialect(DuckDB):
-    """DuckDB's dialect with the text of EXPLAIN and its like left as tokens, so that we parse it."""
-
-    class Tokenizer(DuckDB.Tokenizer):
-        COMMANDS = set()  # noqa: RUF012 (sqlglot declares it so)
-
-    class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
-        def _warn_unsupported(self) -> None:
-            """What is not understood is refused: there is nothing to warn of."""
-
-        def expression(self, instance: Any, token: Any = None, comments: Any = None) -> Any:
-            """A node of the tree, which knows where it stands even if it has no name or value in it."""
-            if token is None and self._prev is not None:
-                instance.meta[KEYWORD] = self._prev.start
-            return super().expression(instance, token, comments)
-
-        def _parse_types(self, *args: Any, **options: Any) -> Any:
-            """A type, which stands where its name does."""
-            begin = self._curr
-            found = super()._parse_types(*args, **options)
-            if isinstance(found, exp.DataType) and begin is not None:
-                found.meta["start"] = begin.start
-            return found
 
 
 @dataclass(frozen=True)
@@ -159,16 +134,19 @@ class StatementParser:
         if not tokens:
             raise self.source.error("syntax error: the statement ends here", len(self.source.text))
         try:
-            (found,) = self.dialect.parser().parse(checked(self.source, tokens), self.source.text)
+            trees = self.dialect.parser().parse(checked(self.source, tokens, self.dialect), self.source.text)
         except ParseError as error:
             raise self._syntax_error(error) from None
         except RecursionError:
             message = "the statement is nested too deeply"
             raise self.source.error(message, tokens[0].start, UnsupportedError) from None
+        if len(trees) != 1:
+            raise self.source.error(f"syntax error: {tokens[0].text!r} was not expected", tokens[0].start)
+        (found,) = trees
         if found is None or isinstance(found, exp.Command):
             words = [token.text.upper() for token in tokens[:2] if token.text.isidentifier()]
             raise self.source.error(f"{' '.join(words)} is not supported", tokens[0].start, UnsupportedError)
-        return found
+        return noting(found)
 
     def _syntax_error(self, error: ParseError) -> Exception:
         if not error.errors:
@@ -279,3 +257,20 @@ class StatementParser:
 
     def _next(self) -> int:
         return self.tokens[self.at].start if self.at < len(self.tokens) else self.tokens[-1].end + 1
+
+
+def parameters_of(statement: Statement) -> set[str]:
+    """The labels of the parameters whose values a statement needs when it is run: those of PREPARE come with EXECUTE."""
+    match statement:
+        case Plain() | Explain() | Subscribe():
+            trees: tuple[exp.Expr, ...] = (statement.tree,)
+        case Execute() | Deallocate():
+            trees = statement.values or ()
+        case _:
+            trees = ()
+    return {label_of(node) for tree in trees for node in tree.find_all(exp.Placeholder, exp.Parameter)}
+
+
+def label_of(node: exp.Expr) -> str:
+    """What follows the dollar sign of a parameter."""
+    return node.name if isinstance(node.this, exp.Expr) else str(node.this or "")

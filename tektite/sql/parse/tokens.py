@@ -6,9 +6,17 @@ A JOIN without a kind is an INNER one, so that it is not taken for a comma; the 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from sqlglot.tokenizer_core import Token, TokenType
 
+from tektite.errors import UnsupportedError
 from tektite.sql.parse.places import StatementText
+
+if TYPE_CHECKING:
+    from tektite.sql.parse.dialect import Dialect
 
 JOINING = {
     TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.OUTER, TokenType.INNER, TokenType.CROSS, TokenType.SEMI,
@@ -17,17 +25,21 @@ JOINING = {
 """What may stand before JOIN and belong to it."""
 UNFINISHED = {"GROUP", "ORDER", "PARTITION"}
 """Words that sqlglot takes for names where BY is missing."""
+NUMBER = re.compile(r"(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?")
+"""A number; sqlglot takes the sign behind an exponent for a part of it, as in 1e3+1."""
 CLOSING = {"'": "'", '"': '"', "/*": "*/"}
 
 
-def checked(source: StatementText, tokens: list[Token]) -> list[Token]:
+def checked(source: StatementText, tokens: list[Token], dialect: Dialect) -> list[Token]:
     """The tokens of a statement as sqlglot is to see them."""
     found: list[Token] = []
     marks = 0
-    for token in tokens:
+    for token in whole_numbers(source, tokens, dialect):
         before = found[-1] if found else None
         if token.token_type == TokenType.COMMA and before is not None and before.token_type == TokenType.COMMA:
             raise source.error("syntax error: something is missing between two commas", token.start)
+        if token.token_type == TokenType.PIPE_GT:
+            raise source.error("|> is not supported: write a SELECT", token.start, UnsupportedError)
         if token.token_type == TokenType.JOIN and before is not None and before.token_type not in JOINING:
             found.append(like(token, TokenType.INNER, "INNER"))
         if token.token_type == TokenType.PLACEHOLDER and token.text == "?":
@@ -39,6 +51,28 @@ def checked(source: StatementText, tokens: list[Token]) -> list[Token]:
     if last.token_type == TokenType.VAR and last.text.upper() in UNFINISHED and len(found) > 1:
         raise source.error(f"syntax error: {last.text.upper()} needs BY", last.start)
     return found
+
+
+def whole_numbers(source: StatementText, tokens: list[Token], dialect: Dialect) -> Iterator[Token]:
+    """The tokens; where one goes on behind a number, what stands there without a blank is read anew."""
+    at = 0
+    while at < len(tokens):
+        token = tokens[at]
+        at += 1
+        number = NUMBER.match(token.text) if token.token_type == TokenType.NUMBER else None
+        if number is None or number.end() == len(token.text) or not source.text.startswith(token.text, token.start):
+            yield token
+            continue
+        begin, end = token.start + number.end(), token.end + 1
+        while at < len(tokens) and tokens[at].start == end:
+            end = tokens[at].end + 1
+            at += 1
+        yield Token(TokenType.NUMBER, number.group(), token.line, token.col, token.start, begin - 1)
+        rest = []
+        for part in dialect.tokenize(source.text[begin:end]):
+            place = begin + part.start
+            rest.append(Token(part.token_type, part.text, token.line, token.col, place, begin + part.end))
+        yield from whole_numbers(source, rest, dialect)
 
 
 def like(token: Token, kind: TokenType, text: str) -> Token:

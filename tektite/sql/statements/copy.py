@@ -13,6 +13,7 @@ from sqlglot import exp
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import StatementText, nearest
+from tektite.sql.parse.read_arguments import refuse_unread, written
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.table_writes import arranged, target
 
@@ -59,6 +60,7 @@ def copy(runner: StatementRunner, source: StatementText, tree: exp.Copy, paramet
             raise source.error(message, files[0], NotFoundError)
         rows = rows.select(listed)
     table = arranged(found, rows, listed)
+    refuse_unread(source, tree)
     runner.write(found, table, None)
     return Result(f"COPY {table.num_rows}")
 
@@ -75,7 +77,7 @@ def read_options(source: StatementText, tree: exp.Copy) -> dict[str, str]:
                 UnsupportedError,
             )
         value = param.args.get("expression")
-        said = "true" if value is None else value.name or value.sql("duckdb")
+        said = "true" if value is None else value.name or written(value)
         found[name] = said if name in ("delimiter", "null") else said.lower()
     if found.get("header", "false") not in ("true", "false"):
         raise source.error(f"COPY: HEADER is true or false, not {found['header']!r}", source.where("HEADER"))
@@ -117,6 +119,7 @@ def copy_to(
             "COPY ... TO with NULL is not supported: NULL is an empty field", source.where("NULL"), UnsupportedError
         )
     rows = runner.select(source, query, parameters)
+    refuse_unread(source, tree)
     try:
         if form == "parquet":
             parquet.write_table(rows, path)

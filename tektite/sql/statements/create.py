@@ -14,10 +14,12 @@ from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.query.match import STRATEGIES
+from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.functions import column_type
 from tektite.sql.bind.named_relations import Definition
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import StatementText, nearest
+from tektite.sql.parse.read_arguments import not_needed, refuse_unread, written
 from tektite.sql.statements.result import Result
 from tektite.values.schema import Schema
 
@@ -110,6 +112,7 @@ def create_table(
     refuse_schema(source, tree.this.this)
     name = new_name(runner, source, tree, tree.this.this.this)
     if name is None:
+        not_needed(tree)
         return Result("CREATE TABLE")
     if not tree.this.expressions:
         raise source.error(f"table {name!r} needs at least one column", tree)
@@ -137,7 +140,7 @@ def create_table(
                 key.append(column)
                 parts[column] = part
         else:
-            raise source.error(f"{item.sql('duckdb')[:40]} is not supported in CREATE TABLE", item, UnsupportedError)
+            raise source.error(f"{written(item)[:40]} is not supported in CREATE TABLE", item, UnsupportedError)
     for column in key:
         if column not in columns:
             message = f"PRIMARY KEY: there is no column {column!r}: {nearest(column, columns)}"
@@ -145,6 +148,7 @@ def create_table(
     semantics = semantics_of(source, tree)
     if semantics == "upsert" and not key:
         raise source.error("upsert semantics needs a PRIMARY KEY", source.where("upsert"))
+    refuse_unread(source, tree)
     runner.engine.input(
         name, columns, key=key, semantics=semantics if semantics in ("set", "upsert") else "bag",
         stream=semantics == "stream", unique=bool(key), required=required, append=semantics == "append",
@@ -164,6 +168,7 @@ def create_table_as(
     refuse_schema(source, node)
     name = new_name(runner, source, tree, node.this)
     if name is None:
+        not_needed(tree)
         return Result("CREATE TABLE")
     aliases = []
     for item in schema.expressions if schema is not None else ():
@@ -179,6 +184,7 @@ def create_table_as(
     if len(aliases) > rows.num_columns:
         raise source.error(f"{len(aliases)} names for {rows.num_columns} columns", schema)
     rows = rows.rename_columns(runner.titles([*aliases, *rows.column_names[len(aliases) :]]))
+    refuse_unread(source, tree)
     made = runner.engine.input(
         name, Schema(rows.schema), semantics="set" if semantics == "set" else "bag", stream=semantics == "stream",
         append=semantics == "append",
@@ -215,7 +221,7 @@ def constraints(source: StatementText, item: exp.ColumnDef, column: str, key: li
             if not kind.args.get("allow_null"):
                 required.append(column)
         else:
-            what = kind.sql("duckdb") if kind is not None else str(constraint)
+            what = written(kind) if kind is not None else str(constraint)
             raise source.error(f"constraint {what} of column {column!r} is not supported", constraint, UnsupportedError)
 
 
@@ -257,6 +263,7 @@ def create_view(
     name = replaced or new_name(runner, source, tree, node)
     if name is None:
         found = runner.relation_named(folded(node))
+        not_needed(tree)
         return Result(what, view=found if isinstance(found, View) else None)
     aliases = [folded(c.this if isinstance(c, exp.ColumnDef) else c) for c in schema.expressions] if schema else []
     joins = joins_of(source, tree)
@@ -266,11 +273,29 @@ def create_view(
     planned.bound.titles = runner.titles([*aliases, *planned.bound.titles[len(aliases) :]])
     if replaced is not None and replaced in planned.reads:
         raise source.error(f"view {replaced!r} would be defined by itself", node, ConflictError)
+    refuse_unread(source, tree)
+    if materialized:
+        refuse_lost_order(source, query, planned.bound)
     if not materialized:
         runner.definitions[name] = Definition(name, query, planned.bound.titles, source, planned.reads)
         return Result(what)
     view = runner.install(name, planned)
     return Result(what, view=view)
+
+
+def refuse_lost_order(source: StatementText, query: exp.Expr, bound: Bound) -> None:
+    """Refuse a view that is to be in the order of something that is no column of it. With a LIMIT the order says which rows it
+    has; those that read it order them as they like.
+    """
+    order = query.args.get("order")
+    if order is None or query.args.get("limit") is not None or query.args.get("offset") is not None:
+        return
+    for ordered, tree in zip(bound.order, order.expressions, strict=False):
+        if ordered.column not in bound.names:
+            message = (
+                "ORDER BY of a materialized view takes its columns: add this one to SELECT, or order what you read"
+            )
+            raise source.error(message, tree)
 
 
 def joins_of(source: StatementText, tree: exp.Create) -> str:
@@ -353,6 +378,7 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
         raise source.error(f"CREATE INDEX needs columns, as in ON {found.name} (a, b)", tree)
     wish = index.this if index.this is not None else exp.to_identifier(f"{found.name}_{'_'.join(columns)}_index")
     name = new_name(runner, source, tree, wish)
+    refuse_unread(source, tree)
     if name is not None:
         view = runner.engine.install(f"__index_{name}", found.arrange(by=columns), key=columns)
         runner.indexes[name] = Index(name, found.name, tuple(columns), view)

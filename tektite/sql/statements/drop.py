@@ -16,6 +16,7 @@ from tektite.plan.algebra import Read, count_uses
 from tektite.sql.bind.named_relations import Definition
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import StatementText, nearest
+from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.statements import prepared
 from tektite.sql.statements.create import kind_of
 from tektite.sql.statements.result import Result
@@ -31,8 +32,10 @@ def drop(runner: StatementRunner, source: StatementText, tree: exp.Drop, paramet
         raise source.error(f"DROP {kind} is not supported", source.where(kind), UnsupportedError)
     cascade = bool(tree.args.get("cascade"))
     more: list[str] = []
-    for node in tree.args.get("tables") or [tree.this]:
-        name = wanted(runner, source, kind, node, bool(tree.args.get("exists")))
+    nodes = tree.args.get("tables") or [tree.this]
+    names = [wanted(runner, source, kind, node, bool(tree.args.get("exists"))) for node in nodes]
+    refuse_unread(source, tree)
+    for node, name in zip(nodes, names, strict=True):
         if name is None:
             continue
         if kind == "INDEX":

@@ -13,6 +13,7 @@ from tektite.engine.core import core_of
 from tektite.errors import NotFoundError, UnsupportedError
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import StatementText, nearest
+from tektite.sql.parse.read_arguments import copied
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.table_writes import Writing, table_reference
 from tektite.sql.statements.update import assignments, changed
@@ -29,7 +30,6 @@ def insert(runner: StatementRunner, source: StatementText, tree: exp.Insert, par
     """INSERT INTO table (columns) VALUES ... or a query [ON CONFLICT ...] [RETURNING ...]"""
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
     writing = Writing.of(runner, source, tree, tree.this if schema is None else schema.this, parameters)
-    writing.refuse_all_but(conflict="ON CONFLICT", alternative="OR")
     given = writing.names if schema is None else [folded(c) for c in schema.expressions]
     for at, column in enumerate(given):
         if column not in writing.names:
@@ -44,7 +44,7 @@ def insert(runner: StatementRunner, source: StatementText, tree: exp.Insert, par
     if core_of(writing.table).unique is None:
         message = f"ON CONFLICT needs a PRIMARY KEY, and table {writing.table.name!r} has none"
         raise source.error(message, source.where("CONFLICT" if conflict is not None else "OR"))
-    return put(writing, rows, conflict, alternative)
+    return put(writing, rows, given, conflict, alternative)
 
 
 def new_rows(writing: Writing, given: list[str]) -> pa.Table:
@@ -82,8 +82,12 @@ def sql_name(type: Type) -> str:
 # ---------------------------------------------------------------------- ON CONFLICT
 
 
-def put(writing: Writing, rows: pa.Table, conflict: exp.Expr | None, alternative: str | None) -> Result:
-    """Insert the rows whose keys are free, and let the others be or change the rows that have theirs."""
+def put(
+    writing: Writing, rows: pa.Table, given: list[str], conflict: exp.Expr | None, alternative: str | None
+) -> Result:
+    """Insert the rows whose keys are free, and let the others be or change the rows that have theirs. OR REPLACE changes the
+    columns that are given.
+    """
     source, table = writing.source, writing.table
     key = [table.schema.names[column] for column in core_of(table).unique or ()]
     changes: dict[str, exp.Expr] | None = None
@@ -95,11 +99,11 @@ def put(writing: Writing, rows: pa.Table, conflict: exp.Expr | None, alternative
             where = conflict.args.get("where")
             where = None if where is None else of_new_row(writing, where)
     elif str(alternative).upper() == "REPLACE":
-        changes = {name: writing.column(f"#{name}", EXCLUDED) for name in writing.names if name not in key}
+        changes = {name: writing.column(f"#{name}", EXCLUDED) for name in given if name not in key}
     elif str(alternative).upper() != "IGNORE":
         raise source.error(f"INSERT OR {alternative} is not supported", source.where("OR"), UnsupportedError)
     rows = first_of_each_key(writing, rows, "DO UPDATE" if conflict is not None and changes is not None else "")
-    given = {EXCLUDED: rows.rename_columns([f"#{name}" for name in writing.names])}
+    excluded = {EXCLUDED: rows.rename_columns([f"#{name}" for name in writing.names])}
     pairs = [exp.EQ(this=writing.column(name), expression=writing.column(f"#{name}", EXCLUDED)) for name in key]
     same = exp.and_(*pairs, copy=False)
     taken = exp.Select(
@@ -110,11 +114,11 @@ def put(writing: Writing, rows: pa.Table, conflict: exp.Expr | None, alternative
         from_=exp.From(this=table_reference(EXCLUDED, EXCLUDED)),
         where=exp.Where(this=exp.Not(this=exp.Exists(this=taken))),
     )
-    new = writing.arranged(writing.select(query, given=given), writing.names)
+    new = writing.arranged(writing.select(query, given=excluded), writing.names)
     old = None
     if changes:
         join = exp.Join(this=table_reference(EXCLUDED, EXCLUDED), on=same.copy(), kind="INNER")
-        old, updated = changed(writing, changes, exp.From(this=writing.own()), [join], where, given)
+        old, updated = changed(writing, changes, exp.From(this=writing.own()), [join], where, excluded)
         new = pa.concat_tables([new, updated])
     return writing.write("INSERT 0", new.num_rows, new, old)
 
@@ -133,7 +137,7 @@ def check_target(writing: Writing, conflict: exp.Expr, key: list[str]) -> None:
 
 def of_new_row(writing: Writing, tree: exp.Expr) -> exp.Expr:
     """An expression in which excluded.column means the row that was to be inserted, and a column alone the one that is there."""
-    found = tree.copy()
+    found = copied(tree)
     for column in found.find_all(exp.Column):
         if folded(column.args.get("table")).lower() == EXCLUDED:
             name = folded(column.this)

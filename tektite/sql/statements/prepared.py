@@ -21,14 +21,16 @@ from tektite.errors import ConflictError, NotFoundError, TektiteError, Unsupport
 from tektite.expr import Expr, col, lit
 from tektite.plan.equal_columns import common_type
 from tektite.query.builders import project
+from tektite.query.window_calls import Ordering
 from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import NameScope
-from tektite.sql.logical import Node, Ordering, Project, Scan, outer_columns
+from tektite.sql.logical import Node, Project, Scan, outer_columns
 from tektite.sql.lower.row_order import ordered
-from tektite.sql.parse.parser import Deallocate, Execute, Prepare
+from tektite.sql.parse.parser import Deallocate, Execute, Prepare, label_of
 from tektite.sql.parse.places import StatementText, nearest
+from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.rules.domains import Domain, pushed_down
 from tektite.sql.statements.result import Result
@@ -84,6 +86,7 @@ def prepare(runner: StatementRunner, statement: Prepare) -> Result:
     }
     made = Prepared(statement.name, statement.source, statement.tree, labels, counts)
     check(runner, made)
+    refuse_unread(statement.source, statement.tree)
     runner.prepared[statement.name] = made
     return Result("PREPARE")
 
@@ -114,10 +117,6 @@ def check(runner: StatementRunner, made: Prepared) -> None:
                 failures.add(str(error))
 
 
-def label_of(node: exp.Expr) -> str:
-    return node.name if isinstance(node.this, exp.Expr) else str(node.this or "")
-
-
 def named(runner: StatementRunner, statement: Execute | Deallocate) -> Prepared:
     """A prepared statement by its name."""
     found = runner.prepared.get(statement.name)
@@ -146,6 +145,7 @@ def values_of(
         clause = ClauseContext(binder, NameScope(), "EXECUTE")
         value = runner.constant(clause.bind(tree), clause.scalars.type(clause.bind(tree), tree), source, tree)
         given.append(value)
+        refuse_unread(source, tree)
     for label, tree, (number, type) in zip(found.labels, trees, given, strict=True):
         if label in found.counts and number is not None and (type != types.Int or number < 0):
             raise source.error(f"{found.counts[label]} takes a whole number that is not negative", tree)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tektite.engine.view import Changes, View
+from tektite.engine.changes import Changes
+from tektite.engine.view import View
 from tektite.values.columns import python_rows
 
 SHOWN_ROWS = 40

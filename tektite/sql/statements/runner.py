@@ -7,7 +7,6 @@ last closed epoch, and see what their transaction has changed.
 from __future__ import annotations
 
 import datetime
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +17,10 @@ from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.engine.session import Transaction
 from tektite.engine.view import View
-from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
-from tektite.errors import ConflictError, FaultError, TektiteError, UnsupportedError
+from tektite.errors import ConflictError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
 from tektite.expr.fold import folded as folded_constant
-from tektite.plan.constant import constant_rows
 from tektite.query.builders import project
 from tektite.query.collection import Collection
 from tektite.sql.bind.bound import nothing
@@ -36,6 +33,7 @@ from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse import parser
 from tektite.sql.parse.depth_limit import deep_calls
 from tektite.sql.parse.places import StatementText
+from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.statements import copy, create, drop, insert, prepared, show, table_writes, transactions, update
 from tektite.sql.statements.result import Result
@@ -77,6 +75,8 @@ class StatementRunner:
         before = self.transaction
         try:
             with deep_calls():
+                if parameters:
+                    self.remembered.check_used(text, parameters)
                 for statement in self.remembered.statements(text):
                     result = self.statement(statement, parameters)
         except BaseException:
@@ -142,7 +142,9 @@ class StatementRunner:
             return Result("SELECT", self.select(source, tree, parameters))
         for kind, handler in HANDLERS.items():
             if isinstance(tree, kind):
-                return handler(self, source, tree, parameters)
+                result = handler(self, source, tree, parameters)
+                refuse_unread(source, tree)  # handlers ask before they change something; this finds one that forgot
+                return result
         said = source.word(statement.start).upper()
         raise source.error(f"{said or 'such a statement'} is not supported", statement.start, UnsupportedError)
 
@@ -187,6 +189,7 @@ class StatementRunner:
             with outer_columns(binder.columns):
                 bound = binder.query(tree, None)
                 plan = decorrelate(bound.plan, binder.names)
+            refuse_unread(source, tree)
         except UnsupportedError as error:  # of a rule, which sees no text: what it cannot do is recursion in a subquery
             raise source.placed(error, tree.find(exp.With)) from None
         except RecursionError:
@@ -219,12 +222,8 @@ class StatementRunner:
         read what is given by name.
         """
         core = core_of(self.engine)
-        if (
-            self.transaction is None
-            and not core.epoch
-            and not any(core.writes.rows(each) for each in core.inputs.values())
-        ):
-            core.commit(WriteSet())  # there is an answer as of the first epoch: that of empty tables
+        if self.transaction is None and not core.epoch:
+            core.commit(WriteSet())  # there is an answer before the first epoch: that of empty tables
         planned = self.bind(source, tree, parameters) if given is None else self._bind(source, tree, parameters, given)
         found = self.collection(planned, hidden=True)
         if wanted is not None:
@@ -265,33 +264,7 @@ class StatementRunner:
         """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open. What reads
         no table is computed here, and keeps its order.
         """
-        dictionary = core_of(self.engine).dictionary
-        with dictionary.reading():
-            words = constant_rows(collection.operator, dictionary)
-            if words is not None:
-                return collection.schema.decode(words, dictionary)
-        self._numbers += 1
-        at = None
-        if self.transaction is not None:
-            at = self.transaction.epoch
-            collection = self.transaction.seen(collection)
-        (view,) = core_of(self.engine).install_together({f"{HIDDEN}select_{self._numbers}": collection}, since=at)
-        try:
-            return view.snapshot(at=None if at is None else self._readable(core_of(view), at))
-        except TektiteError as error:
-            message = (
-                error.args[0] if isinstance(error, FaultError) else str(error).removeprefix(f"view {view.name!r}: ")
-            )
-            raise type(error)(message) from error
-        finally:
-            view.drop()
-
-    def _readable(self, view: ViewCore, at: int) -> int:
-        """The time at which a query shows the epoch that a transaction reads: earlier, if an input is behind that."""
-        if view.first > at:
-            raise ConflictError("it reads a view that was made after the transaction began: end the transaction first")
-        core_of(self.engine).finish(view)
-        return at if view.closed else min(at, max(view.low - 1, view.first))
+        return core_of(self.engine).collect(collection)
 
     def plan(self, text: str, parameters: Mapping[str, Any]) -> Collection:
         """One query as a collection."""
@@ -299,17 +272,18 @@ class StatementRunner:
         statements = list(parser.parse(text))
         if len(statements) != 1 or not isinstance(statements[0], parser.Plain):
             raise source.error("one query is needed", 0)
+        if parameters:
+            self.remembered.check_used(text, parameters)
         return self.collection(self.bind(statements[0].source, statements[0].tree, parameters))
 
     def install(self, name: str, planned: Planned) -> View:
         """Keep a query up to date under a name."""
         view = self.engine.install(name, self.collection(planned))
         self.reads[name] = planned.reads
-        # columns that only the order needs are not the view's: it is ordered by those before them
+        # columns that only LIMIT needs for its order are not the view's, which then has no order
         shown = dict(zip(planned.bound.names, unique_titles(planned.bound.titles), strict=True))
-        order = [(shown.get(o.column), o) for o in planned.bound.order]
-        known = list(itertools.takewhile(lambda pair: pair[0] is not None, order))
-        if known:
+        known = [(shown.get(o.column), o) for o in planned.bound.order]
+        if known and all(column is not None for column, _ in known):
             core_of(view).row_order = lambda table: ordered(table, [(str(column), o) for column, o in known])
         return view
 

@@ -8,6 +8,8 @@ import pyarrow as pa
 
 from tektite.engine.core import core_of
 from tektite.engine.input import Input
+from tektite.engine.input_core import InputCore
+from tektite.engine.versions import read_version
 from tektite.engine.view import View
 from tektite.errors import NotFoundError
 from tektite.sql.parse.parser import Show
@@ -32,11 +34,18 @@ def tables(runner: StatementRunner) -> pa.Table:
     return pa.table(
         {
             "name": pa.array([i.name for i in found], pa.string()),
-            "rows": pa.array([i.trace.rows for i in found], pa.int64()),
+            "rows": pa.array([rows_of(i) for i in found], pa.int64()),
             "semantics": pa.array([i.declared.kind for i in found], pa.string()),
             "key": pa.array([", ".join(i.declared.key) for i in found], pa.string()),
         }
     )
+
+
+def rows_of(table: InputCore) -> int | None:
+    """How many rows a table has, each as often as it is there; None if it keeps none."""
+    if table.is_stream:
+        return None
+    return int(read_version(table.trace, table.low - 1)[-1].sum()) if table.low else 0
 
 
 def views(runner: StatementRunner) -> pa.Table:

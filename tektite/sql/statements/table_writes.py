@@ -19,6 +19,7 @@ from tektite.engine.input import Input
 from tektite.errors import ConflictError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import StatementText, nearest
+from tektite.sql.parse.read_arguments import copied, refuse_unread
 from tektite.sql.statements.result import Result
 from tektite.values.types import Type
 
@@ -70,16 +71,6 @@ class Writing:
         """The table's columns."""
         return list(self.table.schema.names)
 
-    def refuse_all_but(self, **known: str) -> None:
-        """Refuse what the statement says beside its usual parts and those with a name here; others are called by it."""
-        for part, value in self.tree.args.items():
-            if value and part not in USUAL and part not in known:
-                word = CALLED.get(part, part.strip("_").upper())
-                said = f"{word} in {self.tree.key.upper()}"
-                raise self.source.error(
-                    f"{said} is not supported", self.source.where(word.split()[0]), UnsupportedError
-                )
-
     def column(self, name: str, of: str | None = None) -> exp.Expr:
         """A column of the table, or of what else the statement reads."""
         return exp.column(name, table=exp.to_identifier(of or self.alias, quoted=True), quoted=True)
@@ -98,7 +89,7 @@ class Writing:
         """The rows of a query of the statement, which may read the rows given by name. Errors of values name the table."""
         common = self.tree.args.get("with_")
         if common is not None and isinstance(query, exp.Query) and not query.args.get("with_"):
-            query.set("with_", common.copy())
+            query.set("with_", copied(common))
         try:
             return self.runner.select(self.source, query, self.parameters, wanted, {OWN: self.table, **(given or {})})
         except TektiteError as error:
@@ -109,6 +100,7 @@ class Writing:
     def write(self, what: str, many: int, new: pa.Table | None, old: pa.Table | None) -> Result:
         """Write the rows that come and go; the result, with what RETURNING says of the rows that came, or else went."""
         returned = self._returned(old if new is None else new)
+        refuse_unread(self.source, self.tree)
         self.runner.write(self.table, new, old)
         return Result(f"{what} {many}", returned)
 
@@ -118,8 +110,10 @@ class Writing:
             return None
         if returning.args.get("into"):
             raise self.source.error("RETURNING ... INTO is not supported", returning, UnsupportedError)
+        for part in returning.expressions:
+            refuse_totals(self.source, part)
         source = exp.From(this=table_reference(CHANGED, self.alias))
-        query = exp.Select(expressions=[part.copy() for part in returning.expressions], from_=source)
+        query = exp.Select(expressions=[copied(part) for part in returning.expressions], from_=source)
         return self.select(query, given={CHANGED: rows})
 
     def arranged(self, rows: pa.Table, given: list[str]) -> pa.Table:
@@ -132,12 +126,12 @@ class Writing:
         return words if columns is None else np.ascontiguousarray(words[list(columns)])
 
 
-USUAL = frozenset({"this", "expression", "expressions", "where", "returning", "with_"})
-CALLED = {
-    "default": "DEFAULT VALUES", "by_name": "BY NAME", "partition_by": "PARTITION BY", "order": "ORDER BY",
-    "from_": "FROM", "tables": "a list of tables", "settings": "SETTINGS", "source": "TABLE",
-}  # fmt: skip
-"""What is written where the parser has a word of its own."""
+def refuse_totals(source: StatementText, tree: exp.Expr) -> None:
+    """Refuse what RETURNING would make of all rows together: it says something of each row."""
+    for node in tree.walk(prune=lambda found: isinstance(found, exp.Query)):
+        if isinstance(node, exp.AggFunc | exp.Window):
+            what = "an aggregate" if isinstance(node, exp.AggFunc) else "a window function"
+            raise source.error(f"{what} cannot be used in RETURNING", node)
 
 
 def table_reference(name: str, alias: str) -> exp.Table:
@@ -173,21 +167,20 @@ def delete(runner: StatementRunner, source: StatementText, tree: exp.Delete, par
     if tree.args.get("tables") or tree.this is None:
         raise source.error("syntax error: DELETE needs FROM")
     writing = Writing.of(runner, source, tree, tree.this, parameters)
-    writing.refuse_all_but(using="USING")
     where = tree.args.get("where")
     if tree.args.get("using"):
         where = with_match(tree.args["using"], where)
-    query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=writing.own()), where=where and where.copy())
+    query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=writing.own()), where=where and copied(where))
     rows = writing.select(query)
     return writing.write("DELETE", rows.num_rows, None, rows)
 
 
 def with_match(members: list[exp.Expr], where: exp.Expr | None) -> exp.Where:
     """The condition that there is a match among the members of a FROM."""
-    first, *others = [member.copy() for member in members]
+    first, *others = [copied(member) for member in members]
     joins = [exp.Join(this=other) for other in others]
     matches = exp.Select(
-        expressions=[exp.Literal.number(1)], from_=exp.From(this=first), joins=joins, where=where and where.copy()
+        expressions=[exp.Literal.number(1)], from_=exp.From(this=first), joins=joins, where=where and copied(where)
     )
     return exp.Where(this=exp.Exists(this=matches))
 
@@ -196,6 +189,9 @@ def truncate(
     runner: StatementRunner, source: StatementText, tree: exp.TruncateTable, parameters: Mapping[str, Any]
 ) -> Result:
     """TRUNCATE table: DELETE without a condition."""
+    for node in tree.expressions:
+        target(runner, source, node)
+    refuse_unread(source, tree)
     for node in tree.expressions:
         delete(runner, source, exp.Delete(this=node), parameters)
     return Result("TRUNCATE TABLE")

@@ -16,6 +16,7 @@ from tektite.engine.core import core_of
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError
 from tektite.sql.parse.places import StatementText
+from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.statements.result import Result
 
 if TYPE_CHECKING:
@@ -68,12 +69,14 @@ def begin(
     """BEGIN: what follows closes no epoch until COMMIT."""
     if runner.transaction is not None:
         raise source.error("a transaction is open already", tree, ConflictError)
+    refuse_unread(source, tree)
     core_of(runner.engine).sessions.current().begin()
     return Result("BEGIN")
 
 
 def commit(runner: StatementRunner, source: StatementText, tree: exp.Commit, parameters: Mapping[str, Any]) -> Result:
     """COMMIT: all changes since BEGIN become visible at once, or, if they break what a table demands, none does."""
+    refuse_unread(source, tree)
     opened(runner, source, tree).commit()
     return Result("COMMIT")
 
@@ -82,6 +85,7 @@ def rollback(
     runner: StatementRunner, source: StatementText, tree: exp.Rollback, parameters: Mapping[str, Any]
 ) -> Result:
     """ROLLBACK: forget all changes since BEGIN."""
+    refuse_unread(source, tree)
     opened(runner, source, tree).rollback()
     return Result("ROLLBACK")
 

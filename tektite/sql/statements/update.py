@@ -13,6 +13,7 @@ from tektite.engine.core import core_of
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import StatementText, nearest
+from tektite.sql.parse.read_arguments import copied
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.table_writes import Writing
 from tektite.values import types
@@ -27,7 +28,6 @@ TIMES = "#times"
 def update(runner: StatementRunner, source: StatementText, tree: exp.Update, parameters: Mapping[str, Any]) -> Result:
     """UPDATE table SET column = expression, ... [FROM ...] WHERE ... [RETURNING ...]"""
     writing = Writing.of(runner, source, tree, tree.this, parameters)
-    writing.refuse_all_but(from_="FROM")
     changes = assignments(writing, tree.expressions)
     others = tree.args.get("from_")
     if others is None:
@@ -74,12 +74,15 @@ def changed(
     """
     names = writing.names
     outputs = [writing.column(name) for name in names]
-    outputs += [exp.alias_(value.copy(), f"#new {column}", quoted=True) for column, value in changes.items()]
+    outputs += [
+        exp.Alias(this=copied(value), alias=exp.to_identifier(f"#new {column}", quoted=True))
+        for column, value in changes.items()
+    ]
     kinds = [*writing.table.schema.types, *(writing.table.schema.types[names.index(column)] for column in changes)]
     if times:
         outputs.append(writing.column(TIMES))
         kinds.append(types.Int)
-    query = exp.Select(expressions=outputs, from_=source, joins=joins, where=where and where.copy())
+    query = exp.Select(expressions=outputs, from_=source, joins=joins, where=where and copied(where))
     if times:
         query.set("distinct", exp.Distinct())
     rows = writing.select(query, kinds, given, "UPDATE")
@@ -106,7 +109,7 @@ def changed_by_match(
         counted.set("group", exp.Group(expressions=[key.copy() for key in keys]))
     alias = exp.TableAlias(this=exp.to_identifier(writing.alias, quoted=True))
     source = exp.From(this=exp.Subquery(this=counted, alias=alias))
-    return changed(writing, changes, source, [exp.Join(this=others.copy())], where, times=True)
+    return changed(writing, changes, source, [exp.Join(this=copied(others))], where, times=True)
 
 
 def refuse_several(writing: Writing, old: pa.Table) -> None:

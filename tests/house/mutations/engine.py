@@ -215,7 +215,7 @@ FAULTS = [
           a_graph_is_not_used_again_beside_another_arrangement),
     Fault("the past is read an epoch late", f"{ENGINE}.view_core read_version", misled(lambda trace, epoch: (trace, epoch + 1)),
           the_past_is_read_as_it_was),
-    Fault("changes are told again", f"{ENGINE}.view Changes.table", twice, a_change_is_told_once),
+    Fault("changes are told again", f"{ENGINE}.change_feed ChangeFeed.table", twice, a_change_is_told_once),
     Fault("a rollback forgets nothing", f"{ENGINE}.write_set WriteSet.forget", nothing,
           pending_rows_are_forgotten_by_a_rollback),
     Fault("texts of versions are not looked for", "tektite.trace.trace Trace.held_batches", returning([]),

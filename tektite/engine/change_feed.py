@@ -1,0 +1,151 @@
+"""ChangeFeed: the changes of a view from one moment on, for one follower.
+
+A feed takes every change exactly once. What it has not taken waits in the queue of its handle, in the batches that the view
+minted, so that a slow follower costs the memory of what it has not read and nothing else. The view keeps its feeds, and a feed
+knows nobody who reads it but waiters and a callback: a subscription that nobody holds any more is found by Python's garbage
+collection, and its feed is let go with the next epoch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from tektite.dataflow.arrange import consolidate
+from tektite.dataflow.linear import function_name
+from tektite.dataflow.output import changes_table
+from tektite.engine.notices import Waiter
+from tektite.errors import TektiteError
+from tektite.trace.chunk import Chunk
+from tektite.trace.trace import Handle
+from tektite.values.words import Words
+
+if TYPE_CHECKING:
+    from tektite.engine.lock import EngineLock
+    from tektite.engine.view_core import ViewCore
+
+LOG = logging.getLogger("tektite")
+
+
+class ChangeFeed:
+    """What one follower of a view has not been told yet. Made with the engine's lock held."""
+
+    def __init__(self, view: ViewCore, snapshot: bool, since: int | None = None) -> None:
+        """Begins with the view's contents, as insertions, or behind them; as of its last answer, or of a time `since`."""
+        self.view = view
+        self.handle = Handle(view.trace, None, self._wake)
+        self.waiters: dict[Waiter, None] = {}
+        """Threads and tasks that wait for changes."""
+        self.deliver: Callable[[], None] | None = None
+        """A callback that takes what there is."""
+        self.is_open = True
+        self.upto: int | None = None
+        """The first epoch that it does not tell of, once it has ended."""
+        last = max(view.low - 1, view.first) if since is None else since
+        self.start = last if snapshot else (view.low if since is None else since + 1)
+        """Earlier changes count as changes at this time."""
+        if not snapshot:
+            for shard in range(view.trace.shards):
+                self.handle.take_before(shard, self.start)
+        view.feeds[self] = None
+
+    @property
+    def lock(self) -> EngineLock:
+        """The engine's, which guards everything that changes it."""
+        return self.view.engine.lock
+
+    @property
+    def low(self) -> int:
+        """The first epoch that it can not tell of yet, or ever."""
+        return self.view.low if self.upto is None else self.upto
+
+    # ------------------------------------------------------------------ changes
+
+    def take(self) -> Words:
+        """What has changed since the last call, in the order of times: data columns, time, diff. The caller holds the lock."""
+        view = self.view
+        low = self.low
+        batches = [batch for shard in range(view.trace.shards) for batch in self.handle.take_before(shard, low)[1]]
+        width = len(view.columns)
+        words: Words = np.empty((width + 2, 0), np.int64)
+        if batches:
+            chunks = [Chunk(batch.head, batch.memory) for batch in batches]
+            found = consolidate(chunks, (width, 1, 1), self.start).to_array()
+            words = found.copy()
+            words[list(view.columns)] = found[:width]
+            order = np.argsort(words[width], kind="stable")
+            words = np.ascontiguousarray(words[:, order])
+        return words
+
+    def table(self) -> pa.Table:
+        """What `take` gives, as a table with the columns `time` and `diff` behind the data."""
+        return changes_table(self.take(), self.view.schema, self.view.engine.dictionary)
+
+    # ------------------------------------------------------------------ being told
+
+    def _wake(self) -> None:
+        self.view.engine.notices.woken.append(self)
+
+    def notify(self) -> None:
+        """Tell the callback and whoever waits; let go of a feed that nobody reads any more. The caller holds the lock."""
+        if not self.is_open:
+            self.handle.drop()
+            self.view.feeds.pop(self, None)
+        elif self.deliver is not None:
+            self.deliver()
+        for waiter in list(self.waiters):
+            waiter.notify()
+
+    def is_waiting(self) -> bool:
+        """Whether a callback waits for changes that the view has not finished."""
+        return self.is_open and self.deliver is not None and self.handle.waiting()
+
+    def call(self, function: Callable[..., None], deliver: Callable[[], None]) -> None:
+        """Have `deliver` call a user's function with what there is, from here on. If that raises, it is not called again."""
+
+        def deliver_safely() -> None:
+            try:
+                deliver()
+            except Exception:
+                self.end()
+                LOG.exception(
+                    "view %r: callback %s raised; it is not called again", self.view.name, function_name(function)
+                )
+
+        self.deliver = deliver_safely
+        self._wake()
+
+    # ------------------------------------------------------------------ the end
+
+    def end(self) -> None:
+        """Collect no more changes. What was collected can be read. The caller holds the lock; may be repeated."""
+        if self.is_open:
+            self.upto = self.view.low
+            self.is_open = False
+        self.handle.drop()
+        notices = self.view.engine.notices
+        notices.at_each_epoch.pop(self, None)
+        self.view.feeds.pop(self, None)
+        for waiter in list(self.waiters):
+            waiter.notify()
+
+    def abandon(self) -> None:
+        """Nobody reads it any more. Called by garbage collection, in any thread at any line, and so without the lock: what waits
+        is let go here, and the handle by the next notice.
+        """
+        if self.is_open:
+            self.is_open = False
+            self.handle.forget()
+            self.view.engine.notices.at_each_epoch.pop(self, None)
+            self.view.engine.notices.woken.append(self)
+
+    def why_ended(self) -> TektiteError | None:
+        """The error that ended it: the view has failed, or was dropped; None if the follower or the engine was closed."""
+        view = self.view
+        if view.failure is not None:
+            return view.failure
+        return view.drop_error() if view.dropped and not view.engine.is_closed else None

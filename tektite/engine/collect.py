@@ -1,0 +1,50 @@
+"""Answering a query once: over the indexes that are there, and leaving nothing behind.
+
+The query is installed as a view that nobody else sees, read, and dropped. Inside a transaction it reads what the transaction
+sees. A query that reads no input is computed without a dataflow, and keeps the order of its rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tektite.engine.view_core import ViewCore
+from tektite.errors import ConflictError, FaultError, TektiteError
+from tektite.plan.constant import constant_rows
+from tektite.query.collection import Collection
+
+if TYPE_CHECKING:
+    from tektite.engine.engine_core import EngineCore
+
+
+def collect(core: EngineCore, collection: Collection) -> pa.Table:
+    """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open in the calling
+    session. The caller holds the lock.
+    """
+    with core.dictionary.reading():
+        words = constant_rows(collection.operator, core.dictionary)
+        if words is not None:
+            return collection.schema.decode(words, core.dictionary)
+    at, transaction = None, core.sessions.transaction
+    if transaction is not None:
+        at = transaction.epoch
+        collection = transaction.seen(collection)
+    (view,) = core.install_together({core.hidden_name("collect"): collection}, since=at)
+    try:
+        return view.snapshot(at=None if at is None else _readable(view._core, at))
+    except TektiteError as error:
+        message = error.args[0] if isinstance(error, FaultError) else str(error).removeprefix(f"view {view.name!r}: ")
+        raise type(error)(message) from error
+    finally:
+        if not core.is_closed:  # others may have had the engine meanwhile
+            view.drop()
+
+
+def _readable(view: ViewCore, at: int) -> int:
+    """The time at which a query shows the epoch that a transaction reads: earlier, if an input is behind that."""
+    if view.first > at:
+        raise ConflictError("it reads a view that was made after the transaction began: end the transaction first")
+    view.engine.finish(view)
+    return at if view.closed else min(at, max(view.low - 1, view.first))

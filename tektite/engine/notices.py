@@ -1,0 +1,179 @@
+"""Notices: who is told when an epoch has closed.
+
+Whoever waits registers a `Waiter` first, looks then, and waits only if there was nothing: what happens after the look wakes it.
+Threads wait for an event and tasks for a future, without the engine's lock. The engine gives notices behind each commit and
+each turn of views, with the lock held. Two kinds are told: followers of views that have changed (`woken`), and those who want to
+know about every epoch (`at_each_epoch`). Without any of them, an epoch costs two looks at empty containers.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from tektite.errors import ConflictError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from tektite.engine.lock import EngineLock
+    from tektite.runtime.coordinator import Coordinator
+
+T = TypeVar("T")
+
+
+class Waiter(Protocol):
+    """Who wants to be told."""
+
+    def notify(self) -> None:
+        """Something has happened. May be called by any thread, also in vain."""
+
+
+class Follower(Waiter, Protocol):
+    """A waiter that is woken by changes."""
+
+    def is_waiting(self) -> bool:
+        """Whether it has to be told again, because what woke it can not be read yet."""
+
+
+class Notices:
+    """Who waits for something to happen in one engine. Adding to the containers needs no lock."""
+
+    def __init__(self) -> None:
+        self.woken: deque[Follower] = deque()
+        """Followers with changes that they have not been told of."""
+        self.at_each_epoch: dict[Waiter, None] = {}
+        """Told whenever an epoch closes, whatever it changes."""
+
+    def give(self, coordinator: Coordinator) -> None:
+        """Tell everybody. The caller holds the lock. Callbacks count as work, inside which no epoch can be closed."""
+        if coordinator.working:
+            return  # a callback, or a dataflow at work, has brought a view up to date: whoever called that goes on
+        coordinator.working += 1
+        again = []
+        try:
+            while self.woken:
+                follower = self.woken.popleft()
+                follower.notify()
+                if follower.is_waiting():
+                    again.append(follower)
+            for waiter in list(self.at_each_epoch):
+                waiter.notify()
+        finally:
+            coordinator.working -= 1
+            self.woken.extend(again)
+
+
+class ThreadWaiter:
+    """A thread that waits."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def notify(self) -> None:
+        """Let the thread look again."""
+        self._event.set()
+
+    def look(self) -> None:
+        """Forget what has happened so far: the thread is about to look for itself."""
+        self._event.clear()
+
+    def wait(self, seconds: float | None) -> bool:
+        """Wait until something happens, or for some seconds; whether it has."""
+        return self._event.wait(seconds)
+
+
+class TaskWaiter:
+    """A task of an event loop that waits, without holding up the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._future: asyncio.Future[None] = loop.create_future()
+
+    def notify(self) -> None:
+        """Let the task look again, if its loop still runs."""
+        try:
+            self._loop.call_soon_threadsafe(self._set)
+        except RuntimeError:
+            return  # the loop is closed, and with it the task
+
+    def _set(self) -> None:
+        if not self._future.done():
+            self._future.set_result(None)
+
+    def look(self) -> None:
+        """Forget what has happened so far: the task is about to look for itself."""
+        self._future = self._loop.create_future()
+
+    async def wait(self) -> None:
+        """Wait until something happens."""
+        await self._future
+
+
+def until_deadline(deadline: float | None) -> float | None:
+    """Seconds that are left until a deadline of `time.monotonic`; None without one."""
+    return None if deadline is None else deadline - time.monotonic()
+
+
+def wait_in_thread(
+    waiters: list[dict[Waiter, None]],
+    look: Callable[[float | None], T],
+    timeout: float | None,
+    lock: EngineLock,
+) -> T | None:
+    """What `look` finds, as soon as that is not None; None after `timeout` seconds. `look` gets the deadline. A waiter is in
+    all of `waiters` meanwhile.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    waiter = ThreadWaiter()
+    try:
+        for registered in waiters:
+            registered[waiter] = None
+        while True:
+            waiter.look()
+            found = look(deadline)
+            if found is not None:
+                return found
+            left = until_deadline(deadline)
+            if left is not None and left <= 0:
+                return None
+            check_may_wait(lock)
+            waiter.wait(left)
+    finally:
+        for registered in waiters:
+            registered.pop(waiter, None)
+
+
+async def wait_in_task(waiters: list[dict[Waiter, None]], step: Callable[[], None], look: Callable[[], T | None]) -> T:
+    """What `look` finds, as soon as it finds something. Before each look `step` runs in a thread of the loop's executor, where it
+    may wait for the engine's lock; a task that is cancelled meanwhile loses nothing of what it has done.
+    """
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    waiter = TaskWaiter(loop)
+    try:
+        for registered in waiters:
+            registered[waiter] = None
+        while True:
+            waiter.look()
+            await loop.run_in_executor(None, step)
+            found = look()
+            if found is not None:
+                return found
+            await waiter.wait()
+    finally:
+        for registered in waiters:
+            registered.pop(waiter, None)
+
+
+def check_may_wait(lock: EngineLock) -> None:
+    """Refuse to wait in a thread that keeps everybody else from doing anything."""
+    if lock.is_owned:
+        raise ConflictError(
+            "a function that the engine calls, such as a callback, cannot wait for what is yet to happen: nothing can happen "
+            "while it runs. Use poll(0), or wait in another thread"
+        )

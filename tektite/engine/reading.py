@@ -1,0 +1,170 @@
+"""ReadableCollection: what inputs and views have in common for whoever reads their rows.
+
+All of it is built on two methods, which each of them has: `snapshot`, all rows as of a time, and `_read`, some of them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from tektite.errors import IncorrectError, TektiteError, UnsupportedError
+from tektite.query.collection import Collection
+from tektite.values import types
+from tektite.values.columns import python_rows
+from tektite.values.words import Words, float_keys
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tektite.engine.input_core import InputCore
+    from tektite.engine.view_core import ViewCore
+
+SHOWN_FIRST = 5
+"""Rows that the representation of an input or a view shows."""
+
+
+class ReadableCollection(Collection):
+    """A collection with rows that can be read at once, as of the last closed epoch."""
+
+    _core: InputCore | ViewCore
+    _kind: str
+    """What it is called in messages."""
+
+    @abstractmethod
+    def snapshot(self, at: int | None = None) -> pa.Table:
+        """All rows."""
+
+    @abstractmethod
+    def _read(self, wait: bool = True, lead: int | None = None, rows: int | None = None) -> Words:
+        """Rows as words, as of the last closed epoch or, if that is not to be waited for, the last one that is there."""
+
+    @abstractmethod
+    def _table(self, words: Words, rows: int | None = None) -> pa.Table:
+        """Words as a table."""
+
+    # ------------------------------------------------------------------ all rows
+
+    def rows(self, at: int | None = None) -> list[tuple[Any, ...]]:
+        """The snapshot as Python tuples."""
+        return self._tuples(self.snapshot(at))
+
+    def to_arrow(self, at: int | None = None) -> pa.Table:
+        """The snapshot as a `pyarrow.Table`: what `snapshot` returns."""
+        return self.snapshot(at)
+
+    def to_pandas(self, at: int | None = None) -> pd.DataFrame:
+        """The snapshot as a pandas DataFrame."""
+        return self.snapshot(at).to_pandas()
+
+    def to_polars(self, at: int | None = None) -> Any:
+        """The snapshot as a Polars DataFrame."""
+        try:
+            import polars
+        except ImportError:
+            raise UnsupportedError("to_polars() needs Polars, which is not installed: pip install polars") from None
+        return polars.from_arrow(self.snapshot(at))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The snapshot as an Arrow stream, for whatever reads those: `pyarrow.table(view)`, `polars.DataFrame(view)`, `FROM view`
+        in DuckDB.
+        """
+        table: Any = self.snapshot()
+        stream: object = table.__arrow_c_stream__(requested_schema)
+        return stream
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows())
+
+    def __len__(self) -> int:
+        return int(self._read()[-1].sum())
+
+    def __bool__(self) -> bool:
+        """True, also of one without rows: whether there is an input or a view is asked more often than whether it is empty."""
+        return True
+
+    def _tuples(self, table: pa.Table) -> list[tuple[Any, ...]]:
+        return python_rows(table, f"{self._kind} {self._core.name!r}", "snapshot()")
+
+    # ------------------------------------------------------------------ some rows
+
+    def head(self, n: int = SHOWN_FIRST) -> pa.Table:
+        """The first `n` rows, in the order in which it is indexed, or that SQL's ORDER BY says. Others are not looked at."""
+        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+            raise IncorrectError(f"head takes a number of rows from 0 on, not {n!r}")
+        return self._head(n)
+
+    def _head(self, n: int, wait: bool = True) -> pa.Table:
+        with self._core.engine.dictionary.reading():
+            return self._table(self._read(wait, rows=n), n)
+
+    def lookup(self, *key: Any) -> list[tuple[Any, ...]]:
+        """The rows with a key: values of the columns by which it is indexed, in their order, or of the first of them. Only rows
+        with the first value are looked at.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.input("sales", shop=tk.String, item=tk.String, price=tk.Int)
+        >>> prices = engine.install("prices", sales.max("price", by=["shop", "item"]), key=["shop", "item"])
+        >>> _ = sales.insert([("north", "tea", 3), ("north", "salt", 1), ("south", "tea", 4)])
+        >>> sorted(prices.lookup("north"))
+        [('north', 'salt', 1), ('north', 'tea', 3)]
+        >>> prices.lookup("north", "tea")
+        [('north', 'tea', 3)]
+        >>> prices.lookup(1)
+        Traceback (most recent call last):
+        tektite.errors.IncorrectError: lookup in view 'prices': column 'shop': expected string, found 1 (int) in row 0: ...
+        """
+        names = [self.schema.names[c] for c in self._core.columns]
+        if not 1 <= len(key) <= len(names):
+            raise IncorrectError(
+                f"lookup in {self._kind} {self._core.name!r} takes from 1 to {len(names)} values, of {', '.join(names)}; found "
+                f"{len(key)}"
+            )
+        if any([value is None for value in key]):
+            raise IncorrectError(
+                f"lookup in {self._kind} {self._core.name!r}: NULL equals nothing; use filter with is_null()"
+            )
+        wanted = names[: len(key)]
+        try:
+            encoded = self.schema.select(*wanted).encode([key], self._core.engine.dictionary)[:, 0]
+        except TektiteError as error:
+            raise type(error)(f"lookup in {self._kind} {self._core.name!r}: {error}") from None
+        leads = [encoded[0]]
+        if self._is_float(wanted[0]) and key[0] == 0:
+            leads = list(self.schema.select(wanted[0]).encode([(0.0,), (-0.0,)])[0])  # these are equal
+        with self._core.engine.dictionary.reading():
+            words = np.concatenate([self._read(lead=int(lead)) for lead in leads], axis=1)
+            for column, name, word in zip(self._core.columns[1 : len(key)], wanted[1:], encoded[1:], strict=True):
+                found, looked_for = words[column], np.array([word])
+                if self._is_float(name):
+                    found, looked_for = float_keys(found), float_keys(looked_for)
+                words = words[:, found == looked_for]
+            return self._tuples(self._table(np.ascontiguousarray(words)))
+
+    def _is_float(self, column: str) -> bool:
+        return self.schema.types[self.schema.index(column)] == types.Float
+
+    # ------------------------------------------------------------------ how it is shown
+
+    def __repr__(self) -> str:
+        """Its name, schema, time and first rows, as far as they are there: a view that has fallen behind is shown as it is."""
+        columns = ", ".join(f"{n}: {t}" for n, t in zip(self.schema.names, self.schema.types, strict=True))
+        title = f"{type(self).__name__} {self._core.name!r} ({columns})"
+        try:
+            return f"<{title}{self._state()}>"
+        except Exception as error:
+            return f"<{title}, unreadable: {error}>"
+
+    def _state(self) -> str:
+        """What the representation says behind the schema."""
+        table = self._head(SHOWN_FIRST + 1, wait=False)
+        shown = self._tuples(table.slice(0, SHOWN_FIRST))
+        lines = [f"\n  {row}" for row in shown]
+        if table.num_rows > SHOWN_FIRST:
+            lines.append("\n  ...")
+        return f", time {self._core.low - 1}{''.join(lines)}" if self._core.low else ", no epoch closed yet"

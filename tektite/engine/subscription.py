@@ -1,0 +1,358 @@
+"""Subscription: a view's changes, epoch by epoch, for a thread, a task or a callback.
+
+What a subscription yields adds up: the sum of all deltas with times up to t is what the view holds at t. Each change is told
+exactly once, however far behind its reader is. Waiting needs no thread and does not hold the engine's lock.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+
+from tektite.dataflow.output import changes_table
+from tektite.engine.change_feed import ChangeFeed
+from tektite.engine.lock import EngineLock, guarded
+from tektite.engine.notices import Waiter, wait_in_task, wait_in_thread
+from tektite.errors import ConflictError, IncorrectError
+
+if TYPE_CHECKING:
+    from tektite.engine.view_core import ViewCore
+
+
+class Delta(NamedTuple):
+    """What changed in a view at one time."""
+
+    time: int
+    """The epoch. All that changed in it is here."""
+    table: pa.Table
+    """The rows that changed, and by how much each: the view's columns, and `diff`. Empty where a subscription tells progress."""
+
+
+class _End:
+    """Stands for the end of a subscription where a delta could be."""
+
+
+_END = _End()
+
+
+class Backlog:
+    """Changes that were taken of a feed and not yet yielded. Several threads may yield them."""
+
+    def __init__(self, feed: ChangeFeed, progress: bool) -> None:
+        self.told = feed.start - 1
+        """The last time of which everything was taken."""
+        self._feed = feed
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._table: pa.Table | None = None
+        self._times: list[int] = []
+        self._cuts: list[int] = []
+        self._at = 0
+
+    def __len__(self) -> int:
+        return len(self._times) - self._at
+
+    def fill(self) -> None:
+        """Take what the feed has, when everything before has been yielded. The caller holds the engine's lock."""
+        feed, view = self._feed, self._feed.view
+        low, width = feed.low, len(view.columns)
+        words = feed.take()
+        tells_progress = self._progress and low > max(view.first, self.told + 1)
+        if not words.shape[1] and not tells_progress:
+            return
+        table = changes_table(words, view.schema, view.engine.dictionary).remove_column(width)
+        found, first = np.unique(words[width], return_index=True)
+        times, cuts = found.tolist(), [*first.tolist(), words.shape[1]]
+        if tells_progress and (not times or times[-1] < low - 1):
+            times.append(low - 1)
+            cuts.append(words.shape[1])
+        self.told = low - 1
+        with self._lock:
+            self._table, self._times, self._cuts, self._at = table, times, cuts, 0
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        with self._lock:
+            self._table, self._times, self._at = None, [], 0
+
+    def pop(self) -> Delta | None:
+        """The changes of the next time."""
+        with self._lock:
+            at = self._at
+            if self._table is None or at >= len(self._times):
+                return None
+            self._at += 1
+            delta = Delta(self._times[at], self._table.slice(self._cuts[at], self._cuts[at + 1] - self._cuts[at]))
+            if self._at == len(self._times):
+                self._table = None
+            return delta
+
+    def rest(self, empty: pa.Table) -> pa.Table:
+        """All of them at once, with their times as the last column but one; the rows of `empty` where there are none."""
+        with self._lock:
+            if self._table is None:
+                return empty
+            table = self._table.slice(self._cuts[self._at])
+            counts = np.diff(self._cuts[self._at :])
+            times = pa.array(np.repeat(np.array(self._times[self._at :], np.int64), counts))
+            self._table, self._times, self._at = None, [], 0
+        place = table.num_columns - 1
+        return table.add_column(place, empty.column_names[place], times)
+
+
+class Subscription:
+    """The changes of a view as they happen. Made by `View.subscribe`.
+
+    Iterating waits for the next `Delta`; it ends when the subscription or the engine is closed, or when the view can not change
+    any more because its inputs have ended. A view that is dropped or fails raises. `async for` does the same in a task.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    >>> degrees = engine.install("degrees", edges.count(by="src"))
+    >>> _ = edges.insert([(1, 2)])
+    >>> with degrees.subscribe() as subscription:
+    ...     print(subscription.poll(0))
+    ...     _ = edges.insert([(1, 3)])
+    ...     time, table = next(subscription)
+    ...     print(time, table.to_pylist(), subscription.poll(0))
+    Delta(time=0, table=pyarrow.Table
+    src: int64
+    count: int64
+    diff: int64
+    ----
+    src: [[1]]
+    count: [[1]]
+    diff: [[1]])
+    1 [{'src': 1, 'count': 1, 'diff': -1}, {'src': 1, 'count': 2, 'diff': 1}] None
+    """
+
+    def __init__(self, view: ViewCore, snapshot: bool, progress: bool, since: int | None) -> None:
+        self._view = view
+        self._progress = progress
+        self._feed = feed = ChangeFeed(view, snapshot, since)
+        self._backlog = Backlog(feed, progress)
+        self._blamed: tuple[int, str] | None = None
+        """The epoch and the message of the last row's error that was raised."""
+        self._has_ended = False
+        """Whether there is nothing more to collect."""
+        self._is_closed = False
+        weakref.finalize(self, feed.abandon).atexit = False
+
+    @property
+    def lock(self) -> EngineLock:
+        """The engine's, which guards everything that changes it."""
+        return self._view.engine.lock
+
+    @property
+    def time(self) -> int:
+        """The last time that it has told everything of, or will tell without waiting."""
+        return self._backlog.told
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing comes any more, but for what was collected before."""
+        return self._has_ended or not self._feed.is_open
+
+    # ------------------------------------------------------------------ reading
+
+    def poll(self, timeout: float | None = None) -> Delta | None:
+        """The next delta. Waits for it, for at most `timeout` seconds, after which it returns None; `poll(0)` does not wait.
+
+        While a row fails that the view depends on, this raises the row's error, once for every epoch; what changes meanwhile is
+        told when the row is gone. A subscription that has ended raises a `ConflictError`.
+        """
+        check_timeout(timeout)
+        found = self._next(timeout)
+        if isinstance(found, _End):
+            raise ConflictError(f"the subscription to view {self._view.name!r} has ended: {self._reason()}")
+        return found
+
+    def __iter__(self) -> Iterator[Delta]:
+        return self
+
+    def __next__(self) -> Delta:
+        found = self._next(None)
+        if found is None or isinstance(found, _End):
+            raise StopIteration
+        return found
+
+    def __aiter__(self) -> AsyncIterator[Delta]:
+        return self
+
+    async def __anext__(self) -> Delta:
+        delta = self._backlog.pop()
+        if delta is not None:
+            return delta
+        found: Delta | _End = await wait_in_task(self._waiters(), self._collect, self._look)
+        if isinstance(found, _End):
+            raise StopAsyncIteration
+        return found
+
+    @guarded
+    def table(self) -> pa.Table:
+        """All that can be told without waiting, in one table: the columns `time` and `diff` stand behind the data."""
+        self._collect()
+        return self._backlog.rest(self._empty())
+
+    def _next(self, timeout: float | None) -> Delta | _End | None:
+        delta = self._backlog.pop()
+        if delta is not None:
+            return delta
+
+        def look(deadline: float | None) -> Delta | _End | None:
+            self._collect(deadline)
+            return self._look()
+
+        found: Delta | _End | None = wait_in_thread(self._waiters(), look, timeout, self.lock)
+        return found
+
+    def _waiters(self) -> list[dict[Waiter, None]]:
+        """Where those who wait register. A row's error may appear and disappear in an epoch that does not change the view."""
+        at_each_epoch = self._progress or bool(self._view.errors)
+        found = [self._feed.waiters]
+        return [*found, self._view.engine.notices.at_each_epoch] if at_each_epoch else found
+
+    def _look(self) -> Delta | _End | None:
+        """What was collected; the end, if there is nothing more to collect."""
+        has_ended = self._has_ended  # before the look: whoever sets it has filled the backlog
+        found = self._backlog.pop()
+        if found is not None or not has_ended:
+            return found
+        error = None if self._is_closed else self._feed.why_ended()
+        if error is not None:
+            raise error
+        return _END
+
+    @guarded
+    def _collect(self, deadline: float | None = None) -> None:
+        """Bring the view up to date, or as far as it comes until the deadline, and take what has changed. Does nothing while
+        something waits to be yielded.
+        """
+        view, feed = self._view, self._feed
+        if len(self._backlog) or self._has_ended:
+            return
+        while feed.is_open:
+            view.engine.finish(view, deadline)
+            if deadline is not None or view.engine.is_current(view):
+                break
+        if feed.is_open and self._is_blocked():
+            return
+        self._backlog.fill()
+        if not feed.is_open or view.closed:
+            self._has_ended = True
+
+    def _is_blocked(self) -> bool:
+        """Whether a row fails that the view depends on. Raises its error, unless it has for this epoch."""
+        view = self._view
+        error = view.error_at(view.low - 1) if view.errors and view.low > view.first else None
+        if error is None:
+            self._blamed = None
+            return False
+        blamed = view.low, str(error)
+        if blamed != self._blamed:
+            self._blamed = blamed
+            raise error
+        return True
+
+    def _empty(self) -> pa.Table:
+        return changes_table(
+            np.empty((len(self._view.columns) + 2, 0), np.int64), self._view.schema, self._view.engine.dictionary
+        )
+
+    def _reason(self) -> str:
+        if self._is_closed:
+            return "it was closed"
+        if self._view.engine.is_closed:
+            return "the engine was closed"
+        return "every input that the view reads has ended"
+
+    # ------------------------------------------------------------------ the end
+
+    @guarded
+    def close(self) -> None:
+        """Collect no more changes; whoever waits for one waits no longer. Closing twice is harmless."""
+        self._is_closed = self._has_ended = True
+        self._backlog.clear()
+        self._feed.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        told = self._backlog.told
+        state = "closed" if self.closed else f"told up to time {told}" if told >= 0 else "nothing told yet"
+        return f"<Subscription to view {self._view.name!r}, {state}>"
+
+
+class Listener:
+    """A callback with the changes of a view, until it is closed. Made by `View.subscribe(callback)`.
+
+    The view keeps it: a program that never ends the subscription need not hold this.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    >>> degrees = engine.install("degrees", edges.count(by="src"))
+    >>> listener = degrees.subscribe(lambda delta: print(delta.time, delta.table.to_pylist()))
+    >>> _ = edges.insert([(1, 2)])
+    0 [{'src': 1, 'count': 1, 'diff': 1}]
+    >>> listener.close()
+    >>> _ = edges.insert([(1, 3)])
+    """
+
+    def __init__(
+        self,
+        view: ViewCore,
+        function: Callable[[Delta], None],
+        snapshot: bool,
+        progress: bool,
+        since: int | None,
+    ) -> None:
+        self._view = view
+        self._feed = feed = ChangeFeed(view, snapshot, since)
+        backlog = Backlog(feed, progress)
+
+        def deliver() -> None:
+            backlog.fill()
+            while feed.is_open and (delta := backlog.pop()) is not None:
+                function(delta)
+
+        feed.call(function, deliver)
+        if progress:
+            view.engine.notices.at_each_epoch[feed] = None
+
+    @property
+    def lock(self) -> EngineLock:
+        """The engine's, which guards everything that changes it."""
+        return self._view.engine.lock
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is called no more: it was closed or has raised, or the view was dropped or has failed."""
+        return not self._feed.is_open
+
+    @guarded
+    def close(self) -> None:
+        """Call it no more. Closing twice is harmless."""
+        self._feed.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def check_timeout(timeout: float | None) -> None:
+    """Refuse a timeout that is no number of seconds."""
+    if timeout is not None and (not isinstance(timeout, int | float) or not 0 <= timeout <= threading.TIMEOUT_MAX):
+        raise IncorrectError(f"a timeout is a number of seconds from 0 on, or None to wait forever, not {timeout!r}")

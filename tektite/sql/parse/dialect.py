@@ -1,0 +1,127 @@
+"""DuckDB's dialect as sqlglot reads it, with what sqlglot reads otherwise than DuckDB read as DuckDB does.
+
+* `~` binds less than arithmetic: ~1 + 1 is ~(1 + 1).
+* DATE '2024-01-01'::timestamp is a cast of the date, not a date of the cast.
+* The text of an interval stays as it is written: sqlglot would keep the first length in it.
+* What EXPLAIN and its like say stays tokens, so that we parse it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError
+from sqlglot.tokenizer_core import TokenType
+
+from tektite.sql.parse.places import KEYWORD
+
+OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
+CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+
+
+def whole(builder: Callable[..., Any]) -> Callable[..., Any]:
+    """What makes a node of a function's arguments, and refuses those that it would drop. Words such as the unit of date_trunc are
+    made anew in another form.
+    """
+    takes_dialect = "dialect" in getattr(getattr(builder, "__code__", None), "co_varnames", ())
+
+    def build(args: list[Any], dialect: Any) -> Any:
+        given = list(args)
+        made = builder(args, dialect=dialect) if takes_dialect else builder(args)
+        for arg in given:
+            if isinstance(arg, exp.Expr) and not arg.is_string and arg is not made and arg.parent is None:
+                raise ParseError.new(
+                    "too many arguments for a function", description="too many arguments for a function"
+                )
+        return made
+
+    return build
+
+
+class Dialect(DuckDB):
+    """DuckDB's dialect, read as DuckDB reads it."""
+
+    class Tokenizer(DuckDB.Tokenizer):
+        COMMANDS = set()  # noqa: RUF012 (sqlglot declares it so)
+
+    class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
+        FUNCTIONS = {  # noqa: RUF012 (sqlglot declares it so)
+            name: whole(builder) for name, builder in DuckDB.Parser.FUNCTIONS.items()
+        }
+        UNARY_PARSERS = {  # noqa: RUF012 (sqlglot declares it so)
+            **DuckDB.Parser.UNARY_PARSERS,
+            TokenType.TILDE: lambda self: self.expression(exp.BitwiseNot(this=self._parse_term())),
+        }
+
+        def _warn_unsupported(self) -> None:
+            """What is not understood is refused: there is nothing to warn of."""
+
+        def expression(self, instance: Any, token: Any = None, comments: Any = None) -> Any:
+            """A node of the tree, which knows where it stands even if it has no name or value in it."""
+            if token is None and self._prev is not None:
+                instance.meta[KEYWORD] = self._prev.start
+            return super().expression(instance, token, comments)
+
+        def _parse_types(self, *args: Any, **options: Any) -> Any:
+            """A type, which stands where its name does."""
+            begin = self._curr
+            found = super()._parse_types(*args, **options)
+            if isinstance(found, exp.DataType) and begin is not None:
+                found.meta["start"] = begin.start
+            return found
+
+        def _parse_type(self, *args: Any, **options: Any) -> Any:
+            """An operand. What stands behind a literal with a type before it is said of both together."""
+            found = super()._parse_type(*args, **options)
+            if not isinstance(found, exp.Cast) or isinstance(found.this, exp.Literal):
+                return found
+            literal = found.this
+            while isinstance(literal, exp.Cast | exp.Dot | exp.Bracket):
+                literal = literal.this
+            type = found.args["to"]
+            if not isinstance(literal, exp.Literal) or type.meta.get("start", 0) >= literal.meta.get("start", 0):
+                return found
+            whole = found.this
+            literal.replace(exp.Cast(this=literal.copy(), to=type))
+            return whole.pop()
+
+        def _parse_distinct_arg_function(self, *args: Any, **options: Any) -> Any:
+            """A function that may have DISTINCT before its arguments; sqlglot would drop those that it has no place for."""
+            begin = self._index
+            found = super()._parse_distinct_arg_function(*args, **options)
+            depth = commas = 0
+            for token in self._tokens[begin : self._index]:
+                depth += (token.token_type in OPENING) - (token.token_type in CLOSING)
+                commas += token.token_type == TokenType.COMMA and not depth
+            if commas >= len([value for value in found.args.values() if value is not None]):
+                self.raise_error("too many arguments for a function")
+            return found
+
+        def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True) -> Any:
+            """An interval. What is added to it is no part of it."""
+            index = self._index
+            if not self._match(TokenType.INTERVAL) and require_interval:
+                return None
+            text = self._match(TokenType.STRING, advance=False)
+            this = self._parse_primary() if text else self._parse_interval_amount()
+            names_nothing = self._curr and self._curr.text.upper() not in self.dialect.VALID_INTERVAL_UNITS
+            if not this or isinstance(this, exp.Column) and not this.table and not this.this.quoted and names_nothing:
+                self._retreat(index)
+                return None
+            return self._parse_interval_span(this, parse_function_unit=parse_function_unit)
+
+        def _parse_interval_amount(self) -> Any:
+            """How many of a unit: a number, a column or something in parentheses, as in INTERVAL (n + 1) DAY."""
+            return self._parse_unary()
+
+        def _parse_interval_span(self, this: Any, parse_function_unit: bool = True) -> Any:
+            text = this.name if this.is_string else None
+            found = super()._parse_interval_span(this, parse_function_unit)
+            if text is not None and found.this.name != text:
+                found.set("this", exp.Literal.string(text))
+                found.set("unit", None)
+                found.set("fraction_in_string", None)
+            return found

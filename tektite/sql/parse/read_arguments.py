@@ -1,0 +1,128 @@
+"""What of sqlglot's trees is understood: an argument of a node that no code has read is refused, never ignored.
+
+The nodes of a parsed statement note which of their arguments are read. Before a statement has an effect, `refuse_unread` looks
+for arguments that say something and that nobody asked for. So what sqlglot knows and we do not is refused without a list of it.
+
+Walking a tree, comparing and copying it reads nothing. Whoever binds a copy instead of the tree makes it with `copied`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from sqlglot import exp
+
+from tektite.errors import TektiteError, UnsupportedError
+from tektite.sql.parse.places import StatementText
+
+T = TypeVar("T", bound=exp.Expr)
+
+CALLED = {
+    "sample": "TABLESAMPLE", "pivots": "PIVOT", "locks": "FOR UPDATE", "laterals": "LATERAL VIEW", "into": "INTO",
+    "ilike": "* ILIKE", "key_expressions": "USING KEY", "match": "MATCH_RECOGNIZE", "cluster": "CLUSTER BY",
+    "distribute": "DISTRIBUTE BY", "sort": "SORT BY", "connect": "CONNECT BY", "default": "DEFAULT VALUES",
+    "by_name": "BY NAME", "partition_by": "PARTITION BY", "order": "ORDER BY", "from_": "FROM", "tables": "a list of tables",
+    "source": "TABLE", "except_": "EXCLUDE",
+}  # fmt: skip
+"""What is written where the parser has a word of its own."""
+SELF_SAID: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Div: frozenset({"typed", "safe"}),
+    exp.DPipe: frozenset({"safe"}),
+    exp.Concat: frozenset({"safe", "coalesce"}),
+    exp.ConcatWs: frozenset({"safe", "coalesce"}),
+    exp.Count: frozenset({"big_int"}),
+    exp.TryCast: frozenset({"safe"}),
+    exp.Greatest: frozenset({"ignore_nulls"}),
+    exp.Least: frozenset({"ignore_nulls"}),
+    exp.DateDiff: frozenset({"date_part_boundary"}),
+    exp.RegexpExtract: frozenset({"null_if_pos_overflow"}),
+    exp.RegexpReplace: frozenset({"single_replace"}),
+    exp.CTE: frozenset({"materialized"}),
+    exp.Cast: frozenset({"_type"}),
+    exp.Literal: frozenset({"is_string"}),
+    exp.Identifier: frozenset({"quoted"}),
+    exp.LimitOptions: frozenset({"rows"}),
+    exp.Drop: frozenset({"materialized"}),
+}
+"""What the dialect says of every such node, and hints that no answer depends on."""
+EMPTY = (exp.IndexParameters, exp.Credentials)
+"""Nodes that the parser makes where nothing stands."""
+ALL_READ = "all read"
+"""Under which the root of a tree notes that nothing in it is unread."""
+
+
+class NotedArguments(dict[str, Any]):
+    """The arguments of a node; it notes those that are read."""
+
+    __slots__ = ("read",)
+    read: set[str]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.read.add(name)
+        return dict.get(self, name, default)
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        return dict.__getitem__(self, name)
+
+
+def noting(tree: T) -> T:
+    """A tree whose nodes note what is read of them."""
+    for node in tree.walk():
+        node.args = noted = NotedArguments(node.args)
+        noted.read = set()
+    return tree
+
+
+def copied(tree: T) -> T:
+    """A copy of a tree; what is read of the copy is read of the tree."""
+    found: T = tree.copy()
+    for one, other in zip(tree.walk(), found.walk(), strict=True):
+        if isinstance(one.args, NotedArguments):
+            other.args = noted = NotedArguments(other.args)
+            noted.read = one.args.read
+    return found
+
+
+def written(tree: exp.Expr) -> str:
+    """A tree as SQL, of which nothing is read."""
+    return str(tree.copy().sql("duckdb"))
+
+
+def not_needed(tree: exp.Expr) -> None:
+    """Let nothing of a tree count as unread: the statement does nothing, such as CREATE ... IF NOT EXISTS of what exists."""
+    tree.meta[ALL_READ] = True
+
+
+def refuse_unread(source: StatementText, tree: exp.Expr) -> None:
+    """Refuse a statement, or a part of one, that says more than was read."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if node._meta is not None and ALL_READ in node._meta:
+            continue
+        arguments = node.args
+        read = arguments.read if isinstance(arguments, NotedArguments) else None
+        for name, value in arguments.items():
+            if value and read is not None and name not in read and name not in SELF_SAID.get(type(node), ()):
+                if isinstance(value, EMPTY) and not any(value.args.values()):
+                    continue
+                raise refused(source, node, name)
+            if isinstance(value, exp.Expr):
+                waiting.append(value)
+            elif isinstance(value, list):
+                waiting.extend(part for part in value if isinstance(part, exp.Expr))
+    tree.meta[ALL_READ] = True
+
+
+def refused(source: StatementText, node: exp.Expr, name: str) -> TektiteError:
+    """The error that names an argument as it is written."""
+    word = CALLED.get(name, name.strip("_").upper().replace("_", " "))
+    if isinstance(node, exp.DML):
+        said, place = f"{word} in {node.key.upper()}", source.where(word.split()[0])
+        return source.error(f"{said} is not supported", place, UnsupportedError)
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Cast):  # its arguments have names of the parser's
+        word = f"function {source.called(node)} with these arguments"
+    elif name not in CALLED:
+        word = f"{word} in {node.key.upper()}"
+    return source.error(f"{word} is not supported", node, UnsupportedError)
