@@ -20,9 +20,11 @@ A dataflow that is suspended with rows outside its buffers is visited when it go
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import weakref
+from _thread import start_new_thread
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -40,6 +42,8 @@ WORDS_A_TEXT = 16
 """Words to look at for each text that was added: a collection then costs an epoch about 100 ns for each new text."""
 TURN = 1e-3
 """Seconds for which a collection holds the engine's lock, and works before it looks whether it is wanted."""
+HELP = 4e-3
+"""Seconds for which a commit helps, if texts are added faster than the thread removes them."""
 PATIENCE = 2e-3
 """Seconds to wait for a lock, a reader or the storage before looking again."""
 
@@ -61,8 +65,8 @@ class TextCollection:
         for writes in (core.writes, core.scheduled, *core.snapshots.writes()):
             self.rows += [chunk for updates in writes.updates.values() for chunk, _ in updates]
         self.place = 0
-        self.traces: dict[int, Trace] = {}
-        """Those visited, by id."""
+        self.visited: weakref.WeakSet[Trace] = weakref.WeakSet()
+        """Traces that were visited. Those of dropped views go."""
         self.sources = deque([entry.trace for entry in core.catalog.entries if entry.flow is None])
         """Traces of inputs and constants that are to be visited."""
         self.flows: deque[tuple[Dataflow, int]] = deque()
@@ -93,20 +97,21 @@ class TextCollection:
                 self.flows.popleft()
             else:
                 self.flows = deque([item for item in core.coordinator.flows.items() if item[1] > self.last])
-                self.sources = deque(
-                    [entry.trace for entry in core.catalog.entries if id(entry.trace) not in self.traces]
-                )
-                self.is_visited = not self.flows and not self.sources
+                if not self.flows:
+                    left = [entry.trace for entry in core.catalog.entries if entry.trace not in self.visited]
+                    self.sources = deque(left)
+                    self.is_visited = not left
 
     def _take(self, trace: Trace) -> None:
         """Take what a trace holds, unless that was done."""
-        if id(trace) not in self.traces:
+        if trace not in self.visited:
             self.rows += [batch for batch in trace.held_batches() if batch.n]
-            self.traces[id(trace)] = trace
+            self.visited.add(trace)
 
-    def work(self, core: EngineCore, until: float) -> bool | None:
-        """Mark and sweep until a time. Returns whether it has ended; None if it has to wait."""
+    def work(self, core: EngineCore, until: float, sweeps: bool) -> bool | None:
+        """Mark and, if asked, sweep until a time. Returns whether it has ended; None if it has to wait."""
         dictionary = core.dictionary
+        visited = self.is_visited  # before marking: whoever visits may add rows meanwhile
         # Marked first, then done with: an interrupt may come in between.
         while self.arrays:
             dictionary.mark_words(self.arrays[0])
@@ -122,7 +127,7 @@ class TextCollection:
                 self.rows.popleft()
             if time.perf_counter() > until:
                 return False
-        if not self.is_visited or dictionary.reads_before(self.era):
+        if not visited or not sweeps or dictionary.reads_before(self.era):
             return None
         storage = core.storage
         if storage is not None and storage.writer.written < self.appended:
@@ -147,7 +152,8 @@ class TextCollector:
         """How many collections have ended."""
         self._collection: TextCollection | None = None
         self._working = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self.thread_of = 0
+        """The process that has a thread for collections; 0 if there is none. A fork has no threads."""
         self._rested: object = None
         """What had changed when `idle` had nothing left to do."""
         self.is_active = False
@@ -170,12 +176,15 @@ class TextCollector:
             self._begin()
         if self._collection is not None and not self._collection.is_visited:
             self._collection.visit(core, time.perf_counter() + TURN)
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=_run, args=(weakref.ref(self),), name="tektite-texts", daemon=True)
+        if core.dictionary.texts > 2 * core.dictionary.limit:
+            self.work(time.perf_counter() + HELP, sweeps=False)
+        if self._collection is not None and not self.thread_of:
+            self.thread_of = os.getpid()
             try:
-                self._thread.start()
+                # `threading` would wait until the thread runs, which takes longer than a small epoch.
+                start_new_thread(_run, (weakref.ref(self),))
             except RuntimeError:  # the process can start no more threads
-                self._thread = None
+                self.thread_of = 0
 
     def finish(self, seconds: float) -> bool:
         """Collect now: go on with the collection that runs, or a new one. Returns whether it has ended: who reads, or suspended
@@ -196,24 +205,24 @@ class TextCollector:
         return True
 
     def idle(self) -> bool:
-        """Collect if something has changed since the last time, merges included. Returns whether there is more to do. The
-        caller holds the lock.
+        """Collect if something has changed since the last time, merges included. Returns whether that waits for somebody who
+        reads, which ends soon; suspended dataflows and a storage that lags may take long. The caller holds the lock.
         """
         core = self._core
         if core.coordinator.working or self._rested == (core.changes, core.dictionary.mark()):
             return False
         if (self._collection is not None and not self.finish(0)) or not self.finish(0):
-            return True
+            return self._collection is not None and core.dictionary.reads_before(self._collection.era)
         self._rested = core.changes, core.dictionary.mark()
         return False
 
-    def work(self, until: float) -> bool | None:
-        """Mark and sweep until a time. Returns whether nothing is left to do; None if the collection has to wait."""
+    def work(self, until: float, sweeps: bool = True) -> bool | None:
+        """Mark and, if asked, sweep until a time. Returns whether nothing is left to do; None if the collection has to wait."""
         with self._working:
             collection = self._collection
             if collection is None:
                 return True
-            ended = collection.work(self._core, until)
+            ended = collection.work(self._core, until, sweeps)
             if ended:
                 self._ended(collection)
             return ended
@@ -235,6 +244,12 @@ class TextCollector:
         """Whether there is a collection to go on with."""
         return self._collection is not None and not self._core.is_closed
 
+    def give_up(self) -> None:
+        """Forget a collection for which there is no memory. Texts that nobody uses stay for the next one."""
+        with self._working:
+            self._collection = None
+            self.is_active = self.eager
+
     @property
     def is_visiting(self) -> bool:
         """Whether the collection has traces left to visit."""
@@ -243,9 +258,8 @@ class TextCollector:
 
     def close(self) -> None:
         """Wait for the thread to end, once the engine is closed."""
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        while self.thread_of == os.getpid():
+            time.sleep(PATIENCE)
 
     def _begin(self) -> None:
         if self._core.dictionary.eras_left > 0:
@@ -263,12 +277,19 @@ class TextCollector:
 
 def _run(of: weakref.ref[TextCollector]) -> None:
     """The thread of a collection. It does not keep the engine."""
-    while (collector := of()) is not None and collector.is_running:
-        found = collector.work(time.perf_counter() + TURN)
-        if found is None and collector.is_visiting:
-            collector.visit()
-        del collector
-        time.sleep(PATIENCE if found is None else 0)
+    try:
+        while (collector := of()) is not None and collector.is_running:
+            found = collector.work(time.perf_counter() + TURN)
+            if found is None and collector.is_visiting:
+                collector.visit()
+            del collector
+            time.sleep(PATIENCE if found is None else 0)
+    except MemoryError:
+        if (collector := of()) is not None:
+            collector.give_up()
+    finally:
+        if (collector := of()) is not None:
+            collector.thread_of = 0
 
 
 def is_suspended(flow: Dataflow) -> bool:

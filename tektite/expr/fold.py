@@ -13,7 +13,17 @@ from tektite.values import types
 from tektite.values.dictionary import Dictionary
 from tektite.values.words import NULL, decode_list
 
+MOST_TEXTS = 1 << 12
+"""Texts of constants that are kept: those of some hundred queries."""
 _texts = Dictionary()
+
+
+def _folding() -> Dictionary:
+    """A dictionary for constants while they are computed. Nobody keeps their ids, so that it begins anew from time to time."""
+    global _texts
+    if _texts.texts > MOST_TEXTS:
+        _texts = Dictionary()
+    return _texts
 
 
 def is_constant(expression: Expr) -> bool:
@@ -76,7 +86,7 @@ def computed(expression: Expr) -> Expr:
         step = resolve(expression, {})
         if step.type == types.String:
             return expression
-        word = evaluate_constant(step, _texts)
+        word = evaluate_constant(step, _folding())
         if word == NULL:
             return lit(None, step.type)
         (value,) = decode_list(np.array([word], np.int64), step.type, "constant", None)
@@ -94,7 +104,7 @@ def can_fail(expression: Expr, columns: Columns) -> bool:
     (True, False)
     """
     step = resolve(expression, columns)
-    return step.fallible and Assembler(_texts).fold(step).fallible
+    return step.fallible and Assembler(_folding()).fold(step).fallible
 
 
 STRICT = frozenset(

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
 from tektite.kernels.text import strings
-from tektite.values.text_space import AT_ONCE, START, Mark, TextSpace, TextTable, copied_texts, make_room
+from tektite.values.text_space import AT_ONCE, START, TAIL_BYTES, Mark, TextSpace, TextTable, copied_texts, make_room
 from tektite.values.words import NULL, Words, arrow_buffer, validity_buffer
 
 # One Arrow string array has 32-bit offsets.
@@ -226,10 +226,8 @@ class Dictionary:
     def has(self, ids: Words) -> Any:
         """Which of some ids have a text here: an array of truth values."""
         known = np.empty(len(ids), np.int64)
-        ids = np.ascontiguousarray(ids)
-        for start in range(0, len(ids), AT_ONCE):
-            with self._lock:
-                strings.known_ids(self._space.state, ids[start : start + AT_ONCE], known[start : start + AT_ONCE])
+        state, _table = self._reading()
+        strings.known_ids(state, np.ascontiguousarray(ids), known)
         return known.astype(bool)
 
     # ------------------------------------------------------------------ collection
@@ -256,16 +254,27 @@ class Dictionary:
     def mark_words(self, words: Words) -> None:
         """Texts whose ids are in a contiguous array are in use."""
         flat = words.reshape(-1)
-        for start in range(0, len(flat), AT_ONCE):
-            with self._lock:
-                strings.mark_words(self._space.state, flat[start : start + AT_ONCE])
+        self._mark(lambda state: strings.mark_words(state, flat))
 
     def mark_rows(self, head: int, place: int = 0) -> int:
         """Texts whose ids are in the rows at address `head` are in use. Looks at some of the rows, from `place` on; the place
         to go on from, or -1.
         """
+        return int(self._mark(lambda state: strings.mark_rows(state, head, place, AT_ONCE)))
+
+    def _mark(self, mark: Callable[[Words], Any]) -> Any:
+        """Mark texts without the lock. A table that is replaced meanwhile may have lost marks, so that they are made again."""
+        while True:
+            state, table = self._reading()
+            found = mark(state)
+            with self._lock:
+                if self._space.table is table:
+                    return found
+
+    def _reading(self) -> tuple[Words, Words]:
+        """A copy of the state, for kernels that need no lock, and its table."""
         with self._lock:
-            return int(strings.mark_rows(self._space.state, head, place, AT_ONCE))
+            return self._space.state.copy(), self._space.table
 
     def sweep(self, floor: int, upto: Mark) -> Iterator[None]:
         """Remove the texts that came before `upto` and that nobody has added or marked in the era `floor` or later. Each step
@@ -283,7 +292,7 @@ class Dictionary:
             moved, place = new.end.position, boundary
             while True:
                 with self._lock:
-                    place = int(strings.copy_tail(state, place, AT_ONCE * 8, new.state))
+                    place = int(strings.copy_tail(state, place, TAIL_BYTES, new.state))
                     left = space.end.position - place
                     if not left:
                         removed = space.end.texts - new.end.texts

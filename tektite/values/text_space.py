@@ -18,8 +18,10 @@ from tektite.values.words import Words
 _FIRST_SLOTS = 64
 _FIRST_HEAP = 1024
 
-AT_ONCE = 1 << 14
-"""Words or slots of the table that a collection looks at in one piece of work: about a millisecond, if each is a cache miss."""
+AT_ONCE = 1 << 16
+"""Words, or slots of the table, that a collection looks at in one piece of work: some milliseconds, in which it holds no lock."""
+TAIL_BYTES = 1 << 18
+"""Bytes of texts that it copies while it holds the dictionary's lock: about a millisecond, if texts are short."""
 
 
 class Mark(NamedTuple):

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import gc
-import random
 import threading
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,98 +12,7 @@ import tektite as tk
 from tektite.engine import text_collector
 from tektite.engine.core import core_of
 from tests.support.stored import state_of
-
-VIEWS = {
-    "joined": "SELECT a.k, a.s, b.t FROM a JOIN b ON a.s = b.s",
-    "grouped": "SELECT s, count(*) AS n, min(t) AS least, max(t) AS most FROM b GROUP BY s",
-    "made": "SELECT k, upper(s) || '-' || k::text AS u FROM a WHERE s <> 'never'",
-    "remade": "SELECT left(u, 3) AS p, max(u) AS u, string_agg(u, ',' ORDER BY u) AS us FROM made GROUP BY left(u, 3)",
-    "constant": "SELECT k, CASE WHEN k > 3 THEN 'large' || '!' ELSE 'small' END AS size FROM a",
-    "listed": "SELECT k FROM a WHERE s IN ('0.0', '1.0', '2.5') OR s LIKE '%9'",
-    "casted": "SELECT k, t::int AS n FROM b",
-    "windowed": "SELECT s, t, lag(t, 1, 'none') OVER (PARTITION BY s ORDER BY t, k) AS before FROM b",
-}
-RULES = """
-.type Pair = [left: symbol, right: symbol]
-.decl pair(p: Pair)
-pair([x, y]) :- a(_, x), b(_, x, y).
-.decl chain(x: symbol, y: symbol)
-chain(x, y) :- b(_, x, y).
-chain(x, z) :- chain(x, y), b(_, y, z).
-.decl firsts(x: symbol)
-firsts(cat(x, "!")) :- pair([x, _]).
-"""
-
-
-def texts(engine: tk.Engine) -> int:
-    return core_of(engine).dictionary.texts
-
-
-def eager(engine: tk.Engine) -> tk.Engine:
-    core_of(engine).texts.be_eager()
-    return engine
-
-
-def collected(engine: tk.Engine) -> int:
-    """The texts that are left when nothing more can be merged or collected."""
-    while engine.idle():
-        pass
-    return texts(engine)
-
-
-def declare(engine: tk.Engine) -> tuple[tk.Input, tk.Input]:
-    """Two inputs, and views of them in SQL and Datalog."""
-    a = engine.input("a", k=tk.Int, s=tk.String)
-    b = engine.input("b", k=tk.Int, s=tk.String, t=tk.String)
-    for name, query in VIEWS.items():
-        engine.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
-    engine.datalog(RULES)
-    return a, b
-
-
-def answers(engine: tk.Engine) -> dict[str, Any]:
-    """What every view says: its rows, or the error that stands in their way."""
-    found: dict[str, Any] = {}
-    for name in [*VIEWS, "pair", "chain", "firsts"]:
-        try:
-            found[name] = Counter(engine.view(name).rows())
-        except tk.TektiteError as error:
-            found[name] = str(error)
-    return found
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("seed", range(3))
-def test_answers_are_those_of_an_engine_that_never_saw_the_past(seed: int, workers: int) -> None:
-    rng = random.Random(seed)
-    with eager(tk.Engine(workers, autocommit=False)) as engine:
-        a, b = declare(engine)
-        rows_a: list[tuple[int, str]] = []
-        rows_b: list[tuple[int, str, str]] = []
-        for epoch in range(12):
-            gone_a, gone_b = ([row for row in rows if rng.random() < 0.5] for rows in (rows_a, rows_b))
-            new_a = [(rng.randrange(6), f"{epoch + rng.randrange(2)}.{rng.randrange(3)}") for _ in range(6)]
-            names = [f"{epoch + rng.randrange(2)}.{rng.randrange(3)}" for _ in range(20)]
-            # Some texts are no numbers, so that a row fails while it is there.
-            new_b = [(n, rng.choice(names), rng.choice([*names[:4], "17", str(epoch)])) for n in range(6)]
-            for source, gone, new, rows in ((a, gone_a, new_a, rows_a), (b, gone_b, new_b, rows_b)):
-                source.remove(gone)
-                source.insert(new)
-                left = Counter(rows) - Counter(gone) + Counter(new)  # type: ignore[operator]
-                rows[:] = left.elements()
-            engine.advance()
-            with tk.Engine(autocommit=False) as other:
-                same = declare(other)
-                same[0].insert(rows_a)
-                same[1].insert(rows_b)
-                other.advance()
-                assert answers(engine) == answers(other)
-        assert core_of(engine).texts.count >= 12
-        a.remove(rows_a)
-        b.remove(rows_b)
-        engine.advance()
-        # The constants of the views, and nothing that the rows had.
-        assert collected(engine) < 60
+from tests.support.texts import collected, eager, texts
 
 
 def test_texts_are_bounded_by_the_rows_that_are_there() -> None:

@@ -22,6 +22,7 @@ LOCAL = {
     "engine/test_interrupts.py": "what an interrupt leaves in this process",
     "engine/test_memory.py": "bytes of this process",
     "engine/test_memory_account.py": "bytes of this process",
+    "engine/test_texts.py": "what the dictionary of this process keeps",
     "plan/test_one_plan.py": "plans, of which nothing runs",
     "plan/test_rules.py": "plans, of which nothing runs",
     "query/test_refused.py": "queries that are refused before anything runs",
@@ -44,6 +45,7 @@ FOLDERS = {
     "house": "rules of the engine that are broken in this process, and programs that are started",
 }
 SELDOM = {
+    ("engine/test_texts_random.py", "spark"): "eleven views are minutes of small jobs; spark/test_texts.py has some",
     ("query/test_scc.py", "spark"): "loops in loops are minutes of small jobs: make nightly runs them",
 }
 MODULES = {
