@@ -17,7 +17,7 @@ import pyarrow as pa
 from tektite.dataflow.output import changes_table
 from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.lock import EngineLock, guarded
-from tektite.engine.notices import Waiter, wait_in_task, wait_in_thread
+from tektite.engine.notices import Waiter, is_over, wait_in_task, wait_in_thread
 from tektite.errors import ConflictError, IncorrectError
 
 if TYPE_CHECKING:
@@ -237,13 +237,14 @@ class Subscription:
         view, feed = self._view, self._feed
         if len(self._backlog) or self._has_ended:
             return
-        while feed.is_open:
-            view.engine.finish(view, deadline)
-            if deadline is not None or view.engine.is_current(view):
+        while True:
+            if feed.is_open:
+                view.engine.finish(view, deadline)
+            if feed.is_open and self._is_blocked():
+                return
+            self._backlog.fill()
+            if len(self._backlog) or not feed.is_open or view.engine.is_current(view) or is_over(deadline):
                 break
-        if feed.is_open and self._is_blocked():
-            return
-        self._backlog.fill()
         if not feed.is_open or view.closed:
             self._has_ended = True
 
@@ -280,6 +281,7 @@ class Subscription:
         self._is_closed = self._has_ended = True
         self._backlog.clear()
         self._feed.end()
+        self._feed.handle.forget()
 
     def __enter__(self) -> Self:
         return self
@@ -322,7 +324,8 @@ class Listener:
         backlog = Backlog(feed, progress)
 
         def deliver() -> None:
-            backlog.fill()
+            if not len(backlog):  # an interrupt may have left some
+                backlog.fill()
             while feed.is_open and (delta := backlog.pop()) is not None:
                 function(delta)
 

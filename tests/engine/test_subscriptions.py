@@ -335,6 +335,33 @@ def test_threads_that_read_at_different_paces_see_every_change_once(engine: tk.E
         assert sum(changed(delta).total() for delta in deltas) == len(held)
 
 
+def test_a_view_that_is_always_behind_is_followed_while_others_write() -> None:
+    with make_engine(autocommit=True, turn=0) as engine:
+        table = engine.input("t", k=tk.Int, x=tk.Int)
+        view = engine.install("pairs", table.join(table, on="k").count(by="k"))
+        subscription = view.subscribe()
+        reader = Running(lambda: list(subscription))
+        waiter = Running(lambda: view.wait(399))
+        writers = [Running(lambda k=k: [table.insert([(k, x)]) for x in range(200)]) for k in range(2)]  # type: ignore[misc]
+        for writer in writers:
+            writer.result()
+        assert waiter.result() is True
+        table.close()
+        deltas = reader.result()
+        assert [delta.time for delta in deltas] == list(range(400))
+        assert summed(deltas)[399] == Counter(view.rows()) == {(0, 200**2): 1, (1, 200**2): 1}
+
+
+def test_the_answer_of_a_datalog_query_is_followed(engine: tk.Engine) -> None:
+    edge = engine.input("edge", src=tk.Int, dst=tk.Int)
+    engine.datalog("reach(x, y) :- edge(x, y).  reach(x, z) :- reach(x, y), edge(y, z).")
+    edge.insert([(1, 2)])
+    with engine.query("reach(1, ?)") as query:
+        subscription = query.subscribe()
+        edge.insert([(2, 3)])
+        assert [(delta.time, len(delta.table)) for delta in polled(subscription)] == [(0, 1), (1, 1)]
+
+
 def test_several_threads_share_the_deltas_of_one_subscription(engine: tk.Engine) -> None:
     table = engine.input("t", x=tk.Int)
     view = engine.install("all", table)
@@ -620,6 +647,27 @@ def test_an_interrupted_callback_leaves_the_view_as_it_is(engine: tk.Engine) -> 
     first.close()
     table.insert([(2,)])
     assert told == [0, 1] and sorted(view.rows()) == [(1,), (2,)]
+
+
+def test_a_callback_that_was_interrupted_goes_on_with_the_next_time() -> None:
+    with make_engine() as engine:
+        table = engine.input("t", x=tk.Int)
+        view = engine.install("all", table)
+        told: list[int] = []
+
+        def interrupted_once(delta: tk.Delta) -> None:
+            told.append(delta.time)
+            if delta.time == 1:
+                raise KeyboardInterrupt
+
+        view.subscribe(interrupted_once)
+        table.update([(x,) for x in range(4)], times=range(4))
+        with pytest.raises(KeyboardInterrupt):
+            engine.advance(4)
+        table.insert([(9,)])
+        engine.advance()
+        engine.advance()
+        assert told == [0, 1, 2, 3, 4]
 
 
 # -- tasks -----------------------------------------------------------------------------------------------------------------
