@@ -821,6 +821,29 @@ def test_wait_returns_when_the_view_answers_for_a_time(engine: tk.Engine) -> Non
     assert not core_of(view).waiters and not core_of(engine).notices.at_each_epoch
 
 
+def test_a_time_that_is_waited_for_stays_readable_though_others_write(
+    engine: tk.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = engine.input("t", x=tk.Int)
+    view = engine.install("all", table)
+    table.insert([(0,)])
+    wait = tk.View.wait
+
+    def overtaken(self: tk.View, time: int, timeout: float | None = None) -> bool:
+        for x in range(1, 40):
+            table.insert([(x,)])
+        while engine.idle():
+            pass
+        return wait(self, time, timeout)
+
+    monkeypatch.setattr(tk.View, "wait", overtaken)
+    assert sorted(view.rows(at=2, timeout=1)) == [(0,), (1,), (2,)]
+    while engine.idle():
+        pass
+    with pytest.raises(tk.IncorrectError, match="not at 2"):
+        view.rows(at=2)
+
+
 def test_a_time_that_does_not_come_is_an_error(engine: tk.Engine) -> None:
     table = engine.input("t", x=tk.Int)
     view = engine.install("all", table)
