@@ -197,7 +197,7 @@ class Distances:
         start = self.roots.with_columns(distance=tk.lit(0))
 
         def step(reached: tk.Collection) -> tk.Collection:
-            further = reached.join(self.edges, on=("node", "src"))
+            further = reached.join(self.edges, left_on="node", right_on="src")
             longer = further.select(node="dst", distance=tk.col("distance") + 1)
             return longer.concat(start).min("distance", by="node")
 

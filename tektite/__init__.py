@@ -10,21 +10,39 @@ from tektite.engine.view import View
 from tektite.errors import (
     ConflictError,
     FaultError,
+    FunctionError,
     IncorrectError,
     NotFoundError,
     TektiteError,
     TransactionConflict,
     UnsupportedError,
 )
-from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, when
-from tektite.query.aggregates import all, any, avg, count, count_distinct, max, min, sum
+from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, truncdiv, truncmod, when
+from tektite.query.aggregates import (
+    all,
+    any,
+    avg,
+    count,
+    count_distinct,
+    first,
+    last,
+    max,
+    mean,
+    median,
+    min,
+    n_unique,
+    std,
+    sum,
+    var,
+)
 from tektite.query.collection import Collection
 from tektite.query.grouped import Grouped
 from tektite.query.loops import Loop, LoopVariable
 from tektite.query.match import match
+from tektite.query.windows import cume_dist, dense_rank, lag, lead, ntile, percent_rank, rank, row_number
 from tektite.storage.options import Storage
 from tektite.values.schema import Schema
-from tektite.values.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
+from tektite.values.types import Bool, Date, Decimal, Float, Float64, Int, Int64, String, Timestamp, Type
 
 __version__ = "0.1.0"
 
@@ -41,12 +59,15 @@ __all__ = [
     "Engine",
     "Expr",
     "FaultError",
+    "FunctionError",
     "Float",
+    "Float64",
     "Grouped",
     "Held",
     "IncorrectError",
     "Input",
     "Int",
+    "Int64",
     "Listener",
     "Loop",
     "LoopVariable",
@@ -68,16 +89,33 @@ __all__ = [
     "avg",
     "coalesce",
     "col",
-    "count",
     "concat",
+    "count",
     "count_distinct",
+    "cume_dist",
+    "dense_rank",
+    "first",
     "greatest",
     "hash64",
+    "lag",
+    "last",
+    "lead",
     "least",
     "lit",
     "match",
     "max",
+    "mean",
+    "median",
     "min",
+    "n_unique",
+    "ntile",
+    "percent_rank",
+    "rank",
+    "row_number",
+    "std",
     "sum",
+    "truncdiv",
+    "truncmod",
+    "var",
     "when",
 ]

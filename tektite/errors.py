@@ -6,24 +6,46 @@ A call that raises one of these has changed nothing.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class TektiteError(Exception):
-    """The base of every error that Tektite raises on purpose."""
+    """The base of every error that Tektite raises on purpose.
+
+    >>> error = NotFoundError("no column 'dts'")
+    >>> error.code, error.retryable, error.details
+    ('not-found', False, {})
+    """
+
+    code = "error"
+    """What kind of error it is, for programs: it stays the same while messages become better."""
 
     retryable = False
     """Whether the same call may succeed if it is made again."""
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """Facts that the message tells, for programs: `view`, or `line` and `column` of a statement, where they are known."""
+        found: dict[str, Any] = self.__dict__.setdefault("_details", {})
+        return found
 
 
 class IncorrectError(TektiteError, ValueError):
     """The caller's input is wrong: a type, a number of columns, a column or a value that does not fit."""
 
+    code = "incorrect"
+
 
 class NotFoundError(TektiteError, LookupError):
     """A name or an id that nothing here has."""
 
+    code = "not-found"
+
 
 class ConflictError(TektiteError):
     """The request is sound but clashes with what is already there: a name that is taken, something closed twice."""
+
+    code = "conflict"
 
 
 class TransactionConflict(ConflictError):
@@ -33,25 +55,42 @@ class TransactionConflict(ConflictError):
     True
     """
 
+    code = "transaction-conflict"
     retryable = True
 
 
 class FaultError(TektiteError):
-    """A user's function or the engine itself failed; `view` names the view that failed with it, if any.
+    """The engine, or something that it needs, such as a disk or Spark, failed; `view` names the view that failed with it, if any.
 
-    >>> error = FaultError("division by zero in the function of map", view="ratios")
-    >>> print(error)
-    view 'ratios': division by zero in the function of map
+    >>> print(FaultError("the file batch-7 is damaged", view="ratios"))
+    view 'ratios': the file batch-7 is damaged
     """
+
+    code = "fault"
 
     def __init__(self, message: str, view: str | None = None) -> None:
         super().__init__(message)
         self.view = view
+        if view is not None:
+            self.details["view"] = view
 
     def __str__(self) -> str:
         message = super().__str__()
         return message if self.view is None else f"view {self.view!r}: {message}"
 
 
+class FunctionError(FaultError):
+    """A function of the user's failed, or returned something else than it was to."""
+
+    code = "function"
+
+
+def public_name(error: TektiteError) -> str:
+    """The name of the class in this module that an error is one of, whatever it is in detail."""
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == __name__)
+
+
 class UnsupportedError(TektiteError):
     """The request makes sense, but Tektite does not do it."""
+
+    code = "unsupported"

@@ -167,7 +167,7 @@ def loop(place: Place, nodes: int, edges: int, swaps: int) -> Iterator[Record]:
         roots = engine.input("roots", node=tk.Int)
 
         def step(reached: tk.Collection) -> tk.Collection:
-            further = reached.join(table, on=("node", "src")).select(node="dst")
+            further = reached.join(table, left_on="node", right_on="src").select(node="dst")
             return further.concat(roots).distinct()
 
         view = engine.install("reached", roots.iterate(step, name="reach"))

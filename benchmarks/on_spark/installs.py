@@ -37,18 +37,18 @@ def installs(place: Place, scale: float, repetitions: int) -> Iterator[Record]:
         fed_frame = spark.read.parquet(str(folder / "fed"))
 
         def look_up() -> pa.Table:
-            found = wanted.join(lineitem, on=("o_orderkey", "l_orderkey"))
+            found = wanted.join(lineitem, left_on="o_orderkey", right_on="l_orderkey")
             return engine.install("measured", found.select("o_orderkey", "l_linenumber", "l_quantity")).snapshot()
 
         def stream_fed() -> pa.Table:
-            joined = clicks.join(orders, on=("clicked", "o_orderkey"))
+            joined = clicks.join(orders, left_on="clicked", right_on="o_orderkey")
             view = engine.install("measured", joined.group_by("o_orderpriority").agg(rows=tk.count(), sum=tk.sum("n")))
             clicks.insert(fed)
             engine.advance()
             return view.snapshot()
 
         def over_history() -> pa.Table:
-            joined = lineitem.join(orders, on=("l_orderkey", "o_orderkey"))
+            joined = lineitem.join(orders, left_on="l_orderkey", right_on="o_orderkey")
             grouped = joined.group_by("o_orderpriority").agg(rows=tk.count(), sum=tk.sum("l_quantity"))
             return engine.install("measured", grouped).snapshot()
 

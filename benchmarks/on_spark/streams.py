@@ -51,7 +51,7 @@ def streams(place: Place, batch: int, batches: int, repetitions: int) -> Iterato
         return table.group_by("k").agg(n=tk.count(), total=tk.sum("v"))
 
     def joined(engine: tk.Engine, table: tk.Input) -> tk.Collection:
-        found = table.join(engine.table("groups"), on=("k", "key"))
+        found = table.join(engine.table("groups"), left_on="k", right_on="key")
         return found.group_by("g").agg(n=tk.count(), total=tk.sum("v"))
 
     def begin(engine: tk.Engine, query: Query) -> tuple[tk.Input, tk.View]:

@@ -38,7 +38,8 @@ class Encoded:
         self.words: dict[str, Words] = {}
         for name, table in load(scale, relations).items():
             self.schemas[name] = Schema(table.schema)
-            self.words[name] = self.schemas[name].encode(table, core_of(engine).dictionary)
+            words = self.words[name] = self.schemas[name].encode(table, core_of(engine).dictionary)
+            core_of(engine).dictionary.keep(words)
 
     def rows(self, relations: Iterable[str] = RELATIONS) -> int:
         """How many rows some relations have."""

@@ -212,10 +212,12 @@ class NotShared(Side):
     def update(self, part: int) -> Turn:
         schema = self.encoded.schemas["lineitem"]
         table = plain(parquet.read_table(self.parts / part_name(part), columns=list(schema.names)))
-        words = schema.encode(table, core_of(self.engine).dictionary)
-        start = time.perf_counter()
-        for relations in self.own.values():
-            relations.insert({"lineitem": words})
+        dictionary = core_of(self.engine).dictionary
+        with dictionary.adding():
+            words = schema.encode(table, dictionary)
+            start = time.perf_counter()
+            for relations in self.own.values():
+                relations.insert({"lineitem": words})
         self.engine.advance()
         self.engine.settle()
         return Turn(time.perf_counter() - start)

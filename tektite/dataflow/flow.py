@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tektite.dataflow.arrange import ArrangementReader, Buffer
     from tektite.dataflow.errors import ErrorSource
     from tektite.trace.trace import Handle, Trace
+    from tektite.values.words import Words
 
 
 class Workers(Protocol):
@@ -116,6 +117,8 @@ class Dataflow:
         """The traces of what it computes for others."""
         self.result_errors: list[tuple[ErrorSource, ...]] = []
         """For each result, the errors that it depends on."""
+        self.constants: list[Words] = []
+        """Words of constant texts, which stay in the dictionary as long as the graph is there."""
         self.on_wake: Callable[[Dataflow], None] | None = None
         """Called when it gets something to do."""
         self._at_rest()

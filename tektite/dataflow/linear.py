@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.dataflow.arrange import consolidate
-from tektite.errors import FaultError, IncorrectError, TektiteError
+from tektite.errors import FunctionError, IncorrectError, TektiteError
 from tektite.expr.program import FailingRowError
 from tektite.kernels.operators.accumulate import COUNT_PRESENT, SUM_INT, accumulate, explode
 from tektite.kernels.operators.groups import NOT_WORTH_IT, accumulate_groups
@@ -111,7 +111,7 @@ class FunctionStep:
     """
 
     errors: ErrorOrigin | None = None
-    error: type[TektiteError] = FaultError
+    error: type[TektiteError] = FunctionError
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class FunctionStep:
         row = shown_row(self.given, words, self.dictionary)
         try:
             self._apply(Chunk.of_array(np.concatenate([words, np.ones((2, 1), np.int64)])), 1)
-        except FaultError as error:
+        except FunctionError as error:
             return f"{Exception.__str__(error)}, in the row {row}"
         return f"{function_name(self.function)} failed, and did not fail when it was called again, in the row {row}"
 
@@ -180,7 +180,7 @@ class FunctionStep:
             rows = np.asarray(origin, np.int64)
         elif not isinstance(result, pa.Table | pa.RecordBatch) or result.num_rows != chunk.n:
             found = f"{result.num_rows} rows" if hasattr(result, "num_rows") else type(result).__name__
-            raise FaultError(
+            raise FunctionError(
                 f"{function_name(self.function)} must return a table with one row for each of the {chunk.n} it was "
                 f"given, not {found}",
                 self.view,
@@ -191,7 +191,7 @@ class FunctionStep:
             message = f"what {function_name(self.function)} returned: {error}"
             raise FailingFunctionError(message, self.view) from error
         if encoded.shape[1] != len(rows) or (len(rows) and (rows.min() < 0 or rows.max() >= chunk.n)):
-            raise FaultError(
+            raise FunctionError(
                 f"{function_name(self.function)} must say for each row it returns which of the {chunk.n} rows it came "
                 f"from; it returned {encoded.shape[1]} rows and {len(rows)} row numbers",
                 self.view,
@@ -201,12 +201,12 @@ class FunctionStep:
     def _unpack(self, result: Any) -> tuple[Any, Any]:
         if isinstance(result, tuple) and len(result) == 2:
             return result
-        raise FaultError(
+        raise FunctionError(
             f"{function_name(self.function)} must return (table, row numbers), not {type(result).__name__}", self.view
         )
 
 
-class FailingFunctionError(FaultError):
+class FailingFunctionError(FunctionError):
     """A user's function fails on some row of those that it was given."""
 
 

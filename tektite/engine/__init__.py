@@ -7,6 +7,7 @@ collect          a query answered once, leaving nothing behind
 constants        rows of constants as a collection
 constraints      how an input is declared, and what that demands of its rows
 core             `core_of`: from what users hold to what the rest of Tektite works with
+declarations     creates tables and views, and decides what an existing one of the same name means
 engine           Engine as users hold it
 engine_core      inputs, views, the catalog of what they share, and the clock that moves them
 epoch_batches    from pending updates to the sorted, checked batches of an epoch
@@ -24,6 +25,7 @@ reading          reading the rows of inputs and views: tuples, Arrow, pandas, lo
 session          one user of an engine, and transactions: what is read and written as one
 stored_inputs    imports files that other processes wrote; adds columns to stored inputs
 subscription     a view's changes epoch by epoch, for a thread, a task or a callback
+text_collector   removes texts that nobody uses, beside the epochs
 versions         the rows of a trace as of one epoch
 view             View as users hold it
 view_core        a view's definition, its dataflow, its trace, and how that is read

@@ -23,9 +23,10 @@ def collect(core: EngineCore, collection: Collection) -> pa.Table:
     """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open in the calling
     session. The caller holds the lock.
     """
-    words = constant_rows(collection.operator, core.dictionary)
-    if words is not None:
-        return collection.schema.decode(words, core.dictionary)
+    with core.dictionary.reading():
+        words = constant_rows(collection.operator, core.dictionary)
+        if words is not None:
+            return collection.schema.decode(words, core.dictionary)
     at, transaction = None, core.sessions.transaction
     if transaction is not None:
         at = transaction.epoch

@@ -26,10 +26,13 @@ def constants(engine: Any, schema: Schema, rows: Sequence[tuple[Any, ...]], as_s
     >>> sorted(view.rows())
     [(2,), (3,)]
     """
-    words = schema.encode(list(rows), core_of(engine).dictionary)
-    if as_set:
-        for column, type in enumerate(schema.types):
-            if type == Float:
-                words[column] = float_keys(words[column])
-        words = np.ascontiguousarray(np.unique(words, axis=1))
+    dictionary = core_of(engine).dictionary
+    with dictionary.adding():
+        words = schema.encode(list(rows), dictionary)
+        if as_set:
+            for column, type in enumerate(schema.types):
+                if type == Float:
+                    words[column] = float_keys(words[column])
+            words = np.ascontiguousarray(np.unique(words, axis=1))
+        dictionary.keep(words)
     return Collection(engine, plan.Rows(schema, words))

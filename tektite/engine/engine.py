@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,20 +17,18 @@ from tektite.dataflow.journal import Sweep
 from tektite.engine.catalog import RecordingCatalog
 from tektite.engine.constraints import check_time, input_description
 from tektite.engine.core import core_of
+from tektite.engine.declarations import IfExists, Mode, create_table, create_view, table_description
 from tektite.engine.engine_core import EngineCore, by_name
 from tektite.engine.holds import ArrangementInfo, Held, PinnedArrangement
 from tektite.engine.input import Input
-from tektite.engine.input_core import InputCore
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.session import Session, Transaction
-from tektite.engine.stored_inputs import widen
 from tektite.engine.view import View
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.kernels.ready import ensure_compiled
 from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.query.columns import column_numbers
 from tektite.runtime import allocator
-from tektite.storage.epoch_writer import DurableChange
 from tektite.storage.open_storage import Position
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here
@@ -129,6 +126,47 @@ class Engine:
     # ------------------------------------------------------------------ inputs and time
 
     @guarded_by_core
+    def create_table(
+        self,
+        name: str,
+        schema: Schema | Mapping[str, Any] | pa.Schema,
+        *,
+        mode: Mode = "bag",
+        primary_key: str | Sequence[str] = (),
+        order_by: str | Sequence[str] = (),
+        required: str | Sequence[str] = (),
+        shard_by: str | Sequence[str] = (),
+        checked: bool = True,
+        if_exists: IfExists = "error",
+    ) -> Input:
+        """A new table. Its columns are a mapping from names to types; a type is `tk.Int`, `int`, "bigint" or Arrow's.
+
+        | mode | |
+        |---|---|
+        | bag | rows have multiplicities; removing one that is not there is refused |
+        | set | a row is there or not; inserting it again, or removing an absent one, changes nothing |
+        | upsert | a row replaces the one with the same `primary_key` |
+        | append | rows are never removed |
+        | stream | keeps no history: a view sees the rows that arrive after it was created |
+
+        No two rows may have the same `primary_key`, nor NULL in it: a write that would make two is refused (of a stream, which
+        keeps nothing to compare with, it is believed). Without one, `order_by` says by which columns the table's own index is
+        ordered. The columns in `required` may not be NULL. With several workers the key decides which of them has a row;
+        `shard_by` names the columns at its head that do so alone. `checked=False` trusts removals and unique keys, and does
+        not look them up. `if_exists="keep"` returns an equal table that is there already, and "replace" drops it before.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> prices = engine.create_table("prices", {"item": str, "price": "decimal(9, 2)"}, mode="upsert", primary_key="item")
+        >>> _ = prices.insert([("tea", 3), ("salt", 1)])
+        >>> _ = prices.insert([("tea", 4)])
+        >>> engine.sql("SELECT * FROM prices ORDER BY item").rows()
+        [('salt', Decimal('1.00')), ('tea', Decimal('4.00'))]
+        """
+        declared = table_description(name, schema, mode, primary_key, order_by, required, shard_by, checked)
+        return create_table(self._core, name, declared, if_exists)
+
+    @guarded_by_core
     def input(
         self,
         name: str,
@@ -158,23 +196,13 @@ class Engine:
         unique keys too.
         """
         core, storage = self._core, self._core.storage
-        recovered = storage is not None and name in storage.unclaimed
-        if not recovered:
+        if storage is None or name not in storage.unclaimed:
             core.check_name(name)
         declared = input_description(
             name, schema, columns, key=key, semantics=semantics, stream=stream, checked=checked, unique=unique,
             required=required, append=append, shard=shard,
         )  # fmt: skip
-        if storage is not None and recovered:
-            stored = core.inputs[name]
-            if storage.claim(name, declared):
-                return widen(core, storage, stored, declared)
-            stored.rules = replace(stored.rules, checked=checked and not stream)
-            return stored.facade
-        made = InputCore(core, name, declared, core.epoch)
-        described = made.describe().to_json()
-        change = DurableChange(core.epoch, arrangements={name: described}, lows={name: made.low})
-        return core.add_input(made, core.to_storage(change))
+        return create_table(core, name, declared, "error")
 
     @property
     @guarded_by_core
@@ -288,6 +316,46 @@ class Engine:
 
     # ------------------------------------------------------------------ views
 
+    @guarded_by_core
+    def create_view(
+        self,
+        name: str,
+        query: Collection | str,
+        params: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        order_by: str | Sequence[str] = (),
+        keep: bool = True,
+        if_exists: IfExists = "error",
+    ) -> View:
+        """Keep the answer of a query up to date under a name. The query is a collection, or SQL with its `params`.
+
+        `order_by` says by which leading columns the answer is ordered, for those that will join with it. With `keep=False` only
+        its changes are of interest: it is not kept, and cannot be read as a snapshot. `if_exists="keep"` returns a view with the
+        same definition that is there already, and "replace" drops it before, so that a cell of a notebook can be run again.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", "SELECT shop, sum(amount) AS total FROM sales GROUP BY shop")
+        >>> _ = sales.insert([("north", 3), ("north", 4)])
+        >>> totals.rows()
+        [('north', 7)]
+        """
+        found = self.from_sql(query, params) if isinstance(query, str) else query
+        return create_view(self._core, name, found, order_by, keep, if_exists)
+
+    def drop_table(self, name: str, *, if_exists: bool = False) -> None:
+        """Remove a table that nothing reads, and what was stored of it. With `if_exists` it need not be there."""
+        if name in self.tables or not if_exists:
+            self.table(name)
+            self.drop(name)
+
+    def drop_view(self, name: str, *, if_exists: bool = False) -> None:
+        """Remove a view, and everything that only it used. With `if_exists` it need not be there."""
+        if name in self.views or not if_exists:
+            self.view(name)
+            self.drop(name)
+
     def install(
         self,
         name: str,
@@ -361,8 +429,8 @@ class Engine:
     @property
     @guarded_by_core
     def tables(self) -> tuple[str, ...]:
-        """The names of all inputs."""
-        return tuple(self._core.inputs)
+        """The names of all tables."""
+        return tuple(name for name in self._core.inputs if not name.startswith("__"))
 
     @guarded_by_core
     def hold(self, what: Input | View, at: int | None = None) -> Held:
@@ -425,8 +493,10 @@ class Engine:
 
     @guarded_by_core
     def idle(self, fuel: int = 1 << 20) -> bool:
-        """Spend some work on merging and compaction; whether there is more to do. For when nothing else is."""
-        return any([trace.idle(fuel) for trace in self._core.traces()])
+        """Spend some work on merging and compaction, then on texts that nobody uses; whether there is more to do. For when
+        nothing else is.
+        """
+        return any([trace.idle(fuel) for trace in self._core.traces()]) or self._core.texts.idle()
 
     @property
     def bytes(self) -> int:
@@ -450,10 +520,10 @@ class Engine:
 
     # ------------------------------------------------------------------ languages
 
-    def sql(self, text: str, **parameters: Any) -> Result:
+    def sql(self, text: str, params: Sequence[Any] | Mapping[str, Any] = (), /, **named: Any) -> Result:
         """Run one or several statements of SQL, separated by semicolons; the last one's result.
 
-        `parameters` are the values of `$name` in the text.
+        `params` are the values of `$1`, `$2` and so on as a list, or of `$name` as a mapping or keywords.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -464,14 +534,32 @@ class Engine:
         'INSERT 0 3'
         >>> sorted(view.rows())
         [('north', 7), ('south', 5)]
-        >>> list(engine.sql("SELECT total FROM totals WHERE shop = $shop", shop="south"))
+        >>> list(engine.sql("SELECT total FROM totals WHERE shop = $1", ["south"]))
         [(5,)]
         """
         from tektite.sql import run
 
+        _check_text(text, "a statement of SQL")
+        given = _parameters(params, named)
         with self._core.lock.held:
             self._core.lock.roll_forward()
-            return run(self, text, parameters)
+            return run(self, text, given)
+
+    @guarded_by_core
+    def from_sql(self, query: str, params: Sequence[Any] | Mapping[str, Any] = (), /, **named: Any) -> Collection:
+        """A query as a collection, to go on with in Python; `params` as for `sql`.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> large = engine.from_sql("SELECT * FROM sales WHERE amount > $1", [100])
+        >>> large.count(by="shop")
+        <Collection (shop: string, count: int)>
+        """
+        from tektite.sql import plan
+
+        _check_text(query, "a query")
+        return plan(self, query, **_parameters(params, named))
 
     @guarded_by_core
     def datalog(
@@ -577,6 +665,17 @@ class Engine:
             raise IncorrectError(f"facts are EDN or a list of tuples such as (1, 'knows', 2), not {facts!r}")
         known = {name: found for name, found in self._attributes.items() if name in self.tables}
         return transact(self, known, facts)
+
+
+def _parameters(params: object, named: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of `$1` and `$name`, by what follows the dollar sign."""
+    if isinstance(params, Mapping):
+        found = {str(name): value for name, value in params.items()}
+    elif isinstance(params, Sequence) and not isinstance(params, str | bytes):
+        found = {str(number): value for number, value in enumerate(params, 1)}
+    else:
+        raise IncorrectError(f"params are a list for $1, $2 and so on, or a dict for $name, not {params!r}")
+    return {**found, **named}
 
 
 def _check_text(text: object, what: str) -> None:

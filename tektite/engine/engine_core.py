@@ -27,6 +27,7 @@ from tektite.engine.lock import EngineLock, StepByStep, guarded
 from tektite.engine.notices import Notices, is_over
 from tektite.engine.publication import Publication
 from tektite.engine.session import Sessions, Snapshots
+from tektite.engine.text_collector import TextCollector
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
@@ -44,8 +45,9 @@ from tektite.storage.options import Storage
 from tektite.storage.partition import Move
 from tektite.storage.store import Store
 from tektite.trace.trace import Trace
-from tektite.values.dictionary import Dictionary, Mark
+from tektite.values.dictionary import Dictionary
 from tektite.values.schema import Schema
+from tektite.values.text_space import Mark
 
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
@@ -106,6 +108,7 @@ class EngineCore:
         self._hidden = 0
         self._extensions: dict[type, Any] = {}
         self._trimmer = allocator.MemoryTrimmer()
+        self.texts = TextCollector(self)
         if self.storage is not None:
             try:
                 self._recover(self.storage)
@@ -287,6 +290,8 @@ class EngineCore:
                     notices.woken.extend(view.feeds)
             if notices.woken or notices.at_each_epoch:
                 notices.give(self.coordinator)
+        if self.dictionary.is_due or self.texts.is_active:
+            self.texts.take_turn()
 
     def prepare_epoch(
         self,
@@ -623,6 +628,7 @@ class EngineCore:
                 self.coordinator.remove(flow)
             self.views.clear()
             self.coordinator.executor.close()
+        self.texts.close()
         if self.storage is not None:
             self.storage.close(discard)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+from warnings import warn
 
 import pyarrow as pa
 
@@ -103,7 +104,8 @@ class Input(ReadableCollection):
         core = self._core
         if at is None and core.engine.sessions.transaction is not None:
             return core.engine.collect(self)
-        return self._table(core.words(at))
+        with core.engine.dictionary.reading():
+            return self._table(core.words(at))
 
     def _read(self, wait: bool = True, lead: int | None = None, rows: int | None = None) -> Words:
         core = self._core
@@ -138,9 +140,14 @@ class Input(ReadableCollection):
         """Close this input's epochs before `to` (the open one, where left out); the last one of them."""
         return self._core.advance(to)
 
-    def close(self) -> None:
-        """End the input: what it holds stays, and it holds nobody up any longer."""
+    def finish(self) -> None:
+        """End the table: what it holds stays, nobody writes to it any more, and it holds no view up."""
         self._core.close()
+
+    def close(self) -> None:
+        """`finish`, by its former name."""
+        warn("close() of a table is called finish()", DeprecationWarning, stacklevel=2)
+        self.finish()
 
     def load(
         self,
@@ -182,6 +189,8 @@ class Input(ReadableCollection):
         lag: int = 0,
         reset: bool = False,
         on_progress: Callable[[EpochProgress], None] | None = None,
+        bad_rows: Literal["stop", "keep"] = "stop",
+        max_bad_rows: int = 1000,
     ) -> Following:
         """Turn each micro-batch of a Spark stream into an epoch, exactly once.
 
@@ -191,9 +200,14 @@ class Input(ReadableCollection):
         stream with another checkpoint than the one that this input has followed is refused, because it would begin
         again and count rows twice; `reset=True` says that this is meant. `on_progress` is called behind every epoch, from the
         stream's thread, with what the epoch held and took; the last of them are in `recent` of what is returned.
+
+        A row that does not fit, such as one with NULL in a key, stops the stream, and its micro-batch does not count. With
+        `bad_rows="keep"` such rows go, in the same epoch, to the table of this name with `_bad_rows` behind it (columns
+        `batch`, `row` as JSON, and `reason`), until there have been more than `max_bad_rows` since the stream began.
         """
         from tektite.spark.follow import follow
 
         return follow(
-            self, stream, diff, operation, order, position, extra, checkpoint, trigger, lag, reset, on_progress
-        )
+            self, stream, diff, operation, order, position, extra, checkpoint, trigger, lag, reset, on_progress,
+            bad_rows, max_bad_rows,
+        )  # fmt: skip

@@ -84,7 +84,7 @@ class InputCore:
         self.lead = lead = tuple(schema.index(column) for column in declared.key)
         self.key_columns = tuple(range(width)) if self.semantics == "set" else lead
         keyed = lead if declared.unique or self.semantics == "upsert" else ()
-        told_apart = self.key_columns if self.semantics == "set" else keyed
+        told_apart = self.key_columns if self.semantics == "set" else lead
         self.float_keys = tuple(column for column in told_apart if schema.types[column] == types.Float)
         self.columns = declared.column_order
         self.operation_keys = self.key_columns if self.semantics == "upsert" else self.columns
@@ -219,7 +219,8 @@ class InputCore:
     def update_words(
         self, words: Words, diffs: Words | None = None, *, times: Words | None = None, into: WriteSet | None = None
     ) -> None:
-        """`update` with rows that are encoded already (columns x rows); the dictionary has their texts.
+        """`update` with rows that are encoded already (columns x rows). The dictionary has their texts, and the caller has seen
+        to that they stay: see `Dictionary.adding` and `Dictionary.keep`.
 
         The words are not copied and must stay as they are. In a set or upsert input a positive diff puts its row and
         another one removes it, in the order given.

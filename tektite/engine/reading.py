@@ -99,7 +99,8 @@ class ReadableCollection(Collection):
         return self._head(n)
 
     def _head(self, n: int, wait: bool = True) -> pa.Table:
-        return self._table(self._read(wait, rows=n), n)
+        with self._core.engine.dictionary.reading():
+            return self._table(self._read(wait, rows=n), n)
 
     def lookup(self, *key: Any) -> list[tuple[Any, ...]]:
         """The rows with a key: values of the columns by which it is indexed, in their order, or of the first of them. Only rows
@@ -136,13 +137,14 @@ class ReadableCollection(Collection):
         leads = [encoded[0]]
         if self._is_float(wanted[0]) and key[0] == 0:
             leads = list(self.schema.select(wanted[0]).encode([(0.0,), (-0.0,)])[0])  # these are equal
-        words = np.concatenate([self._read(lead=int(lead)) for lead in leads], axis=1)
-        for column, name, word in zip(self._core.columns[1 : len(key)], wanted[1:], encoded[1:], strict=True):
-            found, looked_for = words[column], np.array([word])
-            if self._is_float(name):
-                found, looked_for = float_keys(found), float_keys(looked_for)
-            words = words[:, found == looked_for]
-        return self._tuples(self._table(np.ascontiguousarray(words)))
+        with self._core.engine.dictionary.reading():
+            words = np.concatenate([self._read(lead=int(lead)) for lead in leads], axis=1)
+            for column, name, word in zip(self._core.columns[1 : len(key)], wanted[1:], encoded[1:], strict=True):
+                found, looked_for = words[column], np.array([word])
+                if self._is_float(name):
+                    found, looked_for = float_keys(found), float_keys(looked_for)
+                words = words[:, found == looked_for]
+            return self._tuples(self._table(np.ascontiguousarray(words)))
 
     def _is_float(self, column: str) -> bool:
         return self.schema.types[self.schema.index(column)] == types.Float

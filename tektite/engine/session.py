@@ -157,6 +157,10 @@ class Snapshots:
         self._open.discard(transaction)
         self.any = bool(self._open)
 
+    def writes(self) -> list[WriteSet]:
+        """What open transactions have written."""
+        return [each.writes for each in list(self._open)] if self.any else []
+
     def earliest(self) -> int | None:
         """The earliest epoch that a transaction reads; None without one."""
         if not self.any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -14,6 +14,8 @@ from tektite.engine.lock import guarded_by_core
 from tektite.engine.reading import ReadableCollection
 from tektite.engine.subscription import Delta, Listener, Subscription, check_timeout
 from tektite.errors import ConflictError, IncorrectError, TektiteError
+from tektite.query.builders import derived
+from tektite.query.collection import Collection
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
@@ -88,7 +90,8 @@ class View(ReadableCollection):
         if timeout is not None:
             return self._snapshot_to_come(at, timeout)
         core = self._core
-        table = core.decode(core.words(at, wait))
+        with core.engine.dictionary.reading():
+            table = core.decode(core.words(at, wait))
         return table if core.row_order is None else core.row_order(table)
 
     def rows(self, at: int | None = None, timeout: float | None = None) -> list[tuple[Any, ...]]:
@@ -162,9 +165,11 @@ class View(ReadableCollection):
 
     def multiplicities(self, at: int | None = None) -> dict[tuple[Any, ...], int]:
         """The snapshot as a mapping from row to multiplicity; these may be negative."""
-        words = self._core.words(at, True)
-        width = len(self.schema.names)
-        rows = self.schema.decode_rows(np.ascontiguousarray(words[:width]), self._core.engine.dictionary)
+        dictionary = self._core.engine.dictionary
+        with dictionary.reading():
+            words = self._core.words(at, True)
+            width = len(self.schema.names)
+            rows = self.schema.decode_rows(np.ascontiguousarray(words[:width]), dictionary)
         found: dict[tuple[Any, ...], int] = {}
         for row, times in zip(rows, words[width + 1].tolist(), strict=True):
             found[row] = found.get(row, 0) + times  # 0.0 and -0.0 are one key of a dict
@@ -256,10 +261,33 @@ class View(ReadableCollection):
         """
         self._core.publish()
 
-    def drop(self) -> None:
-        """Remove the view, and everything that only it used."""
+    def explain(self) -> str:
+        """How the view is maintained: the plan of its definition, its join strategies, and the arrangements that it reads.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.create_table("edges", {"src": int, "dst": int})
+        >>> degrees = engine.create_view("degrees", edges.count(by="src"))
+        >>> print(degrees.explain().splitlines()[1].strip())
+        group by src: count = count(*)  (about 1 rows)
+        """
+        return self.engine.explain(derived(self._core.definition, self))
+
+    @overload
+    def drop(self) -> None: ...
+
+    @overload
+    def drop(self, *columns: str | Sequence[str]) -> Collection: ...
+
+    def drop(self, *columns: str | Sequence[str]) -> Collection | None:
+        """Remove the view for everybody, and everything that only it used. With columns: the view without these, as of any
+        collection.
+        """
+        if columns:
+            return super().drop(*columns)
         self._core.check(failed=False)
         self._core.engine.drop(self.name)
+        return None
 
     def to_spark(self, spark: SparkSession | None = None, *, at: int | None = None) -> DataFrame:
         """The snapshot as a Spark DataFrame, in the engine's session or another one.

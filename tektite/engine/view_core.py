@@ -130,7 +130,8 @@ class ViewCore:
 
     def lookup(self, number: int) -> pa.Table:
         """The rows of the snapshot whose leading column, an integer, has this value: only those are looked at."""
-        return self.decode(self.words(None, True, number))
+        with self.engine.dictionary.reading():
+            return self.decode(self.words(None, True, number))
 
     def decode(self, words: Words, rows: int | None = None) -> pa.Table:
         """Rows as a table, each as often as it is there; the first `rows` of them, if that is said."""
@@ -205,7 +206,7 @@ class ViewCore:
         more = "" if found.count == 1 else f"; {found.count - 1} more fail"
         message = f"{origin}{found.message}{more}. Reads work again once what fails is deleted or corrected"
         if issubclass(found.kind, FaultError):
-            return FaultError(message, self.name)
+            return found.kind(message, self.name)
         return IncorrectError(f"view {self.name!r}: {message}")
 
     # ------------------------------------------------------------------ what goes along with it

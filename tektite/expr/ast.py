@@ -1,8 +1,9 @@
 """Expressions as users write them: immutable trees without types.
 
 `col("a") * 2 + 1` builds a tree. `tektite.expr.typing` types it against a schema, and `tektite.expr.program` runs it. Python
-scalars (int, float, bool, str, Decimal, date, datetime, None, NumPy scalars) become literals automatically. Two expressions
-are equal if their `fingerprint`s are; `==` builds a comparison.
+scalars (int, float, bool, str, Decimal, date, datetime, None, NumPy scalars) become literals automatically; a timedelta can be
+added to and subtracted from dates and timestamps. Two expressions are equal if their `fingerprint`s are; `==` builds a
+comparison.
 
 NULL is as in SQL: arithmetic, comparison and functions of NULL are NULL; `&`, `|` and `~` are three-valued.
 """
@@ -11,13 +12,17 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set, ValuesView
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
+from tektite.errors import IncorrectError
+from tektite.expr import other_names
+from tektite.expr.aggregate_methods import AggregateMethods
 from tektite.expr.literals import literal_type, literal_value
-from tektite.values.types import Type
+from tektite.expr.namespaces import Namespaces
+from tektite.values.type_names import as_type
 
 Scalar = int | float | bool | str | decimal.Decimal | datetime.date | datetime.datetime | np.generic | None
 
@@ -29,10 +34,12 @@ INFIX = {
 }  # fmt: skip
 PREFIX = {"neg": "-", "not": "~"}
 TIGHTEST = 6
-FREE = frozenset({"coalesce", "least", "greatest", "hash64", "concat"})  # printed as functions, not as methods
+FREE = frozenset({"coalesce", "least", "greatest", "hash64", "concat", "truncdiv", "truncmod"})  # printed as functions
+NAMESPACED = {"date_part": "dt.part", "strftime": "dt.strftime"}
+RANKING = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
 
 
-class Expr:
+class Expr(AggregateMethods, Namespaces):
     """A node: an operation, its operands, and parameters that are not expressions."""
 
     __slots__ = ("_columns", "args", "fingerprint", "op", "params")
@@ -60,6 +67,9 @@ class Expr:
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"expressions are immutable: cannot delete {name!r} of {self}")
 
+    def _made(self, op: str, args: Sequence[Any], params: tuple[Any, ...] = ()) -> Expr:
+        return Expr(op, tuple(map(lift, args)), params)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.op, self.args, self.params)
 
@@ -67,11 +77,23 @@ class Expr:
         return hash(self.fingerprint)
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(
+        raise IncorrectError(
             f"the truth of {self} is not known until it meets a row. Write & | ~ instead of and, or, not, with "
-            "parentheses around comparisons; x.between(a, b) instead of a <= x <= b; x.isin([...]) instead of in; "
-            "x.fingerprint == y.fingerprint to ask whether two expressions are the same"
+            "parentheses around comparisons; x.between(a, b) instead of a <= x <= b; x.is_in([...]) instead of in; "
+            "tk.least and tk.greatest instead of Python's min and max; x.fingerprint == y.fingerprint to ask whether two "
+            "expressions are the same"
         )
+
+    def __iter__(self) -> NoReturn:
+        raise IncorrectError(
+            f"{self} has no values to go through until it meets rows. Write tk.sum(...), tk.min(...), tk.max(...), tk.any(...) "
+            "and tk.all(...) instead of Python's own functions of these names"
+        )
+
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"expressions have no {name!r}{other_names.advice(name, other_names.METHODS)}")
 
     # -- walking ---------------------------------------------------------------------------------------------------
 
@@ -94,6 +116,16 @@ class Expr:
         if not any(name in replacements for name in self._columns):
             return self
         return type(self)(self.op, tuple(arg.substitute(replacements) for arg in self.args), self.params)
+
+    def replaced(self, other: Callable[[Expr], Expr | None]) -> Expr:
+        """The same expression with `other(node)` in place of each node that it has something for, the outermost first."""
+        found = other(self)
+        if found is not None:
+            return found
+        args = tuple(arg.replaced(other) for arg in self.args)
+        if all(new is old for new, old in zip(args, self.args, strict=True)):
+            return self
+        return type(self)(self.op, args, self.params)
 
     # -- printing --------------------------------------------------------------------------------------------------
 
@@ -123,29 +155,35 @@ class Expr:
             return PREFIX[self.op] + self.args[0]._within(TIGHTEST)
         if self.op == "case":
             pairs = zip(self.args[0:-1:2], self.args[1:-1:2], strict=True)
-            whens = ".".join(f"when({condition}, {value})" for condition, value in pairs)
+            whens = ".".join(f"when({condition}).then({value})" for condition, value in pairs)
             return f"{whens}.otherwise({self.args[-1]})"
+        if self.op == "move":
+            return f"({self.args[0]._within(4)} + {datetime.timedelta(microseconds=self.params[0])!r})"
+        if self.op in ("aggregate", "window", "over"):
+            return _shown_call(self)
         shown = [repr(param) if isinstance(param, str) else str(param) for param in self.params]
         if self.op in FREE:
             return f"{self.op}({', '.join([str(arg) for arg in self.args] + shown)})"
         if self.op == "isin":
             return f"{self.args[0]._within(TIGHTEST + 1)}.isin([{', '.join(map(str, self.args[1:]))}])"
         rest = ", ".join([str(arg) for arg in self.args[1:]] + shown)
-        return f"{self.args[0]._within(TIGHTEST + 1)}.{self.op}({rest})"
+        return f"{self.args[0]._within(TIGHTEST + 1)}.{NAMESPACED.get(self.op, self.op)}({rest})"
 
     def __repr__(self) -> str:
         return f"<Expr {self}>"
 
     # -- arithmetic ------------------------------------------------------------------------------------------------
 
-    def __add__(self, other: Expr | Scalar) -> Expr:
+    def __add__(self, other: Expr | Scalar | datetime.timedelta) -> Expr:
+        if isinstance(other, datetime.timedelta):
+            return Expr("move", (self,), (_microseconds(other),))
         return Expr("add", (self, lift(other)))
 
-    def __radd__(self, other: Scalar) -> Expr:
-        return Expr("add", (lift(other), self))
+    def __radd__(self, other: Scalar | datetime.timedelta) -> Expr:
+        return self + other if isinstance(other, datetime.timedelta) else Expr("add", (lift(other), self))
 
-    def __sub__(self, other: Expr | Scalar) -> Expr:
-        return Expr("sub", (self, lift(other)))
+    def __sub__(self, other: Expr | Scalar | datetime.timedelta) -> Expr:
+        return self + -other if isinstance(other, datetime.timedelta) else Expr("sub", (self, lift(other)))
 
     def __rsub__(self, other: Scalar) -> Expr:
         return Expr("sub", (lift(other), self))
@@ -174,6 +212,12 @@ class Expr:
     def __rmod__(self, other: Scalar) -> Expr:
         return Expr("mod", (lift(other), self))
 
+    def __pow__(self, exponent: Expr | Scalar) -> Expr:
+        return Expr("power", (self, lift(exponent)))
+
+    def __rpow__(self, base: Scalar) -> Expr:
+        return Expr("power", (lift(base), self))
+
     def __neg__(self) -> Expr:
         return Expr("neg", (self,))
 
@@ -187,6 +231,24 @@ class Expr:
     def sign(self) -> Expr:
         """-1, 0 or 1, as an Int. A NaN counts as greater than zero."""
         return Expr("sign", (self,))
+
+    def round(self, digits: int = 0) -> Expr:
+        """The nearest number with so many digits behind the point, of the same type. Halves are rounded away from zero, as in SQL
+        (Python rounds them to the even neighbour).
+        """
+        return Expr("round", (self,), (_whole(digits, "round(digits)"),))
+
+    def floor(self) -> Expr:
+        """The greatest whole number that is not greater, of the same type."""
+        return Expr("floor", (self,))
+
+    def ceil(self) -> Expr:
+        """The least whole number that is not less, of the same type."""
+        return Expr("ceil", (self,))
+
+    def trunc(self) -> Expr:
+        """The whole number next to it on the way to zero, of the same type."""
+        return Expr("trunc", (self,))
 
     def sqrt(self) -> Expr:
         """The square root; NULL if there is none."""
@@ -255,19 +317,51 @@ class Expr:
         """low <= self and self <= high."""
         return (self >= low) & (self <= high)
 
-    def isin(self, values: Any) -> Expr:
-        """Whether it equals one of the values. As in SQL, NULL if it equals none and one of them is NULL."""
-        if isinstance(values, str | Expr) or not hasattr(values, "__iter__"):
-            raise TypeError(f"{self}.isin(...) takes a list of values, not {values!r}")
+    def is_in(self, values: Any) -> Expr:
+        """Whether it equals one of the values. As in SQL, NULL if it equals none and one of them is NULL. For the values
+        of another collection, use `join(..., how="semi")`.
+        """
+        if hasattr(values, "to_pylist") or hasattr(values, "tolist"):  # arrays of Arrow, NumPy and data frames
+            values = values.to_pylist() if hasattr(values, "to_pylist") else values.tolist()
+        if not isinstance(values, list | tuple | Set | Iterator | range | ValuesView):
+            raise IncorrectError(
+                f"{self}.is_in(...) takes a list of values, not {values!r}; for the rows of a collection, join with how='semi'"
+            )
         return Expr("isin", (self, *map(lift, values)))
 
-    def cast(self, type: Type) -> Expr:
-        """Convert to another type. A value that cannot be converted is an error; see `try_cast`."""
-        return Expr("cast", (self,), (_checked_type(type),))
+    def isin(self, values: Any) -> Expr:
+        """The same as `is_in`."""
+        return self.is_in(values)
 
-    def try_cast(self, type: Type) -> Expr:
+    def fill_null(self, value: Expr | Scalar) -> Expr:
+        """The value given where it is NULL."""
+        return coalesce(self, value)
+
+    def alias(self, name: str) -> Expr:
+        """The same value under another name, where `select`, `with_columns`, `group_by` or `agg` makes a column of it.
+
+        >>> import tektite as tk
+        >>> orders = tk.Engine().input("orders", price=tk.Int, quantity=tk.Int)
+        >>> orders.select((tk.col("price") * tk.col("quantity")).alias("total"))
+        <Collection (total: int)>
+        """
+        if not isinstance(name, str) or not name:
+            raise IncorrectError(f"{self}.alias(...) takes the name of a column, not {name!r}")
+        return Expr("alias", (self,), (name,))
+
+    def cast(self, type: Any) -> Expr:
+        """Convert to another type, such as `tk.Int`, `int` or `"bigint"`. A value that cannot be converted is an error; see
+        `try_cast`.
+
+        >>> import tektite as tk
+        >>> tk.col("x").cast(int), tk.col("x").cast("decimal(12, 2)")
+        (<Expr x.cast(int)>, <Expr x.cast(decimal(12, 2))>)
+        """
+        return Expr("cast", (self,), (as_type(type, "cast: "),))
+
+    def try_cast(self, type: Any) -> Expr:
         """Convert text to another type; NULL if it cannot be converted."""
-        return Expr("try_cast", (self,), (_checked_type(type),))
+        return Expr("try_cast", (self,), (as_type(type, "try_cast: "),))
 
     # -- text ------------------------------------------------------------------------------------------------------
 
@@ -414,6 +508,8 @@ class Expr:
 
     def truncate(self, unit: str) -> Expr:
         """The start of its year, quarter, month, week (Monday), day, hour, minute or second, with the same type."""
+        if not isinstance(unit, str):
+            raise IncorrectError(f"truncate takes a unit such as 'month', not {unit!r}")
         return Expr("truncate", (self,), (unit,))
 
     # -- bits ------------------------------------------------------------------------------------------------------
@@ -448,43 +544,86 @@ class Case(Expr):
 
     __slots__ = ()
 
-    def when(self, condition: Expr | bool, value: Expr | Scalar) -> Case:
+    @overload
+    def when(self, condition: Expr | bool) -> When: ...
+    @overload
+    def when(self, condition: Expr | bool, value: Expr | Scalar) -> Case: ...
+    def when(self, condition: Expr | bool, value: Any = ...) -> When | Case:
         """The value where this condition is true and no earlier one is."""
-        return Case("case", (*self.args[:-1], lift(condition), lift(value), self.args[-1]))
+        found = When(condition, self.args[:-1])
+        return found if value is ... else found.then(value)
 
     def otherwise(self, value: Expr | Scalar) -> Expr:
         """The value where no condition is true."""
         return Expr("case", (*self.args[:-1], lift(value)))
 
 
-def _checked_type(type: Type) -> Type:
-    if not isinstance(type, Type):
-        raise TypeError(f"cast to {type!r}: a tektite type is needed, like tektite.Int or tektite.Decimal(15, 2)")
-    return type
+class When:
+    """A condition that waits for its value: `then(value)` gives it."""
+
+    def __init__(self, condition: Expr | bool, before: tuple[Expr, ...]) -> None:
+        self._condition = lift(condition)
+        self._before = before
+
+    def then(self, value: Expr | Scalar) -> Case:
+        """The value where the condition is true and no earlier one is."""
+        return Case("case", (*self._before, self._condition, lift(value), lit(None)))
+
+    def __repr__(self) -> str:
+        return f"<when({self._condition}), which needs .then(value)>"
+
+
+def _microseconds(span: datetime.timedelta) -> int:
+    return (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
+
+
+def _whole(number: Any, what: str) -> int:
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise IncorrectError(f"{what} takes a whole number, not {number!r}")
+    return number
+
+
+def _shown_call(call: Expr) -> str:
+    """An aggregate, or a window function, as Python has it."""
+    if call.op == "over":
+        partition, descending, frame = call.params
+        by = [str(arg) for arg in call.args[1 : 1 + partition]]
+        order = [str(arg) for arg in call.args[1 + partition :]]
+        shown = [
+            *by,
+            *([f"order_by=[{', '.join(order)}]"] if order else []),
+            *(["descending=..."] if any(descending) else []),
+        ]
+        return f"{call.args[0]}.over({', '.join(shown)}{f', {frame[0]}={frame[1:]}' if frame else ''})"
+    kind, *constants = call.params
+    given = ", ".join(repr(constant) for constant in constants if constant is not None)
+    if call.op == "aggregate" and not call.args or kind in RANKING:
+        return f"{kind}({given})"
+    return f"{call.args[0]._within(TIGHTEST + 1)}.{kind}({given})"
 
 
 def _checked_pattern(pattern: str, escape: str | None) -> tuple[str, ...]:
     if not isinstance(pattern, str):
-        raise TypeError(f"the pattern of LIKE is a string, not {pattern!r}")
+        raise IncorrectError(f"the pattern of LIKE is a string, not {pattern!r}")
     if escape is None:
         return (pattern,)
     if not isinstance(escape, str) or len(escape) != 1:
-        raise TypeError(f"the escape of LIKE is one character, not {escape!r}")
+        raise IncorrectError(f"the escape of LIKE is one character, not {escape!r}")
     return pattern, escape
 
 
 def col(name: str) -> Expr:
     """The column with this name."""
     if not isinstance(name, str):
-        raise TypeError(f"a column is named by a string, not {name!r}")
+        raise IncorrectError(f"a column is named by a string, not {name!r}")
     return Expr("col", (), (name,))
 
 
-def lit(value: Any, type: Type | None = None) -> Expr:
+def lit(value: Any, type: Any = None) -> Expr:
     """A constant, of the given type or of the type that its Python type implies."""
     if isinstance(value, np.generic):
         value = value.item()
-    chosen = literal_type(value) if type is None else _checked_type(type)
+    chosen = literal_type(value) if type is None else as_type(type, "lit(...): ")
     return Expr("lit", (), (chosen, literal_value(value, chosen)))
 
 
@@ -493,15 +632,26 @@ def lift(value: Any) -> Expr:
     return value if isinstance(value, Expr) else lit(value)
 
 
-def when(condition: Expr | bool, value: Expr | Scalar) -> Case:
-    """A case: `when(a > 0, "positive").when(a < 0, "negative").otherwise("zero")`."""
-    return Case("case", (lift(condition), lift(value), lit(None)))
+@overload
+def when(condition: Expr | bool) -> When: ...
+@overload
+def when(condition: Expr | bool, value: Expr | Scalar) -> Case: ...
+def when(condition: Expr | bool, value: Any = ...) -> When | Case:
+    """A choice: `when(a > 0).then("positive").when(a < 0).then("negative").otherwise("zero")`. Texts are literals here; a column
+    is `col("name")`. `when(a > 0, "positive")` is short for `when(a > 0).then("positive")`.
+
+    >>> import tektite as tk
+    >>> tk.when(tk.col("n") > 9).then("many").when(tk.col("n") > 0).then("few").otherwise("none")
+    <Expr when(n > 9).then('many').when(n > 0).then('few').otherwise('none')>
+    """
+    found = When(condition, ())
+    return found if value is ... else found.then(value)
 
 
 def _variadic(op: str, least_count: int, doc: str) -> Callable[..., Expr]:
     def build(*values: Expr | Scalar) -> Expr:
         if len(values) < least_count:
-            raise TypeError(f"{op}() needs at least {least_count} value(s), got {len(values)}")
+            raise IncorrectError(f"{op}() needs at least {least_count} value(s), got {len(values)}")
         return Expr(op, tuple(map(lift, values)))
 
     build.__name__ = build.__qualname__ = op
@@ -520,11 +670,21 @@ hash64 = _variadic(
 def concat(*values: Expr | Scalar) -> Expr:
     """Concatenated texts; values of other types are cast to String. NULL if one of them is."""
     if not values:
-        raise TypeError("concat() needs at least 1 value(s), got 0")
+        raise IncorrectError("concat() needs at least 1 value(s), got 0")
     parts: list[Expr] = []
     for value in map(lift, values):
         parts.extend(value.args if value.op == "concat" else (value,))
     return Expr("concat", tuple(parts))
+
+
+def truncdiv(left: Expr | Scalar, right: Expr | Scalar) -> Expr:
+    """The quotient rounded towards zero, as in SQL and Datalog: truncdiv(-3, 2) is -1, while -3 // 2 is -2."""
+    return Expr("truncdiv", (lift(left), lift(right)))
+
+
+def truncmod(left: Expr | Scalar, right: Expr | Scalar) -> Expr:
+    """What `truncdiv` leaves, with the sign of the dividend, as in SQL and Datalog: truncmod(-3, 2) is -1, while -3 % 2 is 1."""
+    return Expr("truncmod", (lift(left), lift(right)))
 
 
 def key(value: Expr) -> Expr:

@@ -100,7 +100,8 @@ def can_fail(expression: Expr, columns: Columns) -> bool:
 STRICT = frozenset(
     {"add", "sub", "mul", "div", "floordiv", "mod", "neg", "abs", "sign", "eq", "ne", "lt", "le", "gt", "ge", "not", "cast",
      "year", "quarter", "month", "day", "weekday", "hour", "minute", "second", "add_days", "add_months", "truncate",
-     "length", "lower", "upper", "substring", "like", "ilike", "startswith", "endswith", "contains", "replace", "isin"}
+     "length", "lower", "upper", "substring", "like", "ilike", "startswith", "endswith", "contains", "replace", "isin",
+     "truncdiv", "truncmod", "round", "floor", "ceil", "trunc", "date_part", "strftime", "move"}
 )  # fmt: skip
 """Operations that are NULL wherever their first operand is, or any of them is."""
 

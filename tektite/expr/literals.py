@@ -46,7 +46,7 @@ def literal_type(value: Any) -> Type:
         return Timestamp
     if isinstance(value, datetime.date):
         return Date
-    raise TypeError(
+    raise IncorrectError(
         f"cannot use {value!r} of type {type(value).__name__} in an expression: a literal is an int, float, bool, str, "
         "Decimal, date, datetime or None"
     )
@@ -78,7 +78,10 @@ def literal_value(value: Any, type: Type) -> Any:
             raise IncorrectError(f"string literal {value!r} is not valid Unicode") from None
     if found == type:
         if type == Timestamp and value.tzinfo is not None:
-            return value.astimezone(datetime.UTC).replace(tzinfo=None)
+            raise IncorrectError(
+                f"literal {value.isoformat()} has a time zone, and timestamps have none: decide which clock they show, such as "
+                "UTC, and convert before, as in moment.astimezone(datetime.UTC).replace(tzinfo=None)"
+            )
         return value
     if found == String and type.kind in ("date", "timestamp", "decimal"):
         try:

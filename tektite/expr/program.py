@@ -69,6 +69,7 @@ class RowProgram:
         self.can_fail = any(map(can_fail, steps))
         """Whether it may fail on a row."""
         self._checked: CheckedProgram | None = None
+        self._checked_texts: Words | None = None
         self.wake()
         self._dictionary = dictionary
         self._outputs = outputs
@@ -116,10 +117,12 @@ class RowProgram:
 
     def _as_checked(self) -> CheckedProgram:
         if self._checked is None:
-            outputs, test, assembler = _typed(self._outputs, self._predicate, self._columns, self._dictionary)
-            fold = assembler.fold
-            run = partial(run_step, self._dictionary)
-            self._checked = CheckedProgram(list(map(fold, outputs)), test and fold(test), run)
+            with self._dictionary.adding():
+                outputs, test, assembler = _typed(self._outputs, self._predicate, self._columns, self._dictionary)
+                fold = assembler.fold
+                run = partial(run_step, self._dictionary)
+                self._checked = CheckedProgram(list(map(fold, outputs)), test and fold(test), run)
+                self._checked_texts = assembler.kept_texts()
         return self._checked
 
     def __repr__(self) -> str:
@@ -245,9 +248,10 @@ def compile(
 def _compile(
     outputs: Sequence[Expr], predicate: Expr | None, columns: Columns, dictionary: TextDictionary
 ) -> RowProgram:
-    typed, test, assembler = _typed(outputs, predicate, columns, dictionary)
-    folded = None if test is None else tests_first(assembler.fold(test))
-    parts = assembler.assemble(list(map(assembler.fold, typed)), folded)
+    with dictionary.adding():
+        typed, test, assembler = _typed(outputs, predicate, columns, dictionary)
+        folded = None if test is None else tests_first(assembler.fold(test))
+        parts = assembler.assemble(list(map(assembler.fold, typed)), folded)
     return RowProgram(*parts, dictionary, outputs, predicate, columns)
 
 
@@ -301,6 +305,7 @@ class Assembler:
         self.cells: list[Words] = []
         self.memo_numbers: dict[object, int] = {}
         self.keep: list[Any] = []
+        self.texts: set[int] = set()  # the ids of constant texts
         self.folded: dict[int, Step] = {}  # by id: the trees outlive the assembler
         self.none = self.constant(0)  # the value that stands for "no operand"
 
@@ -316,8 +321,16 @@ class Assembler:
     def word_of(self, extra: int | str) -> int:
         """The word of a constant; a text becomes its id."""
         if isinstance(extra, str):
-            return int(self.dictionary.add(pa.array([extra], pa.string()))[0])
+            extra = int(self.dictionary.add(pa.array([extra], pa.string()))[0])
+            self.texts.add(extra)
         return extra
+
+    def kept_texts(self) -> Words:
+        """The ids of all constant texts so far. Their texts stay as long as this array does."""
+        ids = np.array(sorted(self.texts), np.int64)
+        if len(ids):
+            self.dictionary.keep(ids)
+        return ids
 
     def fold(self, step: Step) -> Step:
         """The same step with every constant part computed. A part that fails stays, and fails when it runs."""
@@ -344,6 +357,8 @@ class Assembler:
                 word = evaluate_constant(step, self.dictionary)
             except IncorrectError:
                 return step
+            if step.type == String:
+                self.texts.add(word)
             return Step(CONSTANT, step.type, (), word, step.source)
         return step
 
@@ -476,6 +491,7 @@ class Assembler:
                 specs.append((REGISTER, value))
         words = self._layout(specs, truth, first)
         self.keep.extend(self.cells)
+        self.keep.append(self.kept_texts())
         types = tuple(output.type for output in outputs)
         return words, types, self.sources, self.memos, self.keep
 

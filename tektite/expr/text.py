@@ -22,6 +22,7 @@ import re
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,7 +34,7 @@ from tektite.expr import record_text
 from tektite.expr.literals import literal_word, parse, show_word
 from tektite.expr.steps import TextFunction
 from tektite.kernels.expr.memo import HEADER, memo_insert
-from tektite.values.dictionary import TextTable
+from tektite.values.text_space import TextTable
 from tektite.values.types import String, Type
 from tektite.values.words import NULL, float_words, word_floats
 
@@ -57,6 +58,12 @@ class TextDictionary(Protocol):
 
     def text_table(self) -> TextTable:
         """The table in which kernels find texts by id. Call `lookup` first for ids that they do not find there."""
+
+    def keep(self, words: Words) -> None:
+        """Keep the texts whose ids are in an array, as long as the array lives."""
+
+    def adding(self) -> AbstractContextManager[Any]:
+        """For a block that adds texts and then keeps them."""
 
     @property
     def lasting(self) -> TextDictionary:
@@ -163,6 +170,15 @@ def memo_for(function: TextFunction, dictionary: TextDictionary) -> Memo:
         if memo is None:
             memo = known[function] = Memo(function)
         return memo
+
+
+def forget_results(dictionary: TextDictionary) -> None:
+    """Empty all memos of a dictionary, because it is about to lose texts that nobody uses, and results may be among them."""
+    with _memos_lock:
+        memos = list(_memos.get(dictionary, {}).values())
+    for memo in memos:
+        if len(memo):
+            memo.forget()
 
 
 def evaluate(function: TextFunction, arguments: Words, dictionary: TextDictionary) -> Words:

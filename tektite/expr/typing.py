@@ -4,7 +4,9 @@ The rules are DuckDB's, unless a rule says otherwise:
 
 * Int with Float gives Float; Decimal with Float gives Float; Int with Decimal counts as a Decimal of scale 0.
 * Decimal + and - align scales; * adds them. The precision is capped at 18; a result beyond it is an error of the row.
-* `/` of any two numbers is a Float. `//` and `%` round down as in Python, and `//` of Decimals is an Int.
+* `/` of any two numbers is a Float. `//` and `%` round down as in Python, and `//` of Decimals is an Int. SQL and Datalog divide
+  towards zero: these are the operations `truncdiv` and `truncmod`.
+* `+` of two texts joins them.
 * Division by zero is NULL, for floats too (DuckDB gives them an infinity). Integer overflow is an error of the row.
 * Numbers of different types compare by value: Int and Decimal with each other exactly, Int and Float exactly, Decimal
   and Float as floats. NaN equals NaN and is greater than every other number; -0.0 equals 0.0.
@@ -22,7 +24,7 @@ from functools import reduce
 from typing import Any
 
 from tektite.errors import IncorrectError, NotFoundError
-from tektite.expr import functions, record_text
+from tektite.expr import expansions, functions, record_text
 from tektite.expr.ast import Expr
 from tektite.expr.literals import DAY, MAX_DIGITS, MAX_INT, Untyped, literal_value, literal_word
 from tektite.expr.steps import CONSTANT, INPUT, Step, TextFunction, limit_of, number, word
@@ -179,6 +181,8 @@ class Resolver:
         moved = self._moved(expr, left, right)
         if moved is not None:
             return moved
+        if op == "add" and String in (left.type, right.type) and {left.type, right.type} <= {String, Untyped}:
+            return functions.concat(self, expr, left, right)
         left, right = self._typed_nulls(left, right)
         if not (number(left.type) and number(right.type)):
             raise self.wrong(expr, f"{op} needs two numbers", left, right)
@@ -431,6 +435,11 @@ RULES: dict[str, Callable[..., Step]] = {
     "truncate": functions.truncate,
     **dict.fromkeys(("sqrt", "ln", "exp", "power"), functions.of_floats),
     **dict.fromkeys((*functions.BIT_OPS, "bit_not"), functions.bits),
+    **dict.fromkeys(expansions.NUMBERS, expansions.of_number),
+    **dict.fromkeys(expansions.DIVISIONS, expansions.division),
+    **dict.fromkeys(expansions.MOMENTS, expansions.of_moment),
+    "alias": expansions.of_alias,
+    **dict.fromkeys(("aggregate", "window", "over", "filter"), expansions.of_rows),
     "hash64": functions.hash,
     "key": functions.key,
     "rank": functions.rank,

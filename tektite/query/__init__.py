@@ -1,13 +1,26 @@
 """How Python programs write queries: collections, aggregates, loops and `match`.
 
-aggregates       aggregates of groups: `count`, `sum` and the others
-builders         what languages make collections with, beside the public methods
-collection       `Collection`: a query as a value, and all its operations
-columns          columns of an operator by name: numbers, projections, floats as keys
-group_functions  functions of many groups at once, over arrays of words
-grouped          `Grouped`: groups of rows, and the plan of their aggregates
-joins            joins of two operators: inner, left, semi, anti, by a bound that moves
-loops            `Loop` and `LoopVariable`
-match            `tk.match`: conjunctions of any number of clauses
-reductions       reductions of groups: distinct rows, extremes, top rows, functions
+aggregate_calls        an aggregate as a plan is built from it
+aggregates             aggregates as users write them: `count`, `sum` and the others
+aggregation            the plan of aggregates of all kinds, for SQL and Python
+builders               what languages make collections with, beside the public methods
+collection             `Collection`: a query as a value, and all its operations
+column_aggregates      the plan of aggregates of columns
+columns                columns of an operator by name: numbers, projections, floats as keys
+condition_joins        joins of two collections on any condition
+expression_aggregates  the aggregates that an expression is made of
+group_functions        functions of many groups at once, over arrays of words
+grouped                `Grouped`: groups of rows, and `agg`
+joins                  joins of two operators by key, all pairs, by a bound that moves
+limits                 the first rows of an order: `Sorted`, limits and offsets
+loops                  `Loop` and `LoopVariable`
+match                  `tk.match`: conjunctions of any number of clauses
+ordered_groups         ordered aggregates of a group: texts joined, quantiles, mode, first
+other_names            what other libraries call the methods of collections
+outputs                what users give to `select` and `agg`, as named expressions
+reductions             reductions of groups: distinct rows, extremes, top rows, functions
+set_operations         INTERSECT and EXCEPT
+window_calls           a window function and its frame
+window_functions       window functions, for all changed partitions at once
+windows                window functions of expressions: `over`, `rank`, `lag` and the others
 """

@@ -1,13 +1,17 @@
-"""Aggregates of groups: what `group_by(...).agg(...)` takes.
+"""Aggregates of groups: what `group_by(...).agg(...)`, `agg(...)` and `over(...)` take.
 
-A group exists while it has rows. NULL does not count: an aggregate of nothing but NULL is NULL, and a count is 0.
+They are expressions, so that `tk.sum("price") / tk.count()` is one too. A group exists while it has rows. NULL does
+not count: an aggregate of nothing but NULL is NULL, and a count is 0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tektite.errors import IncorrectError
+from tektite.expr import Expr, col
 from tektite.values import types
 from tektite.values.schema import Schema
 
@@ -18,19 +22,26 @@ SUMMABLE = ("int", "float", "decimal")
 
 @dataclass(frozen=True)
 class ColumnAggregate:
-    """An aggregate of a column, or of whole rows where `column` is None."""
+    """An aggregate of a column, or of whole rows where `column` is None: how languages name them. `kind` is count, sum, avg, min,
+    max, any, all or count_distinct.
+    """
 
     kind: str
     column: str | None = None
 
 
-def count(column: str | None = None) -> ColumnAggregate:
-    """The number of rows, or of rows where the column is not NULL."""
-    return ColumnAggregate("count", column)
+def count(value: Expr | str | None = None) -> Expr:
+    """The number of rows, or of rows where a value is not NULL.
+
+    >>> import tektite as tk
+    >>> tk.count(), tk.count("x")
+    (<Expr count()>, <Expr x.count()>)
+    """
+    return Expr("aggregate", (), ("count",)) if value is None else taken("count", value)
 
 
-def sum(column: str) -> ColumnAggregate:
-    """The exact sum of a column; NULL where all its values are NULL.
+def sum(value: Expr | str) -> Expr:
+    """The exact sum of a column or an expression; NULL where all its values are NULL.
 
     A sum of floats is the double nearest to the exact sum of the present values. It depends neither on values that were
     removed, nor on the order of changes, nor on the number of workers. It is infinite if it exceeds the largest double or
@@ -47,40 +58,91 @@ def sum(column: str) -> ColumnAggregate:
     >>> view.rows()
     [('north', 1.0)]
     """
-    return ColumnAggregate("sum", column)
+    return taken("sum", value)
 
 
-def avg(column: str) -> ColumnAggregate:
-    """The mean of a column, as a float; NULL where all its values are NULL.
+def mean(value: Expr | str) -> Expr:
+    """The mean, as a float; NULL where all values are NULL.
 
     The mean of floats is the double nearest to the exact mean, even if the sum exceeds the largest double.
     """
-    return ColumnAggregate("avg", column)
+    return taken("mean", value)
 
 
-def min(column: str) -> ColumnAggregate:
-    """The least value of a column; NULL where all its values are NULL."""
-    return ColumnAggregate("min", column)
+def avg(value: Expr | str) -> Expr:
+    """The same as `mean`."""
+    return taken("mean", value)
 
 
-def max(column: str) -> ColumnAggregate:
-    """The greatest value of a column; NULL where all its values are NULL."""
-    return ColumnAggregate("max", column)
+def min(value: Expr | str) -> Expr:
+    """The least value; NULL where all values are NULL."""
+    return taken("min", value)
 
 
-def any(column: str) -> ColumnAggregate:
-    """Whether a bool column is true in some row."""
-    return ColumnAggregate("any", column)
+def max(value: Expr | str) -> Expr:
+    """The greatest value; NULL where all values are NULL."""
+    return taken("max", value)
 
 
-def all(column: str) -> ColumnAggregate:
-    """Whether a bool column is true in every row."""
-    return ColumnAggregate("all", column)
+def median(value: Expr | str) -> Expr:
+    """The median, as a float: of an even number of values the mean of the two in the middle."""
+    return taken("median", value)
 
 
-def count_distinct(column: str) -> ColumnAggregate:
-    """The number of different values of a column. NULL does not count."""
-    return ColumnAggregate("count_distinct", column)
+def std(value: Expr | str, ddof: int = 1) -> Expr:
+    """The standard deviation, as a float: of a sample, or with `ddof=0` of the whole."""
+    return operand("std", value).std(ddof)
+
+
+def var(value: Expr | str, ddof: int = 1) -> Expr:
+    """The variance, as a float: of a sample, or with `ddof=0` of the whole."""
+    return operand("var", value).var(ddof)
+
+
+def first(value: Expr | str, order_by: Any = None, descending: bool | Sequence[bool] = False) -> Expr:
+    """The value of the first row in an order."""
+    return operand("first", value).first(order_by, descending)
+
+
+def last(value: Expr | str, order_by: Any = None, descending: bool | Sequence[bool] = False) -> Expr:
+    """The value of the last row in an order."""
+    return operand("last", value).last(order_by, descending)
+
+
+def any(value: Expr | str) -> Expr:
+    """Whether a Bool is true in some row."""
+    return taken("any", value)
+
+
+def all(value: Expr | str) -> Expr:
+    """Whether a Bool is true in every row."""
+    return taken("all", value)
+
+
+def n_unique(value: Expr | str) -> Expr:
+    """The number of different values. NULL does not count."""
+    return taken("n_unique", value)
+
+
+def count_distinct(value: Expr | str) -> Expr:
+    """The same as `n_unique`."""
+    return taken("n_unique", value)
+
+
+def operand(kind: str, value: Expr | str) -> Expr:
+    """What an aggregate is taken of. Raises if it is neither a column's name nor an expression."""
+    if isinstance(value, str):
+        return col(value)
+    if not isinstance(value, Expr):
+        raise IncorrectError(
+            f"tk.{kind}(...) takes the name of a column, or an expression such as tk.col('x') * 2, not {value!r}"
+        )
+    return value
+
+
+def taken(kind: str, value: Expr | str) -> Expr:
+    """An aggregate of a value."""
+    return Expr("aggregate", (operand(kind, value),), (kind,))
 
 
 def result_type(aggregate: ColumnAggregate, schema: Schema) -> types.Type:

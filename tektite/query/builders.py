@@ -9,18 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tektite.dataflow.reduce import GroupResults, Groups
-from tektite.expr import Expr
+from tektite.expr import Expr, col
 from tektite.query import columns, joins, reductions
 from tektite.query.collection import Collection, derived
 from tektite.query.columns import Columns, Numbers
 from tektite.values import types
 
-__all__ = ["derived", "inner_join", "project", "reduce_groups"]
+__all__ = ["derived", "filtered", "inner_join", "project", "reduce_groups"]
 
 
 def project(collection: Collection, outputs: Sequence[tuple[str, Expr]], predicate: Expr | None = None) -> Collection:
     """One column for each (name, expression), of the rows for which the predicate is true."""
     return derived(columns.project(collection.operator, outputs, predicate), collection)
+
+
+def filtered(collection: Collection, predicate: Expr) -> Collection:
+    """The rows for which a predicate is true."""
+    return project(collection, [(name, col(name)) for name in collection.schema.names], predicate)
 
 
 def inner_join(

@@ -6,21 +6,29 @@ types at once, so that a mistake is reported where it is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from tektite.errors import IncorrectError
-from tektite.expr import Expr, col, lift
+from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
+from tektite.expr.other_names import advice
+from tektite.expr.predicates import conjunction
 from tektite.plan import algebra as plan
 from tektite.query import joins, reductions
-from tektite.query.columns import Columns, column_numbers, project, with_columns, with_float_keys
+from tektite.query.columns import Columns, column_numbers, project
+from tektite.query.other_names import METHODS
+from tektite.query.outputs import Outputs, flat, has_aggregate, outputs_of, plain
 from tektite.values import types
 from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
     from tektite.query.grouped import Grouped
+    from tektite.query.limits import Sorted
 
+OrderBy = str | Expr | Sequence[str | Expr]
+"""What to order by: a column by name, an expression, or several."""
 ROUND_LIMIT = 100_000
 """Rounds after which a loop fails because it does not converge."""
 
@@ -44,52 +52,141 @@ class Collection:
         columns = ", ".join(f"{n}: {t}" for n, t in zip(self.schema.names, self.schema.types, strict=True))
         return f"<{type(self).__name__} ({columns})>"
 
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            found = self.__dict__.get("operator")
+            columns = () if found is None else found.schema.names
+            hint = f"; the column is c[{name!r}]" if name in columns else advice(name, METHODS)
+            raise AttributeError(f"{type(self).__name__} has no {name!r}{hint}")
+
+    def __getitem__(self, name: str) -> Expr:
+        """The column with this name, for expressions. A name that is not there is an error at once.
+
+        >>> import tektite as tk
+        >>> orders = tk.Engine().input("orders", amount=tk.Int)
+        >>> orders.filter(orders["amount"] > 3)
+        <Collection (amount: int)>
+        """
+        if not isinstance(name, str):
+            raise IncorrectError(
+                f"{self!r}[{name!r}]: a column is named by a text. Choose columns with select(...) and rows with filter(...)"
+            )
+        self.schema.index(name)
+        return col(name)
+
     # ------------------------------------------------------------------ linear operators
 
-    def select(self, *columns: str | Expr, **named: Any) -> Collection:
-        """Columns by name, and new ones by expression.
+    def select(self, *columns: str | Expr | Sequence[str | Expr], **named: Any) -> Collection:
+        """Columns by name, and new ones by expression. A text is the name of a column; a text as a value is `tk.lit("text")`.
+
+        A positional expression is called by its `alias`, or like the first column that it reads. If all expressions are
+        aggregates, the result is their only row: see `agg`.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
         >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
-        >>> edges.select("dst", total=tk.col("src") + tk.col("dst"))
-        <Collection (dst: int, total: int)>
+        >>> edges.select("dst", (-tk.col("src")).alias("back"), total=tk.col("src") + tk.col("dst"), start="src")
+        <Collection (dst: int, back: int, total: int, start: int)>
         """
-        outputs: list[tuple[str, Expr]] = []
-        for column in columns:
-            if isinstance(column, str):
-                self.schema.index(column)
-                outputs.append((column, col(column)))
-            elif isinstance(column, Expr):
-                if column.op != "col":
-                    raise IncorrectError(f"select: give {column} a name, as in select(total={column})")
-                outputs.append((column.params[0], column))
-            else:
-                raise IncorrectError(f"select takes column names and expressions, not {column!r}")
-        outputs += [(name, col(value) if isinstance(value, str) else lift(value)) for name, value in named.items()]
-        return derived(project(self.operator, outputs), self)
+        outputs = outputs_of("select", self.schema, columns, named)
+        if any(has_aggregate(expression) for _, expression in outputs):
+            return self.agg([expression.alias(name) for name, expression in outputs])
+        source, outputs = self._with_windows(outputs)
+        return derived(project(source.operator, outputs), source)
 
-    def with_columns(self, **named: Any) -> Collection:
-        """All columns. Each expression adds a column, or replaces the one of its name."""
-        return derived(with_columns(self.operator, {name: lift(value) for name, value in named.items()}), self)
+    def with_columns(self, *columns: Expr | Sequence[Expr], **named: Any) -> Collection:
+        """All columns. Each expression adds a column, or replaces the one of its name. As in `select`, a text is the name of a
+        column.
 
-    def rename(self, **new_names: str) -> Collection:
-        """The same columns under other names: `rename(new="old")`."""
-        old = {self.schema.names[self.schema.index(o)]: n for n, o in new_names.items()}
+        >>> import tektite as tk
+        >>> orders = tk.Engine().input("orders", amount=tk.Int)
+        >>> orders.with_columns(before="amount", amount=tk.col("amount") * 2, unit=tk.lit("EUR"))
+        <Collection (amount: int, before: int, unit: string)>
+        """
+        outputs = outputs_of("with_columns", self.schema, columns, named)
+        names = [name for name, _ in outputs]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise IncorrectError(
+                f"with_columns: two columns would be called {twice!r}; name one of them with .alias(...)"
+            )
+        source, outputs = self._with_windows(outputs)
+        added = dict(outputs)
+        kept = [(name, added.pop(name, col(name))) for name in self.schema.names]
+        return derived(project(source.operator, [*kept, *added.items()]), source)
+
+    def drop(self, *columns: str | Sequence[str]) -> Collection:
+        """The other columns.
+
+        >>> import tektite as tk
+        >>> edges = tk.Engine().input("edges", src=tk.Int, dst=tk.Int)
+        >>> edges.drop("src")
+        <Collection (dst: int)>
+        """
+        gone = column_numbers(self.schema, list(flat(columns)))
+        if len(gone) == len(self.schema.names):
+            raise IncorrectError("drop: no column would be left")
+        return self.select([name for c, name in enumerate(self.schema.names) if c not in gone])
+
+    def rename(self, names: Mapping[str, str] | None = None, /, **new_names: str) -> Collection:
+        """The same columns under other names: `rename({"old": "new"})` or `rename(new="old")`.
+
+        >>> import tektite as tk
+        >>> edges = tk.Engine().input("edges", src=tk.Int, dst=tk.Int)
+        >>> edges.rename({"src": "start"}).rename(end="dst")
+        <Collection (start: int, end: int)>
+        """
+        if names is not None and not isinstance(names, Mapping):
+            raise IncorrectError(f"rename takes a mapping from old to new names, or new='old', not {names!r}")
+        old = {self.schema.names[self.schema.index(o)]: n for o, n in (names or {}).items()}
+        old |= {self.schema.names[self.schema.index(o)]: n for n, o in new_names.items()}
         outputs = [(old.get(name, name), col(name)) for name in self.schema.names]
         return derived(project(self.operator, outputs), self)
 
-    def filter(self, predicate: Expr) -> Collection:
-        """The rows for which the predicate is true. Rows for which it is false or NULL are left out."""
-        if not isinstance(predicate, Expr):
-            raise IncorrectError(f"filter takes an expression such as col('x') > 1, not {predicate!r}")
-        found = expression_type(predicate, self.schema.positions)
-        if found != types.Bool:
-            raise IncorrectError(f"filter needs a bool; {predicate} is {found}")
-        return derived(project(self.operator, [(name, col(name)) for name in self.schema.names], predicate), self)
+    def filter(self, *predicates: Expr | Sequence[Expr]) -> Collection:
+        """The rows for which all predicates are true. Rows for which one is false or NULL are left out.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> orders = engine.input("orders", item=tk.String, amount=tk.Int)
+        >>> view = engine.install("large", orders.filter(tk.col("amount") > 3, tk.col("item").is_in(["cup", "jug"])))
+        >>> _ = orders.insert([("cup", 4), ("jug", 1), ("pan", 9)])
+        >>> view.rows()
+        [('cup', 4)]
+        """
+        given = list(flat(predicates))
+        if not given:
+            raise IncorrectError("filter needs a predicate such as col('x') > 1")
+        for predicate in given:
+            if not isinstance(predicate, Expr):
+                raise IncorrectError(f"filter takes an expression such as col('x') > 1, not {predicate!r}")
+            _check_no_null_comparison(predicate)
+        source, outputs = self._with_windows([("", plain(predicate)) for predicate in given])
+        for _, predicate in outputs:
+            found = expression_type(predicate, source.schema.positions)
+            if found != types.Bool:
+                raise IncorrectError(f"filter needs a bool; {predicate} is {found}")
+        columns = [(name, col(name)) for name in self.schema.names]
+        return derived(project(source.operator, columns, conjunction([e for _, e in outputs])), source)
+
+    def drop_nulls(self, *columns: str | Sequence[str]) -> Collection:
+        """The rows without NULL, in some columns or in any."""
+        names = list(flat(columns)) or list(self.schema.names)
+        column_numbers(self.schema, names)
+        return self.filter([col(name).is_not_null() for name in names])
+
+    def _with_windows(self, outputs: Outputs) -> tuple[Collection, Outputs]:
+        """This collection with the results of window functions, and expressions over these."""
+        if not any(node.op == "over" for _, expression in outputs for node in expression.walk()):
+            return self, outputs
+        from tektite.query.windows import evaluated
+
+        return evaluated(self, outputs)
 
     def map_batches(self, function: Callable[[Any], Any], /, **columns: types.Type) -> Collection:
         """Applies a pure Python function that maps an Arrow table to one with as many rows and the columns given."""
+        _check_function(function, "map_batches")
         return derived(plan.MapBatches(Schema(columns), self.operator, function, many=False), self)
 
     def flat_map(self, function: Callable[[Any], Any], /, **columns: types.Type) -> Collection:
@@ -107,6 +204,7 @@ class Collection:
         >>> sorted(view.rows())
         [('be',), ('be',), ('not',), ('or',), ('to',), ('to',)]
         """
+        _check_function(function, "flat_map")
         return derived(plan.MapBatches(Schema(columns), self.operator, function, many=True), self)
 
     def concat(self, *others: Collection) -> Collection:
@@ -117,12 +215,63 @@ class Collection:
                 raise IncorrectError(f"concat needs the same column types: {self!r} and {other!r}")
         return derived(plan.Concat(self.schema, (self.operator, *(o.operator for o in others))), self, *others)
 
+    def union(self, *others: Collection, distinct: bool = False) -> Collection:
+        """All rows of all collections, or each different row once (`distinct`, SQL's UNION). Columns are matched by name.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        >>> every, different = engine.install("every", a.union(b)), engine.install("different", a.union(b, distinct=True))
+        >>> _ = a.insert([(1,), (2,)])
+        >>> _ = b.insert([(2,)])
+        >>> sorted(every.rows()), sorted(different.rows())
+        ([(1,), (2,), (2,)], [(1,), (2,)])
+        """
+        found = self.concat(*(self._like_this(other, "union") for other in others))
+        return found.distinct() if distinct else found
+
+    def intersect(self, other: Collection, distinct: bool = True) -> Collection:
+        """The different rows that both collections have; without `distinct`, as often as both have them (SQL's INTERSECT ALL).
+        Columns are matched by name. NULL counts as equal to NULL.
+        """
+        from tektite.query.set_operations import compare
+
+        return compare(self, self._like_this(other, "intersect"), "intersect", not distinct)
+
+    def except_(self, other: Collection, distinct: bool = True) -> Collection:
+        """The different rows that the other collection has not; without `distinct`, rows as often as they are here more often
+        than there (SQL's EXCEPT ALL). Columns are matched by name. NULL counts as equal to NULL.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        >>> view = engine.install("rest", a.except_(b))
+        >>> _ = a.insert([(1,), (1,), (2,)])
+        >>> _ = b.insert([(2,)])
+        >>> view.rows()
+        [(1,)]
+        """
+        from tektite.query.set_operations import compare
+
+        return compare(self, self._like_this(other, "except_"), "except", not distinct)
+
+    def _like_this(self, other: Collection, verb: str) -> Collection:
+        """Another collection with its columns in the order of this one's. Raises if names or types differ."""
+        _check_collection(other, verb)
+        if set(other.schema.names) != set(self.schema.names):
+            raise IncorrectError(f"{verb} needs the same columns: {self!r} and {other!r}; rename or select them")
+        found = other if other.schema.names == self.schema.names else other.select(list(self.schema.names))
+        if found.schema.types != self.schema.types:
+            raise IncorrectError(f"{verb} needs the same column types: {self!r} and {other!r}; cast them")
+        return found
+
     def negate(self) -> Collection:
         """The same rows with negated multiplicities. Use `concat` to subtract them from another collection."""
         return derived(plan.Negate(self.schema, self.operator), self)
 
     def inspect(self, function: Callable[[Any], None]) -> Collection:
         """The same collection. The function is called with each table of its changes, which has columns `time` and `diff`."""
+        _check_function(function, "inspect")
         return derived(plan.Inspect(self.schema, self.operator, function), self)
 
     # ------------------------------------------------------------------ arrangements and joins
@@ -137,29 +286,73 @@ class Collection:
         """The same collection, without changes that cancel each other."""
         return self.arrange(by=self.schema.names)
 
-    def join(self, other: Collection, on: joins.On, how: str = "inner") -> Collection:
+    def join(
+        self,
+        other: Collection,
+        on: joins.Key | Expr | None = None,
+        how: joins.JoinKind = "inner",
+        *,
+        left_on: joins.Key | None = None,
+        right_on: joins.Key | None = None,
+        suffix: str = joins.SUFFIX,
+    ) -> Collection:
         """Pairs of rows that agree on some columns.
 
-        `on` is a column, a pair (left column, right column), or a list of these. NULL equals nothing. `how` is one of
+        `on` is a column that both sides have, or a list of them. Columns of different names are `left_on` and `right_on`. NULL
+        equals nothing. `how` is one of
 
-        * inner: the left columns, and the right ones that are not in `on`. A name that is taken gets `_right`.
-        * left: the same, and left rows without a partner, with NULL in the right columns.
-        * semi: the left rows that have a partner.
-        * anti: the left rows that have none.
+        | how | rows |
+        |---|---|
+        | inner | pairs: the left columns, and the right ones that are no keys. A name that is taken gets the `suffix` |
+        | left | the same, and left rows without a partner, with NULL in the right columns |
+        | right | pairs, and right rows without a partner, with NULL in the left columns |
+        | full | pairs, and the rows of both sides without a partner |
+        | cross | all pairs; takes no `on` |
+        | semi | the left rows that have a partner |
+        | anti | the left rows that have none |
+
+        Keys are in the result once, under the left side's names, whichever side a row comes from. `on` may also be a condition
+        over the columns of the result, such as `col("low") <= col("x")`: then all columns of both sides are kept.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
         >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
-        >>> hops = engine.install("hops", edges.join(edges, on=("dst", "src")).select("src", dst="dst_right"))
+        >>> hops = engine.install("hops", edges.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right"))
+        >>> ends = engine.install("ends", edges.join(edges, left_on="dst", right_on="src", how="anti"))
         >>> _ = edges.insert([(1, 2), (2, 3)])
-        >>> hops.rows()
-        [(1, 3)]
+        >>> hops.rows(), ends.rows()
+        ([(1, 3)], [(2, 3)])
         """
         _check_collection(other, "join")
-        if how not in joins.JOINS:
-            raise IncorrectError(f"join: how is inner, left, semi or anti, not {how!r}")
-        mine, theirs = joins.key_pairs(self.schema, other.schema, on, "join")
-        return derived(joins.join(self.operator, other.operator, mine, theirs, how), self, other)
+        if how not in get_args(joins.JoinKind):
+            known = get_args(joins.JoinKind)
+            advice = "; an outer join is how='full'" if how in ("outer", "full_outer") else ""
+            raise IncorrectError(f"join: how is one of {', '.join(known)}, not {how!r}{advice}")
+        if not isinstance(suffix, str) or not suffix:
+            raise IncorrectError(f"join: suffix is a text that is added to a name, not {suffix!r}")
+        if how == "cross":
+            if not (on is None and left_on is None and right_on is None):
+                raise IncorrectError(
+                    "join: how='cross' pairs every row with every row; leave on, left_on and right_on out"
+                )
+            return derived(joins.cross_join(self.operator, other.operator, suffix), self, other)
+        if isinstance(on, Expr):
+            return self._join_where(other, on, how, suffix)
+        mine, theirs = joins.key_pairs(self.schema, other.schema, on, left_on, right_on, "join")
+        return derived(joins.join(self.operator, other.operator, mine, theirs, how, suffix), self, other)
+
+    def _join_where(self, other: Collection, condition: Expr, how: joins.JoinKind, suffix: str) -> Collection:
+        from tektite.query.condition_joins import join
+
+        names = joins.joined_names(self.schema, other.schema, (), suffix)
+        right = other.select(**{name: other.schema.names[c] for c, name in names.items()})
+        columns = self.schema.positions | right.schema.positions
+        found = expression_type(condition, columns)
+        if found != types.Bool:
+            raise IncorrectError(f"join: a condition is a bool; {condition} is {found}")
+        if how == "right":
+            return join(right, self, "left", condition).select(list(self.schema.names), list(right.schema.names))
+        return join(self, right, how, condition)
 
     def filter_by_bound(self, column: str, op: str, bounds: Collection, bound: str, by: Columns = ()) -> Collection:
         """The rows whose `column` is <, <=, > or >= a bound that may move. The bound is the column `bound` of the row of
@@ -194,6 +387,26 @@ class Collection:
         """Each row once, whatever its multiplicity."""
         return self.threshold(1)
 
+    def unique(self, *subset: str | Sequence[str]) -> Collection:
+        """Each row once; or, of the rows that agree on some columns, one: which one is unspecified, but always the same.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+        >>> shops = engine.install("shops", sales.unique("shop").select("shop"))
+        >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
+        >>> sorted(shops.rows())
+        [('north',), ('south',)]
+        """
+        names = list(flat(subset))
+        if not names:
+            return self.distinct()
+        rest = [name for name in self.schema.names if name not in names]
+        column_numbers(self.schema, names)
+        if not rest:
+            return self.distinct()
+        return derived(reductions.top(self.operator, 1, [], names, False), self)
+
     def threshold(self, times: int) -> Collection:
         """Each row with a multiplicity of at least `times`, once."""
         if not isinstance(times, int) or times < 1:
@@ -202,16 +415,46 @@ class Collection:
 
     def count(self, by: Columns = (), name: str = "count") -> Collection:
         """The number of rows of each group."""
-        from tektite.query.aggregates import count
+        return self.group_by(by).count(name)
 
-        return self.group_by(by).agg(**{name: count()})
+    def group_by(self, *by: str | Expr | Sequence[str | Expr], **named: Any) -> Grouped:
+        """Groups of rows that agree on some columns and expressions. Without any, all rows are one group, which exists while
+        there are rows.
 
-    def group_by(self, by: Columns = ()) -> Grouped:
-        """Groups of rows that agree on some columns. Without columns, all rows are one group."""
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.input("sales", shop=tk.String, day=tk.Date, amount=tk.Int)
+        >>> sales.group_by("shop", month=tk.col("day").dt.truncate("month")).agg(total=tk.sum("amount"))
+        <Collection (shop: string, month: date, total: int)>
+        """
         from tektite.query.grouped import Grouped
 
-        keys = column_numbers(self.schema, by)
-        return Grouped(derived(with_float_keys(self.operator, keys), self), keys)
+        keys = outputs_of("group_by", self.schema, by, named)
+        names = [name for name, _ in keys]
+        if len(set(names)) < len(names):
+            raise IncorrectError(f"a column is named twice in {names}")
+        source, keys = self._with_windows(keys)
+        for _, expression in keys:
+            expression_type(expression, source.schema.positions)
+        return Grouped(source, keys)
+
+    def agg(self, *aggregates: Expr | Sequence[Expr], **named: Expr) -> Collection:
+        """Aggregates of all rows, as one row; there is one even if the collection is empty, as in SQL.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+        >>> view = engine.install("total", sales.agg(tk.col("amount").sum(), n=tk.count()))
+        >>> _ = engine.advance()
+        >>> view.rows()
+        [(None, 0)]
+        >>> _ = sales.insert([("north", 3), ("south", 4)])
+        >>> view.rows()
+        [(7, 2)]
+        """
+        from tektite.query.grouped import aggregated
+
+        return aggregated(self, (), aggregates, named, always=True)
 
     def min(self, column: str, by: Columns = ()) -> Collection:
         """The least value of a column in each group. NULL does not count."""
@@ -221,11 +464,65 @@ class Collection:
         """The greatest value of a column in each group. NULL does not count."""
         return derived(reductions.extreme(self.operator, column, by, last=True), self)
 
-    def top(self, k: int, order_by: Columns, by: Columns = (), descending: bool | Sequence[bool] = False) -> Collection:
-        """The first `k` rows of each group in the order of some columns. NULLs come last.
+    def top_k(self, k: int, by: OrderBy, per: Columns = ()) -> Collection:
+        """The `k` rows with the greatest values of some columns or expressions, of each group or of all. NULLs count as least.
 
-        Which of several rows with equal ordering columns are chosen is unspecified, but always the same.
+        Which of several rows with equal values are chosen is unspecified, but always the same.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+        >>> largest = engine.install("largest", sales.top_k(1, by="amount", per="shop"))
+        >>> smallest = engine.install("smallest", sales.bottom_k(2, by="amount"))
+        >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
+        >>> sorted(largest.rows()), sorted(smallest.rows())
+        ([('north', 4), ('south', 5)], [('north', 3), ('north', 4)])
         """
+        return self._first(k, by, per, True, "top_k")
+
+    def bottom_k(self, k: int, by: OrderBy, per: Columns = ()) -> Collection:
+        """The `k` rows with the least values of some columns or expressions, of each group or of all. NULLs count as greatest."""
+        return self._first(k, by, per, False, "bottom_k")
+
+    def _first(self, k: int, by: OrderBy, per: Columns, descending: bool, verb: str) -> Collection:
+        from tektite.query.limits import first_rows, ordered
+
+        if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+            raise IncorrectError(f"{verb} takes a positive number of rows, not {k!r}")
+        groups = [self.schema.names[c] for c in column_numbers(self.schema, per)]
+        return first_rows(self, ordered(self, by, descending, verb), groups, k)
+
+    def sort(self, *by: str | Expr | Sequence[str | Expr], descending: bool | Sequence[bool] = False,
+             nulls_last: bool = True) -> Sorted:  # fmt: skip
+        """The same rows with an order for `limit`. Rows of a collection have no order themselves.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+        >>> view = engine.install("first", sales.sort("shop", "amount", descending=[False, True]).limit(1))
+        >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
+        >>> view.rows()
+        [('north', 4)]
+        """
+        from tektite.query.limits import sorted_by
+
+        return sorted_by(self, by, descending, nulls_last)
+
+    def limit(self, n: int, offset: int = 0) -> Collection:
+        """At most `n` rows: which ones is unspecified, but always the same. `sort(...).limit(n)` gives the first of an order."""
+        from tektite.query.limits import checked, limited
+
+        return limited(self, (), (), *checked(n, offset))
+
+    def top(self, k: int, order_by: Columns, by: Columns = (), descending: bool | Sequence[bool] = False) -> Collection:
+        """The first `k` rows of each group in the order of some columns, the least first. NULLs come last. Deprecated: use
+        `bottom_k`, `top_k` for the greatest, or `sort(...).limit(k)`.
+        """
+        warnings.warn(
+            "Collection.top gives the least rows, and is deprecated: use bottom_k(k, by=, per=), or top_k for the greatest",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         return derived(reductions.top(self.operator, k, order_by, by, descending), self)
 
     def reduce(self, function: Callable[..., Any], by: Columns = (), **columns: types.Type) -> Collection:
@@ -234,6 +531,7 @@ class Collection:
         `rows` is a list of (row without the key columns, multiplicity). The function returns a list of tuples, one value
         for each column given.
         """
+        _check_function(function, "reduce")
         return derived(reductions.reduce(self.operator, by, columns, function, together=False), self)
 
     def explain(self) -> str:
@@ -243,7 +541,7 @@ class Collection:
         >>> import tektite as tk
         >>> engine = tk.Engine()
         >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
-        >>> print(edges.join(edges, on=("dst", "src")).select("src", end="dst_right").explain())
+        >>> print(edges.join(edges, left_on="dst", right_on="src").select("src", end="dst_right").explain())
         plan
           select src, end = dst#2  (about 1 rows)
             join of (src, dst), (dst, dst#2) to (src, dst#2)  (about 1 rows)
@@ -290,7 +588,7 @@ class Collection:
         >>> engine = tk.Engine()
         >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
         >>> def step(reach):
-        ...     longer = reach.join(edges, on=("dst", "src")).select("src", dst="dst_right")
+        ...     longer = reach.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right")
         ...     return longer.concat(edges).distinct()
         >>> reach = engine.install("reach", edges.iterate(step))
         >>> _ = edges.insert([(1, 2), (2, 3), (3, 4)])
@@ -314,6 +612,20 @@ def derived(operator: plan.Operator, *sources: Collection) -> Collection:
     if any(engine is not engines[0] for engine in engines):
         raise IncorrectError("collections of two engines cannot be combined")
     return Collection(engines[0] if engines else None, operator)
+
+
+def _check_no_null_comparison(predicate: Expr) -> None:
+    """Raise if a predicate compares with None: that is never true."""
+    for node in predicate.walk():
+        if node.op in ("eq", "ne") and any(arg.op == "lit" and arg.params[1] is None for arg in node.args):
+            value = next((arg for arg in node.args if arg.op != "lit"), node.args[0])
+            instead = "is_null" if node.op == "eq" else "is_not_null"
+            raise IncorrectError(f"filter: {node}: nothing is equal or unequal to None; use {value}.{instead}()")
+
+
+def _check_function(found: object, verb: str) -> None:
+    if not callable(found):
+        raise IncorrectError(f"{verb} takes a function, not {found!r}")
 
 
 def _check_collection(found: object, verb: str) -> None:

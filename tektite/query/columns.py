@@ -20,9 +20,17 @@ Numbers = tuple[int, ...]
 """Columns by their position in a schema."""
 
 
+def column_list(names: Columns) -> list[str]:
+    """One column name, or several, as a list. Raises if it is neither."""
+    found = [names] if isinstance(names, str) else list(names) if isinstance(names, list | tuple) else None
+    if found is None or not all(isinstance(name, str) for name in found):
+        raise IncorrectError(f"columns are given by a name or by a list of names, not {names!r}")
+    return found
+
+
 def column_numbers(schema: Schema, names: Columns) -> Numbers:
     """The positions of some columns. A name may occur only once."""
-    names = [names] if isinstance(names, str) else list(names)
+    names = column_list(names)
     found = tuple(schema.index(name) for name in names)
     if len(set(found)) < len(found):
         raise IncorrectError(f"a column is named twice in {names}")

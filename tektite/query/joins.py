@@ -1,4 +1,4 @@
-"""Joins of two operators: inner, left, semi, anti, and by a bound that moves.
+"""Joins of two operators by key: inner, outer, semi, anti, all pairs, and by a bound that moves.
 
 Key columns are given by position. Keys are compared as words, except floats: these are compared as numbers, through key columns
 beside the values, in which -0.0 is 0.0. NULL equals nothing, unless `nulls_match`.
@@ -7,26 +7,54 @@ beside the values, in which -0.0 is 0.0. NULL equals nothing, unless `nulls_matc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Literal
 
 from tektite.errors import IncorrectError
 from tektite.expr import col, lit, rank
 from tektite.plan import algebra as plan
-from tektite.query.columns import Columns, Numbers, column_numbers, select, with_columns
+from tektite.query.columns import Columns, Numbers, column_list, column_numbers, project, select, with_columns
 from tektite.query.reductions import at_least
 from tektite.values import types
 from tektite.values.schema import Schema
 
-On = str | tuple[str, str] | Sequence[str | tuple[str, str]]
-"""A column, a pair (left column, right column), or several of these."""
+SUFFIX = "_right"
+"""What is added to the name of a right column that the left side has too."""
+JoinKind = Literal["inner", "left", "right", "full", "cross", "semi", "anti"]
+"""How `Collection.join` combines rows."""
+Key = str | Sequence[str]
+"""One column by its name, or a list of them."""
 
 
-def key_pairs(left: Schema, right: Schema, on: On, verb: str) -> tuple[Numbers, Numbers]:
-    """The columns of both sides that `on` pairs. `verb` is what errors call the operation."""
-    if isinstance(on, str) or (isinstance(on, tuple) and len(on) == 2 and all(isinstance(o, str) for o in on)):
-        on = [on]  # type: ignore[list-item]
-    pairs = [(o, o) if isinstance(o, str) else o for o in on]
-    mine = tuple(left.index(a) for a, _ in pairs)
-    theirs = tuple(right.index(b) for _, b in pairs)
+def key_names(key: Any, what: str) -> list[str]:
+    """The columns of one side's key."""
+    names = [key] if isinstance(key, str) else list(key) if isinstance(key, list | tuple) else None
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise IncorrectError(f"{what} takes the name of a column or a list of names, not {key!r}")
+    return names
+
+
+def key_pairs(
+    left: Schema, right: Schema, on: Key | None, left_on: Key | None, right_on: Key | None, verb: str
+) -> tuple[Numbers, Numbers]:
+    """The columns of both sides that are to be equal. `verb` is what errors call the operation."""
+    if on is None and (left_on is None or right_on is None):
+        said = "on='k', or left_on='a' and right_on='b'"
+        raise IncorrectError(f"{verb} needs the columns to join by: {said}; how='cross' pairs every row with every row")
+    if on is not None and not (left_on is None and right_on is None):
+        raise IncorrectError(f"{verb}: say either on, or left_on and right_on, not both")
+    pair = next((o for o in (on, *(on if isinstance(on, list) else ())) if isinstance(o, tuple)), None)
+    if pair is not None:
+        one, other = (*pair, "a", "b")[:2]
+        raise IncorrectError(
+            f"{verb}: on={on!r} could mean two things. To compare {one!r} of the left side with {other!r} of the right side, say "
+            f"left_on={one!r}, right_on={other!r}. To join by columns that both sides have, say on=[{one!r}, {other!r}]"
+        )
+    mine_names = key_names(left_on if on is None else on, f"{verb}: {'left_on' if on is None else 'on'}")
+    their_names = key_names(right_on if on is None else on, f"{verb}: {'right_on' if on is None else 'on'}")
+    if len(mine_names) != len(their_names):
+        raise IncorrectError(f"{verb}: left_on has {len(mine_names)} columns and right_on {len(their_names)}")
+    mine = tuple(left.index(name) for name in mine_names)
+    theirs = tuple(right.index(name) for name in their_names)
     for a, b in zip(mine, theirs, strict=True):
         if left.types[a] != right.types[b]:
             raise IncorrectError(
@@ -34,18 +62,20 @@ def key_pairs(left: Schema, right: Schema, on: On, verb: str) -> tuple[Numbers, 
                 "cast one of them"
             )
     if len(set(mine)) < len(mine) or len(set(theirs)) < len(theirs):
-        raise IncorrectError(f"{verb}: a column is named twice in {on}")
+        raise IncorrectError(
+            f"{verb}: a column is named twice in {mine_names if len(set(mine)) < len(mine) else their_names}"
+        )
     return mine, theirs
 
 
-def joined_names(left: Schema, right: Schema, keys: Numbers) -> dict[int, str]:
-    """The names in the result of the right side's columns, except its keys. A name that is taken gets `_right`."""
+def joined_names(left: Schema, right: Schema, keys: Numbers, suffix: str = SUFFIX) -> dict[int, str]:
+    """The names in the result of the right side's columns, except its keys. A name that is taken gets a suffix."""
     names: dict[int, str] = {}
     taken = set(left.names)
     for c, name in enumerate(right.names):
         if c not in keys:
             while name in taken:
-                name += "_right"
+                name += suffix
             taken.add(name)
             names[c] = name
     return names
@@ -58,26 +88,16 @@ def inner_join(
     theirs: Numbers,
     nulls_match: bool = False,
     one_to_one: bool = False,
+    suffix: str = SUFFIX,
 ) -> plan.Operator:
     """Pairs of rows with equal keys: the left columns, then the right ones that are not keys. `one_to_one` says that each row has
     exactly one partner.
     """
-    names = joined_names(left.schema, right.schema, theirs)
+    names = joined_names(left.schema, right.schema, theirs, suffix)
     columns = dict(zip(left.schema.names, left.schema.types, strict=True))
     columns |= {name: right.schema.types[c] for c, name in names.items()}
     outputs = (*((0, c) for c in range(len(left.schema.names))), *((1, c) for c in names))
     return plan.Join(Schema(columns), left, right, mine, theirs, outputs, nulls_match, one_to_one)
-
-
-def left_join(
-    left: plan.Operator, right: plan.Operator, mine: Numbers, theirs: Numbers, nulls_match: bool = False
-) -> plan.Operator:
-    """The inner join, and the left rows without a partner, with NULL in the right columns."""
-    matched = inner_join(left, right, mine, theirs, nulls_match)
-    missing = anti_join(left, right, mine, theirs, nulls_match)
-    names = joined_names(left.schema, right.schema, theirs)
-    nulls = {name: lit(None, right.schema.types[c]) for c, name in names.items()}
-    return plan.Concat(matched.schema, (matched, with_columns(missing, nulls)))
 
 
 def semi_join(
@@ -96,20 +116,53 @@ def anti_join(
     return plan.Concat(left.schema, (left, plan.Negate(partnered.schema, partnered)))
 
 
-JOINS = {"inner": inner_join, "left": left_join, "semi": semi_join, "anti": anti_join}
-"""The joins by what `Collection.join` calls them."""
+def cross_join(left: plan.Operator, right: plan.Operator, suffix: str = SUFFIX) -> plan.Operator:
+    """All pairs of rows."""
+    names = joined_names(left.schema, right.schema, (), suffix)
+    columns = dict(zip(left.schema.names, left.schema.types, strict=True))
+    columns |= {name: right.schema.types[c] for c, name in names.items()}
+    clauses = (plan.Clause(left, left.schema.names), plan.Clause(right, tuple(names.values())))
+    return plan.Match(Schema(columns), clauses, (), (), "auto")
 
 
-def join(left: plan.Operator, right: plan.Operator, mine: Numbers, theirs: Numbers, how: str) -> plan.Operator:
-    """A join by its name in `JOINS`."""
-    if not any(left.schema.types[c] == types.Float for c in mine):
-        return JOINS[how](left, right, mine, theirs)
-    old = right.schema.names
-    left, right, names = _with_keys(left, right, mine, theirs)
-    kept = [name for c, name in enumerate(old) if c not in theirs or how in ("semi", "anti")]
-    right = select(right, [*kept, *names])
-    joined = JOINS[how](left, right, column_numbers(left.schema, names), column_numbers(right.schema, names))
-    return select(joined, [name for name in joined.schema.names if name not in names])
+def join(
+    left: plan.Operator, right: plan.Operator, mine: Numbers, theirs: Numbers, how: JoinKind, suffix: str = SUFFIX
+) -> plan.Operator:
+    """A join by keys; see `Collection.join`. Rows without a partner have NULL in the other side's columns, and their own key."""
+    if how == "semi" or how == "anti":
+        return _by_keys(left, right, mine, theirs, how, suffix)
+    matched = _by_keys(left, right, mine, theirs, "inner", suffix)
+    parts = [matched]
+    names = joined_names(left.schema, right.schema, theirs, suffix)
+    if how in ("left", "full"):
+        missing = _by_keys(left, right, mine, theirs, "anti", suffix)
+        parts.append(with_columns(missing, {name: lit(None, right.schema.types[c]) for c, name in names.items()}))
+    if how in ("right", "full"):
+        missing = _by_keys(right, left, theirs, mine, "anti", suffix)
+        keys = {left.schema.names[a]: col(right.schema.names[b]) for a, b in zip(mine, theirs, strict=True)}
+        known = keys | {name: col(right.schema.names[c]) for c, name in names.items()}
+        columns = zip(matched.schema.names, matched.schema.types, strict=True)
+        parts.append(project(missing, [(n, known.get(n, lit(None, type))) for n, type in columns]))
+    return matched if len(parts) == 1 else plan.Concat(matched.schema, tuple(parts))
+
+
+def _by_keys(
+    left: plan.Operator, right: plan.Operator, mine: Numbers, theirs: Numbers, how: str, suffix: str
+) -> plan.Operator:
+    """An inner, semi or anti join, in which floats are compared as numbers."""
+    floats = any(left.schema.types[c] == types.Float for c in mine)
+    names: list[str] = []
+    if floats:
+        old = right.schema.names
+        left, right, names = _with_keys(left, right, mine, theirs)
+        kept = [name for c, name in enumerate(old) if c not in theirs] if how == "inner" else []
+        right = select(right, [*kept, *names])
+        mine, theirs = column_numbers(left.schema, names), column_numbers(right.schema, names)
+    if how == "inner":
+        joined = inner_join(left, right, mine, theirs, suffix=suffix)
+    else:
+        joined = (semi_join if how == "semi" else anti_join)(left, right, mine, theirs)
+    return select(joined, [name for name in joined.schema.names if name not in names]) if floats else joined
 
 
 def _with_keys(
@@ -135,7 +188,7 @@ def filter_by_bound(
     if op not in ("<", "<=", ">", ">="):
         raise IncorrectError(f"filter_by_bound: op is <, <=, > or >=, not {op!r}")
     schema, limits = rows.schema, bounds.schema
-    mine, theirs = key_pairs(schema, limits, [by] if isinstance(by, str) else list(by), "filter_by_bound")
+    mine, theirs = key_pairs(schema, limits, column_list(by), None, None, "filter_by_bound")
     value, limit = schema.index(column), limits.index(bound)
     if value in mine:
         raise IncorrectError(f"filter_by_bound: column {column!r} is constant in a group by it; join instead")

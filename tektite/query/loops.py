@@ -28,7 +28,7 @@ class Loop:
     >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
     >>> with tk.Loop("reach") as loop:
     ...     reach = loop.variable("reach", src=tk.Int, dst=tk.Int)
-    ...     longer = reach.join(edges, on=("dst", "src")).select("src", dst="dst_right")
+    ...     longer = reach.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right")
     ...     reach.set(edges.concat(longer).distinct())
     ...     result = loop.leave(reach)
     >>> result

@@ -72,6 +72,9 @@ def match(
     if not clauses:
         raise IncorrectError("match needs at least one clause, such as (edges, ('a', 'b'))")
     check_strategy(strategy, "match: strategy")
+    _check_list(without, "without", "clauses such as (edges, ('a', 'b'))")
+    if not isinstance(where, Expr):
+        _check_list(where, "where", "expressions such as tk.col('a') < tk.col('b')")
     positive = [_checked(given, f"clause {at}") for at, given in enumerate(clauses)]
     negative = [_checked(given, f"without clause {at}") for at, given in enumerate(without)]
     _check_types(positive, negative)
@@ -97,6 +100,11 @@ def match(
         _order(order, len(clauses), variables, companions),
     )
     return derived(operator, *(collection for collection, _ in (*positive, *negative)))
+
+
+def _check_list(given: object, what: str, wanted: str) -> None:
+    if not isinstance(given, list | tuple):
+        raise IncorrectError(f"match: {what} takes a list of {wanted}, not {given!r}")
 
 
 def check_strategy(strategy: str, what: str) -> None:
@@ -142,7 +150,7 @@ def _term(term: Any, type: types.Type, where: str) -> str | Expr | None:
         return literal
     try:
         return lit(value, type)
-    except (TypeError, ValueError, IncorrectError) as error:
+    except IncorrectError as error:
         raise IncorrectError(
             f"match: {where} is {type}, but the literal {literal} is {found}; give one of that type"
         ) from error
@@ -176,6 +184,8 @@ def _check_bound(negative: Sequence[tuple[Collection, plan.Clause]], variables: 
 
 
 def _known(names: Sequence[str], variables: Sequence[str], what: str) -> list[str]:
+    if not isinstance(names, str | list | tuple):
+        raise IncorrectError(f"match: {what} takes a list of variables, not {names!r}")
     names = [names] if isinstance(names, str) else list(names)
     for name in names:
         if name not in variables:
@@ -208,6 +218,8 @@ def _order(
 ) -> tuple[int, ...] | tuple[str, ...] | None:
     if order is None:
         return None
+    if not isinstance(order, list | tuple):
+        raise IncorrectError(f"match: order takes a list of clauses by number or of variables by name, not {order!r}")
     given: tuple[Any, ...] = tuple(order)
     if sorted(map(repr, given)) == sorted(map(repr, range(clauses))):
         return given

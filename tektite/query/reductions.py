@@ -10,8 +10,9 @@ from typing import Any
 
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col, rank, text_word
+from tektite.expr.aggregate_methods import directions
 from tektite.plan import algebra as plan
-from tektite.query.columns import Columns, column_numbers, project, select, with_float_keys
+from tektite.query.columns import Columns, column_list, column_numbers, project, select, with_float_keys
 from tektite.query.group_functions import TopRows
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -49,10 +50,8 @@ def top(
     schema = operator.schema
     numbers = column_numbers(schema, by)
     keys = [schema.names[c] for c in numbers]
-    ordering = [order_by] if isinstance(order_by, str) else list(order_by)
-    downs = [descending] * len(ordering) if isinstance(descending, bool) else list(descending)
-    if len(downs) != len(ordering):
-        raise IncorrectError(f"top: {len(ordering)} ordering columns but {len(downs)} directions")
+    ordering = column_list(order_by)
+    downs = directions(descending, len(ordering), "top")
     ranks: list[tuple[str, Expr]] = []
     ties = 0
     for i, (name, down) in enumerate(zip(ordering, downs, strict=True)):
@@ -71,7 +70,7 @@ def top(
 
 
 def _top_by_text(
-    operator: plan.Operator, k: int, ordering: list[str], keys: list[str], downs: list[bool]
+    operator: plan.Operator, k: int, ordering: list[str], keys: list[str], downs: Sequence[bool]
 ) -> plan.Operator:
     """Sorts the texts themselves, because text ids do not sort like text. A group that changes is sorted anew, which is cheap:
     only the rows that may be among the first are left.

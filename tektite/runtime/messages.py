@@ -112,7 +112,6 @@ def replay(
 
 def raised(kind: str, text: str, view: str) -> TektiteError:
     """The error that a shard reported."""
-    if kind == "FaultError":
-        return FaultError(text, view)
-    found: TektiteError = getattr(errors, kind)(text)
+    made = getattr(errors, kind)
+    found: TektiteError = made(text, view) if issubclass(made, FaultError) else made(text)
     return found

@@ -19,7 +19,7 @@ from typing import Any
 from tektite.dataflow.flow import Dataflow, explained
 from tektite.dataflow.graph import Moment, Outbox
 from tektite.dataflow.node import Node
-from tektite.errors import TektiteError
+from tektite.errors import TektiteError, public_name
 from tektite.runtime.shipment import Address
 from tektite.runtime.stages import Graph, Stages
 from tektite.storage.batchfile import Shape
@@ -124,7 +124,7 @@ class Shard:
     def _fail(self, number: int, error: Exception) -> None:
         """Record that a dataflow has failed in this shard."""
         found = explained(error, self.graph.flows[number].name)
-        self.failures.append((number, type(found).__name__, Exception.__str__(found)))
+        self.failures.append((number, public_name(found), Exception.__str__(found)))
         self.failed.add(number)
 
 

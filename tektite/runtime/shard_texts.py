@@ -8,25 +8,21 @@ them is needed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pyarrow as pa
 
 from tektite.errors import NotFoundError
 from tektite.runtime.open_files import Place, opened
+from tektite.storage.known_texts import known_texts
 from tektite.storage.store import Store
-from tektite.values.dictionary import Dictionary, TextTable
+from tektite.values.dictionary import Dictionary
+from tektite.values.text_space import TextTable
 from tektite.values.words import Words
 
 MANY = 1 << 20
 """Texts that a shard adds, including repetitions, before it removes duplicates."""
-
-
-@cache
-def _known(url: str) -> tuple[Dictionary, set[Place]]:
-    """The texts of a store that this process knows, and the sections that it has read."""
-    return Dictionary(), set()
 
 
 class ShardTexts:
@@ -34,7 +30,8 @@ class ShardTexts:
 
     def __init__(self, store: Store, sections: Sequence[Place]) -> None:
         self._store = store
-        self._texts, self._read = _known(store.url)
+        self._known = known_texts("shards", store.url, sections)
+        self._texts = self._known.dictionary
         self._sections = list(sections)
         self._added: list[pa.Array[Any]] = []
         self._count = 0
@@ -43,6 +40,13 @@ class ShardTexts:
     def lasting(self) -> Dictionary:
         """See `Dictionary.lasting`. A worker compiles a program once, not for every stage."""
         return self._texts
+
+    def keep(self, words: Words) -> None:
+        """See `Dictionary.keep`. Nothing is collected while a shard acts."""
+
+    def adding(self) -> AbstractContextManager[Any]:
+        """See `Dictionary.adding`."""
+        return nullcontext()
 
     def note(self, section: Place) -> None:
         """Record the place of texts that another shard has added."""
@@ -94,8 +98,5 @@ class ShardTexts:
         try:
             return look_up()
         except NotFoundError:
-            for section in self._sections:
-                if section not in self._read:
-                    self._texts.add(opened(self._store, *section[:3]).texts(section[3]))
-                    self._read.add(section)
+            self._known.learn(self._sections, lambda section: opened(self._store, *section[:3]).texts(section[3]))
             return look_up()

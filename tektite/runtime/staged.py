@@ -30,6 +30,9 @@ from tektite.values.dictionary import Dictionary
 Runner = Callable[[Shipment, str, str], list[StageReport]]
 """Runs all stages of a shipment as a job with a group and a description. Returns the reports of all shards."""
 
+NEVER = 1 << 62
+"""More rows than ever wait: nothing is sent."""
+
 MOST_ROUNDS = 8
 """The most rounds of a loop in one part. With more, the rounds after the loop has ended cost more than fewer jobs save."""
 
@@ -54,7 +57,7 @@ class Staged:
         self.dictionary = dictionary
         self.shards = shards
         self.rows = rows
-        self.why = f"fewer than {rows} rows waited for it"
+        self.why = f"fewer than {rows} rows waited for it" if rows < NEVER else "no sweep is large enough to be sent"
         self.files = SweepFiles(storage.writer.store)
         self.files.clear()
         self.failures: weakref.WeakKeyDictionary[Dataflow, int] = weakref.WeakKeyDictionary()

@@ -18,6 +18,7 @@ progress     progress of Spark jobs, and figures of each epoch of a stream
 resharding   moves stored rows to another number of shards, by Spark's tasks
 run          runs a pipeline: load, install, follow, write
 session      Spark sessions with the settings that Tektite needs
+soundness    looks for what would stop a pipeline later
 stored       reads stored collections: a version, or the changes between versions
 sweep/       large parts of sweeps as jobs, whose tasks each act as one shard in one stage
 view_frames  gives views to Spark as DataFrames and streams

@@ -55,7 +55,8 @@ from tektite.storage.store import Store
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.spine import Version
-from tektite.values.dictionary import START, Dictionary, text_ids
+from tektite.values.dictionary import Dictionary, text_ids
+from tektite.values.text_space import START
 from tektite.values.words import NULL, Words
 
 MESSAGE: Final = (

@@ -12,6 +12,7 @@ from typing import Any
 from tektite.errors import TektiteError
 from tektite.spark.pipeline import read_pipeline
 from tektite.spark.run import Metrics, run, stopped_by_signals
+from tektite.spark.soundness import check_pipeline
 
 
 def say(text: str) -> None:
@@ -25,6 +26,7 @@ def run_file(path: Path, make_engine: Callable[..., Any], metrics: Path | None, 
     try:
         pipeline = read_pipeline(path)
         if check:
+            check_pipeline(pipeline, make_engine)
             say(f"pipeline {pipeline.name}: {len(pipeline.inputs)} inputs, {len(pipeline.views)} views: sound")
             return 0
         with stopped_by_signals(stop, say):

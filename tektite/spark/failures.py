@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from tektite.errors import ConflictError, FaultError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
+from tektite.errors import (
+    ConflictError,
+    FaultError,
+    FunctionError,
+    IncorrectError,
+    NotFoundError,
+    TektiteError,
+    UnsupportedError,
+    public_name,
+)
 
 _RAISED: Final = re.compile(r"(?!(org|java|scala|py4j)\.)[\w.]*(Error|Exception|Exit|Interrupt)\b")
 """A line that ends a Python traceback."""
@@ -21,7 +30,8 @@ _WRAPPING: Final = re.compile(
 """Conditions that say only where something failed."""
 
 _KINDS: Final = {
-    kind.__name__: kind for kind in (IncorrectError, NotFoundError, ConflictError, UnsupportedError, FaultError)
+    kind.__name__: kind
+    for kind in (IncorrectError, NotFoundError, ConflictError, UnsupportedError, FaultError, FunctionError)
 }
 
 FAILED: Final = "Spark's job failed, and nothing counts: "
@@ -44,7 +54,7 @@ def error_text(error: TektiteError, where: str = "") -> str:
     >>> error_from_text(error_text(ConflictError("two rows"), " (partition 3)"), "input 't'")
     ConflictError("input 't': two rows (partition 3)")
     """
-    return f"{type(error).__name__}: {error}{where}"
+    return f"{public_name(error)}: {error}{where}"
 
 
 def error_from_text(text: str, what: str = "") -> TektiteError:

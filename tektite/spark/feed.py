@@ -19,8 +19,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.spark.failures import error_text
 from tektite.values import columns, words
-from tektite.values.dictionary import START, Dictionary
+from tektite.values.dictionary import Dictionary
 from tektite.values.schema import Schema
+from tektite.values.text_space import START
 from tektite.values.types import Int, String
 from tektite.values.words import NULL, Words
 
@@ -177,6 +178,11 @@ class Feed:
                 f"unknown column {extra[0]!r}: the input's columns are {', '.join(self.schema.names)}; drop it, declare "
                 "it as a column of the input, or say extra='ignore'"
             )
+        # A timestamp of Spark is a moment. It is stored as what a clock in UTC shows.
+        for at, field in enumerate(table.schema):
+            if pa.types.is_timestamp(field.type) and field.type.tz is not None:
+                plain = pa.timestamp(field.type.unit)
+                table = table.set_column(at, field.name, table.column(at).cast(plain))
         return table
 
     def _beside(self) -> dict[str, str]:

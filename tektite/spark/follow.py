@@ -40,6 +40,9 @@ _FOLLOWED: WeakKeyDictionary[Input, Following] = WeakKeyDictionary()
 RECENT = 100
 """Epochs whose figures a stream keeps; as many as Spark does."""
 
+BAD_ROWS = ("stop", "keep")
+BAD_ROW_COLUMNS = {"batch": int, "row": str, "reason": str}
+
 START_TIMEOUT = 60.0
 """Seconds that a first micro-batch waits for the call that started its stream to return."""
 
@@ -49,13 +52,26 @@ class Following:
 
     query: StreamingQuery
 
-    def __init__(self, source: Input, feed: Feed, lag: int, on_progress: OnProgress | None = None) -> None:
+    def __init__(
+        self,
+        source: Input,
+        feed: Feed,
+        lag: int,
+        on_progress: OnProgress | None = None,
+        bad_rows: Input | None = None,
+        most_bad: int = 0,
+    ) -> None:
         self.source = source
         self.feed = feed
         self.lag = lag
         self.on_progress = on_progress
+        self.bad_rows = bad_rows
+        """The table of rows that did not fit, if these are kept."""
+        self.most_bad = most_bad
         self.rows = 0
         """Rows taken in since the start."""
+        self.rejected = 0
+        """Rows that did not fit since the start."""
         self.epochs = 0
         """Micro-batches that became epochs since the start."""
         self.recent: deque[EpochProgress] = deque(maxlen=RECENT)
@@ -112,23 +128,31 @@ class Following:
             raise ConflictError(
                 f"input {self.source.name!r}: expected micro-batch {before.batch + 1}, got {batch}: rows are missing"
             )
-        steps = Steps()
-        what = f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
-        with described(frame.sparkSession, None, what):
-            found = collect(self.feed, frame, core_of(engine).dictionary, at_once=True)
-        encode = steps.next()
 
         def noted(now: ReadPositions) -> ReadPositions:
             if (now.query, now.batch) != (before.query, before.batch):
                 raise ConflictError(f"input {self.source.name!r} has followed another stream meanwhile")
             return replace(now, query=self.query.id, batch=batch)
 
-        apply(self.source, found, noted)
+        def reject(into: WriteSet) -> None:
+            if self.bad_rows is not None and found.rejected:
+                core_of(self.bad_rows).write([(batch, *bad) for bad in found.rejected], None, 1, "insert", into)
+
+        steps = Steps()
+        what = f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
+        dictionary = core_of(engine).dictionary
+        with dictionary.adding():
+            left = None if self.bad_rows is None else max(self.most_bad - self.rejected, 0)
+            with described(frame.sparkSession, None, what):
+                found = collect(self.feed, frame, dictionary, at_once=True, most_bad=left)
+            encode = steps.next()
+            apply(self.source, found, noted, reject)
         epoch, update = self.source.epoch - 1, steps.next()
         self._make_durable()
         durable = steps.next()
         self._wait_for_views()
         self.rows += found.rows
+        self.rejected += len(found.rejected)
         self.epochs += 1
         done = EpochProgress(
             self.source.name, batch, epoch, found.rows, encode, update, durable, steps.next(), self.behind()
@@ -210,6 +234,8 @@ def follow(
     lag: int,
     reset: bool,
     on_progress: OnProgress | None,
+    bad_rows: str,
+    max_bad_rows: int,
 ) -> Following:
     """See `tektite.Input.follow`."""
     feed = feed_of(source, stream, diff, operation, order, position, extra)
@@ -217,6 +243,10 @@ def follow(
         raise IncorrectError(f"input {source.name!r}: the DataFrame is not a stream (spark.readStream): use load")
     if isinstance(lag, bool) or not isinstance(lag, int) or lag < 0:
         raise IncorrectError(f"input {source.name!r}: lag is a number of epochs from 0 on, not {lag!r}")
+    if bad_rows not in BAD_ROWS:
+        raise IncorrectError(f"input {source.name!r}: bad_rows is one of {', '.join(BAD_ROWS)}, not {bad_rows!r}")
+    if isinstance(max_bad_rows, bool) or not isinstance(max_bad_rows, int) or max_bad_rows < 0:
+        raise IncorrectError(f"input {source.name!r}: max_bad_rows is a number of rows, not {max_bad_rows!r}")
     running = _FOLLOWED.get(source)
     if running is not None and running.active:
         raise ConflictError(f"input {source.name!r} follows a stream already: stop that first")
@@ -245,7 +275,10 @@ def follow(
             f"input {source.name!r} has followed another stream, which this one would count again: give its checkpoint, "
             "or say reset=True"
         )
-    following = Following(source, replace(feed, after=record.position), lag, on_progress)
+    kept = None
+    if bad_rows == "keep":
+        kept = source.engine.create_table(f"{source.name}_bad_rows", BAD_ROW_COLUMNS, mode="append", if_exists="keep")
+    following = Following(source, replace(feed, after=record.position), lag, on_progress, kept, max_bad_rows)
     writer = stream.writeStream.foreachBatch(following.take).queryName(free_name(spark, f"tektite_{source.name}"))
     if folder is not None:
         writer = writer.option("checkpointLocation", folder)

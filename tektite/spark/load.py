@@ -67,24 +67,29 @@ def load(
         feed = replace(feed, after=before.position, upto=last)
     spark = frame.sparkSession
     group = f"tektite load {source.name} {uuid.uuid4().hex[:8]}"
-    with (
-        described(spark, group, f"tektite: epoch {engine.epoch}, load {source.name}", "tektite loads"),
-        watched(spark, group, f"load {source.name}", progress),
-        explained(f"input {source.name!r}"),
-    ):
-        found = write_files(source, feed, frame) if by_tasks(source) else collect(feed, frame, engine.dictionary)
+    with engine.dictionary.adding():
+        with (
+            described(spark, group, f"tektite: epoch {engine.epoch}, load {source.name}", "tektite loads"),
+            watched(spark, group, f"load {source.name}", progress),
+            explained(f"input {source.name!r}"),
+        ):
+            found = write_files(source, feed, frame) if by_tasks(source) else collect(feed, frame, engine.dictionary)
 
-    def noted(now: ReadPositions) -> ReadPositions:
-        """The record including this load, unless somebody has loaded or followed the same rows meanwhile."""
-        moved = position is not None and replace(now, once=()) != replace(before, once=())
-        if moved or (once is not None and once in now.once):
-            raise ConflictError(f"input {source.name!r} has been loaded or followed by another caller meanwhile")
-        if once is not None:
-            now = replace(now, once=(*now.once, once))
-        return now if position is None or found.latest == NULL else replace(now, column=position, position=found.latest)
+        def noted(now: ReadPositions) -> ReadPositions:
+            """The record including this load, unless somebody has loaded or followed the same rows meanwhile."""
+            moved = position is not None and replace(now, once=()) != replace(before, once=())
+            if moved or (once is not None and once in now.once):
+                raise ConflictError(f"input {source.name!r} has been loaded or followed by another caller meanwhile")
+            if once is not None:
+                now = replace(now, once=(*now.once, once))
+            return (
+                now
+                if position is None or found.latest == NULL
+                else replace(now, column=position, position=found.latest)
+            )
 
-    apply(source, found, noted)
-    return found.rows
+        apply(source, found, noted)
+        return found.rows
 
 
 def by_tasks(source: Input) -> bool:
@@ -135,8 +140,15 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
     return replace(found, writes=writes) if looks else found
 
 
-def apply(source: Input, found: Encoded | Loaded, noted: Callable[[ReadPositions], ReadPositions]) -> None:
-    """Close an epoch with the rows found, together with the record of their source: both, or neither."""
+def apply(
+    source: Input,
+    found: Encoded | Loaded,
+    noted: Callable[[ReadPositions], ReadPositions],
+    beside: Callable[[WriteSet], None] | None = None,
+) -> None:
+    """Close an epoch with the rows found, and what is written `beside` them, together with the record of their source: all, or
+    nothing.
+    """
     core, into = core_of(source.engine), core_of(source)
     with core.lock.held:
         core.lock.roll_forward()
@@ -148,6 +160,8 @@ def apply(source: Input, found: Encoded | Loaded, noted: Callable[[ReadPositions
         words, diffs = found.settled(into.current_rows, core.dictionary)
         together = WriteSet()
         into.update_words(words, diffs, into=together)
+        if beside is not None:
+            beside(together)
         commit(source, after, together)
 
 
@@ -196,6 +210,8 @@ def position_word(source: Input, frame: DataFrame, column: str, value: Any) -> i
     arrow = to_arrow_type(frame.schema[column].dataType, timezone="UTC")
     try:
         values = pa.array([value]).cast(arrow)
+        if pa.types.is_timestamp(arrow):
+            values = values.cast(pa.timestamp("us"))
     except (pa.ArrowException, TypeError) as error:
         raise IncorrectError(
             f"input {source.name!r}: upto={value!r} is no {arrow} as column {column!r} holds: {error}"

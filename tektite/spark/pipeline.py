@@ -41,6 +41,8 @@ class SparkSource:
     upto: Any = None
     extra: str = "error"
     trigger: Mapping[str, Any] | None = None
+    bad_rows: str = "stop"
+    max_bad_rows: int = 1000
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,8 @@ class PipelinePlan:
     inputs: Mapping[str, InputPlan] = field(default_factory=dict)
     views: Mapping[str, ViewPlan] = field(default_factory=dict)
     sinks: tuple[Sink, ...] = ()
+    file: Path = Path("pipeline")
+    """What errors name."""
     build: Callable[[Any, Any], None] | None = None
     """A function of a Python pipeline; it gets the engine and the Spark session."""
 
@@ -127,7 +131,9 @@ def from_plain(plain: Any, path: Path) -> PipelinePlan:
     sinks = tuple(reader.sink(one, f"sinks[{n}]") for n, one in enumerate(listed))
     for number, sink in enumerate(sinks):
         if sink.view not in views:
-            raise reader.wrong(f"sinks[{number}]", f"there is no view {sink.view!r}: {columns.hint(sink.view, views)}")
+            raise reader.wrong(
+                f"sinks[{number}]", f"there is no view {sink.view!r}: {columns.hint(sink.view, views, 'views')}"
+            )
     for name in views:
         if name in inputs:
             raise reader.wrong(f"views.{name}", "there is an input of this name already")
@@ -137,7 +143,7 @@ def from_plain(plain: Any, path: Path) -> PipelinePlan:
     return PipelinePlan(
         str(top.get("name") or path.stem), path.parent, None if storage is None else reader.path(storage),
         reader.positive(top.get("shards", 1), "shards"), reader.text(spark.get("master"), "spark.master"),
-        str(spark.get("memory", "1g")), reader.any_mapping(spark.get("config"), "spark.config"), inputs, views, sinks,
+        str(spark.get("memory", "1g")), reader.any_mapping(spark.get("config"), "spark.config"), inputs, views, sinks, path,
     )  # fmt: skip
 
 
@@ -271,7 +277,7 @@ class _Reader:
 
     def source(self, plain: Any, where: str, stream: bool) -> SparkSource:
         known = ["format", "path", "table", "schema", "options", "select", "where", "diff", "operation", "order"]
-        known += ["position", "extra", "trigger" if stream else "upto"]
+        known += ["position", "extra", *(["trigger", "bad_rows", "max_bad_rows"] if stream else ["upto"])]
         found = dict(self.mapping(plain, where, tuple(known)))
         if (found.get("format") is None) == (found.get("table") is None):
             raise self.wrong(where, "rows come from a format (with a path) or from a table: name one of them")
@@ -283,6 +289,9 @@ class _Reader:
             raise self.wrong(where, "upto is a position: say in which column it is, position: <column>")
         if found.get("extra", "error") not in ("error", "ignore"):
             raise self.wrong(f"{where}.extra", f"expected error or ignore, found {found['extra']!r}")
+        if found.get("bad_rows", "stop") not in ("stop", "keep"):
+            raise self.wrong(f"{where}.bad_rows", f"expected stop or keep, found {found['bad_rows']!r}")
+        self.positive(found.get("max_bad_rows", 1), f"{where}.max_bad_rows")
         if found.get("path") is not None:
             found["path"] = self.path(found["path"])
         if found.get("trigger") is not None:

@@ -128,14 +128,14 @@ def _work(
     loading_is_over: threading.Event,
 ) -> None:
     began = time.perf_counter()
-    inputs = {name: _input(engine, name, plan) for name, plan in pipeline.inputs.items()}
+    inputs = {name: declare(engine, name, plan) for name, plan in pipeline.inputs.items()}
     for kept in (True, False):  # a stream's rows are seen by the views that are there when they come
         for name, plan in pipeline.inputs.items():
             if plan.load is not None and plan.stream != kept and not stop.is_set():
                 metrics.loaded[name] = _load(spark, inputs[name], plan.load, say)
         if kept:
             for name, view in pipeline.views.items():
-                _install(pipeline, engine, name, view)
+                install(pipeline, engine, name, view)
                 say(f"view {name}")
             if pipeline.build is not None:
                 pipeline.build(engine, spark)
@@ -144,7 +144,11 @@ def _work(
     queries = [engine.view(s.view).write_changes(s.format, s.path, options=dict(s.options)) for s in pipeline.sinks]
     followings = [
         inputs[name].follow(
-            _frame(spark, name, plan.follow, True), **_columns(plan.follow), trigger=_trigger(plan.follow)
+            _frame(spark, name, plan.follow, True),
+            **_columns(plan.follow),
+            trigger=_trigger(plan.follow),
+            bad_rows=plan.follow.bad_rows,
+            max_bad_rows=plan.follow.max_bad_rows,
         )
         for name, plan in pipeline.inputs.items()
         if plan.follow is not None and not stop.is_set()
@@ -196,7 +200,8 @@ def progress_line(engine: Any, followings: list[Following]) -> str:
     return f"epoch {engine.epoch}, durable {engine.durable}, views {lag} epochs behind{f'; {rows}' if rows else ''}"
 
 
-def _input(engine: Any, name: str, plan: InputPlan) -> Any:
+def declare(engine: Any, name: str, plan: InputPlan) -> Any:
+    """Declare an input."""
     return engine.input(
         name, plan.schema, key=plan.key, semantics=plan.semantics, stream=plan.stream, checked=plan.checked,
         shard=plan.shard,
@@ -240,7 +245,8 @@ def _read(spark: SparkSession, source: SparkSource, stream: bool) -> DataFrame:
     return frame.selectExpr(*source.select) if source.select else frame
 
 
-def _install(pipeline: PipelinePlan, engine: Any, name: str, plan: ViewPlan) -> None:
+def install(pipeline: PipelinePlan, engine: Any, name: str, plan: ViewPlan) -> None:
+    """Install a view, and publish it if there is a storage."""
     if plan.sql is not None:
         engine.sql(plan.statement(name))
     else:

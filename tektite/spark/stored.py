@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,13 @@ from tektite.dataflow.arrange import consolidate
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.storage.description import InputDescription, ViewDescription
 from tektite.storage.files import Files
+from tektite.storage.known_texts import KnownTexts, known_texts
 from tektite.storage.manifest import Live, Manifest, ManifestState
 from tektite.storage.store import Store, open_store
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.values.dictionary import Dictionary
 from tektite.values.schema import Schema
+from tektite.values.types import String
 from tektite.values.words import Words
 
 ROWS_AT_ONCE = 1 << 16
@@ -45,6 +46,7 @@ class StorageReader:
         self.store = store
         self.files = Files(store)
         self.manifest = Manifest.open(store)
+        self._texts: KnownTexts | None = None
         if not self.manifest.state.version:
             raise NotFoundError(f"{store.url} is not a Tektite storage: it has no manifest")
 
@@ -109,6 +111,12 @@ class StorageReader:
                 floor = epoch if removed or not after else 0
                 words = summed([*self._chunks(state, added, collection), *negative], collection, floor)
                 if words.shape[1]:
+                    if (
+                        String in collection.schema.types
+                    ):  # what is gone by the last version has its texts in earlier ones
+                        self.dictionary(state)
+                        if removed:
+                            self.dictionary(before)
                     yield words
             before, redefined = state, False
 
@@ -134,19 +142,19 @@ class StorageReader:
         self, collection: StoredCollection, words: Words, state: ManifestState, beside: dict[str, Words]
     ) -> pa.Table:
         """Words as a table; the columns `beside` them are integers."""
-        table = collection.schema.decode(words, self.dictionary(state))
+        texts = self.dictionary(state) if String in collection.schema.types else None
+        table = collection.schema.decode(words, texts)
         for name, column in beside.items():
             table = table.append_column(name, pa.array(column))
         return table
 
     def dictionary(self, state: ManifestState) -> Dictionary:
-        """The texts of a version. Texts of earlier versions stay, because an id always means the same text."""
-        dictionary, known = texts_of(self.store.url)
-        for live in state.texts():
-            if (live.file, live.index) not in known:
-                dictionary.add(self.files.open(state.files[live.file]).texts(live.index))
-                known.add((live.file, live.index))
-        return dictionary
+        """The texts of a version, and of those that were asked for before: an id always means the same text."""
+        places = {(live.file, live.index): live for live in state.texts()}
+        if self._texts is None:
+            self._texts = known_texts("readers", self.store.url, places)
+        self._texts.learn(places, lambda place: self.files.open(state.files[place[0]]).texts(place[1]))
+        return self._texts.dictionary
 
     def _state_or_none(self, version: int) -> ManifestState | None:
         try:
@@ -204,12 +212,6 @@ def is_rewritten(live: Live, removed: list[Live]) -> bool:
     span = (live.section.lower, live.section.upper)
     parts = [other for other in removed if within(other, span)]
     return bool(parts) and max(part.section.upper for part in parts) == span[1]
-
-
-@cache
-def texts_of(url: str) -> tuple[Dictionary, set[tuple[str, int]]]:
-    """The texts that this process has read from a storage, and their sections."""
-    return Dictionary(), set()
 
 
 def open_stored(path: str) -> StorageReader:

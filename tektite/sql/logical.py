@@ -19,8 +19,9 @@ from typing import Any
 from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
 from tektite.expr.predicates import TRUE
+from tektite.query.aggregate_calls import AggregateCall
 from tektite.query.collection import Collection
-from tektite.sql.bind.window_calls import WindowCall
+from tektite.query.window_calls import Ordering, WindowCall
 from tektite.values import types
 from tektite.values.types import Type
 
@@ -216,49 +217,12 @@ class Apply(Binary):
         return self.left.columns | {self.name: found}
 
 
-CallOrder = tuple[Expr, bool, bool]
-"""A scalar to order by, whether in descending order, and whether NULLs come first."""
-GATHERED = ("string_agg", "quantile_cont", "quantile_disc", "mode", "first", "earliest")
-"""Aggregates of a group's values in an order; `earliest` is a `first` that passes over NULLs."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """An aggregate of the rows of a group, or of the different values of `argument`.
-
-    Those that depend on an order (`GATHERED`) take the rows by the scalars in `order`, and may have a constant, such as the
-    text between the parts of a string_agg.
-    """
-
-    kind: str
-    argument: Expr | None = None
-    distinct: bool = False
-    order: tuple[CallOrder, ...] = ()
-    constant: Any = None
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        """The scalars that are evaluated for each row."""
-        return (*(() if self.argument is None else (self.argument,)), *(by for by, _, _ in self.order))
-
-    def rewritten(self, rewrite: Callable[[Expr], Expr]) -> Call:
-        """The same aggregate with every scalar rewritten."""
-        order = tuple((rewrite(by), descending, nulls_first) for by, descending, nulls_first in self.order)
-        return replace(self, argument=None if self.argument is None else rewrite(self.argument), order=order)
-
-    def printed(self, scalar: Callable[[Expr], Any]) -> tuple[Any, ...]:
-        """What tells it from other aggregates, given what tells scalars apart."""
-        order = tuple((scalar(by), descending, nulls_first) for by, descending, nulls_first in self.order)
-        argument = None if self.argument is None else scalar(self.argument)
-        return self.kind, self.distinct, argument, order, type(self.constant), self.constant
-
-
 @dataclass(frozen=True, eq=False)
 class Aggregate(Unary):
     """One row for each group: the keys, then the aggregates. Without keys there is always exactly one row."""
 
     keys: tuple[tuple[str, Expr], ...]
-    calls: tuple[tuple[str, Call], ...]
+    calls: tuple[tuple[str, AggregateCall], ...]
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
@@ -320,15 +284,6 @@ class Compare(Binary):
     @cached_property
     def columns(self) -> Columns:
         return self.left.columns
-
-
-@dataclass(frozen=True)
-class Ordering:
-    """One column of an order."""
-
-    column: str
-    descending: bool = False
-    nulls_first: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -441,18 +396,9 @@ def type_of(expression: Expr, columns: Mapping[str, Type]) -> Type:
     return expression_type(expression, known)
 
 
-def call_type(call: Call, columns: Mapping[str, Type]) -> Type:
+def call_type(call: AggregateCall, columns: Mapping[str, Type]) -> Type:
     """The type of an aggregate's result."""
-    if call.kind == "count" or call.argument is None:
-        return types.Int
-    found = type_of(call.argument, columns)
-    if call.kind in ("avg", "quantile_cont"):
-        return types.Float
-    if call.kind == "string_agg":
-        return types.String
-    if call.kind == "sum" and isinstance(found, types.DecimalType):
-        return types.Decimal(18, found.scale)
-    return found
+    return call.type(None if call.argument is None else type_of(call.argument, columns))
 
 
 # ---------------------------------------------------------------------- small things

@@ -6,11 +6,11 @@ lease. Versions are deleted up to a checkpoint that is older than that. The file
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 from tektite.storage import batchfile, leases, manifest
 from tektite.storage.manifest import Manifest, ManifestChange, ManifestState
+from tektite.storage.steady_clock import Ages, steady_time
 from tektite.storage.store import TEMPORARY, Store
 
 RETENTION = 300.0
@@ -32,11 +32,13 @@ class Waste:
         return [*self.files, *self.versions]
 
 
-def outdated_files(store: Store, state: ManifestState, retention: float) -> Waste:
-    """Old versions and the files that they freed, if `state` is the newest version. Cheap enough to call often."""
+def outdated_files(store: Store, state: ManifestState, retention: float, seen: Ages | None = None) -> Waste:
+    """Old versions and the files that they freed, if `state` is the newest version. Cheap enough to call often; who does so gives
+    what it has `seen`.
+    """
     there = Manifest(store)
     versions = there.versions()
-    start = _first_needed(there, versions, state, retention)
+    start = _first_needed(there, versions, state, retention, seen or Ages())
     waste = Waste()
     for version in versions:
         if version < start:
@@ -53,7 +55,7 @@ def find_waste(store: Store, state: ManifestState, retention: float) -> Waste:
     their writers may be about to commit them. For a store without a writer.
     """
     there = Manifest(store)
-    before = time.time() - retention
+    before = steady_time() - retention
     versions, ages = there.versions(), store.ages(manifest.FOLDER)
     old = [version for version in versions if ages.get(f"{version:016d}.json", before) <= before]
     first = min([*leases.leased_versions(store), max(old, default=versions[0])])
@@ -71,7 +73,7 @@ def find_waste(store: Store, state: ManifestState, retention: float) -> Waste:
 
 def left_over_files(store: Store, retention: float) -> list[str]:
     """Half-written files of dead writers."""
-    now = time.time()
+    now = steady_time()
     return [
         f"{folder}/{name}"
         for folder in (batchfile.FOLDER, manifest.FOLDER, leases.FOLDER)
@@ -80,11 +82,11 @@ def left_over_files(store: Store, retention: float) -> list[str]:
     ]
 
 
-def _first_needed(there: Manifest, versions: list[int], state: ManifestState, retention: float) -> int:
+def _first_needed(there: Manifest, versions: list[int], state: ManifestState, retention: float, seen: Ages) -> int:
     """The newest checkpoint that is older than the retention period and not after any lease; 0 if there is none."""
-    ages = there.store.ages(manifest.FOLDER)
+    ages = seen.corrected(there.store.ages(manifest.FOLDER))
     needed = min([*leases.leased_versions(there.store), state.version])
-    before = time.time() - retention
+    before = steady_time() - retention
     for version in reversed(versions):
         written = ages.get(manifest.version_name(version).rpartition("/")[2])
         if version <= needed and written is not None and written <= before and there.read(version).get("state"):

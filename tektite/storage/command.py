@@ -62,18 +62,25 @@ def vacuum(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
     retention: Annotated[float, typer.Option(min=0, help="Keep what was in use this many seconds ago.")] = 300.0,
 ) -> None:
-    """Delete files that no version needs: merged away, left over by crashes, or old versions. Readers' leases count.
+    """Delete files that no version needs: merged away, left over by crashes, or old versions. Readers' leases count. Texts that
+    no row needs go first.
 
     An engine that uses the storage does the same by itself, so it has to be closed first.
     """
     from tektite.storage.batchfile import FOLDER
     from tektite.storage.clean_up import find_waste
+    from tektite.storage.files import Files
     from tektite.storage.manifest import Manifest
+    from tektite.storage.text_sections import drop_unused_texts
 
     with errors_explained():
         store, _ = open_state(path)
         lock = None if dry_run else store.lock()
-        waste = find_waste(store, Manifest.open(store).state, retention)
+        manifest = Manifest.open(store)
+        if not dry_run:
+            gone = drop_unused_texts(manifest, Files(store))
+            typer.echo(f"{gone} texts that no row needs are gone")
+        waste = find_waste(store, manifest.state, retention)
         lengths = {
             f"{folder}/{name}": size for folder in (FOLDER, "manifest") for name, size in store.sizes(folder).items()
         }

@@ -15,7 +15,9 @@ from itertools import count
 
 import numpy as np
 
-from tektite.storage.batchfile import Shape
+from tektite.storage.batchfile import BatchSection, Shape, TextSection
+from tektite.storage.files import Files
+from tektite.storage.manifest import Live, ManifestState
 from tektite.trace.batch import Batch
 from tektite.trace.merge import merge_now
 from tektite.trace.times import Frontier
@@ -48,6 +50,18 @@ def due_run(rows: Sequence[int]) -> tuple[int, int] | None:
                 return first + 1, stop
             stop, highest = first + 1, height
     return None
+
+
+def merged_section(files: Files, state: ManifestState, inputs: Sequence[Live]) -> BatchSection | TextSection:
+    """What can replace neighbouring live sections of one arrangement and shard, or some sections of texts."""
+    first = inputs[0].section
+    if first.kind == "texts":
+        return TextSection.joined(files.open(state.files[live.file]).texts(live.index) for live in inputs)
+    # The last durable epoch: no reader of the files asks for earlier ones.
+    low = max(state.lows.get(first.arrangement, 0) - 1, 0)
+    since: Frontier = ((low,),) if first.shape[1] == 1 else ()
+    batch = merged_batch([files.batch(state, live) for live in inputs], first.shape, since)
+    return BatchSection(first.arrangement, first.shard, first.shape, batch)
 
 
 def merged_batch(batches: Sequence[Batch], shape: Shape, since: Frontier) -> Batch:

@@ -37,12 +37,14 @@ import pyarrow as pa
 from tektite.errors import ConflictError, FaultError, TektiteError
 from tektite.storage.batchfile import FOLDER, BatchSection, FileInfo, Shape, TextSection, write_file
 from tektite.storage.clean_up import outdated_files
-from tektite.storage.compaction import due_run, merged_batch
+from tektite.storage.compaction import due_run, merged_batch, merged_section
 from tektite.storage.files import Files
 from tektite.storage.manifest import Live, Manifest, ManifestChange, ManifestState
+from tektite.storage.steady_clock import Ages
+from tektite.storage.text_sections import TextCompaction, live_texts
 from tektite.trace.batch import Batch
-from tektite.trace.times import Frontier
-from tektite.values.dictionary import START, Dictionary, Mark
+from tektite.values.dictionary import Dictionary
+from tektite.values.text_space import START, Mark
 
 _ALONE = 1 << 20
 """A batch of this many bytes gets its own file, so that the file can be deleted with the batch."""
@@ -94,6 +96,8 @@ class _Merging:
 
     inputs: list[Live]
     result: Future[FileInfo]
+    is_look: bool = False
+    """Whether the result has all texts that are needed."""
 
 
 @dataclass
@@ -123,6 +127,7 @@ class EpochWriter:
         self.files = files
         self.store = manifest.store
         self.retention = retention
+        self._seen = Ages()
         self.bound = bound
         self._dictionary = dictionary
         self._mark = dictionary.mark()
@@ -149,6 +154,7 @@ class EpochWriter:
         self._urgent = False
         self._beside = ThreadPoolExecutor(1, f"{_THREAD}-merge")
         self._merging: _Merging | None = None
+        self._text_compaction = TextCompaction()
         self._no_merge_before = 0.0
         self._cleaning: Future[None] | None = None
         self._until_clean = _CLEAN_EVERY
@@ -161,6 +167,16 @@ class EpochWriter:
     def written_texts(self) -> Mark:
         """The mark up to which the newest version has the dictionary's texts."""
         return self._mark
+
+    @property
+    def appended(self) -> int:
+        """The number of the newest change that was appended."""
+        return self._appended
+
+    @property
+    def written(self) -> int:
+        """The number of the newest change that is durable."""
+        return self._written
 
     @property
     def is_stopped(self) -> bool:
@@ -395,6 +411,8 @@ class EpochWriter:
         if there.issuperset(merging.inputs) and merging.inputs[0].section.arrangement not in dropped:
             change.add.append(info)
             change.remove += merging.inputs
+            if merging.is_look:
+                self._text_compaction.looked(self.manifest.state, info.sections[0].rows, self._dictionary.texts)
         else:
             with suppress(OSError):
                 self.store.delete([f"{FOLDER}/{info.name}"])
@@ -404,9 +422,13 @@ class EpochWriter:
         if self._closing or sys.is_finalizing() or not threading.main_thread().is_alive():
             return  # the process can start no more threads
         if self._merging is None and time.monotonic() >= self._no_merge_before:
+            state, compaction = self.manifest.state, self._text_compaction
             inputs = self._smallest_due()
+            looked_at = [] if inputs else compaction.due_texts(state, self._dictionary.texts)
+            inputs = inputs or looked_at or compaction.due_batches(state)
             if inputs:
-                self._merging = _Merging(inputs, self._beside.submit(self._merge, inputs))
+                merge = self._look if looked_at else self._merge
+                self._merging = _Merging(inputs, self._beside.submit(merge, inputs), bool(looked_at))
                 self._merging.result.add_done_callback(lambda _: self._inbox.put(None))
         self._until_clean -= 1
         if self._until_clean <= 0 and (self._cleaning is None or self._cleaning.done()):
@@ -426,19 +448,16 @@ class EpochWriter:
 
     def _merge(self, inputs: list[Live]) -> FileInfo:
         """Write the file that can replace live sections."""
-        state, first = self.manifest.state, inputs[0].section
-        section: BatchSection | TextSection
-        if first.kind == "texts":
-            section = TextSection.joined(self.files.open(state.files[live.file]).texts(live.index) for live in inputs)
-        else:
-            # The last durable epoch: no reader of the files asks for earlier ones.
-            low = max(state.lows.get(first.arrangement, 0) - 1, 0)
-            since: Frontier = ((low,),) if first.shape[1] == 1 else ()
-            batch = merged_batch([self.files.batch(state, live) for live in inputs], first.shape, since)
-            section = BatchSection(first.arrangement, first.shard, first.shape, batch)
-        return write_file(self.store, state.epoch, "merge", first.shard, [section])
+        state = self.manifest.state
+        section = merged_section(self.files, state, inputs)
+        return write_file(self.store, state.epoch, "merge", inputs[0].section.shard, [section])
+
+    def _look(self, inputs: list[Live]) -> FileInfo:
+        """Write the file that can replace all sections of texts: those that somebody needs."""
+        section = live_texts(self.files, lambda: self.manifest.state, inputs, self._dictionary)
+        return write_file(self.store, self.manifest.state.epoch, "merge", 0, [section])
 
     def _clean(self) -> None:
         # What cannot be deleted is found again at the next clean-up.
         with suppress(OSError, TektiteError):
-            self.store.delete(outdated_files(self.store, self.manifest.state, self.retention).names)
+            self.store.delete(outdated_files(self.store, self.manifest.state, self.retention, self._seen).names)

@@ -7,10 +7,10 @@ long.
 from __future__ import annotations
 
 import json
-import time
 from uuid import uuid4
 
 from tektite.errors import NotFoundError
+from tektite.storage.steady_clock import steady_time
 from tektite.storage.store import Store
 
 FOLDER = "leases"
@@ -38,7 +38,7 @@ class Lease:
 
     def renew(self) -> None:
         """Hold for `seconds` more, from this moment."""
-        ends = time.time() + self.seconds
+        ends = steady_time() + self.seconds
         name = f"{FOLDER}/{uuid4().hex}.json"
         self.store.write(name, [json.dumps({"version": self.version, "ends": ends}).encode()])
         self.release()
@@ -72,5 +72,5 @@ def leases(store: Store) -> dict[str, tuple[int, float]]:
 
 def leased_versions(store: Store) -> list[int]:
     """The versions that readers hold, ascending."""
-    now = time.time()
+    now = steady_time()
     return sorted({version for version, ends in leases(store).values() if ends > now})

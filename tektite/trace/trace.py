@@ -168,6 +168,16 @@ class Trace:
         """Spend `fuel` rows of merging on each shard; whether more can be done."""
         return any([spine.idle(fuel) for spine in self.spines or ()])
 
+    def held_batches(self) -> list[Batch]:
+        """Everything that it keeps for anybody: its newest versions, and what waits in the queues and pins of its handles."""
+        found = [batch for shard in range(self.shards) for batch in self.version(shard).batches]
+        for handle in self.handles:
+            for queue in handle.queues:
+                found += queue
+            for version in handle.pins:
+                found += version.batches
+        return list({id(batch): batch for batch in found}.values())
+
     @property
     def rows(self) -> int:
         """Updates in the newest version."""

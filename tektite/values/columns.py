@@ -272,6 +272,11 @@ def _arrow_from_list(values: list[Any], type: Type, column: str, nan_is_null: bo
             raise IncorrectError(
                 f"column {column!r}: expected {type}, found both dates and datetimes: give one of them"
             )
+        if not classes <= {datetime.date, _class(None)}:
+            # Arrow takes the zone of the first value for that of all.
+            zoned = next((row for row, value in enumerate(values) if getattr(value, "tzinfo", None) is not None), None)
+            if zoned is not None:
+                raise words.zoned(values[zoned].isoformat(), type, column, zoned)
         if np.datetime64 in classes and classes <= {np.datetime64, _class(None)}:
             return _arrow_from_array(np.array(values, "M8"), type, column)
     elif type.kind == "string" and set(map(_class, values)) == {str}:

@@ -1,55 +1,36 @@
 """The dictionary: maps the id of a text back to the text.
 
 An id is a hash of its text (`text_ids`), so every machine computes the same id without coordination. Promise:
-`lookup(add(texts))` equals `texts`. Of two texts with the same id, the first is accepted and the second is refused. A call
-that fails adds nothing.
+`lookup(add(texts))` equals `texts` until a collection that began after `add` finds that nobody uses them. Of two texts with the
+same id, the first is accepted and the second is refused. A call that fails adds nothing.
+
+Whoever has ids says so in one of three ways:
+
+==============  =====================================================================================================
+`keep`          an array of words keeps its texts as long as it lives: constants of programs and plans
+`reading`       around taking words from where a collection finds them, and looking their texts up
+`adding`        around adding texts, and putting their ids where a collection finds them
+==============  =====================================================================================================
 """
 
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
 from tektite.kernels.text import strings
+from tektite.values.text_space import AT_ONCE, START, Mark, TextSpace, TextTable, copied_texts, make_room
 from tektite.values.words import NULL, Words, arrow_buffer, validity_buffer
-
-_FIRST_SLOTS = 64
-_FIRST_HEAP = 1024
 
 # One Arrow string array has 32-bit offsets.
 _CHUNK_BYTES = 2**31 - 1
-
-
-class Mark(NamedTuple):
-    """A point in the growth of a dictionary: the number of its texts, and where the next one begins."""
-
-    texts: int
-    position: int
-
-
-START = Mark(0, strings.FIRST)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TextTable:
-    """Lets kernels find texts without a lock: those that a dictionary had at some moment, and perhaps later ones. Its
-    memory stays as long as it does.
-    """
-
-    words: Words
-    memory: tuple[Any, ...]
-
-    @property
-    def address(self) -> int:
-        """Where the words are."""
-        return int(self.words.ctypes.data)
 
 
 def text_ids(texts: Any) -> Words:
@@ -67,6 +48,23 @@ def text_ids(texts: Any) -> Words:
     return _each_plain(texts, hash_plain)
 
 
+class TextUse:
+    """Somebody who uses texts, from entering to leaving the block. `era` is that of the dictionary when it began."""
+
+    __slots__ = ("__weakref__", "_users", "era")
+
+    def __init__(self, users: dict[int, weakref.ref[TextUse]], era: int) -> None:
+        self._users = users
+        self.era = era
+
+    def __enter__(self) -> TextUse:
+        self._users[id(self)] = weakref.ref(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._users.pop(id(self), None)
+
+
 class Dictionary:
     """Texts by their ids. Threads may share one: a lock guards every call.
 
@@ -80,22 +78,54 @@ class Dictionary:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._state = np.zeros(strings.STATE_SIZE, np.int64)
-        self._text_table: TextTable | None = None
-        self._set_heap(np.empty(_FIRST_HEAP, np.uint8))
-        self._table: Words = np.empty(0, np.int64)
-        self._set_table(_FIRST_SLOTS, START)
-        self._state[strings.USED] = strings.FIRST
+        self._space = TextSpace()
+        self.era = 1
+        """How many collections have begun, and one."""
+        self.limit = 2**63 - 1
+        """The number of texts from which on a collection is due."""
+        self.is_due = False
+        """Whether a collection is due."""
+        # Weak, because an interrupt may keep a block from being left: what it used then goes with its frame.
+        self._adders: dict[int, weakref.ref[TextUse]] = {}
+        self._readers: dict[int, weakref.ref[TextUse]] = {}
+        self._kept: dict[int, weakref.ref[Words]] = {}
 
     @property
     def texts(self) -> int:
         """The number of texts."""
-        return int(self._state[strings.COUNT])
+        return int(self._space.state[strings.COUNT])
 
     @property
     def nbytes(self) -> int:
         """Memory of the texts and their index, in bytes."""
-        return int(self._table.nbytes + self._heap.nbytes)
+        return int(self._space.table.nbytes + self._space.heap.nbytes)
+
+    def keep(self, words: Words) -> None:
+        """Keep the texts whose ids are in a contiguous array, as long as the array lives. It must not change."""
+        key, kept = id(words), self._kept
+
+        def forget(reference: weakref.ref[Words]) -> None:
+            if kept.get(key) is reference:
+                del kept[key]
+
+        kept[key] = weakref.ref(words, forget)
+
+    def kept(self) -> list[Words]:
+        """The arrays that keep texts."""
+        found = [reference() for reference in list(self._kept.values())]
+        return [words for words in found if words is not None]
+
+    def adding(self) -> TextUse:
+        """For a block that adds texts and puts their ids where a collection finds them. Texts that are added meanwhile stay until
+        a collection begins after it.
+        """
+        return TextUse(self._adders, self.era)
+
+    def reading(self) -> TextUse:
+        """For a block that takes ids from where a collection finds them and looks up their texts. No text goes meanwhile that was
+        there when it began.
+        """
+        return TextUse(self._readers, self.era)
 
     @property
     def lasting(self) -> Dictionary:
@@ -115,14 +145,17 @@ class Dictionary:
     def add_all(self, columns: Sequence[Any]) -> list[Words]:
         """`add` each of several arrays, or none of them if one fails."""
         with self._lock:
-            state = self._state
-            before = Mark(int(state[strings.COUNT]), int(state[strings.USED]))
+            space, state = self._space, self._space.state
+            before = space.end
             try:
-                return [_each_plain(texts, self._intern) for texts in columns]
+                found = [_each_plain(texts, self._intern) for texts in columns]
+                if state[strings.COUNT] > self.limit:
+                    self.is_due = True
+                return found
             except BaseException:
                 if state[strings.USED] != before.position:
                     state[strings.USED] = before.position
-                    self._set_table(len(self._table) // 2, before)
+                    space.set_table(len(space.table) // 2, before)
                 raise
 
     def lookup(self, ids: Words) -> pa.Array[Any]:
@@ -143,7 +176,7 @@ class Dictionary:
         positions = np.empty(len(ids), np.int64)
         offsets = np.empty(len(ids) + 1, np.int64)
         with self._lock:
-            done = strings.locate(self._state, ids, positions, offsets)
+            done = strings.locate(self._space.state, ids, positions, offsets)
             if done < len(ids):
                 raise NotFoundError(f"no text has the id {ids[done]} (row {done}): it was never added here")
             return self._texts_at(positions, offsets, ids)
@@ -151,9 +184,10 @@ class Dictionary:
     def text_table(self) -> TextTable:
         """What kernels use to find the texts known at this moment."""
         with self._lock:
-            if self._text_table is None:
-                self._text_table = TextTable(self._state[list(strings.READING)], (self._table, self._heap))
-            return self._text_table
+            space = self._space
+            if space.reading is None:
+                space.reading = TextTable(space.state[list(strings.READING)], (space.table, space.heap))
+            return space.reading
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -164,10 +198,12 @@ class Dictionary:
     def mark(self) -> Mark:
         """The current position, for `since`."""
         with self._lock:
-            return Mark(int(self._state[strings.COUNT]), int(self._state[strings.USED]))
+            end, gone = self._space.end, self._space.gone
+            return Mark(end.texts + gone.texts, end.position + gone.position)
 
     def since(self, mark: Mark = START) -> tuple[pa.ChunkedArray[Any], Mark]:
-        """The texts added after `mark`, in order of arrival, and the mark for the next call.
+        """The texts added after `mark`, in order of arrival, and the mark for the next call. If a collection has moved the
+        texts at the mark, these are all texts in any order.
 
         >>> dictionary = Dictionary()
         >>> _ = dictionary.add(pa.array(["ash", "beech"]))
@@ -177,30 +213,107 @@ class Dictionary:
         ['yew']
         """
         with self._lock:
-            end = Mark(int(self._state[strings.COUNT]), int(self._state[strings.USED]))
-            positions = np.empty(end.texts - mark.texts, np.int64)
+            end, space = self.mark(), self._space
+            start = mark.position - space.gone.position
+            texts = end.texts - mark.texts
+            if mark.position < space.moved:
+                start, texts = strings.FIRST, self.texts
+            positions = np.empty(texts, np.int64)
             offsets = np.empty(len(positions) + 1, np.int64)
-            strings.walk(self._state, mark.position, positions, offsets)
+            strings.walk(space.state, start, positions, offsets)
             return pa.chunked_array(self._texts_at(positions, offsets, None), pa.string()), end
+
+    def has(self, ids: Words) -> Any:
+        """Which of some ids have a text here: an array of truth values."""
+        known = np.empty(len(ids), np.int64)
+        ids = np.ascontiguousarray(ids)
+        for start in range(0, len(ids), AT_ONCE):
+            with self._lock:
+                strings.known_ids(self._space.state, ids[start : start + AT_ONCE], known[start : start + AT_ONCE])
+        return known.astype(bool)
+
+    # ------------------------------------------------------------------ collection
+
+    def begin_era(self) -> int:
+        """Texts that are added or marked from here on belong to the next era. Returns the earliest era whose texts may be about
+        to be put where a collection finds them.
+        """
+        with self._lock:
+            self.era += 1
+            self._space.state[strings.ERA] += 1
+            self.is_due = False
+            return min([self.era, *[use.era for use in _present(self._adders)]])
+
+    def reads_before(self, era: int) -> bool:
+        """Whether somebody reads who began before an era did."""
+        return any([use.era < era for use in _present(self._readers)])
+
+    @property
+    def eras_left(self) -> int:
+        """How many more eras the table can tell apart. A collection makes room for more."""
+        return strings.LAST_ERA - int(self._space.state[strings.ERA])
+
+    def mark_words(self, words: Words) -> None:
+        """Texts whose ids are in a contiguous array are in use."""
+        flat = words.reshape(-1)
+        for start in range(0, len(flat), AT_ONCE):
+            with self._lock:
+                strings.mark_words(self._space.state, flat[start : start + AT_ONCE])
+
+    def mark_rows(self, head: int, place: int = 0) -> int:
+        """Texts whose ids are in the rows at address `head` are in use. Looks at some of the rows, from `place` on; the place
+        to go on from, or -1.
+        """
+        with self._lock:
+            return int(strings.mark_rows(self._space.state, head, place, AT_ONCE))
+
+    def sweep(self, floor: int, upto: Mark) -> Iterator[None]:
+        """Remove the texts that came before `upto` and that nobody has added or marked in the era `floor` or later. Each step
+        is a short piece of work; others may use the dictionary between them, but for another sweep.
+        """
+        with self._lock:
+            space, state = self._space, self._space.state
+            lowest = floor - self.era + int(state[strings.ERA])  # the floor as the table says it
+            boundary = min(space.end.position, upto.position - space.gone.position)
+            state[strings.FLOOR], state[strings.BOUNDARY] = lowest, boundary
+            old, table, heap = state.copy(), space.table, space.heap
+        try:
+            new = TextSpace()
+            yield from copied_texts(old, table, heap, lowest - 1, new)
+            moved, place = new.end.position, boundary
+            while True:
+                with self._lock:
+                    place = int(strings.copy_tail(state, place, AT_ONCE * 8, new.state))
+                    left = space.end.position - place
+                    if not left:
+                        removed = space.end.texts - new.end.texts
+                        new.gone = Mark(space.gone.texts + removed, space.gone.position + boundary - moved)
+                        new.moved = space.gone.position + boundary
+                        new.state[strings.ERA] = state[strings.ERA] - (lowest - 1)
+                        self._space = new
+                        return
+                make_room(new, left)
+                yield
+        finally:
+            with self._lock:
+                state[strings.FLOOR] = state[strings.BOUNDARY] = 0
 
     def _intern(self, array: pa.Array[Any]) -> Words:
         """Add the texts of a plain string array; their ids. The caller holds the lock and undoes a failure."""
-        state = self._state
+        space, state = self._space, self._space.state
         ids: Words = np.empty(len(array), np.int64)
         buffers = _buffers(array)
         done = strings.intern(state, *buffers, 0, ids)
         while done < len(ids):
             reason, detail = int(state[strings.REASON]), int(state[strings.DETAIL])
             if reason == strings.TABLE_FULL:
-                self._set_table(len(self._table), Mark(int(state[strings.COUNT]), int(state[strings.USED])))
+                space.set_table(len(space.table), space.end)
             elif reason == strings.HEAP_FULL:
-                grown = np.empty(max(2 * len(self._heap), len(self._heap) + detail), np.uint8)
-                grown[: state[strings.USED]] = self._heap[: state[strings.USED]]
-                self._set_heap(grown)
+                space.grow_heap(detail)
             elif reason == strings.CLASH:
                 start = detail + strings.HEADER
-                length = int(self._heap[detail:start].view(np.uint32)[0])
-                known = self._heap[start : start + length].tobytes()
+                length = int(space.heap[detail:start].view(np.uint32)[0])
+                known = space.heap[start : start + length].tobytes()
                 found = array[done].as_buffer().to_pybytes()
                 raise IncorrectError(
                     f"the texts {_shown(known)} and {_shown(found)} "
@@ -213,26 +326,6 @@ class Dictionary:
             done = strings.intern(state, *buffers, done, ids)
         return ids
 
-    def _set_heap(self, heap: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
-        self._heap = heap
-        self._text_table = None
-        self._state[strings.HEAP] = heap.ctypes.data
-        self._state[strings.CAPACITY] = len(heap)
-
-    def _set_table(self, slots: int, upto: Mark) -> None:
-        """Rebuild the index of the texts before `upto`, with `slots` slots (a power of two)."""
-        table = np.zeros(2 * slots, np.int64)
-        shift = 64 - (slots.bit_length() - 1)
-        if upto.texts:
-            strings.rebuild(self._table, table, shift, upto.position)
-        self._table = table
-        self._text_table = None
-        self._state[strings.TABLE] = table.ctypes.data
-        self._state[strings.SHIFT] = shift
-        self._state[strings.COUNT] = upto.texts
-        # Three quarters full: linear probing then looks at about two slots for a text that is there.
-        self._state[strings.LIMIT] = slots * 3 // 4
-
     def _texts_at(self, positions: Words, offsets: Words, ids: Words | None) -> list[pa.Array[Any]]:
         chunks: list[pa.Array[Any]] = []
         start, rows = 0, len(positions)
@@ -242,13 +335,19 @@ class Dictionary:
                 stop = int(np.searchsorted(offsets, offsets[start] + _CHUNK_BYTES, side="right")) - 1
             part = offsets[start : stop + 1]
             data = np.empty(int(part[-1] - part[0]), np.uint8)
-            strings.copy_texts(self._state, positions[start:stop], part, data.ctypes.data)
+            strings.copy_texts(self._space.state, positions[start:stop], part, data.ctypes.data)
             validity, nulls = (None, 0) if ids is None else validity_buffer(ids[start:stop])
             narrow = (part - part[0]).astype(np.int32)
             buffers = [validity, arrow_buffer(narrow), arrow_buffer(data)]
             chunks.append(pa.Array.from_buffers(pa.string(), stop - start, buffers, nulls))
             start = stop
         return chunks
+
+
+def _present(users: dict[int, weakref.ref[TextUse]]) -> list[TextUse]:
+    """Those who have not left their blocks."""
+    found = [reference() for reference in list(users.values())]
+    return [use for use in found if use is not None]
 
 
 def _each_plain(texts: Any, encode: Callable[[pa.Array[Any]], Words]) -> Words:

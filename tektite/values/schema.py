@@ -15,6 +15,7 @@ import pyarrow as pa
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
 from tektite.values import columns, words
 from tektite.values.dictionary import Dictionary
+from tektite.values.type_names import as_type
 from tektite.values.types import Type
 from tektite.values.words import Words
 
@@ -24,13 +25,14 @@ _INT64: Final = np.dtype(np.int64)
 class Schema:
     """Ordered columns, each with a name and a type. A value: compare with `==`, do not change.
 
-    Made from keywords, a dict, or a `pyarrow.Schema`.
+    Made from a dict or keywords, or from a `pyarrow.Schema`. A type may be given as `Int`, as Python's `int`, as a word such as
+    "bigint", or as Arrow's type.
 
     >>> from tektite.values.types import Int, String
-    >>> schema = Schema(src=Int, label=String)
+    >>> schema = Schema({"src": Int, "label": String})
     >>> schema
     Schema(src=int, label=string)
-    >>> schema == Schema(pa.schema({"src": pa.int64(), "label": pa.string()}))
+    >>> schema == Schema(pa.schema({"src": pa.int64(), "label": pa.string()})) == Schema({"src": "bigint", "label": str})
     True
     """
 
@@ -39,17 +41,23 @@ class Schema:
     names: tuple[str, ...]
     types: tuple[Type, ...]
 
-    def __init__(self, source: Mapping[str, Type] | pa.Schema | None = None, /, **named: Type) -> None:
-        if isinstance(source, pa.Schema):
+    def __init__(self, source: Mapping[str, Any] | pa.Schema | Schema | None = None, /, **named: Any) -> None:
+        if isinstance(source, Schema):
+            pairs: list[tuple[Any, Any]] = list(zip(source.names, source.types, strict=True))
+        elif isinstance(source, pa.Schema):
             pairs = [(field.name, _type_of_field(field)) for field in source]
-        else:
+        elif source is None or isinstance(source, Mapping):
             pairs = list((source or {}).items())
+        else:
+            raise IncorrectError(
+                f"a schema is a dict such as {{'id': int, 'name': str}}, or a pyarrow.Schema, not {source.__class__.__name__}"
+            )
         pairs += named.items()
-        for name, type in pairs:
+        for at, (name, type) in enumerate(pairs):
             if not isinstance(name, str) or not name:
                 raise IncorrectError(f"expected the name of a column, found {name!r}: use a string, not an empty one")
             if not isinstance(type, Type):
-                raise IncorrectError(f"column {name!r}: expected a type such as tektite.Int, found {type!r}")
+                pairs[at] = name, as_type(type, f"column {name!r}: ")
         self._fill(tuple([name for name, _ in pairs]), tuple([type for _, type in pairs]))
         if len(set(self.names)) < len(pairs):
             repeated = next(name for at, name in enumerate(self.names) if name in self.names[:at])

@@ -32,8 +32,8 @@ class DecimalType(Type):
     __repr__ = __str__
 
 
-Int = Type("int")
-Float = Type("float")
+Int = Int64 = Type("int")
+Float = Float64 = Type("float")
 Bool = Type("bool")
 Date = Type("date")
 Timestamp = Type("timestamp")
@@ -42,6 +42,7 @@ String = Type("string")
 
 def Decimal(precision: int, scale: int = 0) -> DecimalType:
     """A decimal type. `precision` is at most 18, so that every value is one word."""
-    if not (1 <= precision <= 18 and 0 <= scale <= precision):
+    whole = type(precision) is int and type(scale) is int
+    if not whole or not (1 <= precision <= 18 and 0 <= scale <= precision):
         raise IncorrectError(f"Decimal({precision}, {scale}): need 1 <= precision <= 18 and 0 <= scale <= precision")
     return DecimalType("decimal", precision, scale)

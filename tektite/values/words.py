@@ -244,14 +244,25 @@ def _encode_date(values: pa.Array[Any], type: Type, column: str, row: int) -> Wo
 
 
 def _encode_timestamp(values: pa.Array[Any], type: Type, column: str, row: int) -> Words:
-    if pat.is_timestamp(values.type):
-        target = pa.timestamp("us", values.type.tz)
-    elif pat.is_date(values.type):
+    if pat.is_timestamp(values.type) and values.type.tz is not None:
+        at = next((i for i, value in enumerate(values) if value.is_valid), None)
+        if at is not None:
+            raise zoned(values[at].as_py().isoformat(), type, column, row + at)
+    if pat.is_timestamp(values.type) or pat.is_date(values.type):
         target = _MICROSECONDS
     else:
         raise _wrong_type(values, type, column, row)
     values = _cast(values, target, type, column, row, "is not a whole number of microseconds that fits in 64 bits")
     return _filled(values.view(pa.int64()), column, row)
+
+
+def zoned(moment: str, type: Type, column: str, row: int) -> IncorrectError:
+    """Moments have no place in a column of wall-clock times: which zone's clock it shows is for the user to say."""
+    return IncorrectError(
+        f"column {column!r}: expected a {type} without a time zone, found {moment} in row {row}: decide which clock the column "
+        "shows, such as UTC, and convert before, as in moment.astimezone(datetime.UTC).replace(tzinfo=None), or "
+        "cast(pyarrow.timestamp('us')) of an Arrow array, which gives UTC"
+    )
 
 
 def _encode_decimal(values: pa.Array[Any], type: Type, column: str, row: int) -> Words:

@@ -107,7 +107,7 @@ Operation = Callable[[tk.Collection, tk.Collection], tk.Collection]
 
 
 def two_joins(a: tk.Collection, b: tk.Collection) -> tk.Collection:
-    return a.join(b, on=("v", "k")).select("k", v="v_right").join(a, on=("v", "k"))
+    return a.join(b, left_on="v", right_on="k").select("k", v="v_right").join(a, left_on="v", right_on="k")
 
 
 def counts_of_counts(a: tk.Collection, b: tk.Collection) -> tk.Collection:
@@ -136,9 +136,9 @@ OPERATIONS: dict[str, Operation] = {
     "threshold": lambda a, b: a.select("k").threshold(2),
     "reduce": lambda a, b: a.reduce(spread, by="k", r0=tk.Int, r1=tk.Int),
     "reduce sometimes": lambda a, b: a.reduce(odd_ones, by="k", r0=tk.Int, r1=tk.Int),
-    "join": lambda a, b: a.join(b, on=("v", "k")),
-    "self-join": lambda a, b: a.join(a, on=("v", "k")),
-    "semi-join": lambda a, b: a.join(b, on=("v", "k"), how="semi"),
+    "join": lambda a, b: a.join(b, left_on="v", right_on="k"),
+    "self-join": lambda a, b: a.join(a, left_on="v", right_on="k"),
+    "semi-join": lambda a, b: a.join(b, left_on="v", right_on="k", how="semi"),
     "anti-join": lambda a, b: a.join(b, on="k", how="anti"),
     "join of joins": two_joins,
     "join of counts": lambda a, b: a.count(by="k", name="n").join(b.count(by="k", name="m"), on="k"),

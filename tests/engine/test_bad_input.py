@@ -89,7 +89,7 @@ CASES: dict[str, tuple[Call, type[tk.TektiteError], str]] = {
     "upsert without a key": (lambda e: e.input("x", a=tk.Int, semantics="upsert"), tk.IncorrectError, "key"),
     "input without columns": (lambda e: e.input("x"), tk.IncorrectError, "needs columns"),
     "join of other types": (
-        lambda e: e.table("edges").join(e.table("prices"), on=("src", "item")),
+        lambda e: e.table("edges").join(e.table("prices"), left_on="src", right_on="item"),
         tk.IncorrectError,
         "'src' is int and 'item' is string",
     ),

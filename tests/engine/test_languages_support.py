@@ -45,7 +45,8 @@ def test_fixed_rows_are_there_at_once_and_stay(workers: int) -> None:
 def test_fixed_rows_go_with_their_last_reader() -> None:
     engine = make_engine()
     views = [
-        engine.install(name, fixed(engine, [(1, 2)]).join(fixed(engine, [(2, 3)]), on=("b", "a"))) for name in "ab"
+        engine.install(name, fixed(engine, [(1, 2)]).join(fixed(engine, [(2, 3)]), left_on="b", right_on="a"))
+        for name in "ab"
     ]
     assert len(engine.arrangements()) == 4
     for view in views:
@@ -61,7 +62,7 @@ def test_no_rows_are_rows_too() -> None:
 def test_views_of_one_dataflow_come_and_go_one_by_one() -> None:
     engine = make_engine()
     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
-    hops = edges.join(edges, on=("dst", "src")).select("src", dst="dst_right")
+    hops = edges.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right")
     found = core_of(engine).install_together({"hops": hops, "degrees": hops.count(by="src")}, {"hops": "dst"})
     assert core_of(found[0]).flow is core_of(found[1]).flow
     edges.insert([(1, 2), (2, 3), (2, 4)])
@@ -132,8 +133,13 @@ def test_loops_that_are_shared_run_once_for_all_that_leave_them() -> None:
     with tk.Loop("parity", shared=True) as loop:
         even = loop.variable("even", node=tk.Int)
         odd = loop.variable("odd", node=tk.Int)
-        even.set(odd.join(edges, on=("node", "src")).select(node="dst").concat(edges.select(node="src")).distinct())
-        odd.set(even.join(edges, on=("node", "src")).select(node="dst").distinct())
+        even.set(
+            odd.join(edges, left_on="node", right_on="src")
+            .select(node="dst")
+            .concat(edges.select(node="src"))
+            .distinct()
+        )
+        odd.set(even.join(edges, left_on="node", right_on="src").select(node="dst").distinct())
         left = [loop.leave(even, "even").arrange(by="node"), loop.leave(odd, "odd").arrange(by="node")]
     views = [engine.install("even", left[0]), engine.install("odd", left[1])]
     owners = {

@@ -50,7 +50,7 @@ def reach(edges: tk.Collection) -> tk.Collection:
     roots = edges.filter(tk.col("src") == 0).select(node="src")
 
     def step(found: tk.Collection) -> tk.Collection:
-        return found.join(edges, on=("node", "src")).select(node="dst").concat(roots).distinct()
+        return found.join(edges, left_on="node", right_on="src").select(node="dst").concat(roots).distinct()
 
     return roots.distinct().iterate(step)
 
@@ -59,7 +59,12 @@ def labels(edges: tk.Collection) -> tk.Collection:
     nodes = edges.select(n="src", label="src").distinct()
 
     def step(found: tk.Collection) -> tk.Collection:
-        return found.join(edges, on=("n", "src")).select(n="dst", label="label").concat(nodes).min("label", by="n")
+        return (
+            found.join(edges, left_on="n", right_on="src")
+            .select(n="dst", label="label")
+            .concat(nodes)
+            .min("label", by="n")
+        )
 
     return nodes.iterate(step)
 
@@ -110,7 +115,7 @@ def test_what_a_view_used_is_gone_after_it_was_dropped() -> None:
         data = Replacing(engine)
         names = {info.name for info in engine.arrangements()}
         edges = data.source
-        hops = edges.join(edges, on=("dst", "src")).select("src", dst="dst_right")
+        hops = edges.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right")
         view = engine.install("loop", labels(edges.arrange(by="dst")))
         other = engine.install("hops", hops.count(by="dst"))
         data.run(20)

@@ -13,7 +13,7 @@ def reach(engine: tk.Engine) -> tk.Collection:
     start = edges.filter(tk.col("src") == 0).select(node="dst")
 
     def step(found: tk.Collection) -> tk.Collection:
-        return found.join(edges, on=("node", "src")).select(node="dst").concat(start).distinct()
+        return found.join(edges, left_on="node", right_on="src").select(node="dst").concat(start).distinct()
 
     return start.iterate(step)
 

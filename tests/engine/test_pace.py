@@ -18,7 +18,7 @@ def two_rates(name: str) -> tuple[tk.Engine, tk.Input, tk.Input, tk.View]:
     b = engine.input("b", k=tk.Int, y=tk.Int)
     plans = {
         "join": lambda: a.join(b, on="k"),
-        "self": lambda: a.join(a, on=("x", "k")).join(b, on="k"),
+        "self": lambda: a.join(a, left_on="x", right_on="k").join(b, on="k"),
         "anti": lambda: a.join(b, on="k", how="anti").select("k", "x", y=tk.lit(None, tk.Int)),
         "count": lambda: a.count(by="k").join(b, on="k"),
     }
@@ -106,7 +106,7 @@ def test_an_arrangement_is_shared_and_lives_as_long_as_its_readers() -> None:
         edges = engine.input("edges", src=tk.Int, dst=tk.Int)
         edges.insert([(1, 2), (2, 3)])
         engine.advance()
-        one = engine.install("one", edges.join(edges, on=("dst", "src")))
+        one = engine.install("one", edges.join(edges, left_on="dst", right_on="src"))
         before = [info.name for info in engine.arrangements()]
         two = engine.install("two", edges.join(edges, on="dst").count())
         made = [info for info in engine.arrangements() if "one" in info.readers and "two" in info.readers]
@@ -169,7 +169,7 @@ def chain(engine: tk.Engine) -> tuple[tk.Input, tk.View, tk.View]:
     quick = engine.install("quick", edges)
 
     def step(reach: tk.Collection) -> tk.Collection:
-        return reach.join(edges, on=("dst", "src")).select("src", dst="dst_right").concat(edges).distinct()
+        return reach.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right").concat(edges).distinct()
 
     slow = engine.install("slow", edges.iterate(step))
     return edges, quick, slow
@@ -215,7 +215,7 @@ def test_a_suspended_sweep_is_not_disturbed_by_what_happens_meanwhile() -> None:
             engine.advance()
             engine.idle()
             if epoch % 7 == 3:
-                engine.install("guest", edges.join(quick, on=("dst", "src")).count()).rows()
+                engine.install("guest", edges.join(quick, left_on="dst", right_on="src").count()).rows()
             if epoch % 7 == 5:
                 engine.drop("guest")
         said = [tuple(change) for change in changes]

@@ -110,7 +110,7 @@ def test_an_input_is_read_as_of_a_time_that_is_held(engine: tk.Engine, orders: t
         pass
     with pytest.raises(tk.IncorrectError, match="not at 0; engine.hold keeps earlier times readable"):
         orders.rows(at=0)
-    orders.close()
+    orders.finish()
     assert len(orders.rows(at=99)) == 3
 
 
@@ -299,7 +299,7 @@ def test_showing_a_view_that_has_fallen_behind_leaves_it_there() -> None:
 def test_a_query_answered_once_leaves_nothing_behind() -> None:
     with make_engine() as engine:
         edges = engine.input("edges", src=tk.Int, dst=tk.Int)
-        hops = edges.join(edges, on=("dst", "src")).select("src", dst="dst_right")
+        hops = edges.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right")
         assert hops.collect().num_rows == 0
         edges.insert([(1, 2), (2, 3), (3, 4)])
         engine.advance()
@@ -317,7 +317,7 @@ def test_a_query_answered_once_reads_the_indexes_that_are_there(engine: tk.Engin
     pinned = engine.keep(edges, by="dst")
     during: list[set[str]] = []
     engine.on_sweep(lambda _: during.append({info.name for info in engine.arrangements()}))
-    assert edges.join(edges, on=("dst", "src")).collect().num_rows == 1
+    assert edges.join(edges, left_on="dst", right_on="src").collect().num_rows == 1
     (names,) = during
     assert {name for name in names if not name.startswith("__")} == {"edges", "edges by (dst)"}
     pinned.release()

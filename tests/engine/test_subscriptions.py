@@ -325,7 +325,7 @@ def test_threads_that_read_at_different_paces_see_every_change_once(engine: tk.E
     for writer in writers:
         writer.result()
     last = engine.next_epoch - 1
-    table.close()  # the view can change no more: iteration ends
+    table.finish()  # the view can change no more: iteration ends
     held = Counter(view.rows())
     for reader in readers:
         deltas = reader.result()
@@ -346,7 +346,7 @@ def test_a_view_that_is_always_behind_is_followed_while_others_write() -> None:
         for writer in writers:
             writer.result()
         assert waiter.result() is True
-        table.close()
+        table.finish()
         deltas = reader.result()
         assert [delta.time for delta in deltas] == list(range(400))
         assert summed(deltas)[399] == Counter(view.rows()) == {(0, 200**2): 1, (1, 200**2): 1}
@@ -369,7 +369,7 @@ def test_several_threads_share_the_deltas_of_one_subscription(engine: tk.Engine)
     readers = [Running(lambda: list(subscription)) for _ in range(3)]
     for x in range(200):
         table.insert([(x,)])
-    table.close()
+    table.finish()
     told = [delta for reader in readers for delta in reader.result()]
     assert sorted(delta.time for delta in told) == list(range(200))
 
@@ -428,6 +428,31 @@ def test_dropping_the_view_raises_where_somebody_waits(engine: tk.Engine) -> Non
         next(lagging)
 
 
+@pytest.mark.parametrize("end", ["drop", "remove", "close"])
+def test_texts_that_nobody_else_has_are_told(end: str) -> None:
+    engine = make_engine(autocommit=True)
+    core_of(engine).texts.be_eager()
+    table = engine.input("t", x=tk.String)
+    view = engine.install("all", table.select(y=tk.concat(tk.col("x"), "!")))
+    subscription, changes = view.subscribe(), view.changes()
+    table.insert([("only here",)])
+    told: list[Any] = []
+    if end == "remove":
+        table.remove([("only here",)])
+        told = [{"y": "only here!", "time": 1, "diff": -1}]
+    elif end == "drop":
+        view.drop()
+        table.remove([("only here",)])
+        for x in range(3):
+            table.insert([(f"other {x}",)])
+        with pytest.raises(tk.ConflictError):
+            list(changes)
+    else:
+        engine.close()
+    assert subscription.table().to_pylist() == [{"y": "only here!", "time": 0, "diff": 1}, *told]
+    engine.close()
+
+
 def test_closing_the_engine_ends_who_waits() -> None:
     engine = make_engine(autocommit=True)
     view = engine.install("all", engine.input("t", x=tk.Int))
@@ -470,7 +495,7 @@ def test_the_last_changes_come_before_the_end(engine: tk.Engine) -> None:
     running = Running(lambda: list(subscription))
     until(lambda: waiting(view))
     table.insert([(1,)])
-    table.close()
+    table.finish()
     assert summed(running.result()) == {0: {(1,): 1}}
     with pytest.raises(tk.ConflictError, match="every input that the view reads has ended"):
         subscription.poll()
@@ -698,7 +723,7 @@ def test_tasks_wait_while_the_loop_goes_on(engine: tk.Engine) -> None:
         until(lambda: waiting(view))
         for x in range(100):
             table.insert([(x,)])
-        table.close()
+        table.finish()
         return True
 
     found, turns = asyncio.run(main())
@@ -752,7 +777,7 @@ def test_a_task_that_is_cancelled_loses_no_change(engine: tk.Engine) -> None:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 found.append(await task)
-        table.close()
+        table.finish()
         return found + [delta async for delta in subscription]
 
     deltas = asyncio.run(main())
@@ -858,7 +883,7 @@ def test_a_time_that_does_not_come_is_an_error(engine: tk.Engine) -> None:
         view.snapshot(timeout=1)
     with pytest.raises(tk.IncorrectError):
         view.wait(-1)
-    table.close()
+    table.finish()
     assert view.wait(99) and view.rows(at=99, timeout=1) == [(1,)]
 
 

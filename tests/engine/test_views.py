@@ -18,7 +18,7 @@ def graph(**options: object) -> tuple[tk.Engine, tk.Input]:
 
 
 def two_hops(edges: tk.Collection) -> tk.Collection:
-    return edges.join(edges, on=("dst", "src")).select("src", dst="dst_right")
+    return edges.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right")
 
 
 def test_installed_on_history_is_right_from_its_first_answer_on() -> None:
@@ -156,11 +156,11 @@ def test_queries_share_one_arrangement_and_the_last_reader_frees_it() -> None:
 def test_an_explicit_arrangement_of_a_derived_collection_is_shared() -> None:
     engine, edges = graph()
     loops = edges.filter(tk.col("src") != tk.col("dst")).arrange(by="dst")
-    engine.install("a", edges.join(loops, on=("src", "dst")))
+    engine.install("a", edges.join(loops, left_on="src", right_on="dst"))
     before = len(engine.arrangements())
     again = edges.filter(tk.col("src") != tk.col("dst")).arrange(by="dst")
-    engine.install("b", edges.join(again, on=("src", "dst"), how="semi"))
-    engine.install("c", edges.join(again, on=("src", "dst")))
+    engine.install("b", edges.join(again, left_on="src", right_on="dst", how="semi"))
+    engine.install("c", edges.join(again, left_on="src", right_on="dst"))
     created = {a.name for a in engine.arrangements()} - {"a", "b", "c"}
     assert len([name for name in created if name.startswith("project")]) == 1
     assert len(engine.arrangements()) == before + 2
@@ -263,7 +263,7 @@ def test_a_slow_view_falls_behind_alone() -> None:
 
 
 def two_hops_of(left: tk.Collection, right: tk.Collection) -> tk.Collection:
-    return left.join(right, on=("dst", "src")).select("src", dst="dst_right")
+    return left.join(right, left_on="dst", right_on="src").select("src", dst="dst_right")
 
 
 def test_a_stream_input_keeps_no_history() -> None:
@@ -348,7 +348,7 @@ def test_a_python_reduce_gets_columns_in_order_however_they_were_rearranged_belo
     people = engine.input("people", id=tk.Int, name=tk.String, age=tk.Int)
     towns = engine.input("towns", id=tk.Int, town=tk.String)
     joined = people.join(towns, on="id").select("name", "age", "town").select("age", "town", "name")
-    view = engine.install("oldest", joined.top(1, order_by=["age", "town"], descending=[True, False]))
+    view = engine.install("oldest", joined.sort("age", "town", descending=[True, False]).limit(1))
     people.insert([(1, "ann", 50), (2, "bob", 60)])
     towns.insert([(1, "york"), (2, "bath")])
     engine.advance()

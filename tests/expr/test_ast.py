@@ -34,7 +34,7 @@ a, b, s = col("a"), col("b"), col("s")
         (s.substring(1, 2).lower(), "s.substring(1, 2).lower()"),
         (concat(s, "x", s), "concat(s, 'x', s)"),
         (coalesce(a, 0), "coalesce(a, 0)"),
-        (when(a > 0, 1).when(a < 0, -1).otherwise(None), "when(a > 0, 1).when(a < 0, -1).otherwise(None)"),
+        (when(a > 0, 1).when(a < 0, -1).otherwise(None), "when(a > 0).then(1).when(a < 0).then(-1).otherwise(None)"),
         (a.between(1, 2), "(a >= 1) & (a <= 2)"),
         (lit(datetime.date(2020, 1, 2)), "'2020-01-02'"),
         (lit(decimal.Decimal("1.50")), "'1.50'"),
@@ -57,7 +57,7 @@ def test_what_is_printed_reads_back_as_the_same(expr: Expr) -> None:
     "use", [lambda: bool(a), lambda: a < 1 and b < 1, lambda: 1 < a < 3, lambda: not a, lambda: a in [b]]
 )
 def test_an_expression_has_no_truth_and_says_what_to_write_instead(use: Any) -> None:
-    with pytest.raises(TypeError, match="Write & | ~ instead of and, or, not"):
+    with pytest.raises(IncorrectError, match="Write & | ~ instead of and, or, not"):
         use()
 
 
@@ -87,7 +87,7 @@ def test_expressions_travel_by_pickle() -> None:
 def test_columns_and_substitution() -> None:
     expr = when(a > 1, b).otherwise(a + col("c"))
     assert expr.columns() == ["a", "b", "c"]
-    assert str(expr.substitute({"a": b * 2})) == "when(b * 2 > 1, b).otherwise(b * 2 + c)"
+    assert str(expr.substitute({"a": b * 2})) == "when(b * 2 > 1).then(b).otherwise(b * 2 + c)"
 
 
 @pytest.mark.parametrize(
@@ -135,10 +135,10 @@ def test_a_literal_that_is_no_value_is_incorrect(build: Any, message: str) -> No
     ("build", "message"),
     [
         (lambda: a + [1], r"cannot use \[1\] of type list"),
-        (lambda: a + datetime.timedelta(1), "of type timedelta"),
+        (lambda: a == datetime.timedelta(1), "of type timedelta"),
         (lambda: a.isin(3), "takes a list of values, not 3"),
         (lambda: s.isin("abc"), "takes a list of values, not 'abc'"),
-        (lambda: a.cast(int), "a tektite type is needed"),
+        (lambda: a.cast(list), "expected a type such as tk.Int"),
         (lambda: s.like(a), "the pattern of LIKE is a string"),
         (lambda: s.like("a", "ab"), "the escape of LIKE is one character"),
         (lambda: col(1), "a column is named by a string"),
@@ -148,6 +148,6 @@ def test_a_literal_that_is_no_value_is_incorrect(build: Any, message: str) -> No
         (lambda: concat(), "at least 1"),
     ],
 )
-def test_what_cannot_be_built_is_a_type_error(build: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
+def test_what_cannot_be_built_is_refused(build: Any, message: str) -> None:
+    with pytest.raises(IncorrectError, match=message):
         build()

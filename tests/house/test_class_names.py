@@ -12,7 +12,6 @@ LANGUAGE_NODES = "a node of SQL's own tree, which lowering turns into the algebr
 
 ALLOWED = {
     ("Aggregate", "tektite/sql/logical.py"): LANGUAGE_NODES,
-    ("Call", "tektite/sql/logical.py"): "a call in SQL's own tree, which names its columns; lowering numbers them",
     ("Join", "tektite/sql/logical.py"): LANGUAGE_NODES,
     ("Node", "tektite/sql/logical.py"): "what SQL's own tree is made of; executors' nodes never meet it",
     ("Project", "tektite/sql/logical.py"): LANGUAGE_NODES,

@@ -14,12 +14,16 @@ from tests.support.executors import chosen
 
 HERE = Path(__file__).parents[1]
 LOCAL = {
+    "engine/test_texts.py": "the dictionary of this process",
+    "engine/test_declarations.py": "what is refused and what is kept, before anything runs",
     "engine/test_autocommit.py": "who closes epochs, wherever that is computed",
     "engine/test_interrupts.py": "what an interrupt leaves in this process",
     "engine/test_memory.py": "bytes of this process",
     "engine/test_memory_account.py": "bytes of this process",
     "plan/test_one_plan.py": "plans, of which nothing runs",
     "plan/test_rules.py": "plans, of which nothing runs",
+    "query/test_refused.py": "queries that are refused before anything runs",
+    "query/test_wrong_types.py": "queries that are refused before anything runs",
     "runtime/test_shard.py": "an executor of its own",
     "sql/test_errors.py": "statements that are refused before anything runs",
     "sql/test_depth.py": "how far statements are read",

@@ -13,7 +13,9 @@ import sqlglot
 from sqlglot import exp
 
 import tektite as tk
-from tektite.sql.bind import clause, dates, functions, ordered_aggregates, scalar, windows
+from tektite.expr import date_functions
+from tektite.expr.namespaces import DateMethods, TextMethods
+from tektite.sql.bind import clause, functions, ordered_aggregates, scalar, windows
 from tektite.sql.parse.parser import Dialect
 
 PAGE = (Path(__file__).parents[2] / "docs" / "functions.md").read_text()
@@ -82,7 +84,7 @@ def test_every_sql_function_of_the_code_is_listed() -> None:
     kinds = {type(node) for found in trees for node in found.walk()}
     names = {node.name.lower() for found in trees for node in found.find_all(exp.Anonymous)}
     tables: list[Any] = [
-        functions.SIMPLE, functions.TYPED, functions.VARIADIC, functions.PARTS, functions.BITS, functions.SPECIAL,
+        functions.SIMPLE, functions.VARIADIC, functions.PARTS, functions.BITS, functions.SPECIAL,
         clause.AGGREGATES, clause.SPREADS, ordered_aggregates.ORDERED, windows.RANKS, windows.TOTALS, scalar.COMPARISONS,
         [kind for kind in scalar.RULES if issubclass(kind, exp.Func | exp.Binary)],
     ]  # fmt: skip
@@ -99,14 +101,19 @@ def test_fields_units_and_formats_are_listed() -> None:
         assert found is not None
         return re.findall(r"`(%?[\w%]+)`", found[1])
 
-    assert listed("Fields of `extract` and `date_part`: ") == [*dates.FIELDS, *dates.CLOCK]
-    assert listed("`strftime` takes a constant format with ") == [f"%{letter}" for letter in dates.FORMATS]
+    assert listed("Fields of `extract` and `date_part`: ") == [*date_functions.FIELDS, *date_functions.CLOCK]
+    assert listed("`strftime` takes a constant format with ") == [f"%{letter}" for letter in date_functions.FORMATS]
     moment = "TIMESTAMP '2024-02-29 13:45:30'"
     units = ", ".join(f"date_trunc('{unit}', {moment}) AS {unit}" for unit in listed("Units of `date_trunc`: "))
     assert len(tk.Engine(autocommit=False).sql(f"SELECT {units}").rows()) == 1
 
 
-NAMES = {name: getattr(tk, name) for name in tk.__all__} | {"tk": tk}
+NAMES = {name: getattr(tk, name) for name in tk.__all__} | {"tk": tk, "datetime": datetime}
+IN_GROUPS = ("Aggregates in Python", "Window functions in Python")
+
+
+def public_methods(found: type) -> set[str]:
+    return {name for name in dir(found) if not name.startswith("_") and callable(getattr(found, name))}
 
 
 def test_expressions_give_what_the_page_says() -> None:
@@ -115,16 +122,18 @@ def test_expressions_give_what_the_page_says() -> None:
     at = datetime.datetime(2024, 2, 29, 13, 45, 30)
     source.insert([{"x": 7, "y": -2.5, "name": "tektite", "day": at.date(), "at": at, "none": None}])
     engine.advance()
-    chosen = [title for title in titles("Expressions") if title != "Aggregates in Python"]
+    chosen = [title for title in titles("Expressions") if title not in IN_GROUPS]
     listed = [found for title in chosen for found in examples("Expressions", title)]
     columns = {f"x{number}": eval(example, NAMES) for number, (example, _, _) in enumerate(listed)}
     (row,) = engine.install("all", source.select(**columns)).rows()
     assert list(map(shown, row)) == [result for _, result, _ in listed]
-    text = " ".join(example for example, _, _ in listed)
-    helpers = {"walk", "columns", "substitute"}
-    methods = {name for name, found in vars(tk.Expr).items() if callable(found) and not name.startswith("_")} - helpers
-    assert {name for name in methods if f".{name}(" not in text} == set()
-    builders = {"coalesce", "col", "concat", "greatest", "hash64", "least", "lit", "when"}
+    text = " ".join(example for title in titles("Expressions") for example, _, _ in examples("Expressions", title))
+    helpers = {"walk", "columns", "substitute", "replaced"}
+    assert {name for name in public_methods(tk.Expr) - helpers if f".{name}(" not in text} == set()
+    for space, methods in (("str", TextMethods), ("dt", DateMethods)):
+        other_names = {name for name in public_methods(methods) if getattr(methods, name).__name__ != name}
+        assert {name for name in public_methods(methods) - other_names if f".{space}.{name}(" not in text} == set()
+    builders = {"coalesce", "col", "concat", "greatest", "hash64", "least", "lit", "truncdiv", "truncmod", "when"}
     assert {name for name in builders if not re.search(rf"\b{name}\(", text)} == set()
 
 
@@ -137,5 +146,18 @@ def test_python_aggregates_give_what_the_page_says() -> None:
     aggregates = {f"x{number}": eval(example, NAMES) for number, (example, _, _) in enumerate(listed)}
     (row,) = engine.install("all", source.group_by([]).agg(**aggregates)).rows()
     assert list(map(shown, row)) == [result for _, result, _ in listed]
-    public = [name for name in tk.__all__ if getattr(getattr(tk, name), "__module__", "") == "tektite.query.aggregates"]
+    modules = ("tektite.query.aggregates", "tektite.query.windows")
+    public = [name for name in tk.__all__ if getattr(getattr(tk, name), "__module__", "") in modules]
     assert [name for name in public if f"tk.{name}(" not in PAGE] == [] != public
+
+
+def test_python_window_functions_give_what_the_page_says() -> None:
+    engine = tk.Engine(autocommit=False)
+    source = engine.input("rows", x=tk.Int, missing=tk.Int, good=tk.Bool)
+    source.insert([(1, None, True), (2, 10, True), (2, 20, False), (5, 30, True)])
+    engine.advance()
+    listed = list(examples("Expressions", "Window functions in Python"))
+    columns = {f"x{number}": eval(example, NAMES) for number, (example, _, _) in enumerate(listed)}
+    found = engine.install("all", source.select("x", "missing", **columns)).rows()
+    rows = sorted(found, key=lambda row: (row[0], row[1] or 0))
+    assert [", ".join(map(shown, values)) for values in list(zip(*rows, strict=True))[2:]] == [r for _, r, _ in listed]

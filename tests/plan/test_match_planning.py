@@ -167,7 +167,7 @@ def test_an_arrangement_in_another_order_of_columns_serves() -> None:
         (lambda w: w.e.count(by="src"), (0,)),
         (lambda w: w.e.count(), ()),
         (lambda w: w.e.min("dst", by="src"), (0,)),
-        (lambda w: w.e.top(2, "dst", by="src"), None),
+        (lambda w: w.e.bottom_k(2, "dst", per="src"), None),
         (lambda w: w.engine.install("view", w.e.distinct()), (0, 1)),
     ],
 )

@@ -58,7 +58,7 @@ CASES: dict[str, tuple[Query, str]] = {
     "a left join whose NULLs nothing lets through is an inner one": (
         python(
             lambda orders, customers: (
-                orders.join(customers, on=("customer", "id"), how="left")
+                orders.join(customers, left_on="customer", right_on="id", how="left")
                 .filter(tk.col("limits") > 3)
                 .select("id", "limits")
             )
@@ -71,7 +71,9 @@ CASES: dict[str, tuple[Query, str]] = {
         """,
     ),
     "a filter that nothing passes leaves nothing to join": (
-        python(lambda orders, customers: orders.filter(tk.lit(1) > 2).join(customers, on=("customer", "id"))),
+        python(
+            lambda orders, customers: orders.filter(tk.lit(1) > 2).join(customers, left_on="customer", right_on="id")
+        ),
         """
         0 constant rows
         """,
@@ -254,8 +256,8 @@ CASES: dict[str, tuple[Query, str]] = {
     "a chain of joins is one conjunction": (
         python(
             lambda orders, customers: (
-                orders.join(customers, on=("customer", "id"))
-                .join(orders.select(buyer="customer", two="id"), on=("customer", "buyer"))
+                orders.join(customers, left_on="customer", right_on="id")
+                .join(orders.select(buyer="customer", two="id"), left_on="customer", right_on="buyer")
                 .select("id", "two")
             )
         ),
@@ -267,7 +269,11 @@ CASES: dict[str, tuple[Query, str]] = {
         """,
     ),
     "a join that is read twice stays apart": (
-        python(lambda orders, customers: _joined_twice(orders.join(customers, on=("customer", "id")), customers)),
+        python(
+            lambda orders, customers: _joined_twice(
+                orders.join(customers, left_on="customer", right_on="id"), customers
+            )
+        ),
         """
         union all
           join of (id, limits), (limits, _, _) to (id)
@@ -282,7 +288,9 @@ CASES: dict[str, tuple[Query, str]] = {
     "a table that was filtered before it was joined is tested afterwards": (
         python(
             lambda orders, customers: (
-                orders.filter(tk.col("total") > 3).join(customers, on=("customer", "id")).select("id", "limits")
+                orders.filter(tk.col("total") > 3)
+                .join(customers, left_on="customer", right_on="id")
+                .select("id", "limits")
             )
         ),
         """
@@ -368,7 +376,7 @@ def _twice(found: tk.Collection) -> tk.Collection:
 
 
 def _joined_twice(both: tk.Collection, customers: tk.Collection) -> tk.Collection:
-    return both.join(customers, on=("limits", "id")).select("id").concat(both.select("id"))
+    return both.join(customers, left_on="limits", right_on="id").select("id").concat(both.select("id"))
 
 
 def text(block: str) -> str:

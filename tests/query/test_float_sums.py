@@ -187,7 +187,7 @@ def test_sums_inside_a_loop() -> None:
     starts = engine.input("starts", node=tk.Int, weight=tk.Float)
     with tk.Loop("flow") as loop:
         mass = loop.variable("mass", node=tk.Int, weight=tk.Float)
-        moved = mass.join(edges, on=("node", "src")).select(node="dst", weight=tk.col("weight") * 0.1)
+        moved = mass.join(edges, left_on="node", right_on="src").select(node="dst", weight=tk.col("weight") * 0.1)
         mass.set(starts.concat(moved).group_by("node").agg(weight=tk.sum("weight")))
         result = loop.leave(mass)
     view = engine.install("mass", result)

@@ -28,10 +28,15 @@ def trim(cycle: tk.Collection, edges: tk.Collection) -> tk.Collection:
     nodes = edges.select(n="dst", label="dst").distinct()
     with tk.Loop("labels") as loop:
         labels = loop.variable("labels", initial=nodes)
-        step = labels.join(cycle, on=("n", "src")).select(n="dst", label="label").concat(nodes).min("label", by="n")
+        step = (
+            labels.join(cycle, left_on="n", right_on="src")
+            .select(n="dst", label="label")
+            .concat(nodes)
+            .min("label", by="n")
+        )
         labels.set(step)
         found = loop.leave(step)
-    both = edges.join(found, on=("src", "n")).join(found, on=("dst", "n"))
+    both = edges.join(found, left_on="src", right_on="n").join(found, left_on="dst", right_on="n")
     return both.filter(tk.col("label") == tk.col("label_right")).select(src="dst", dst="src")
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 import tektite as tk
+from tektite.query.limits import first_rows, ordered
 from tests.support.executors import make_engine
 
 pytestmark = pytest.mark.executors
@@ -52,7 +53,7 @@ def test_the_first_rows_are_those_of_a_sorted_group_at_every_epoch(
     with make_engine() as engine:
         table = engine.input("t", g=tk.Int, name=tk.String, n=tk.Int)
         names, downs = zip(*order, strict=True)
-        view = engine.install("first", table.top(k, list(names), by="g", descending=list(downs)))
+        view = engine.install("first", first_rows(table, ordered(table, list(names), list(downs), "top"), ["g"], k))
         changes = view.changes()
         rows: Counter[Row] = Counter()
         wanted, there = {}, {}

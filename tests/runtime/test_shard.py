@@ -59,12 +59,14 @@ def views(engine: tk.Engine) -> tuple[tk.Input, list[tk.View]]:
     edges = engine.input("edges", src=tk.Int, dst=tk.Int, kind=tk.String)
 
     def step(reach: tk.Collection) -> tk.Collection:
-        return reach.join(edges, on=("dst", "src")).select("src", dst="dst_right").concat(pairs).distinct()
+        return reach.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right").concat(pairs).distinct()
 
     pairs = edges.select("src", "dst")
     ends = (pairs, ("x", "y")), (pairs, ("y", "z")), (pairs, ("z", "w"))
     queries = {
-        "joined": edges.join(edges, on=("dst", "src")).group_by("kind").agg(n=tk.count(), least=tk.min("src")),
+        "joined": edges.join(edges, left_on="dst", right_on="src")
+        .group_by("kind")
+        .agg(n=tk.count(), least=tk.min("src")),
         "counts": pairs.count(by="src", name="n").count(by="n", name="m"),
         "paths": tk.match(*ends, strategy="delta"),
         "reach": pairs.distinct().iterate(step),

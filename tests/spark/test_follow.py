@@ -427,3 +427,43 @@ def test_closed_input_takes_nothing(spark: SparkSession, files: Files) -> None:
     engine.close()
     with pytest.raises(ConflictError, match="closed"):
         table.follow(files.stream())
+
+
+def test_rows_that_do_not_fit_are_kept_in_the_same_epoch(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path / "files", "k int, v string, op string")
+    declared: dict[str, Any] = {"mode": "upsert", "primary_key": "k"}
+    for run in range(2):
+        files.add([(1, f"a{run}", "c"), (None, "b", "c"), (2, "c", "c"), (3, "d", "what")])
+        files.add([(run + 5, "e", "c")])
+        with tk.Engine(storage=tmp_path / "store") as engine:
+            table = engine.create_table("t", {"k": int, "v": str}, **declared)
+            view = engine.create_view("all", table)
+            following = table.follow(files.stream(), operation="op", trigger=NOW, bad_rows="keep")
+            following.await_termination()
+            assert (following.epochs, following.rows, following.rejected) == (2, 3, 2)
+            assert sorted(view.rows()) == [(1, f"a{run}"), (2, "c"), *((5 + n, "e") for n in range(run + 1))]
+            bad = engine.sql("SELECT batch, row, reason FROM t_bad_rows ORDER BY batch, row").rows()
+            assert [batch for batch, _, _ in bad] == [0, 0, 2, 2][: 2 * run + 2]
+            assert bad[0][1] == '{"k": 3, "v": "d", "op": "what"}' and "'what'" in bad[0][2]
+            assert bad[1][1] == '{"k": null, "v": "b", "op": "c"}' and "NULL" in bad[1][2]
+
+
+def test_stream_stops_beyond_the_limit_of_bad_rows(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path / "files", "k int, v string")
+    for number in range(3):
+        files.add([(number, "x"), (None, "y")])
+    engine = tk.Engine()
+    table = engine.create_table("t", {"k": int, "v": str}, mode="upsert", primary_key="k")
+    view = engine.create_view("all", table)
+    following = table.follow(files.stream(), trigger=NOW, bad_rows="keep", max_bad_rows=1)
+    with pytest.raises(IncorrectError, match='NULL.*in the row {"k": null, "v": "y"}.*micro-batch 1'):
+        following.await_termination()
+    assert view.rows() == [(0, "x")]
+    assert engine.sql("SELECT count(*) FROM t_bad_rows").rows() == [(1,)]
+
+
+@pytest.mark.parametrize("option", [{"bad_rows": "skip"}, {"max_bad_rows": -1}])
+def test_wrong_policy_for_bad_rows_is_refused(files: Files, option: dict[str, Any]) -> None:
+    table = tk.Engine().create_table("t", {"k": int, "v": str})
+    with pytest.raises(IncorrectError, match="bad_rows"):
+        table.follow(files.stream(), trigger=NOW, **option)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import tektite as tk
 from tektite.errors import FaultError, IncorrectError, NotFoundError
 from tektite.spark.pipeline import read_pipeline
 from tektite.spark.run import Metrics, run
+from tektite.spark.soundness import check_pipeline
 from tests.support.spark_cluster import wait_until
 from tests.support.spark_files import Files
 
@@ -279,3 +281,53 @@ def test_command_stops_cleanly_when_asked_and_resumes(spark: SparkSession, folde
     add_orders(files, 16, 8)
     run_here(folder)
     assert written(spark, folder) == expected(24)
+
+
+def checked(folder: Path, old: str = "", new: str = "") -> str:
+    """What --check says of the pipeline with a part replaced."""
+    assert old in PIPELINE
+    (folder / "changed.yaml").write_text(PIPELINE.replace(old, new, 1))
+    try:
+        check_pipeline(read_pipeline(folder / "changed.yaml"), tk.Engine)
+    except IncorrectError as error:
+        return str(error)
+    return "sound"
+
+
+@pytest.fixture
+def described(tmp_path: Path) -> Path:
+    """A folder with what a pipeline names, for checks that need no Spark."""
+    (tmp_path / "queries.py").write_text(QUERIES)
+    (tmp_path / "customers").mkdir()
+    (tmp_path / "files").mkdir()
+    sys.modules.pop("queries", None)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("", "", "sound"),
+        ("path: customers", 'path: "cust*"', "sound"),
+        ("FROM orders", "FROM order", "changed.yaml, views.per_customer: .*there is no table or view 'order'"),
+        ("SELECT c, count", "SELECT d, count", "views.per_customer: .*'d'"),
+        ("queries:totals", "queries:total", "views.totals: .*there is no 'queries:total'"),
+        ("c int, name string", "c int, nam string", "inputs.customers.load: the column 'name' is missing: did you mean 'nam'"),
+        ("c int, name string", "c int, name", "inputs.customers.load: schema: .* is none that Spark reads"),
+        ("seq int", "sequence int", "inputs.orders.follow: the order column 'seq' is missing"),
+        ("availableNow: true", "available_now: true", "unknown trigger 'available_now': did you mean 'availableNow'"),
+        ("availableNow: true", "processingTime: 5", "trigger processingTime is a text such as '5 seconds', not 5"),
+        ("path: customers", "path: costumers", "inputs.customers.load: there is nothing at the path .*costumers"),
+        ("operation: op", "where: oo > 1\n      operation: op", "where: 'oo > 1' reads a column 'oo': did you mean 'o'"),
+        ("operation: op", "select: [o, c, amount, op, seq AS sq]\n      operation: op", "the order column 'seq' is missing"),
+        ("operation: op", "select: ['*']\n      operation: op", "sound"),
+    ],
+)  # fmt: skip
+def test_check_finds_what_would_stop_a_run(described: Path, old: str, new: str, message: str) -> None:
+    assert re.search(message, checked(described, old, new))
+
+
+def test_sink_of_an_unknown_view_is_told_the_views(described: Path) -> None:
+    (described / "changed.yaml").write_text(PIPELINE.replace("{view: totals", "{view: totls"))
+    with pytest.raises(IncorrectError, match="did you mean 'totals'\\? the views are: totals, per_customer"):
+        read_pipeline(described / "changed.yaml")

@@ -44,7 +44,7 @@ def shop(engine: tk.Engine) -> tuple[tk.Input, tk.Input]:
 
 
 def revenue(orders: tk.Collection, lines: tk.Collection) -> tk.Collection:
-    joined = orders.join(lines, on=("id", "order"))
+    joined = orders.join(lines, left_on="id", right_on="order")
     return joined.group_by(["customer", "part"]).agg(total=tk.sum("price")).filter(tk.col("part").like("part %1"))
 
 
@@ -328,7 +328,9 @@ def test_jobs_say_what_they_are_for(spark: SparkSession, tmp_path: Path) -> None
         edges.insert([(i, i + 1) for i in range(6)])
         engine.advance()
         reach = edges.distinct().iterate(
-            lambda r: r.join(edges, on=("dst", "src")).select("src", dst="dst_right").concat(edges).distinct(),
+            lambda r: (
+                r.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right").concat(edges).distinct()
+            ),
             name="paths",
         )
         assert len(engine.install("reach", reach).rows()) == 21

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tektite as tk
-from tektite.storage.manifest import Manifest
+from tektite.storage.clean_up import outdated_files
+from tektite.storage.manifest import FOLDER, Manifest, ManifestChange
+from tektite.storage.steady_clock import Ages
 from tektite.storage.store import open_store
 from tests.support.stored import Twin, run, state_of
 
@@ -197,3 +201,25 @@ def test_what_is_published_stays_as_it_is_while_a_row_fails(tmp_path: Path, capl
         assert any("found 'bad'" in record.getMessage() for record in caplog.records)
         source.remove([("bad",)])
         assert stored() == view.low
+
+
+def test_clock_that_is_set_neither_deletes_early_nor_stops_cleaning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(str(tmp_path))
+    versions = Manifest.open(store)
+    for _ in range(40):
+        versions.commit(ManifestChange())
+    year = 365 * 86400.0
+    really = time.time
+    monkeypatch.setattr(time, "time", lambda: really() + year)
+    assert outdated_files(store, versions.state, 3600.0).names == []
+    monkeypatch.undo()
+    for file in (tmp_path / FOLDER).iterdir():
+        os.utime(file, (really() + year, really() + year))
+    seen = Ages()
+    assert outdated_files(store, versions.state, 0.2, seen).names == []
+    deadline = time.monotonic() + 60
+    while not outdated_files(store, versions.state, 0.2, seen).names:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ import pyarrow as pa
 from tektite.expr import Expr, RowProgram, compile
 from tektite.expr.literals import float_of_word, literal_word
 from tektite.kernels.layout.rows import copy_out, head_of_array
-from tektite.values.dictionary import Dictionary, TextTable
+from tektite.values.dictionary import Dictionary
+from tektite.values.text_space import TextTable
 from tektite.values.types import Bool, Date, DecimalType, Float, Int, String, Timestamp, Type
 from tektite.values.words import NULL
 from tests.support.narrow import narrow_columns
@@ -37,6 +39,13 @@ class TextDictionary:
         ids = self._real.add(texts)
         self.texts.update(zip(ids.tolist(), texts.to_pylist(), strict=True))
         return ids
+
+    def keep(self, words: Any) -> None:
+        """It keeps all texts."""
+
+    def adding(self) -> AbstractContextManager[Any]:
+        """It keeps all texts."""
+        return nullcontext()
 
     def text_table(self) -> TextTable:
         return self._real.text_table()

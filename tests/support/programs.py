@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import tektite as tk
+from tektite.query.limits import first_rows
 from tests.support.brute import Bag, Row, bag
 
 VALUES = (0, 1, 2, 3)
@@ -218,7 +219,11 @@ class Program:
         by = [n for n in self.some(c.schema.names) if n not in order]
         downs = [self.rng.random() < 0.5 for _ in order]
         k = self.rng.choice([1, 2, 3])
-        return self.note(c.top(k, order, by=by, descending=downs), f"top {k} {order} {downs} by {by}", c), size
+        return self.note(
+            first_rows(c, [(tk.col(n), down, False) for n, down in zip(order, downs, strict=True)], by, k),
+            f"top {k} {order} {downs} by {by}",
+            c,
+        ), size
 
     def make_reduce(self, pool: list[tuple[tk.Collection, int]]) -> tuple[tk.Collection, int]:
         c, size = self.pick(pool)
@@ -241,8 +246,9 @@ class Program:
         for n, m in pairs[: rng.choice([0, 1, 1, 1, 2])]:
             if all(n != p and m != q for p, q in on):
                 on.append((n, m))
-        how = rng.choice(["inner", "inner", "left", "semi", "anti"])
-        made = self.note(c.join(d, on=on, how=how), f"{how} join on {on}", c, d)
+        how = rng.choice(["inner", "inner", "left", "right", "full", "semi", "anti"])
+        keys = [n for n, _ in on], [m for _, m in on]
+        made = self.note(c.join(d, left_on=keys[0], right_on=keys[1], how=how), f"{how} join on {on}", c, d)
         if how in ("semi", "anti"):
             return made, size
         return self.narrow(made, size * other // (3 if on else 1))
@@ -278,14 +284,14 @@ class Program:
         arranged = edges.arrange(by="u") if self.rng.random() < 0.3 else edges
         if self.rng.random() < 0.5:
             found = edges.distinct().iterate(
-                lambda r: r.join(arranged, on=("v", "u")).select("u", v="v_right").concat(edges).distinct(),
+                lambda r: r.join(arranged, left_on="v", right_on="u").select("u", v="v_right").concat(edges).distinct(),
                 LIMIT,
                 "reach",
             )
         else:
             with tk.Loop("reach", LIMIT) as loop:
                 reach = loop.variable("reach", u=tk.Int, v=tk.Int)
-                step = reach.join(arranged, on=("v", "u")).select("u", v="v_right").concat(edges).distinct()
+                step = reach.join(arranged, left_on="v", right_on="u").select("u", v="v_right").concat(edges).distinct()
                 reach.set(step)
                 found = loop.leave(reach if self.rng.random() < 0.5 else step)
         return self.note(found, "reach", edges), 16
@@ -297,7 +303,7 @@ class Program:
         inside = self.rng.random() < 0.3
         with tk.Loop("labels", LIMIT) as loop:
             labels = loop.variable("labels", initial=nodes)
-            moved = labels.join(edges, on=("n", "u")).select(n="v", label="label")
+            moved = labels.join(edges, left_on="n", right_on="u").select(n="v", label="label")
             step = moved.concat(nodes).min("label", by="n")
             labels.set(step)
             found = loop.leave(step.count(by="label") if inside else step)
@@ -309,9 +315,9 @@ class Program:
         with tk.Loop("mutual", LIMIT) as loop:
             even = loop.variable("even", u=tk.Int, v=tk.Int)
             odd = loop.variable("odd", u=tk.Int, v=tk.Int)
-            even.set(odd.join(edges, on=("v", "u")).select("u", v="v_right").concat(start).distinct())
+            even.set(odd.join(edges, left_on="v", right_on="u").select("u", v="v_right").concat(start).distinct())
             turned = even.filter(tk.col("u") > tk.col("v")).select(u="v", v="u")
-            odd.set(even.join(edges, on=("v", "u")).select("u", v="v_right").concat(turned).distinct())
+            odd.set(even.join(edges, left_on="v", right_on="u").select("u", v="v_right").concat(turned).distinct())
             found = loop.leave(even).select("u", "v", p=tk.lit(0)).concat(loop.leave(odd).select("u", "v", p=tk.lit(1)))
         return self.note(found, "mutual", edges, start), 30
 

@@ -101,7 +101,7 @@ def check(engine: tk.Engine, twin: Twin) -> None:
         view = engine.install(f"all {name}", table)
         assert view.multiplicities() == dict(wanted[name]), (name, epoch)
     edges = engine.table("edges")
-    hops = engine.install("hops", edges.join(edges, on=("dst", "src")).select("src", dst="dst_right"))
+    hops = engine.install("hops", edges.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right"))
     brute: Counter[Any] = Counter()
     for (a, b), n in wanted["edges"].items():
         for (c, d), m in wanted["edges"].items():

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
 from tektite.kernels.text import strings
 from tektite.values import dictionary as dictionary_module
-from tektite.values.dictionary import START, Dictionary, text_ids
+from tektite.values.dictionary import Dictionary, text_ids
+from tektite.values.text_space import START
 from tektite.values.words import NULL
 from tests.support.xxh64 import colliding_texts, eight_bytes_with, signed, xxh64
 

@@ -118,7 +118,6 @@ def test_as_keys_negative_zero_is_zero_and_nothing_else_changes() -> None:
         (pa.array([-86400, None], pa.timestamp("s")), Date, [-1, NULL]),
         (pa.array([-1, None], pa.timestamp("s")), Timestamp, [-1_000_000, NULL]),
         (pa.array([-2000], pa.timestamp("ns")), Timestamp, [-2]),
-        (pa.array([0], pa.timestamp("us", "Europe/Berlin")), Timestamp, [0]),
         (pa.array([datetime.date(1970, 1, 2)]), Timestamp, [86_400_000_000]),
         (pa.array([7, None, -7]), Decimal(5, 2), [700, NULL, -700]),
         (pa.array([decimal.Decimal("1.50")], pa.decimal128(38, 10)), Decimal(2, 1), [15]),
@@ -168,6 +167,11 @@ def test_other_arrow_types_are_taken_where_nothing_is_lost(array: Any, type: Typ
         (pa.array([2**63 - 1]), Decimal(18, 0), "needs more than 18 digits"),
         (pa.array([0, 3600], pa.timestamp("s")), Date, "found 1970-01-01 01:00:00 in row 1, which has a time of day"),
         (pa.array([0], pa.timestamp("s", "UTC")), Date, r"expected date, found timestamp\[s, tz=UTC\]"),
+        (
+            pa.array([None, 0], pa.timestamp("us", "Europe/Berlin")),
+            Timestamp,
+            r"a timestamp without a time zone, found 1970.* row 1",
+        ),
         (pa.array([1], pa.timestamp("ns")), Timestamp, "which is not a whole number of microseconds"),
         (
             pa.array([2**62], pa.timestamp("s")),

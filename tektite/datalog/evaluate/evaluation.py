@@ -24,7 +24,7 @@ from tektite.engine.constants import constants
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
 from tektite.plan.unique import unique_columns
-from tektite.query import aggregates
+from tektite.query.aggregates import ColumnAggregate
 from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.query.loops import Loop
 from tektite.values.schema import Schema
@@ -213,7 +213,7 @@ class Evaluation:
         ]
         bindings = each[0].concat(*each[1:]) if len(each) > 1 else each[0]
         outputs: dict[str, Expr] = {}
-        taken: dict[str, aggregates.ColumnAggregate] = {}
+        taken: dict[str, ColumnAggregate] = {}
         spreads: dict[str, tuple[str, str]] = {}
         keys: list[str] = []
         for name, term, type in zip(schema.names, head.terms, schema.types, strict=True):
@@ -221,14 +221,14 @@ class Evaluation:
                 outputs[name] = output(term, type, types)
                 keys.append(name)
             elif term.kind == "count" or term.of is None:
-                taken[name] = aggregates.count()
+                taken[name] = ColumnAggregate("count")
             elif term.kind in spread.KINDS:
                 outputs[f"of {name}"] = expressions.expression(term.of, types)
                 spreads[name] = (term.kind, f"of {name}")
             else:
                 outputs[f"of {name}"] = expressions.expression(term.of, types)
                 kind = term.kind.replace("-", "_")
-                taken[name] = aggregates.ColumnAggregate(kind, f"of {name}")
+                taken[name] = ColumnAggregate(kind, f"of {name}")
         if not outputs:
             outputs["all"] = col(bindings.schema.names[0])
         grouped = project(bindings, outputs)

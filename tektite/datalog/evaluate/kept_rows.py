@@ -10,6 +10,8 @@ from tektite.datalog.syntax import ir, statements
 from tektite.errors import IncorrectError
 from tektite.expr import col
 from tektite.query.collection import Collection
+from tektite.query.limits import limited
+from tektite.query.window_calls import Ordering
 
 NEWNESS = "newness"
 """A column of choices: 0 for facts chosen in an earlier round, 1 for candidates."""
@@ -49,7 +51,7 @@ def choose(every: Collection, domains: Sequence[Sequence[str]]) -> Collection:
 def least_of(rows: Collection, domain: Sequence[str]) -> Collection:
     """The least row for each value of a domain, those that were chosen before first."""
     order = [NEWNESS, *(name for name in rows.schema.names if name not in (NEWNESS, *domain))]
-    return rows.top(1, order, list(domain))
+    return limited(rows, [Ordering(name) for name in order], list(domain), 1, 0)
 
 
 def improvements(definitions: Definitions, component: tuple[str, ...]) -> dict[str, tuple[int, str]]:

@@ -13,10 +13,10 @@ import numpy as np
 
 from tektite.dataflow.reduce import GroupResults, Groups
 from tektite.expr import Expr, col, greatest
-from tektite.query import aggregates
 from tektite.query.aggregates import ColumnAggregate
 from tektite.query.builders import reduce_groups
 from tektite.query.collection import Collection
+from tektite.query.column_aggregates import column_aggregates
 from tektite.values.types import Float
 from tektite.values.words import float_words, word_floats
 
@@ -51,7 +51,7 @@ def grouped(
 ) -> Collection:
     """One row for each group: aggregates, and for each name in `spread` one of KINDS of a column."""
     if not spread:
-        return rows.group_by(list(keys)).agg(**taken)
+        return column_aggregates(rows, keys, taken)
     if not keys:  # one group: it has a key, so that medians may be joined to the other aggregates
         keys = [WHOLE]
         rows = rows.with_columns(**{WHOLE: 1})
@@ -64,15 +64,15 @@ def grouped(
             continue
         squares[f"square {name}"] = col(column).cast(Float) * col(column).cast(Float)
         sums |= {
-            f"count {name}": aggregates.count(),
-            f"sum {name}": aggregates.sum(column),
-            f"squares {name}": aggregates.sum(f"square {name}"),
+            f"count {name}": ColumnAggregate("count"),
+            f"sum {name}": ColumnAggregate("sum", column),
+            f"squares {name}": ColumnAggregate("sum", f"square {name}"),
         }
         mean = col(f"sum {name}").cast(Float) / col(f"count {name}")
         variance = greatest(col(f"squares {name}") / col(f"count {name}") - mean * mean, 0.0)
         outputs[name] = variance.sqrt() if kind == "stddev" else variance
-    sums = sums or {"count": aggregates.count()}
-    found = rows.with_columns(**squares).group_by(list(keys)).agg(**sums)
+    sums = sums or {"count": ColumnAggregate("count")}
+    found = column_aggregates(rows.with_columns(**squares), keys, sums)
     found = found.select(*keys, **(outputs or {"count": col("count")}))
     for name, column in medians.items():
         values = rows.select(*keys, **{name: col(column).cast(Float)})

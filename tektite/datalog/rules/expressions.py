@@ -13,7 +13,7 @@ from typing import Any
 
 from tektite.datalog.syntax import ir
 from tektite.errors import IncorrectError, TektiteError, UnsupportedError
-from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, type_of, when
+from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, truncdiv, truncmod, type_of, when
 from tektite.expr.comparisons import OPERATIONS
 from tektite.expr.record_text import python_call, record, record_field, whole_of_text, whole_power
 from tektite.values.types import Bool, DecimalType, Float, Int, String, Type
@@ -165,8 +165,7 @@ def _expression(term: ir.Term, types: Types) -> Expr:
 def _divided(op: str, a: Expr, b: Expr, whole: bool) -> Expr:
     if not whole:
         return a / b if op == "/" else a % b
-    quotient = (a.abs() // b.abs()) * a.sign() * b.sign()
-    return quotient if op == "/" else a - b * quotient
+    return truncdiv(a, b) if op == "/" else truncmod(a, b)
 
 
 def _whole(a: Expr, type: Type | None) -> Expr:

@@ -8,12 +8,17 @@ another specialisation.
 The table lives in memory that `state` describes (see the constants below):
 
     heap     texts in the order of their arrival, each as 4 bytes of length and then its bytes; it starts at FIRST
-    table    open addressing, linear probing; slot s is the pair (id, position in the heap), position 0 if it is free
+    table    open addressing, linear probing; slot s is the pair (id, entry), entry 0 if it is free
 
-so finding a text costs two cache misses, and the heap alone determines the table.
+so finding a text costs two cache misses. An entry has the position in the heap in its low 48 bits, and above them the *era* in
+which the text was last added or found in use.
 
 A reader without the dictionary's lock has three words of the state as of one moment (READING). The table and the heap of that
-moment do not change, except for added slots and bytes. A slot's position is written last.
+moment do not change, except for added slots and bytes, and eras. A slot's entry is written last.
+
+Collecting texts: `mark_rows` and `mark_words` give texts in use the present era. Then FLOOR and BOUNDARY are set: texts of
+earlier eras than FLOOR that lie before BOUNDARY are doomed. `copy_slots` copies the others to a new table and heap, and
+`copy_tail` what lies behind BOUNDARY. Meanwhile a doomed text that is added again is appended as if it were new.
 """
 
 from __future__ import annotations
@@ -27,14 +32,21 @@ from numba.extending import intrinsic
 
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.expr.memo import load_acquire, store_release
-from tektite.kernels.layout.memory import load, store
+from tektite.kernels.layout.memory import load, read, store
+from tektite.kernels.layout.pages import address_of
 from tektite.values.words import NULL
 
 SEED = 42
 
 # What `state` holds. COUNT may not exceed LIMIT, so that probing always meets a free slot soon.
-TABLE, SHIFT, COUNT, LIMIT, HEAP, USED, CAPACITY, REASON, DETAIL = range(9)
-STATE_SIZE = 9
+# NARROW counts the ids that fit into 32 bits.
+TABLE, SHIFT, COUNT, LIMIT, HEAP, USED, CAPACITY, REASON, DETAIL, ERA, FLOOR, BOUNDARY, NARROW = range(13)
+STATE_SIZE = 13
+
+# An entry of the table: the position in the heap, and the era above it.
+POSITION_BITS = 48
+POSITION = (1 << POSITION_BITS) - 1
+LAST_ERA = (1 << 15) - 1
 
 # What a reader without the lock has of it, in this order.
 READING = (TABLE, SHIFT, HEAP)
@@ -59,6 +71,7 @@ _START_1 = np.uint64((SEED + 0x9E3779B185EBCA87 + 0xC2B2AE3D27D4EB4F) % 2**64)
 _START_2 = np.uint64((SEED + 0xC2B2AE3D27D4EB4F) % 2**64)
 _START_4 = np.uint64((SEED - 0x9E3779B185EBCA87) % 2**64)
 _NULL = np.int64(NULL)
+_FAR_APART = np.int64(0x1E3779B185EBCA87)
 _AFTER_NULL = np.int64(NULL + 1)
 
 
@@ -206,9 +219,9 @@ def position_of(reading, word):
     mask = (np.int64(1) << (64 - shift)) - 1
     slot = _home(word, shift)
     while True:
-        position = load_acquire(table, 2 * slot + 1)
-        if position == 0 or load(table, 2 * slot) == word:
-            return position
+        entry = load_acquire(table, 2 * slot + 1)
+        if entry == 0 or load(table, 2 * slot) == word:
+            return entry & POSITION
         slot = (slot + 1) & mask
 
 
@@ -222,6 +235,12 @@ def byte_at(address):
 def length_at(address):
     """The length of the text whose place in the heap is at an address."""
     return np.int64(_load_32(address))
+
+
+@inner
+def _fits_narrow(word):
+    """Whether an id may be in a column that is stored in 32 bits or fewer."""
+    return -(1 << 31) <= word and word < 1 << 31
 
 
 @inner
@@ -267,34 +286,40 @@ def intern(state, offsets, wide, data, validity, first, done, ids):
         text = data + start
         slot = _home(word, shift)
         while True:
-            position = load(table, 2 * slot + 1)
-            if position == 0:
-                used = state[USED]
-                if length > LONGEST:
-                    state[REASON] = TOO_LONG
-                    return i
-                if state[COUNT] >= state[LIMIT]:
-                    state[REASON] = TABLE_FULL
-                    return i
-                if used + HEADER + length > state[CAPACITY]:
-                    state[REASON] = HEAP_FULL
-                    state[DETAIL] = HEADER + length
-                    return i
-                _store_32(heap + used, np.uint64(length))
-                _copy(text, heap + used + HEADER, length)
-                store(table, 2 * slot, word)
-                store_release(table, 2 * slot + 1, used)
-                state[USED] = used + HEADER + length
-                state[COUNT] += 1
-                break
-            if load(table, 2 * slot) == word:
+            entry = load(table, 2 * slot + 1)
+            if entry != 0 and load(table, 2 * slot) != word:
+                slot = (slot + 1) & mask
+                continue
+            position = entry & POSITION
+            if entry != 0:
                 known = heap + position
                 if np.int64(_load_32(known)) != length or not _same(known + HEADER, text, length):
                     state[REASON] = CLASH
                     state[DETAIL] = position
                     return i
-                break
-            slot = (slot + 1) & mask
+                if entry >> POSITION_BITS >= state[FLOOR] or position >= state[BOUNDARY]:
+                    if entry >> POSITION_BITS != state[ERA]:
+                        store_release(table, 2 * slot + 1, position | state[ERA] << POSITION_BITS)
+                    break
+            used = state[USED]
+            if length > LONGEST:
+                state[REASON] = TOO_LONG
+                return i
+            if state[COUNT] >= state[LIMIT]:
+                state[REASON] = TABLE_FULL
+                return i
+            if used + HEADER + length > state[CAPACITY]:
+                state[REASON] = HEAP_FULL
+                state[DETAIL] = HEADER + length
+                return i
+            _store_32(heap + used, np.uint64(length))
+            _copy(text, heap + used + HEADER, length)
+            store(table, 2 * slot, word)
+            store_release(table, 2 * slot + 1, used | state[ERA] << POSITION_BITS)
+            state[USED] = used + HEADER + length
+            state[COUNT] += 1
+            state[NARROW] += _fits_narrow(word)
+            break
     state[REASON] = DONE
     return len(ids)
 
@@ -305,14 +330,14 @@ def rebuild(old, new, shift, end):
     mask = (np.int64(1) << (64 - shift)) - 1
     count = 0
     for at in range(1, len(old), 2):
-        position = old[at]
-        if position != 0 and position < end:
+        entry = old[at]
+        if entry != 0 and entry & POSITION < end:
             word = old[at - 1]
             slot = _home(word, shift)
             while new[2 * slot + 1] != 0:
                 slot = (slot + 1) & mask
             new[2 * slot] = word
-            new[2 * slot + 1] = position
+            new[2 * slot + 1] = entry
             count += 1
     return count
 
@@ -334,7 +359,7 @@ def locate(state, ids, positions, offsets):
         if word != _NULL:
             slot = _home(word, shift)
             while True:
-                position = load(table, 2 * slot + 1)
+                position = load(table, 2 * slot + 1) & POSITION
                 if position == 0:
                     return i
                 if load(table, 2 * slot) == word:
@@ -366,3 +391,143 @@ def copy_texts(state, positions, offsets, target):
     heap = state[HEAP]
     for i in range(len(positions)):
         _copy(heap + positions[i] + HEADER, target + offsets[i] - offsets[0], offsets[i + 1] - offsets[i])
+
+
+@inner
+def _mark(table, shift, word, era):
+    """Note that an id is in use in an era, if there is a text with this id."""
+    mask = (np.int64(1) << (64 - shift)) - 1
+    slot = _home(word, shift)
+    while True:
+        entry = load(table, 2 * slot + 1)
+        if entry == 0:
+            return
+        if load(table, 2 * slot) == word:
+            if entry >> POSITION_BITS != era:
+                store_release(table, 2 * slot + 1, (entry & POSITION) | era << POSITION_BITS)
+            return
+        slot = (slot + 1) & mask
+
+
+@kernel("void(int64[::1], int64[::1])")
+def mark_words(state, words):
+    """Give the texts whose ids are among some words the present era."""
+    for word in words:
+        _mark(state[TABLE], state[SHIFT], word, state[ERA])
+
+
+@kernel("int64(int64[::1], int64, int64, int64)")
+def mark_rows(state, head, place, most):
+    """Give the texts whose ids are in any column of the rows at address `head` the present era.
+
+    Begins at `place`, a column times the rows plus a row, and looks at about `most` words. Returns the place to go on from; -1 if
+    nothing is left. A column may hold something else than ids: a word that equals an id by chance keeps a text that nobody needs.
+    """
+    table, shift, era = state[TABLE], state[SHIFT], state[ERA]
+    rows, columns = load(head, 0), load(head, 2)
+    if rows == 0:
+        return -1
+    column, row = place // rows, place % rows
+    while column < columns:
+        if most <= 0:
+            return column * rows + row
+        at, step = load(head, 3 + 3 * column), load(head, 4 + 3 * column)
+        if step == 0:
+            _mark(table, shift, load(head, 5 + 3 * column), era)
+            most -= 1
+        elif step == 8 or state[NARROW] > 0:
+            stop = min(rows, row + most)
+            most -= stop - row
+            last = _NULL
+            while row < stop:
+                word = read(at, step, row)
+                if word != last:
+                    _mark(table, shift, word, era)
+                    last = word
+                row += 1
+            if row < rows:
+                return column * rows + row
+        row = 0
+        column += 1
+    return -1
+
+
+@kernel("void(int64[::1], int64[::1], int64[::1])")
+def known_ids(state, ids, known):
+    """Write 1 for each id that has a text, 0 for others."""
+    mask = (np.int64(1) << (64 - state[SHIFT])) - 1
+    for i in range(len(ids)):
+        slot = _home(ids[i], state[SHIFT])
+        known[i] = 0
+        while load(state[TABLE], 2 * slot + 1) != 0:
+            if load(state[TABLE], 2 * slot) == ids[i]:
+                known[i] = 1
+                break
+            slot = (slot + 1) & mask
+
+
+@inner
+def _enter(state, word, entry):
+    """Put an id that is not there into a table with room for it."""
+    mask = (np.int64(1) << (64 - state[SHIFT])) - 1
+    slot = _home(word, state[SHIFT])
+    while load(state[TABLE], 2 * slot + 1) != 0:
+        slot = (slot + 1) & mask
+    store(state[TABLE], 2 * slot, word)
+    store(state[TABLE], 2 * slot + 1, entry)
+    state[COUNT] += 1
+    state[NARROW] += _fits_narrow(word)
+
+
+@inner
+def _scattered(number, table):
+    """The slot with a number, in an order in which neighbours are far apart. In the order of slots, texts would be in the order
+    of their hashes: adding them again would fill a growing table from one end, where probing takes long.
+    """
+    return (number * _FAR_APART) & (len(table) // 2 - 1)
+
+
+@kernel("void(int64[::1], int64, int64[::1], int64, int64, int64[::1])")
+def measure_slots(old, heap, table, start, stop, found):
+    """Add the number of texts that `copy_slots` would copy, and their bytes in the heap, to `found`."""
+    for slot in range(start, stop):
+        entry = load_acquire(address_of(table), 2 * slot + 1)
+        position = entry & POSITION
+        if entry != 0 and position < old[BOUNDARY] and entry >> POSITION_BITS >= old[FLOOR]:
+            found[0] += 1
+            found[1] += HEADER + np.int64(_load_32(heap + position))
+
+
+@kernel("void(int64[::1], int64, int64[::1], int64, int64, int64, int64[::1])")
+def copy_slots(old, heap, table, start, stop, eras, new):
+    """Copy the texts of some slots of a table that are not doomed and lie before the boundary, with eras less by `eras`, to the
+    table and the heap of the state `new`, which have room for them.
+    """
+    for number in range(start, stop):
+        slot = _scattered(number, table)
+        entry = load_acquire(address_of(table), 2 * slot + 1)
+        position = entry & POSITION
+        if entry != 0 and position < old[BOUNDARY] and entry >> POSITION_BITS >= old[FLOOR]:
+            length = HEADER + np.int64(_load_32(heap + position))
+            used = new[USED]
+            _copy(heap + position, new[HEAP] + used, length)
+            _enter(new, table[2 * slot], used | ((entry >> POSITION_BITS) - eras) << POSITION_BITS)
+            new[USED] = used + length
+
+
+@kernel("int64(int64[::1], int64, int64, int64[::1])")
+def copy_tail(old, position, most, new):
+    """Copy texts from `position` on, about `most` bytes of them, in order, to the end of the heap of the state `new`, as texts
+    of its present era. Returns where to go on from: the end of what is used, or earlier if `new` has no more room.
+    """
+    stop = min(old[USED], position + most)
+    while position < stop:
+        length = np.int64(_load_32(old[HEAP] + position))
+        used = new[USED]
+        if new[COUNT] >= new[LIMIT] or used + HEADER + length > new[CAPACITY]:
+            return position
+        _copy(old[HEAP] + position, new[HEAP] + used, HEADER + length)
+        _enter(new, text_id(old[HEAP] + position + HEADER, length), used | new[ERA] << POSITION_BITS)
+        new[USED] = used + HEADER + length
+        position += HEADER + length
+    return position

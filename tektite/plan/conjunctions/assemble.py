@@ -23,7 +23,7 @@ from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline,
 from tektite.plan.names import free_name
 from tektite.plan.stream import Columns, Stream
 from tektite.values.schema import Schema
-from tektite.values.types import Int, Type
+from tektite.values.types import Int, String, Type
 
 if TYPE_CHECKING:
     from tektite.dataflow.arrange import Arranged
@@ -294,7 +294,11 @@ class Assembly:
     def _word(self, literal: Expr) -> int:
         """The word of a literal."""
         type, value = literal.params
-        return int(Schema({"literal": type}).encode([(value,)], self.dictionary)[0, 0])
+        words = Schema({"literal": type}).encode([(value,)], self.dictionary)
+        if type == String:
+            self.dictionary.keep(words)
+            self.renderer.flow.constants.append(words)
+        return int(words[0, 0])
 
 
 def variables_of(layout: Sequence[Term], where: Sequence[Expr]) -> list[str]:

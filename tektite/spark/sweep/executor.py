@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from tektite.runtime.executor import Executor
-from tektite.runtime.staged import Staged
+from tektite.runtime.staged import NEVER, Staged
 from tektite.spark.failures import reason
 from tektite.spark.sweep.job import Jobs
 from tektite.storage.open_storage import OpenStorage
@@ -54,4 +54,4 @@ def worth_a_job(master: str | None) -> int:
     >>> worth_a_job("spark://host:7077"), worth_a_job("local-cluster[2,1,1024]"), worth_a_job("local[2,4]") > 10**18
     (100000, 100000, True)
     """
-    return 1 << 62 if re.fullmatch(r"local(\[.*\])?", master or "") else 100_000
+    return NEVER if re.fullmatch(r"local(\[.*\])?", master or "") else 100_000

@@ -15,6 +15,5 @@ relations           FROM: tables, subqueries, constant rows and their joins
 scalar              binds scalar expressions; errors point at their place
 scope               which columns a name may mean, in a query and the queries around it
 select              binds groups, windows, outputs, order and limit of a SELECT
-window_calls        a window function and its frame
 windows             binds window functions
 """

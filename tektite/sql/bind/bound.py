@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tektite.expr import col
-from tektite.sql.logical import Node, Ordering, Project, Union, Values
+from tektite.query.window_calls import Ordering
+from tektite.sql.logical import Node, Project, Union, Values
 
 
 @dataclass

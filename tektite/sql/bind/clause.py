@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from tektite.errors import UnsupportedError
-from tektite.expr import Expr, coalesce, col, concat, greatest, lit
+from tektite.expr import Expr, coalesce, col, concat, lit
 from tektite.expr.predicates import TRUE, conjunction
+from tektite.query.aggregate_calls import AggregateCall
+from tektite.query.expression_aggregates import spread
 from tektite.sql.bind import ordered_aggregates
 from tektite.sql.bind.scalar import Scalars
 from tektite.sql.bind.scope import NameScope, folded
-from tektite.sql.logical import Aggregate, Apply, Call, Node, Project, Union, call_type, columns_of
+from tektite.sql.logical import Aggregate, Apply, Node, Project, Union, call_type, columns_of
 from tektite.sql.parse.known_arguments import check_arguments
 from tektite.values import types
 
@@ -135,7 +137,7 @@ class Grouping:
     binder: Binder
     inner: ClauseContext
     keys: list[tuple[str, Expr]] = field(default_factory=list)
-    calls: list[tuple[str, Call]] = field(default_factory=list)
+    calls: list[tuple[str, AggregateCall]] = field(default_factory=list)
     outer: set[str] = field(default_factory=set)
     sets: list[set[tuple[Any, ...]]] = field(default_factory=list)
     """The grouping sets, each as the fingerprints of its keys; none for plain groups."""
@@ -180,7 +182,7 @@ class Grouping:
             counted = Expr(
                 "case", (conjunction([condition, found]), lit(1), conjunction([condition, ~found]), lit(0), lit(None))
             )
-            return self._named(Call("sum", counted))
+            return self._named(AggregateCall("sum", counted))
         kind = AGGREGATES.get(type(tree))
         if kind is None:
             name = self.binder.source.called(tree)
@@ -190,7 +192,7 @@ class Grouping:
             raise self.binder.source.error(f"{kind} with more than one value is not supported", tree, UnsupportedError)
         if condition.fingerprint != TRUE.fingerprint:
             argument = Expr("case", (condition, lit(1) if argument is None else argument, lit(None)))
-        call = Call(kind, argument, distinct and kind not in ("min", "max"))
+        call = AggregateCall(kind, argument, distinct and kind not in ("min", "max"))
         if argument is not None:
             self._check(call, tree)
         return self._named(call)
@@ -203,13 +205,10 @@ class Grouping:
         if self.inner.scalars.type(argument, tree).kind not in ("int", "float", "decimal"):
             raise self.binder.source.error(f"{tree.key} needs numbers", tree)
         value = Expr("case", (condition, argument.cast(types.Float), lit(None)))
-        squares, total, count = (
-            self._named(Call("sum", value * value)), self._named(Call("sum", value)), self._named(Call("count", value))
-        )  # fmt: skip
+        parts = (("sum", value * value), ("sum", value), ("count", value))
+        squares, total, count = (self._named(AggregateCall(*part)) for part in parts)
         population, root = SPREADS[type(tree)]
-        spare = count if population else count - 1
-        variance = greatest((squares - total * total / count) / spare, 0.0)
-        return Expr("case", (spare > 0, variance.sqrt() if root else variance, lit(None)))
+        return spread(squares, total, count, population, root)
 
     def mask(self, tree: exp.Expr) -> Expr:
         """GROUPING: a number with a bit for each of some keys, 1 where a grouping set has not got the key."""
@@ -230,7 +229,7 @@ class Grouping:
             found.append((name, lit(number)))
         return found
 
-    def _named(self, call: Call) -> Expr:
+    def _named(self, call: AggregateCall) -> Expr:
         """The column of a call, which is computed once."""
         for name, known in self.calls:
             if same_call(known, call):
@@ -258,7 +257,7 @@ class Grouping:
             value = value.cast(types.Int)  # how many are true
         return value, distinct
 
-    def _check(self, call: Call, tree: exp.Expr) -> None:
+    def _check(self, call: AggregateCall, tree: exp.Expr) -> None:
         assert call.argument is not None
         found = self.inner.scalars.type(call.argument, tree)
         if call.kind in ("sum", "avg") and found.kind not in ("int", "float", "decimal"):
@@ -321,6 +320,6 @@ def row_key(values: list[Expr]) -> Expr:
     return concat(*(coalesce(concat(text.length().cast(types.String), ":", text), "-") for text in texts))
 
 
-def same_call(one: Call, other: Call) -> bool:
+def same_call(one: AggregateCall, other: AggregateCall) -> bool:
     """Whether two aggregates are the same."""
     return one.printed(lambda scalar: scalar.fingerprint) == other.printed(lambda scalar: scalar.fingerprint)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import calendar
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tektite.expr import Expr, concat, lit
+from tektite.expr import Expr, lit
+from tektite.expr.date_functions import CLOCK, FIELDS, formatted, unknown_letter
+from tektite.expr.number_functions import quotient, remainder
 from tektite.sql.bind.intervals import MICROSECONDS, Interval, unit_name
 from tektite.values import types
 
@@ -16,43 +16,12 @@ if TYPE_CHECKING:
     from tektite.sql.bind.scalar import Scalars
 
 DAY = 86_400_000_000
-FIELDS: dict[str, Callable[[Expr], Expr]] = {
-    "year": Expr.year,
-    "quarter": Expr.quarter,
-    "month": Expr.month,
-    "day": Expr.day,
-    "dayofmonth": Expr.day,
-    "dow": lambda day: (day.weekday() + 1) % 7,  # Sunday is 0
-    "isodow": lambda day: day.weekday() + 1,
-    "doy": lambda day: day - day.truncate("year") + 1,
-    "week": lambda day: (thursday(day) - thursday(day).truncate("year")) // 7 + 1,
-    "isoyear": lambda day: thursday(day).year(),
-    "yearweek": lambda day: FIELDS["isoyear"](day) * 100 + FIELDS["week"](day),
-    "decade": lambda day: day.year() // 10,
-    "century": lambda day: (day.year() - 1) // 100 + 1,
-    "millennium": lambda day: (day.year() - 1) // 1000 + 1,
-}
-"""The fields of a date."""
-CLOCK: dict[str, Callable[[Expr], Expr]] = {
-    "hour": Expr.hour,
-    "minute": Expr.minute,
-    "second": Expr.second,
-    "millisecond": lambda moment: (moment - moment.truncate("minute")) // 1000,
-    "microsecond": lambda moment: moment - moment.truncate("minute"),
-    "epoch": lambda moment: (moment - lit("1970-01-01", types.Timestamp)) / 1_000_000,
-}
-"""The fields of a time of day, which a date has at midnight."""
 OTHER_NAMES = {
     "dayofweek": "dow", "weekday": "dow", "dayofyear": "doy", "weekofyear": "week", "centuries": "century",
     "millenniums": "millennium", "millennia": "millennium",
 }  # fmt: skip
 LONG = {"decade": 10, "century": 100, "millennium": 1000}
 """Units of so many years."""
-
-
-def thursday(day: Expr) -> Expr:
-    """The Thursday of a date's week, which decides on the year that the week belongs to."""
-    return day.truncate("week").add_days(3)
 
 
 def field_name(word: str) -> str:
@@ -80,8 +49,6 @@ def extract(scalars: Scalars, node: exp.Expr, field: str, tree: exp.Expr) -> Exp
 
 def interval_field(scalars: Scalars, node: exp.Expr, name: str, value: Interval) -> Expr:
     """A field of an interval: its days, or its time of day, or all of it in seconds."""
-    from tektite.sql.bind.functions import quotient, remainder
-
     if value.months is None and name == "epoch":
         return value.length() / 1_000_000
     if name == "day":
@@ -123,62 +90,7 @@ def difference(scalars: Scalars, node: exp.DateDiff) -> Expr:
     return (moments[0] - moments[1]) // MICROSECONDS[unit]
 
 
-def last_day(value: Expr) -> Expr:
-    """The last day of a date's month."""
-    return value.cast(types.Date).truncate("month").add_months(1) - 1
-
-
-def digits(number: Expr, width: int) -> Expr:
-    """A number with zeros in front."""
-    return number.cast(types.String).lpad(width, "0")
-
-
-def made(year: Expr, month: Expr, day: Expr) -> Expr:
-    """MAKE_DATE: a date from its parts, which fails where there is no such day."""
-    return concat(digits(year, 4), "-", digits(month, 2), "-", digits(day, 2)).cast(types.Date)
-
-
-def one_of(names: list[str], number: Expr) -> Expr:
-    """The name with a number, counted from 0."""
-    branches = [part for at, name in enumerate(names) for part in (number == at, lit(name))]
-    return Expr("case", (*branches, lit(None)))
-
-
-def day_name(value: Expr) -> Expr:
-    """Monday, ..."""
-    return one_of(list(calendar.day_name), value.weekday())
-
-
-def month_name(value: Expr) -> Expr:
-    """January, ..."""
-    return one_of(list(calendar.month_name)[1:], value.month() - 1)
-
-
-FORMATS: dict[str, Callable[[Expr], Expr]] = {
-    "Y": lambda moment: moment.year().cast(types.String),
-    "y": lambda moment: digits(moment.year() % 100, 2),
-    "m": lambda moment: digits(moment.month(), 2),
-    "d": lambda moment: digits(moment.day(), 2),
-    "j": lambda moment: digits(FIELDS["doy"](moment.cast(types.Date)), 3),
-    "H": lambda moment: digits(moment.hour(), 2),
-    "I": lambda moment: digits((moment.hour() + 11) % 12 + 1, 2),
-    "M": lambda moment: digits(moment.minute(), 2),
-    "S": lambda moment: digits(moment.second(), 2),
-    "f": lambda moment: digits(moment - moment.truncate("second"), 6),
-    "p": lambda moment: Expr("case", (moment.hour() < 12, lit("AM"), lit("PM"))),
-    "B": month_name,
-    "b": lambda moment: month_name(moment).substring(1, 3),
-    "A": day_name,
-    "a": lambda moment: day_name(moment).substring(1, 3),
-    "V": lambda moment: digits(FIELDS["week"](moment.cast(types.Date)), 2),
-    "G": lambda moment: FIELDS["isoyear"](moment.cast(types.Date)).cast(types.String),
-    "u": lambda moment: (moment.weekday() + 1).cast(types.String),
-    "%": lambda moment: lit("%"),
-}
-"""What a letter behind % stands for."""
-
-
-def formatted(scalars: Scalars, node: exp.Expr) -> Expr:
+def text_of(scalars: Scalars, node: exp.Expr) -> Expr:
     """STRFTIME with a constant format."""
     shape = node.args["format"]
     value = scalars.bind(node.this)
@@ -187,12 +99,7 @@ def formatted(scalars: Scalars, node: exp.Expr) -> Expr:
     kind = scalars.type(value, node)
     if kind.kind in ("int", "float", "decimal", "bool", "string"):
         raise scalars.error(f"strftime needs a date or a timestamp, not {kind}", node)
-    moment = value.cast(types.Timestamp) if kind == types.Date else value
-    first, *rest = shape.this.replace("%%", "%\0").split("%")
-    pieces = [lit(first)]
-    for part in rest:
-        letter = part[:1].replace("\0", "%")
-        if letter not in FORMATS:
-            raise scalars.unsupported(f"%{letter} in strftime", node)
-        pieces += [FORMATS[letter](moment), lit(part[1:])]
-    return Expr("case", (moment.is_null(), lit(None, types.String), concat(*pieces)))
+    letter = unknown_letter(shape.this)
+    if letter is not None:
+        raise scalars.unsupported(f"%{letter} in strftime", node)
+    return formatted(value, kind, shape.this)

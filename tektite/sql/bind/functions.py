@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from tektite.errors import UnsupportedError
-from tektite.expr import Expr, coalesce, concat, greatest, hash64, least, lit, when
+from tektite.expr import Expr, coalesce, concat, date_functions, greatest, hash64, least, lit, when
 from tektite.sql.bind import dates
 from tektite.sql.bind.patterns import of_pattern
 from tektite.sql.parse.places import StatementText
@@ -54,63 +54,16 @@ def column_type(source: StatementText, node: exp.DataType) -> Type:
 # ---------------------------------------------------------------------- numbers
 
 
-def remainder(left: Expr, right: Expr) -> Expr:
-    """What is left by a division that rounds towards zero, with the sign of the dividend."""
-    rest = left.abs() % right.abs()
-    return when(left < 0, -rest).otherwise(rest)
-
-
-def quotient(left: Expr, right: Expr) -> Expr:
-    """A division that rounds towards zero."""
-    whole = left.abs() // right.abs()
-    return when((left < 0).is_same(right < 0), whole).otherwise(-whole)
-
-
-def rounded(scalars: Scalars, node: exp.Expr, value: Expr, places: Expr | None = None) -> Expr:
+def round_of(scalars: Scalars, node: exp.Round) -> Expr:
     """ROUND: halves away from zero."""
+    value, tree = scalars.bind(node.this), node.args.get("decimals")
     digits = 0
-    if places is not None:
+    if tree is not None:
+        places = scalars.bind(tree)
         if places.op != "lit" or not isinstance(places.params[1], int):
             raise scalars.unsupported("ROUND to a number of places that is not a constant", node)
         digits = places.params[1]
-    kind = scalars.type(value, node)
-    if kind == types.Int and digits >= 0:
-        return value
-    if isinstance(kind, types.DecimalType):
-        kept = max(0, min(digits, kind.scale))
-        result = value.cast(types.Decimal(max(1, kind.precision - kind.scale + kept), kept)) if digits >= 0 else value
-        if digits >= 0:
-            return result
-    if kind == types.Float:
-        factor = lit(10.0 ** abs(digits))
-        scaled = value * factor if digits >= 0 else value / factor
-        whole = (scaled.abs() + 0.5) // 1.0
-        back = whole / factor if digits >= 0 else whole * factor
-        return when(value < 0, -back).otherwise(back)
-    step = 10**-digits
-    whole = (value.abs() + lit(step // 2)) // lit(step) * step
-    result = whole.cast(types.Int) if kind == types.Int else whole.cast(types.Decimal(18))
-    return when(value < 0, -result).otherwise(result)
-
-
-def floor(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
-    """The greatest whole number that is not greater."""
-    kind = scalars.type(value, node)
-    if kind == types.Int:
-        return value
-    if isinstance(kind, types.DecimalType):
-        return (value // lit(1)).cast(types.Decimal(18))
-    return value // 1.0
-
-
-def ceiling(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
-    """The least whole number that is not less."""
-    return value if scalars.type(value, node) == types.Int else -floor(scalars, node, -value)
-
-
-def truncated_number(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
-    """TRUNC: the whole number next to it on the way to zero."""
-    return when(value < 0, ceiling(scalars, node, value)).otherwise(floor(scalars, node, value))
+    return value.round(digits)
 
 
 # ---------------------------------------------------------------------- text
@@ -165,6 +118,9 @@ SIMPLE: dict[type[exp.Expr], tuple[tuple[str, ...], Builder]] = {
     exp.Substring: (("this", "start", "length"), Expr.substring),
     exp.Abs: (("this",), Expr.abs),
     exp.Sign: (("this",), Expr.sign),
+    exp.Floor: (("this",), Expr.floor),
+    exp.Ceil: (("this",), Expr.ceil),
+    exp.Trunc: (("this",), Expr.trunc),
     exp.Left: (("this", "expression"), leading),
     exp.Right: (("this", "expression"), trailing),
     exp.StartsWith: (("this", "expression"), Expr.startswith),
@@ -187,10 +143,10 @@ SIMPLE: dict[type[exp.Expr], tuple[tuple[str, ...], Builder]] = {
     exp.Hour: (("this",), Expr.hour),
     exp.Minute: (("this",), Expr.minute),
     exp.Second: (("this",), Expr.second),
-    exp.LastDay: (("this",), dates.last_day),
-    exp.Dayname: (("this",), dates.day_name),
-    exp.Monthname: (("this",), dates.month_name),
-    exp.DateFromParts: (("year", "month", "day"), dates.made),
+    exp.LastDay: (("this",), date_functions.last_day),
+    exp.Dayname: (("this",), date_functions.day_name),
+    exp.Monthname: (("this",), date_functions.month_name),
+    exp.DateFromParts: (("year", "month", "day"), date_functions.made),
 }
 BITS: dict[type[exp.Expr], Builder] = {
     exp.BitwiseAnd: Expr.bit_and,
@@ -199,12 +155,6 @@ BITS: dict[type[exp.Expr], Builder] = {
     exp.BitwiseLeftShift: Expr.shift_left,
     exp.BitwiseRightShift: Expr.shift_right,
     exp.BitwiseNot: Expr.bit_not,
-}
-TYPED: dict[type[exp.Expr], tuple[tuple[str, ...], Callable[..., Expr]]] = {
-    exp.Round: (("this", "decimals"), rounded),
-    exp.Floor: (("this",), floor),
-    exp.Ceil: (("this",), ceiling),
-    exp.Trunc: (("this",), truncated_number),
 }
 VARIADIC: dict[type[exp.Expr], Builder] = {exp.Coalesce: coalesce, exp.Greatest: greatest, exp.Least: least}
 PARTS: dict[type[exp.Expr], str] = {
@@ -284,7 +234,8 @@ SPECIAL: dict[type[exp.Expr], Callable[[Scalars, Any], Expr | None]] = {
     **dict.fromkeys((exp.DateTrunc, exp.TimestampTrunc), date_truncated),
     exp.DateAdd: date_moved,
     exp.DateDiff: dates.difference,
-    exp.TimeToStr: dates.formatted,
+    exp.TimeToStr: dates.text_of,
+    exp.Round: round_of,
     exp.Trim: trimmed,
     exp.Pad: padded,
     exp.Log: logarithm,
@@ -307,9 +258,9 @@ def build(scalars: Scalars, node: exp.Func) -> Expr | None:
         return VARIADIC[kind](*map(scalars.bind, [node.this, *node.expressions]))
     if kind in PARTS:
         return dates.extract(scalars, node, PARTS[kind], node.this)
-    if kind not in SIMPLE and kind not in TYPED:
+    if kind not in SIMPLE:
         return None
-    arguments, builder = SIMPLE[kind] if kind in SIMPLE else TYPED[kind]
+    arguments, builder = SIMPLE[kind]
     found = [node.args.get(name) for name in arguments]
     bound = [scalars.bind(argument) for argument in found if argument is not None]
-    return builder(scalars, node, *bound) if kind in TYPED else builder(*bound)
+    return builder(*bound)

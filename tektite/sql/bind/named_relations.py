@@ -69,7 +69,11 @@ class Reads:
     def _rows(self, name: str, table: pa.Table, binder: Binder) -> tuple[Node, list[str]]:
         """Rows that are there for the statement alone."""
         engine, schema = self.runner.engine, Schema(table.schema)
-        rows = Collection(engine, Rows(schema, schema.encode(table, core_of(engine).dictionary)))
+        dictionary = core_of(engine).dictionary
+        with dictionary.adding():
+            words = schema.encode(table, dictionary)
+            dictionary.keep(words)
+        rows = Collection(engine, Rows(schema, words))
         names = tuple(binder.name(title, type) for title, type in zip(schema.names, schema.types, strict=True))
         return Scan(name, rows, names), list(schema.names)
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, lit
 from tektite.expr.predicates import TRUE
-from tektite.sql.logical import Call, CallOrder
+from tektite.query.aggregate_calls import AggregateCall, CallOrder
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ QUANTILES: dict[type[exp.Expr], str] = {
 ORDERED = (*QUANTILES, exp.GroupConcat, exp.Mode, exp.First, exp.Last, exp.ArgMin, exp.ArgMax, exp.WithinGroup)
 
 
-def ordered_call(clause: ClauseContext, tree: exp.Expr, condition: Expr) -> Call:
+def ordered_call(clause: ClauseContext, tree: exp.Expr, condition: Expr) -> AggregateCall:
     """The aggregate that one of `ORDERED` is, of the rows for which a condition is true."""
     source = clause.binder.source
     name = source.called(tree.this if isinstance(tree, exp.WithinGroup) else tree)
@@ -52,17 +52,17 @@ def ordered_call(clause: ClauseContext, tree: exp.Expr, condition: Expr) -> Call
     if isinstance(tree, exp.ArgMin | exp.ArgMax):
         by = clause.bind(tree.expression)
         known = chosen(value, by.is_not_null() if condition is TRUE else condition & by.is_not_null())
-        return Call("earliest", known, order=((by, isinstance(tree, exp.ArgMax), False),))
+        return AggregateCall("earliest", known, order=((by, isinstance(tree, exp.ArgMax), False),))
     if not order:
         raise source.error(f"{name} without ORDER BY has no certain value: say {name}(x ORDER BY y)", tree)
     if isinstance(tree, exp.Last):
         order = tuple((by, not descending, not nulls_first) for by, descending, nulls_first in order)
     if isinstance(tree, exp.AnyValue):
-        return Call("earliest", chosen(value, condition), order=order)
+        return AggregateCall("earliest", chosen(value, condition), order=order)
     # rows that FILTER drops come behind all others, whose values may be NULL
     if condition is not TRUE:
         order = ((Expr("coalesce", (condition, lit(False))), True, False), *order)
-    return Call("first", chosen(value, condition), order=order)
+    return AggregateCall("first", chosen(value, condition), order=order)
 
 
 def parts_of(tree: exp.Expr) -> tuple[exp.Expr | None, list[exp.Expr]]:
@@ -80,7 +80,7 @@ def chosen(value: Expr, condition: Expr) -> Expr:
 
 def string_agg(
     clause: ClauseContext, tree: exp.Expr, value: Expr, distinct: bool, order: tuple[CallOrder, ...], condition: Expr
-) -> Call:
+) -> AggregateCall:
     """The texts of a group, one after the other; in their own order if none is given."""
     between = tree.args.get("separator")
     separator = lit(",") if between is None else clause.bind(between)
@@ -89,7 +89,7 @@ def string_agg(
     kind = clause.scalars.type(value, tree)
     text = value if kind == types.String else value.cast(types.String)
     text = chosen(text, condition)
-    return Call("string_agg", text, distinct, order or ((text, False, False),), separator.params[1])
+    return AggregateCall("string_agg", text, distinct, order or ((text, False, False),), separator.params[1])
 
 
 def quantile(
@@ -100,12 +100,12 @@ def quantile(
     order: tuple[CallOrder, ...],
     condition: Expr,
     share_tree: exp.Expr | None,
-) -> Call:
+) -> AggregateCall:
     """A median, a quantile, or the most frequent value."""
     source = clause.binder.source
     value = chosen(value, condition)
     if isinstance(tree, exp.Mode):
-        return Call("mode", value, distinct, ((value, False, False),))
+        return AggregateCall("mode", value, distinct, ((value, False, False),))
     kind = QUANTILES[type(tree)]
     found = clause.scalars.type(value, tree)
     if kind == "quantile_cont" and found.kind not in ("int", "float", "decimal"):
@@ -119,4 +119,4 @@ def quantile(
         number = -1.0
     if not 0 <= number <= 1:
         raise source.error(f"{source.called(tree)} takes a constant between 0 and 1", share_tree or tree)
-    return Call(kind, value, distinct, ((value, bool(order) and order[0][1], False),), number)
+    return AggregateCall(kind, value, distinct, ((value, bool(order) and order[0][1], False),), number)

@@ -14,19 +14,18 @@ from tektite.errors import IncorrectError, NotFoundError, TektiteError, Unsuppor
 from tektite.expr import Expr, coalesce, col, lit
 from tektite.expr import type_of as expression_type
 from tektite.expr.fold import folded as folded_constant
+from tektite.query.window_calls import Ordering, WindowCall
 from tektite.sql.bind import recursion, relations, windows
 from tektite.sql.bind.bound import Bound, nothing
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.bind.select import SelectList, output_place
-from tektite.sql.bind.window_calls import WindowCall
 from tektite.sql.logical import (
     Compare,
     Distinct,
     Filter,
     Names,
     Node,
-    Ordering,
     Project,
     Top,
     Union,
@@ -34,6 +33,7 @@ from tektite.sql.logical import (
     columns_of,
 )
 from tektite.sql.parse.known_arguments import check_arguments
+from tektite.sql.parse.parser import label_of
 from tektite.sql.parse.places import StatementText
 from tektite.values import types
 from tektite.values.types import Type
@@ -85,7 +85,7 @@ class Binder:
 
     def parameter(self, node: exp.Expr) -> Expr:
         """The value of a parameter, or the column that stands for it."""
-        label = node.name if isinstance(node.this, exp.Expr) else str(node.this or "")
+        label = label_of(node)
         if self.placeholders is not None:
             if label not in self.placeholders:
                 raise self.source.error(f"there is no parameter ${label}", node, NotFoundError)
@@ -97,7 +97,7 @@ class Binder:
             )
         try:
             return lit(self.parameters[label])
-        except (TypeError, TektiteError) as error:
+        except TektiteError as error:
             raise self.source.error(f"parameter {label!r}: {error}", node, IncorrectError) from None
 
     # ------------------------------------------------------------------ queries

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from tektite.errors import TektiteError, UnsupportedError
-from tektite.expr import Expr, coalesce, concat, lit
+from tektite.expr import Expr, coalesce, concat, lit, truncdiv, truncmod
 from tektite.expr import type_of as expression_type
 from tektite.expr.comparisons import MIRRORED, OPPOSITE
 from tektite.expr.fold import folded as folded_constant
@@ -171,13 +171,15 @@ class Scalars:
             return self.with_interval(node, left, right)
         kind = type(node)
         if kind is exp.Add:
+            if types.String == self.type(left, node) == self.type(right, node):
+                raise self.error("+ adds numbers; || joins texts", node)
             return self.checked(left + right, node)
         if kind is exp.Sub:
             kinds = {self.type(left, node), self.type(right, node)}
             if types.Timestamp in kinds and kinds <= {types.Date, types.Timestamp}:
                 ends = left.cast(types.Timestamp), right.cast(types.Timestamp)
                 between = ends[0] - ends[1]
-                days, clock = functions.quotient(between, lit(DAY)), functions.remainder(between, lit(DAY))
+                days, clock = truncdiv(between, lit(DAY)), truncmod(between, lit(DAY))
                 return Interval(None, days, clock, ends)
             return self.checked(left - right, node)
         if kind is exp.Mul:
@@ -186,10 +188,10 @@ class Scalars:
             return self.checked(left / right, node)
         self.checked(left % right, node)
         if kind is exp.Mod:
-            return functions.remainder(left, right)
+            return truncmod(left, right)
         if types.Float in (self.type(left, node), self.type(right, node)):
             raise self.unsupported("// of floats", node)
-        return functions.quotient(left, right)
+        return truncdiv(left, right)
 
     def with_interval(self, node: exp.Binary, left: Expr | Interval, right: Expr | Interval) -> Expr | Interval:
         """Arithmetic in which intervals take part."""

@@ -1,4 +1,4 @@
-"""Binding window functions. `tektite.sql.lower.window_functions` computes them."""
+"""Binding window functions. `tektite.query.window_functions` computes them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sqlglot import exp
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, lit
 from tektite.expr.fold import folded as folded_constant
+from tektite.query.window_calls import Edge, Frame, Reach, WindowCall, of_frame
 from tektite.sql.bind.intervals import Interval
-from tektite.sql.bind.window_calls import Edge, Frame, Reach, WindowCall, of_frame
 from tektite.sql.logical import Node, Project, Window, columns_of
 from tektite.sql.parse.known_arguments import check_arguments
 from tektite.values import types

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tektite.sql.logical import Ordering
+from tektite.query.window_calls import Ordering
 
 
 def ordered(table: pa.Table, order: Sequence[tuple[str, Ordering]]) -> pa.Table:

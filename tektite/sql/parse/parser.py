@@ -279,3 +279,20 @@ class StatementParser:
 
     def _next(self) -> int:
         return self.tokens[self.at].start if self.at < len(self.tokens) else self.tokens[-1].end + 1
+
+
+def parameters_of(statement: Statement) -> set[str]:
+    """The labels of the parameters whose values a statement needs when it is run: those of PREPARE come with EXECUTE."""
+    match statement:
+        case Plain() | Explain() | Subscribe():
+            trees: tuple[exp.Expr, ...] = (statement.tree,)
+        case Execute() | Deallocate():
+            trees = statement.values or ()
+        case _:
+            trees = ()
+    return {label_of(node) for tree in trees for node in tree.find_all(exp.Placeholder, exp.Parameter)}
+
+
+def label_of(node: exp.Expr) -> str:
+    """What follows the dollar sign of a parameter."""
+    return node.name if isinstance(node.this, exp.Expr) else str(node.this or "")

@@ -35,7 +35,10 @@ class StatementText:
     ) -> TektiteError:
         """An error that points at a part of the statement, or at a place in its text; else at the statement."""
         place = at if isinstance(at, int) else self.start if at is None else self.place(at)
-        return kind(f"{message}\n{self.point(place)}")
+        found = kind(f"{message}\n{self.point(place)}")
+        before = self.text[:place]
+        found.details.update(line=before.count("\n") + 1, column=place - (before.rfind("\n") + 1) + 1)
+        return found
 
     def place(self, node: exp.Expr) -> int:
         """Where a part of the statement begins: what has no place of its own is where that is which it belongs to."""

@@ -13,10 +13,10 @@ from dataclasses import replace
 from tektite.expr import Expr, coalesce, col, lit
 from tektite.expr.fold import is_null
 from tektite.expr.predicates import FALSE, TRUE, conjunction, conjuncts
+from tektite.query.aggregate_calls import AggregateCall
 from tektite.sql.logical import (
     Aggregate,
     Apply,
-    Call,
     Distinct,
     Filter,
     Join,
@@ -195,7 +195,7 @@ def marked(plan: Node, inner: Node, name: str, names: Names, condition: Expr = T
     if not outer:
         some = names.new("rows")
         tested_rows = inner if condition.fingerprint == TRUE.fingerprint else Filter(inner, condition)
-        counted = Aggregate(tested_rows, (), ((some, Call("count")),))
+        counted = Aggregate(tested_rows, (), ((some, AggregateCall("count")),))
         joined: Node = Join(plan, counted, "inner")
         return Project(joined, (*columns_of(plan), (name, col(some) > 0)))
     domain = Domain.of(plan, sorted(outer, key=list(plan.columns).index), names)

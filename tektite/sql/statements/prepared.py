@@ -21,13 +21,14 @@ from tektite.errors import ConflictError, NotFoundError, TektiteError, Unsupport
 from tektite.expr import Expr, col, lit
 from tektite.plan.equal_columns import common_type
 from tektite.query.builders import project
+from tektite.query.window_calls import Ordering
 from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import NameScope
-from tektite.sql.logical import Node, Ordering, Project, Scan, outer_columns
+from tektite.sql.logical import Node, Project, Scan, outer_columns
 from tektite.sql.lower.row_order import ordered
-from tektite.sql.parse.parser import Deallocate, Execute, Prepare
+from tektite.sql.parse.parser import Deallocate, Execute, Prepare, label_of
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.rules.domains import Domain, pushed_down
@@ -112,10 +113,6 @@ def check(runner: StatementRunner, made: Prepared) -> None:
                 raise
             if type is None:
                 failures.add(str(error))
-
-
-def label_of(node: exp.Expr) -> str:
-    return node.name if isinstance(node.this, exp.Expr) else str(node.this or "")
 
 
 def named(runner: StatementRunner, statement: Execute | Deallocate) -> Prepared:

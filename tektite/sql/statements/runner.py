@@ -75,6 +75,8 @@ class StatementRunner:
         before = self.transaction
         try:
             with deep_calls():
+                if parameters:
+                    self.remembered.check_used(text, parameters)
                 for statement in self.remembered.statements(text):
                     result = self.statement(statement, parameters)
         except BaseException:
@@ -271,6 +273,8 @@ class StatementRunner:
         statements = list(parser.parse(text))
         if len(statements) != 1 or not isinstance(statements[0], parser.Plain):
             raise source.error("one query is needed", 0)
+        if parameters:
+            self.remembered.check_used(text, parameters)
         return self.collection(self.bind(statements[0].source, statements[0].tree, parameters))
 
     def install(self, name: str, planned: Planned) -> View:

@@ -9,15 +9,16 @@ order of magnitude. Of what was dropped, nothing is remembered.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlglot import exp
 
 from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.engine.view import View
+from tektite.errors import IncorrectError, TektiteError
 from tektite.query.collection import Collection
 from tektite.sql.bind.bound import Bound
 from tektite.sql.logical import Node
@@ -113,6 +114,24 @@ class Remembered:
         self._characters = 0
         self._running: parser.Statement | None = None
         self._plans: OrderedDict[int, Known] = OrderedDict()
+        self._labels: OrderedDict[str, frozenset[str]] = OrderedDict()
+
+    def check_used(self, text: str, parameters: Mapping[str, Any]) -> None:
+        """Refuse values for parameters that no statement of a text has, before any of them runs."""
+        labels = self._labels.get(text)
+        if labels is None:
+            try:
+                found = list(parser.parse(text))
+            except TektiteError:
+                return  # statements before the mistake are run, and then it is reported
+            labels = frozenset(label for statement in found for label in parser.parameters_of(statement))
+            self._labels[text] = labels
+            if len(self._labels) > PLANS:
+                self._labels.popitem(last=False)
+        unused = [name for name in parameters if name not in labels]
+        if unused:
+            there = ", ".join(f"${label}" for label in sorted(labels)) or "no parameter"
+            raise IncorrectError(f"the value of ${unused[0]} is used nowhere: the text has {there}")
 
     def statements(self, text: str) -> Iterator[parser.Statement]:
         """The statements of a text, one by one, so that those before a mistake are run."""

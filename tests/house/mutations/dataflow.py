@@ -92,7 +92,7 @@ def an_entered_arrangement_grows() -> None:
         roots = engine.input("roots", node=tk.Int)
 
         def step(found: tk.Collection) -> tk.Collection:
-            return found.join(edges, on=("node", "src")).select(node="dst").concat(roots).distinct()
+            return found.join(edges, left_on="node", right_on="src").select(node="dst").concat(roots).distinct()
 
         view = engine.install("reach", roots.distinct().iterate(step))
         roots.insert([(1,)])

@@ -9,6 +9,7 @@ import pytest
 
 import tektite as tk
 from tektite.engine.core import core_of
+from tektite.engine.write_set import WriteSet
 from tektite.trace.spine import Version
 from tests.house.mutations.fault import Fault, being, misled, nothing, returning
 
@@ -163,6 +164,47 @@ def pending_rows_are_forgotten_by_a_rollback() -> None:
         assert engine.install("all", a).rows() == [(2,)]
 
 
+def texts_stay_while_somebody_has_them() -> None:
+    with tk.Engine(autocommit=False) as engine:
+        core_of(engine).texts.be_eager()
+        a = engine.input("a", k=tk.Int, s=tk.String)
+        engine.sql(
+            "CREATE MATERIALIZED VIEW v AS SELECT CASE WHEN k > 1 THEN upper(s) ELSE 'const' || 'ant' END AS s FROM a"
+        )
+        changes = engine.view("v").changes()
+        for k, s in ((2, "up"), (1, "no")):
+            for write in (a.insert, a.remove, a.insert):
+                write([(k, s)])
+                core_of(engine).commit(WriteSet())  # a collection, while the rows wait
+                engine.advance()
+        assert sorted(engine.view("v").rows()) == [("UP",), ("constant",)]
+        assert sum(change.diff for change in changes) == 2
+
+
+def a_text_that_is_gone_is_made_again() -> None:
+    with tk.Engine(autocommit=False) as engine:
+        a = engine.input("a", s=tk.String)
+        view = engine.install("upper", a.select(u=tk.col("s").upper()))
+        for write in (a.insert, a.remove, a.insert):
+            write([("up",)])
+            engine.advance()
+            while engine.idle():
+                pass
+        assert view.rows() == [("UP",)]
+
+
+def texts_go_with_their_rows() -> None:
+    with tk.Engine(autocommit=False) as engine:
+        core_of(engine).texts.be_eager()
+        a = engine.input("a", s=tk.String)
+        for write in (a.insert, a.remove):
+            write([("text",)])
+            engine.advance()
+        while engine.idle():
+            pass
+        assert core_of(engine).dictionary.texts == 0
+
+
 def twice(there: Any) -> Any:
     """What was told is told again, the first time that it is asked for."""
 
@@ -199,6 +241,13 @@ FAULTS = [
           lambda there: lambda *given: there(*given)[:1], the_first_rows_are_all_there),
     Fault("a rollback forgets nothing", f"{ENGINE}.write_set WriteSet.forget", nothing,
           pending_rows_are_forgotten_by_a_rollback),
+    Fault("texts of versions are not looked for", "tektite.trace.trace Trace.held_batches", returning([]),
+          texts_stay_while_somebody_has_them),
+    Fault("results of text functions are not forgotten", "tektite.expr.text forget_results", nothing,
+          a_text_that_is_gone_is_made_again),
+    Fault("constants keep no texts", "tektite.values.dictionary Dictionary.keep", nothing, texts_stay_while_somebody_has_them),
+    Fault("every text is in use", "tektite.values.dictionary Dictionary.begin_era",
+          lambda there: lambda self: min(there(self), 1), texts_go_with_their_rows),
     Fault("failures stop everybody", "tektite.dataflow.flow Dataflow.fail",
           lambda there: lambda self, error: (_ for _ in ()).throw(error), a_failed_view_fails_alone),
     Fault("errors of rows are lost", "tektite.dataflow.errors ErrorOrigin.send", nothing, a_row_fails_while_it_is_there),

@@ -68,7 +68,7 @@ def loops_in_stages_are_right() -> None:
         start = edges.select(node="src", far=0).filter(tk.col("node") == 0).distinct()
 
         def step(found: tk.Collection) -> tk.Collection:
-            further = found.join(edges, on=("node", "src")).select(node="dst", far=tk.col("far") + 1)
+            further = found.join(edges, left_on="node", right_on="src").select(node="dst", far=tk.col("far") + 1)
             return further.concat(start).min("far", by="node")
 
         view = engine.install("far", start.iterate(step, limit=30))

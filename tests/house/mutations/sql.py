@@ -144,6 +144,7 @@ def bounds_that_move() -> None:
 RULES = "tektite.sql.rules"
 BIND = "tektite.sql.bind"
 LOWER = "tektite.sql.lower"
+QUERY = "tektite.query"
 STATEMENTS = "tektite.sql.statements"
 
 
@@ -152,7 +153,7 @@ def first_only(parts: list[Any]) -> list[Any]:
 
 
 FAULTS = [
-    Fault("outer joins are inner ones", f"{LOWER}.joins padded",
+    Fault("outer joins are inner ones", f"{QUERY}.condition_joins padded",
           lambda there: lambda missing, like: there(missing, like).filter(tk.lit(False)), outer_joins),
     Fault("only the first predicate is placed", "tektite.expr.predicates conjuncts", altered(first_only), joins),
     Fault("branches of OR are lost", "tektite.plan.rules.factor_disjunctions branches", altered(first_only), disjunctions),
@@ -162,9 +163,9 @@ FAULTS = [
           lambda there: lambda expression: expression.args[1], constants),
     Fault("every semi join is an inner one", "tektite.plan.rules.drop_distinct unique_columns", returning(()), subqueries),
     Fault("NOT IN is NOT EXISTS", f"{RULES}.decorrelate kept", not_in_as_not_exists, membership),
-    Fault("aggregates of nothing have no row", f"{LOWER}.aggregates always",
-          lambda there: lambda result, node, unit: result, groups),
-    Fault("least and greatest are one", f"{LOWER}.aggregates extreme",
+    Fault("aggregates of nothing have no row", f"{QUERY}.aggregation always",
+          lambda there: lambda result, calls, unit: result, groups),
+    Fault("least and greatest are one", f"{QUERY}.aggregation extreme",
           lambda there: lambda values, keys, name, last: there(values, keys, name, True), groups),
     Fault("rows are given as they lie", f"{LOWER}.row_order ordered", lambda there: lambda table, order: table, order_and_limit),
     Fault("filters pass under windows", "tektite.plan.rules.push_predicates _Push._below_groups",

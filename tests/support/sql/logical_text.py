@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from tektite.expr import Expr
+from tektite.query.aggregate_calls import AggregateCall
+from tektite.query.window_calls import Ordering
 from tektite.sql.logical import (
     Aggregate,
-    Call,
     Compare,
     Filter,
     Fixpoint,
     Join,
     Node,
     Once,
-    Ordering,
     Project,
     Recall,
     Scan,
@@ -100,7 +100,7 @@ def output(name: str, value: Expr) -> str:
     return name if value.op == "col" and value.params[0] == name else f"{name} = {value}"
 
 
-def call(found: Call) -> str:
+def call(found: AggregateCall) -> str:
     inner = "*" if found.argument is None else f"{'distinct ' if found.distinct else ''}{found.argument}"
     inner += "" if found.constant is None else f", {found.constant!r}"
     if found.order:

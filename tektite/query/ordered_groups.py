@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tektite.dataflow.reduce import GroupResults, Groups
+from tektite.query.aggregate_calls import AggregateCall
 from tektite.query.group_functions import Order, sort_words, sorted_rows
-from tektite.sql.logical import Call
 from tektite.values import types
 from tektite.values.schema import Schema
 from tektite.values.types import DecimalType, Type
@@ -36,7 +36,9 @@ class Gathered:
     constant: Any
 
     @staticmethod
-    def over(schema: Schema, key: int, value: str, order: Sequence[tuple[str, bool, bool]], call: Call) -> Gathered:
+    def over(
+        schema: Schema, key: int, value: str, order: Sequence[tuple[str, bool, bool]], call: AggregateCall
+    ) -> Gathered:
         """A call over columns of these names, the first `key` of which make the groups."""
         places = tuple((schema.index(name), descending, nulls_first) for name, descending, nulls_first in order)
         return Gathered(call.kind, tuple(schema.types), schema.index(value), places, call.distinct, call.constant)

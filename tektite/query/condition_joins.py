@@ -1,4 +1,4 @@
-"""Lowering joins of two relations on any condition.
+"""Joins of two collections on any condition: what SQL's joins become, and Python's `join(on=expression)`.
 
 | join | becomes |
 |---|---|
@@ -19,7 +19,7 @@ from tektite.expr import type_of as expression_type
 from tektite.expr.predicates import conjunction, conjuncts
 from tektite.plan import algebra as plan
 from tektite.plan.equal_columns import common_type, key_of
-from tektite.query.builders import derived, project
+from tektite.query.builders import derived, filtered, project
 from tektite.query.collection import Collection
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -84,7 +84,7 @@ def pairs_of(left: Collection, right: Collection, condition: Iterable[Expr]) -> 
         rights.append(keys[1])
         if null_safe and not same:
             guards.append(one.is_not_null())
-    mine, left_key = prepared(left.filter(conjunction(guards)) if guards else left, lefts)
+    mine, left_key = prepared(filtered(left, conjunction(guards)) if guards else left, lefts)
     theirs, right_key = prepared(right, rights)
     outputs = (*((0, c) for c in range(len(left.schema.names))), *((1, c) for c in range(len(right.schema.names))))
     columns = dict(zip(left.schema.names, left.schema.types, strict=True))
@@ -97,7 +97,7 @@ def inner(left: Collection, right: Collection, parts: list[Expr], strategy: str)
     """The pairs of rows for which all parts of a condition are true: a conjunction of two, unless NULL equals NULL."""
     if any(part.op == "is_same" for part in parts):
         found, rest = pairs_of(left, right, parts)
-        return found.filter(conjunction(rest)) if rest else found
+        return filtered(found, conjunction(rest)) if rest else found
     columns = {
         name: type for side in (left, right) for name, type in zip(side.schema.names, side.schema.types, strict=True)
     }
@@ -136,8 +136,8 @@ def half(left: Collection, right: Collection, kind: str, parts: list[Expr], stra
     for part in found.rest:
         used = set(part.columns())
         (mine if used <= own else theirs if used <= set(right.schema.names) else mixed).append(part)
-    candidates = left.filter(conjunction(mine)) if mine else left
-    others = right.filter(conjunction(theirs)) if theirs else right
+    candidates = filtered(left, conjunction(mine)) if mine else left
+    others = filtered(right, conjunction(theirs)) if theirs else right
     equal = [Expr("is_same" if same else "eq", (one, other)) for one, other, same in found.pairs]
     if mixed:
         # the outer rows that the whole condition lets through, told apart by the columns that it reads

@@ -16,7 +16,7 @@ from tektite.expr.steps import limit_of
 from tektite.kernels.operators import window_frames as kernel
 from tektite.plan.algebra import Narrowed
 from tektite.query.group_functions import Order, of_columns, ranks, sort_words, sorted_rows, starts_of
-from tektite.sql.bind.window_calls import Edge, Frame, Reach, WindowCall, of_frame
+from tektite.query.window_calls import Edge, Frame, Reach, WindowCall, of_frame
 from tektite.values import types
 from tektite.values.types import DecimalType, Type
 from tektite.values.words import NULL, Words, encode

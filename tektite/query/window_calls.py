@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from tektite.values.types import Type
-
-if TYPE_CHECKING:
-    from tektite.sql.logical import Ordering
 
 C = TypeVar("C")
 D = TypeVar("D")
@@ -39,6 +36,15 @@ def of_frame(frame: Frame[C], column: Callable[[C], D]) -> Frame[D]:
 
     kind, start, end = frame
     return kind, edge(start), edge(end)
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """One column of an order."""
+
+    column: str
+    descending: bool = False
+    nulls_first: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,137 @@
+"""Creates tables and views as `Engine.create_table` and `Engine.create_view` describe them, and decides what an existing one of
+the same name means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from tektite.engine.constraints import SEMANTICS
+from tektite.engine.input_core import InputCore
+from tektite.engine.stored_inputs import widen
+from tektite.errors import ConflictError, IncorrectError
+from tektite.query.collection import Collection
+from tektite.storage.description import InputDescription
+from tektite.storage.epoch_writer import DurableChange
+from tektite.values.columns import hint
+from tektite.values.schema import Schema
+
+if TYPE_CHECKING:
+    from tektite.engine.engine_core import EngineCore
+    from tektite.engine.input import Input
+    from tektite.engine.view import View
+
+Mode = Literal["bag", "set", "upsert", "append", "stream"]
+"""What writing the same row again, or removing one, means."""
+
+IfExists = Literal["error", "keep", "replace"]
+"""What to do about something that has the name already."""
+
+MODES: tuple[str, ...] = ("bag", "set", "upsert", "append", "stream")
+IF_EXISTS: tuple[str, ...] = ("error", "keep", "replace")
+
+
+def table_description(
+    name: str,
+    schema: Schema | Mapping[str, Any] | pa.Schema,
+    mode: str,
+    primary_key: str | Sequence[str],
+    order_by: str | Sequence[str],
+    required: str | Sequence[str],
+    shard_by: str | Sequence[str],
+    checked: bool,
+) -> InputDescription:
+    """The declaration of a table, or what is wrong with it."""
+    what = f"table {name!r}"
+    if mode not in MODES:
+        raise IncorrectError(f"{what}: mode is one of {', '.join(MODES)}, not {mode!r}")
+    try:
+        columns = Schema(schema)
+    except IncorrectError as error:
+        raise IncorrectError(f"{what}: {error}") from None
+    if not len(columns):
+        raise IncorrectError(f"{what} needs columns, such as {{'id': int, 'name': str}}")
+    primary, order = _names(what, columns, primary_key, "primary_key"), _names(what, columns, order_by, "order_by")
+    if mode == "upsert" and not primary:
+        raise IncorrectError(
+            f"{what}: a row of mode 'upsert' replaces the one with the same primary_key: say which columns"
+        )
+    if primary and order and primary != order[: len(primary)]:
+        raise IncorrectError(f"{what}: order_by begins with the primary key ({', '.join(primary)})")
+    if primary and len(order) > len(primary):
+        raise IncorrectError(f"{what}: rows with a primary key are ordered by it alone: leave order_by out")
+    key = primary or order
+    shard = _names(what, columns, shard_by, "shard_by")
+    if shard != key[: len(shard)]:
+        raise IncorrectError(
+            f"{what}: the columns in shard_by are the first ones of primary_key or order_by, ({', '.join(key)}), not "
+            f"({', '.join(shard)})"
+        )
+    needed = tuple(name for name in _names(what, columns, required, "required") if name not in key)
+    return InputDescription(
+        columns, key, mode if mode in SEMANTICS else "bag", mode == "stream", checked, False,
+        bool(primary) and mode != "upsert", needed, mode == "append", shard,
+    )  # fmt: skip
+
+
+def _names(what: str, columns: Schema, given: str | Sequence[str], option: str) -> tuple[str, ...]:
+    """The columns that an option names."""
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, Sequence):
+        raise IncorrectError(f"{what}: {option} names a column or several, not {given!r}")
+    for name in names:
+        if name not in columns.names:
+            raise IncorrectError(f"{what}: {option} names {name!r}: {hint(name, columns.names)}")
+    return tuple(names)
+
+
+def create_table(core: EngineCore, name: str, declared: InputDescription, if_exists: str) -> Input:
+    """A new table; or what is there already, as `if_exists` says. One that was stored is declared again by this."""
+    check_if_exists(if_exists)
+    storage = core.storage
+    if storage is not None and name in storage.unclaimed:
+        stored = core.inputs[name]
+        if storage.claim(name, declared):
+            return widen(core, storage, stored, declared)
+        stored.rules = replace(stored.rules, checked=declared.checked and not declared.stream)
+        return stored.facade
+    existing = core.inputs.get(name)
+    if existing is not None and if_exists != "error":
+        if if_exists == "keep":
+            found = replace(existing.describe(), checked=declared.checked, closed=False)
+            if found == declared:
+                return existing.facade
+            raise ConflictError(f"table {name!r} is there already, and is another one: {found}, not {declared}")
+        core.drop(name)
+    core.check_name(name)
+    made = InputCore(core, name, declared, core.epoch)
+    change = DurableChange(core.epoch, arrangements={name: made.describe().to_json()}, lows={name: made.low})
+    return core.add_input(made, core.to_storage(change))
+
+
+def create_view(
+    core: EngineCore, name: str, query: Collection, order_by: str | Sequence[str], keep: bool, if_exists: str
+) -> View:
+    """A new view; or what is there already, as `if_exists` says."""
+    check_if_exists(if_exists)
+    existing = core.views.get(name)
+    if existing is not None and if_exists != "error":
+        if if_exists == "keep":
+            if existing.definition.fingerprint == query.operator.fingerprint:
+                return existing.facade
+            raise ConflictError(
+                f"view {name!r} is there already, with another definition: if_exists='replace' replaces it"
+            )
+        core.drop(name)
+    (view,) = core.install_together({name: query}, {name: order_by}, keep)
+    return view
+
+
+def check_if_exists(given: object) -> None:
+    """Refuse what says nothing about existing objects."""
+    if given not in IF_EXISTS:
+        raise IncorrectError(f"if_exists is one of {', '.join(IF_EXISTS)}, not {given!r}")

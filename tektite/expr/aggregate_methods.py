@@ -1,0 +1,244 @@
+"""Methods of expressions that make aggregates and window functions: `col("price").sum()`, `tk.rank().over(...)`.
+
+Both are nodes of an expression, so that arithmetic goes on with them: `col("price").sum() / tk.count()`. No row has a value for
+them. `agg` and `select` compute aggregates from groups, and `over` makes of either a value of each row, computed from the rows
+around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tektite.errors import IncorrectError
+
+if TYPE_CHECKING:
+    from tektite.expr.ast import Expr, Scalar
+
+CALLS = ("aggregate", "window")
+
+
+class AggregateMethods:
+    """What an expression can be aggregated to. NULL does not count, and an aggregate of nothing but NULL is NULL."""
+
+    __slots__ = ()
+
+    def _made(self, op: str, args: Sequence[Any], params: tuple[Any, ...] = ()) -> Expr:
+        """A node over this module's operands. Python scalars become literals."""
+        raise NotImplementedError
+
+    # -- aggregates ------------------------------------------------------------------------------------------------
+
+    def sum(self) -> Expr:
+        """The exact sum; see `tektite.sum`.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.input("sales", shop=tk.String, price=tk.Int, quantity=tk.Int)
+        >>> revenue = (tk.col("price") * tk.col("quantity")).sum()
+        >>> totals = sales.group_by("shop").agg(revenue.alias("revenue"), mean=revenue / tk.count())
+        >>> view = engine.install("totals", totals)
+        >>> _ = sales.insert([("north", 3, 2), ("north", 4, 1), ("south", 5, 1)])
+        >>> sorted(view.rows())
+        [('north', 10, 5.0), ('south', 5, 5.0)]
+        """
+        return self._made("aggregate", (self,), ("sum",))
+
+    def mean(self) -> Expr:
+        """The mean, as a Float."""
+        return self._made("aggregate", (self,), ("mean",))
+
+    def min(self) -> Expr:
+        """The least value."""
+        return self._made("aggregate", (self,), ("min",))
+
+    def max(self) -> Expr:
+        """The greatest value."""
+        return self._made("aggregate", (self,), ("max",))
+
+    def count(self) -> Expr:
+        """The number of values that are not NULL."""
+        return self._made("aggregate", (self,), ("count",))
+
+    def n_unique(self) -> Expr:
+        """The number of different values. NULL does not count."""
+        return self._made("aggregate", (self,), ("n_unique",))
+
+    def any(self) -> Expr:
+        """Whether a Bool is true in some row."""
+        return self._made("aggregate", (self,), ("any",))
+
+    def all(self) -> Expr:
+        """Whether a Bool is true in every row."""
+        return self._made("aggregate", (self,), ("all",))
+
+    def median(self) -> Expr:
+        """The median, as a Float: of an even number of values the mean of the two in the middle."""
+        return self._made("aggregate", (self,), ("median",))
+
+    def quantile(self, share: float) -> Expr:
+        """The value below which a share of the values lies, as a Float; between two values in proportion."""
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise IncorrectError(f"{self}.quantile(...) takes a number between 0 and 1, not {share!r}")
+        return self._made("aggregate", (self,), ("quantile", float(share)))
+
+    def mode(self) -> Expr:
+        """The most frequent value, the least of them if there are several."""
+        return self._made("aggregate", (self,), ("mode",))
+
+    def std(self, ddof: int = 1) -> Expr:
+        """The standard deviation, as a Float: of a sample, or with `ddof=0` of the whole."""
+        return self._made("aggregate", (self,), ("std", _freedom(ddof, "std")))
+
+    def var(self, ddof: int = 1) -> Expr:
+        """The variance, as a Float: of a sample, or with `ddof=0` of the whole."""
+        return self._made("aggregate", (self,), ("var", _freedom(ddof, "var")))
+
+    def first(self, order_by: Any = None, descending: bool | Sequence[bool] = False) -> Expr:
+        """The value of the first row in an order. Rows of a collection have no order of their own: say which, here or in `over`.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> quotes = engine.input("quotes", stock=tk.String, day=tk.Int, price=tk.Int)
+        >>> opening = quotes.group_by("stock").agg(opening=tk.col("price").first(order_by="day"))
+        >>> view = engine.install("opening", opening)
+        >>> _ = quotes.insert([("A", 2, 30), ("A", 1, 20), ("B", 1, 7)])
+        >>> sorted(view.rows())
+        [('A', 20), ('B', 7)]
+        """
+        by = ordering(order_by, "first")
+        return self._made("aggregate", (self, *by), ("first", directions(descending, len(by), "first")))
+
+    def last(self, order_by: Any = None, descending: bool | Sequence[bool] = False) -> Expr:
+        """The value of the last row in an order."""
+        by = ordering(order_by, "last")
+        return self._made("aggregate", (self, *by), ("last", directions(descending, len(by), "last")))
+
+    def filter(self, condition: Expr) -> Expr:
+        """The same values, of the rows alone for which a condition is true; for aggregates: `col("x").filter(c).sum()`."""
+        return self._made("filter", (self, condition))
+
+    # -- window functions ------------------------------------------------------------------------------------------
+
+    def lag(self, n: int = 1, default: Scalar = None) -> Expr:
+        """The value `n` rows before; `default` where there is none. Needs `.over(..., order_by=...)`."""
+        return self._made("window", (self,), ("lag", _distance(n, "lag"), default))
+
+    def lead(self, n: int = 1, default: Scalar = None) -> Expr:
+        """The value `n` rows behind; `default` where there is none. Needs `.over(..., order_by=...)`."""
+        return self._made("window", (self,), ("lead", _distance(n, "lead"), default))
+
+    def shift(self, n: int = 1) -> Expr:
+        """The value `n` rows before, or behind if `n` is negative. Needs `.over(..., order_by=...)`."""
+        return self.lag(n) if _distance(n, "shift") >= 0 else self.lead(-n)
+
+    def diff(self, n: int = 1) -> Expr:
+        """The difference to the value `n` rows before. Needs `.over(..., order_by=...)`."""
+        return self._made("sub", (self, self.lag(n)))
+
+    def cum_sum(self) -> Expr:
+        """The sum of all rows up to this one. Needs `.over(..., order_by=...)`."""
+        return self._made("window", (self,), ("cum_sum",))
+
+    def cum_count(self) -> Expr:
+        """The number of values that are not NULL up to this row. Needs `.over(..., order_by=...)`."""
+        return self._made("window", (self,), ("cum_count",))
+
+    def cum_min(self) -> Expr:
+        """The least value of all rows up to this one. Needs `.over(..., order_by=...)`."""
+        return self._made("window", (self,), ("cum_min",))
+
+    def cum_max(self) -> Expr:
+        """The greatest value of all rows up to this one. Needs `.over(..., order_by=...)`."""
+        return self._made("window", (self,), ("cum_max",))
+
+    def over(
+        self,
+        *partition_by: str | Expr | Sequence[str | Expr],
+        order_by: Any = None,
+        descending: bool | Sequence[bool] = False,
+        rows: tuple[int | None, int | None] | None = None,
+    ) -> Expr:
+        """An aggregate or window function as a value of every row, computed from the rows of its partition.
+
+        As in SQL, with `order_by` an aggregate takes the rows up to this one and its peers, and without it the whole partition.
+        `rows=(-2, 0)` takes this row and the two before it; None is no end. NULLs come last in the order.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.input("sales", shop=tk.String, day=tk.Int, amount=tk.Int)
+        >>> amount = tk.col("amount")
+        >>> view = engine.install("shares", sales.select(
+        ...     "shop", "day",
+        ...     share=amount / amount.sum().over("shop"),
+        ...     total=amount.cum_sum().over("shop", order_by="day"),
+        ...     place=tk.rank().over("shop", order_by="amount", descending=True),
+        ... ))
+        >>> _ = sales.insert([("north", 1, 3), ("north", 2, 1), ("south", 1, 5)])
+        >>> sorted(view.rows())
+        [('north', 1, 0.75, 3, 1), ('north', 2, 0.25, 4, 2), ('south', 1, 1.0, 5, 1)]
+        """
+        by, order = ordering(partition_by, "over"), ordering(order_by, "over: order_by")
+        downs = directions(descending, len(order), "over")
+        frame = () if rows is None else ("rows", *_frame(rows))
+        node: Any = self
+        found = node.replaced(
+            lambda inner: self._made("over", (inner, *by, *order), (len(by), downs, frame))
+            if inner.op in CALLS
+            else inner if inner.op == "over" else None
+        )  # fmt: skip
+        if found is node:
+            raise IncorrectError(
+                f"{self}.over(...): over follows an aggregate or a window function, such as {self}.sum().over(...)"
+            )
+        return found  # type: ignore[no-any-return]
+
+
+def ordering(given: Any, what: str) -> tuple[Expr, ...]:
+    """Columns by name and expressions, one or several in lists, as expressions."""
+    from tektite.expr.ast import Expr, col
+
+    if given is None:
+        return ()
+    if isinstance(given, str):
+        return (col(given),)
+    if isinstance(given, Expr):
+        return (given,)
+    if isinstance(given, list | tuple):
+        return tuple(found for part in given for found in ordering(part, what))
+    raise IncorrectError(f"{what}: a column is a name or an expression, not {given!r}")
+
+
+def directions(descending: Any, count: int, what: str) -> tuple[bool, ...]:
+    """Whether each of some orders is descending: one direction for all, or one for each."""
+    if isinstance(descending, bool):
+        return (descending,) * count
+    if not isinstance(descending, list | tuple) or not {type(down) for down in descending} <= {bool}:
+        raise IncorrectError(f"{what}: descending is True, False, or a list of these, not {descending!r}")
+    if len(descending) != count:
+        raise IncorrectError(f"{what}: {count} ordering columns but {len(descending)} directions in descending")
+    return tuple(descending)
+
+
+def _freedom(ddof: Any, what: str) -> int:
+    if ddof not in (0, 1) or not isinstance(ddof, int):
+        raise IncorrectError(f"{what}: ddof is 1 (of a sample) or 0 (of the whole), not {ddof!r}")
+    return int(ddof)
+
+
+def _distance(n: Any, what: str) -> int:
+    if not isinstance(n, int) or isinstance(n, bool):
+        raise IncorrectError(f"{what} takes a whole number of rows, not {n!r}")
+    return n
+
+
+def _frame(rows: Any) -> tuple[int | None, int | None]:
+    fits = isinstance(rows, list | tuple) and len(rows) == 2
+    if not fits or not {type(end) for end in rows} <= {int, type(None)}:
+        raise IncorrectError(
+            f"over: rows is a pair such as (-2, 0), from two rows before to this one; None is no end; not {rows!r}"
+        )
+    start, end = rows
+    if start is not None and end is not None and start > end:
+        raise IncorrectError(f"over: rows={tuple(rows)!r} ends before it starts")
+    return start, end

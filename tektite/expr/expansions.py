@@ -1,0 +1,87 @@
+"""Functions that mean different steps for operands of different types: rounding, fields of dates, texts of dates.
+
+Each is one operation in an expression, so that plans name it and queries share it. Typing replaces it by what
+`number_functions` and `date_functions` write for the operand's type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tektite.errors import IncorrectError
+from tektite.expr import date_functions, number_functions
+from tektite.expr.ast import Expr
+from tektite.expr.literals import Untyped
+from tektite.expr.steps import Step, number
+from tektite.values.types import Date, Int, Timestamp, Type
+
+if TYPE_CHECKING:
+    from tektite.expr.typing import Resolver
+
+NUMBERS: dict[str, Callable[..., Expr]] = {
+    "round": number_functions.rounded,
+    "floor": number_functions.floor,
+    "ceil": number_functions.ceiling,
+    "trunc": number_functions.truncated,
+}
+DIVISIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "truncdiv": number_functions.quotient,
+    "truncmod": number_functions.remainder,
+}
+MOMENTS: dict[str, Callable[..., Expr]] = {
+    "date_part": date_functions.field,
+    "strftime": date_functions.formatted,
+    "move": date_functions.moved,
+}
+
+
+def of_number(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """A function of one number."""
+    if not number(value.type) and value.type != Untyped:
+        raise resolver.wrong(expr, f"{expr.op} needs a number", value)
+    kind: Type = Int if value.type == Untyped else value.type
+    return resolver.step(NUMBERS[expr.op](expr.args[0], kind, *expr.params))
+
+
+def division(resolver: Resolver, expr: Expr, left: Step, right: Step) -> Step:
+    """A division that rounds towards zero, or what it leaves."""
+    for value in (left, right):
+        if not number(value.type) and value.type != Untyped:
+            raise resolver.wrong(expr, f"{expr.op} needs two numbers", left, right)
+    return resolver.step(DIVISIONS[expr.op](*expr.args))
+
+
+def of_moment(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """A function of a date or a timestamp."""
+    if value.type not in (Date, Timestamp, Untyped):
+        wanted = "adding a timedelta" if expr.op == "move" else expr.op
+        raise resolver.wrong(expr, f"{wanted} needs a date or a timestamp", value)
+    if expr.op == "move" and value.type == Date and expr.params[0] % date_functions.DAY:
+        raise resolver.wrong(expr, "a date moves by whole days; cast it to Timestamp first", value)
+    kind = Timestamp if value.type == Untyped else value.type
+    given = expr.args[0].cast(Timestamp) if value.type == Untyped else expr.args[0]
+    return resolver.step(MOMENTS[expr.op](given, kind, *expr.params))
+
+
+def of_alias(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """A value under another name."""
+    return value
+
+
+def of_rows(resolver: Resolver, expr: Expr, *values: Step) -> Step:
+    """Refuses what is computed of several rows."""
+    if expr.op == "filter":
+        raise IncorrectError(
+            f"{expr}: filter chooses the rows of an aggregate, as in {expr}.sum(); of a column, use when"
+        )
+    if expr.op == "over":
+        raise IncorrectError(
+            f"{expr}: a window function belongs into select, with_columns or filter; compute it there as a column of its own"
+        )
+    if expr.op == "window":
+        raise IncorrectError(f"{expr}: a window function needs its window: {expr}.over(..., order_by=...)")
+    raise IncorrectError(
+        f"{expr}: an aggregate has no value for a single row. Put it into agg(...), or say {expr}.over(...) to have it "
+        "in every row"
+    )

@@ -1,0 +1,118 @@
+"""The aggregates of an expression: `sum(price) / count()` is two calls, and a quotient of their results."""
+
+from __future__ import annotations
+
+from tektite.errors import IncorrectError
+from tektite.expr import Expr, col, greatest, lit
+from tektite.expr import type_of as expression_type
+from tektite.query.aggregate_calls import AggregateCall
+from tektite.values import types
+from tektite.values.schema import Schema
+
+PLAIN = {"sum": "sum", "mean": "avg", "min": "min", "max": "max", "count": "count", "any": "max", "all": "min"}
+"""Aggregates that are calls of another name, or of their own."""
+NUMERIC = ("sum", "mean", "std", "var", "median", "quantile")
+
+
+def spread(squares: Expr, total: Expr, count: Expr, population: bool, root: bool) -> Expr:
+    """Variance, or standard deviation (`root`), from exact sums of the values as floats and of their squares."""
+    spare = count if population else count - 1
+    variance = greatest((squares - total * total / count) / spare, 0.0)
+    return Expr("case", (spare > 0, variance.sqrt() if root else variance, lit(None)))
+
+
+class Extraction:
+    """The aggregates that some expressions over a schema mention, each once; `calls` has them by the name of their result."""
+
+    def __init__(self, schema: Schema, keys: list[str]) -> None:
+        self.schema = schema
+        self.keys = keys
+        self.calls: list[tuple[str, AggregateCall]] = []
+        self._known: dict[tuple[object, ...], str] = {}
+
+    def over_calls(self, expression: Expr) -> Expr:
+        """The expression over the keys and the results of the calls."""
+        for name in columns_outside(expression):
+            if name not in self.keys:
+                self.schema.index(name)
+                raise IncorrectError(
+                    f"agg: {expression}: column {name!r} has many values in a group. Aggregate it, as in tk.sum({name!r}), or "
+                    "group by it"
+                )
+        return expression.replaced(lambda node: node if node.op == "over" else self._result(node))
+
+    def _result(self, node: Expr) -> Expr | None:
+        """What stands for an aggregate; None for any other node."""
+        if node.op != "aggregate":
+            return None
+        kind, *constants = node.params
+        value = selected(node.args[0]) if node.args else None
+        check(node, value, self.schema)
+        if value is None:
+            return self._named(AggregateCall("count"))
+        match kind:
+            case "n_unique":
+                return self._named(AggregateCall("count", value, True))
+            case "median" | "quantile":
+                share = constants[0] if constants else 0.5
+                return self._named(AggregateCall("quantile_cont", value, False, ((value, False, False),), share))
+            case "mode":
+                return self._named(AggregateCall("mode", value, False, ((value, False, False),)))
+            case "std" | "var":
+                number = value.cast(types.Float)
+                squares, total, count = (
+                    self._named(AggregateCall(*part))
+                    for part in (("sum", number * number), ("sum", number), ("count", number))
+                )
+                return spread(squares, total, count, constants[0] == 0, kind == "std")
+            case "join":
+                text = value.cast(types.String)
+                order = tuple((by, down, False) for by, down in zip(node.args[1:], constants[1], strict=True))
+                return self._named(AggregateCall("string_agg", text, False, order, constants[0]))
+            case "first" | "last":
+                last = kind == "last"
+                order = tuple((by, down != last, last) for by, down in zip(node.args[1:], constants[0], strict=True))
+                return self._named(AggregateCall("first", value, False, order))
+        return self._named(AggregateCall(PLAIN[kind], value))
+
+    def _named(self, call: AggregateCall) -> Expr:
+        print = call.printed(lambda scalar: scalar.fingerprint)
+        if print not in self._known:
+            taken = {*self.keys, *self._known.values()}
+            names = (call.kind, *(f"{call.kind}#{number}" for number in range(2, len(taken) + 3)))
+            self._known[print] = next(name for name in names if name not in taken)
+            self.calls.append((self._known[print], call))
+        return col(self._known[print])
+
+
+def columns_outside(expression: Expr) -> list[str]:
+    """The columns that an expression reads outside its aggregates."""
+    if expression.op in ("aggregate", "over"):
+        return []
+    if expression.op == "col":
+        return [str(expression.params[0])]
+    return [name for arg in expression.args for name in columns_outside(arg)]
+
+
+def selected(value: Expr) -> Expr:
+    """The argument of an aggregate: NULL in rows that its `filter` leaves out."""
+    if value.op != "filter":
+        return value
+    inner, condition = value.args
+    return Expr("case", (condition, selected(inner), lit(None)))
+
+
+def check(node: Expr, value: Expr | None, schema: Schema) -> None:
+    """Raise if an aggregate does not apply to its argument."""
+    kind = node.params[0]
+    if value is None:
+        return
+    found = expression_type(value, schema.positions)
+    if kind in NUMERIC and found.kind not in ("int", "float", "decimal"):
+        raise IncorrectError(f"{node}: {value} is {found}, not a number")
+    if kind in ("any", "all") and found != types.Bool:
+        raise IncorrectError(f"{node}: {value} is {found}, not bool")
+    if kind in ("first", "last") and len(node.args) < 2:
+        raise IncorrectError(
+            f"{node}: the rows of a group have no order of their own: say which is {kind}, as in {value}.{kind}(order_by='day')"
+        )

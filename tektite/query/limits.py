@@ -1,0 +1,110 @@
+"""The first rows of an order: `sort(...).limit(...)`, `top_k` and `bottom_k`, and SQL's ORDER BY with LIMIT and OFFSET."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tektite.errors import IncorrectError
+from tektite.expr import Expr, col, lit
+from tektite.expr.aggregate_methods import directions, ordering
+from tektite.plan import algebra as plan
+from tektite.query import reductions
+from tektite.query.builders import filtered
+from tektite.query.collection import Collection, derived
+from tektite.query.window_calls import Ordering
+
+
+class Sorted(Collection):
+    """A collection with an order for `limit`. Rows themselves have no order: what is installed is read in any."""
+
+    def __init__(self, engine: Any, operator: plan.Operator, order: Sequence[tuple[Expr, bool, bool]]) -> None:
+        super().__init__(engine, operator)
+        self.order = tuple(order)
+
+    def limit(self, n: int, offset: int = 0) -> Collection:
+        """The first `n` rows in the order, behind the first `offset` ones.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+        >>> view = engine.install("second", sales.sort("amount", descending=True).limit(1, offset=1))
+        >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
+        >>> view.rows()
+        [('north', 4)]
+        """
+        return first_rows(self, self.order, (), *checked(n, offset))
+
+
+def sorted_by(collection: Collection, by: Any, descending: Any, nulls_last: Any) -> Sorted:
+    """The collection with an order."""
+    order = ordered(collection, by, descending, "sort")
+    if not isinstance(nulls_last, bool):
+        raise IncorrectError(f"sort: nulls_last is True or False, not {nulls_last!r}")
+    engine = getattr(collection, "engine", None)
+    return Sorted(engine, collection.operator, [(part, down, not nulls_last) for part, down, _ in order])
+
+
+def ordered(collection: Collection, by: Any, descending: Any, verb: str) -> list[tuple[Expr, bool, bool]]:
+    """An order by columns and expressions, in directions; NULLs come last."""
+    parts = ordering(by, verb)
+    if not parts:
+        raise IncorrectError(f"{verb} needs columns to order by")
+    for part in parts:
+        if part.op == "col":
+            collection.schema.index(part.params[0])
+    return [(part, down, False) for part, down in zip(parts, directions(descending, len(parts), verb), strict=True)]
+
+
+def checked(n: Any, offset: Any = 0) -> tuple[int, int]:
+    """A number of rows and an offset. Raises if they are none."""
+    for number, what in ((n, "limit"), (offset, "offset")):
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            raise IncorrectError(f"limit: the {what} is a number of rows, not {number!r}")
+    return n, offset
+
+
+def first_rows(
+    collection: Collection, order: Sequence[tuple[Expr, bool, bool]], by: Sequence[str], limit: int, offset: int = 0
+) -> Collection:
+    """The rows of each group in an order by expressions, between an offset and a limit."""
+    helpers: dict[str, Expr] = {}
+    names = []
+    for at, (part, _, _) in enumerate(order):
+        name = part.params[0] if part.op == "col" else f"#order{at}"
+        if part.op != "col":
+            helpers[name] = part
+        names.append(name)
+    source = collection.with_columns(**helpers) if helpers else collection
+    columns = [Ordering(name, down, nulls) for name, (_, down, nulls) in zip(names, order, strict=True)]
+    found = limited(source, columns, by, limit, offset)
+    return found.select(list(collection.schema.names)) if helpers else found
+
+
+def limited(
+    collection: Collection, order: Sequence[Ordering], by: Sequence[str], limit: int | None, offset: int
+) -> Collection:
+    """The rows of each group in an order by columns, between an offset and a limit."""
+    names = collection.schema.names
+    if limit == 0:
+        return filtered(collection, lit(False))
+    columns: list[str] = []
+    descending = []
+    helpers = {}
+    for at, part in enumerate(order):
+        if part.nulls_first:
+            helpers[f"#null{at}"] = col(part.column).is_not_null()
+            columns.append(f"#null{at}")
+            descending.append(False)
+        if part.column not in columns and part.column not in by:
+            columns.append(part.column)
+            descending.append(part.descending)
+    source = collection.with_columns(**helpers) if helpers else collection
+
+    def top(k: int) -> Collection:
+        return derived(reductions.top(source.operator, k, columns, list(by), descending), source)
+
+    found = source if limit is None else top(offset + limit)
+    if offset:
+        found = found.concat(top(offset).negate())
+    return found.select(list(names)) if helpers else found

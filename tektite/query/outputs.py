@@ -1,0 +1,108 @@
+"""What users give to `select`, `with_columns`, `group_by` and `agg`, as named expressions.
+
+A text is the name of a column; a text as a value is `tk.lit("text")`. Numbers, dates and other Python scalars are values.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tektite.errors import IncorrectError
+from tektite.expr import Expr, col, lift
+from tektite.query.aggregates import ColumnAggregate
+from tektite.values.schema import Schema
+
+Outputs = list[tuple[str, Expr]]
+BUILTINS = ("sum", "min", "max", "any", "all", "len", "round", "abs")
+
+
+def flat(given: Iterable[Any]) -> Iterator[Any]:
+    """The members of some lists and tuples, and what is in neither."""
+    for part in given:
+        if isinstance(part, list | tuple):
+            yield from flat(part)
+        else:
+            yield part
+
+
+def outputs_of(verb: str, schema: Schema, columns: Iterable[Any], named: Mapping[str, Any]) -> Outputs:
+    """Columns by name and by expression, each with the name of its result. `verb` is what errors call the operation."""
+    found: Outputs = []
+    for column in flat(columns):
+        if isinstance(column, str):
+            schema.index(column)
+            found.append((column, col(column)))
+        elif isinstance(column, Expr):
+            found.append((name_of(verb, column), plain(column)))
+        else:
+            raise IncorrectError(
+                f"{verb} takes column names and expressions, not {column!r}; a value is tk.lit({column!r}).alias('name')"
+            )
+    for name, value in named.items():
+        if isinstance(value, str):
+            schema.index(value)
+        found.append((name, _expression(verb, name, value)))
+    return found
+
+
+def aggregates_of(aggregates: Iterable[Any], named: Mapping[str, Any]) -> Outputs:
+    """Aggregates, each with the name of its result."""
+    found: Outputs = []
+    for given in flat(aggregates):
+        if not isinstance(given, Expr):
+            raise _no_aggregate("an argument", given)
+        found.append((name_of("agg", given), plain(given)))
+    for name, given in named.items():
+        if not isinstance(given, Expr):
+            raise _no_aggregate(name, given)
+        found.append((name, plain(given)))
+    if not found:
+        raise IncorrectError("agg needs at least one aggregate, such as n=tk.count()")
+    return found
+
+
+def name_of(verb: str, expression: Expr) -> str:
+    """The name of an expression's result: its alias, or the first column that it reads."""
+    node = expression
+    while True:
+        if node.op in ("alias", "col"):
+            return str(node.params[0])
+        if node.op in ("aggregate", "window") and not node.args:
+            return str(node.params[0])
+        if not node.args:
+            raise IncorrectError(f"{verb}: give {expression} a name, as in {verb}(total={expression})")
+        node = node.args[1] if node.op == "case" else node.args[0]
+
+
+def plain(expression: Expr) -> Expr:
+    """An expression without the names that parts of it were given."""
+    return expression.replaced(lambda node: plain(node.args[0]) if node.op == "alias" else None)
+
+
+def has_aggregate(expression: Expr) -> bool:
+    """Whether an expression needs groups: it has an aggregate that no window turns into a value of each row."""
+    if expression.op == "over":
+        return False
+    return expression.op == "aggregate" or any(map(has_aggregate, expression.args))
+
+
+def _expression(verb: str, name: str, value: Any) -> Expr:
+    if isinstance(value, ColumnAggregate) or callable(value):
+        raise IncorrectError(f"{verb}: {name} is {value!r}, not a column or an expression")
+    return col(value) if isinstance(value, str) else plain(lift(value))
+
+
+def _no_aggregate(name: str, given: Any) -> IncorrectError:
+    """An error that says what to write in place of something that is no aggregate."""
+    for builtin in BUILTINS:
+        if given is getattr(builtins, builtin):
+            instead = "tk.count()" if builtin == "len" else f"tk.{builtin}('x')"
+            return IncorrectError(f"agg: {name} is Python's own {builtin}, not an aggregate; write {instead}")
+    if isinstance(given, str):
+        return IncorrectError(
+            f"agg: {name} is the text {given!r}, not an aggregate; write tk.sum({given!r}) for example. (Python's own "
+            "min('amount') is 'a': import tektite as tk, and write tk.min('amount'))"
+        )
+    return IncorrectError(f"agg: {name} is {given!r}, not an aggregate such as tk.sum('x')")

@@ -1,0 +1,50 @@
+"""Rows of two collections compared with each other: INTERSECT and EXCEPT.
+
+Rows are compared as groups are, NULL with NULL.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tektite.expr import Expr, col, greatest, least, lit
+from tektite.query.aggregates import ColumnAggregate
+from tektite.query.builders import inner_join, project
+from tektite.query.collection import Collection
+from tektite.query.column_aggregates import column_aggregates
+
+
+def compare(left: Collection, right: Collection, kind: str, every: bool) -> Collection:
+    """`kind` is intersect or except. With `every`, multiplicities are subtracted or the lesser taken. Columns go by position, and
+    both sides have the same names.
+    """
+    names = left.schema.names
+    keys = tuple(range(len(names)))
+    if not every:
+        mine, theirs = left.distinct(), right.distinct()
+        common = inner_join(mine, theirs, keys, keys, nulls_match=True)
+        return common if kind == "intersect" else mine.concat(common.negate())
+    one = left.with_columns(**{"#left": lit(1), "#right": lit(0)})
+    other = right.with_columns(**{"#left": lit(0), "#right": lit(1)})
+    sums = {name: ColumnAggregate("sum", name) for name in ("#left", "#right")}
+    counted = column_aggregates(one.concat(other), names, sums)
+    ours, others = col("#left"), col("#right")
+    times: Expr = least(ours, others) if kind == "intersect" else greatest(ours - others, 0)
+    chosen = project(counted, [*((n, col(n)) for n in names), ("#times", times)], times > 0)
+    return repeated(chosen, "#times")
+
+
+def repeated(collection: Collection, count: str) -> Collection:
+    """Each row as many times as one of its columns says, without that column."""
+    names = [name for name in collection.schema.names if name != count]
+    columns = {name: collection.schema.types[collection.schema.index(name)] for name in names}
+
+    def repeat(table: pa.Table) -> tuple[pa.Table, Any]:
+        times = table[count].to_numpy()
+        rows = np.repeat(np.arange(table.num_rows), times)
+        return table.select(names).take(rows), rows
+
+    return collection.flat_map(repeat, **columns)

@@ -1,0 +1,224 @@
+"""Window functions of Python's expressions: `over(...)` as columns that the plan's window operator computes.
+
+SQL binds its own syntax to the same calls, and `windowed` runs both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tektite.errors import IncorrectError
+from tektite.expr import Expr, col
+from tektite.expr import type_of as expression_type
+from tektite.expr.literals import literal_value
+from tektite.query.aggregates import operand
+from tektite.query.aggregation import aggregate
+from tektite.query.builders import project, reduce_groups
+from tektite.query.collection import Collection
+from tektite.query.column_aggregates import joined_parts
+from tektite.query.expression_aggregates import PLAIN, Extraction, check, selected
+from tektite.query.outputs import Outputs
+from tektite.query.window_calls import Frame, Ordering, WindowCall
+from tektite.query.window_functions import Windows
+from tektite.values import types
+from tektite.values.types import Type
+
+WHOLE: Frame[Any] = ("rows", None, None)
+RUNNING: Frame[Any] = ("range", None, 0)
+UP_TO_HERE: Frame[Any] = ("rows", None, 0)
+FLOATS = ("percent_rank", "cume_dist")
+CUMULATIVE = {"cum_sum": "sum", "cum_count": "count", "cum_min": "min", "cum_max": "max"}
+
+
+def row_number() -> Expr:
+    """The number of each row in its window, from 1 on. Needs `.over(..., order_by=...)`.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+    >>> first = tk.row_number().over("shop", order_by="amount", descending=True) == 1
+    >>> view = engine.install("largest", sales.filter(first))
+    >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
+    >>> sorted(view.rows())
+    [('north', 4), ('south', 5)]
+    """
+    return Expr("window", (), ("row_number",))
+
+
+def rank() -> Expr:
+    """The rank of each row in its window: equal rows have one rank, and gaps follow them. Needs `.over(..., order_by=...)`."""
+    return Expr("window", (), ("rank",))
+
+
+def dense_rank() -> Expr:
+    """The rank of each row in its window, without gaps. Needs `.over(..., order_by=...)`."""
+    return Expr("window", (), ("dense_rank",))
+
+
+def percent_rank() -> Expr:
+    """The share of rows with a lesser rank, from 0 to 1. Needs `.over(..., order_by=...)`."""
+    return Expr("window", (), ("percent_rank",))
+
+
+def cume_dist() -> Expr:
+    """The share of rows that are not behind this one. Needs `.over(..., order_by=...)`."""
+    return Expr("window", (), ("cume_dist",))
+
+
+def ntile(buckets: int) -> Expr:
+    """Which of so many equal parts of its window a row lies in, from 1 on. Needs `.over(..., order_by=...)`."""
+    if not isinstance(buckets, int) or isinstance(buckets, bool) or buckets < 1:
+        raise IncorrectError(f"tk.ntile(...) takes a positive number of parts, not {buckets!r}")
+    return Expr("window", (), ("ntile", buckets))
+
+
+def lag(value: Expr | str, n: int = 1, default: Any = None) -> Expr:
+    """The value `n` rows before. Needs `.over(..., order_by=...)`."""
+    return operand("lag", value).lag(n, default)
+
+
+def lead(value: Expr | str, n: int = 1, default: Any = None) -> Expr:
+    """The value `n` rows behind. Needs `.over(..., order_by=...)`."""
+    return operand("lead", value).lead(n, default)
+
+
+def evaluated(collection: Collection, outputs: Outputs) -> tuple[Collection, Outputs]:
+    """The collection with a column for each window function of some expressions, and the expressions over these columns."""
+    if not any(node.op == "over" for _, expression in outputs for node in expression.walk()):
+        return collection, outputs
+    found = WindowColumns(collection)
+    results = [(name, expression.replaced(found.result)) for name, expression in outputs]
+    return found.finished(), results
+
+
+class WindowColumns:
+    """A collection that gains columns: what window functions read, and then their results."""
+
+    def __init__(self, collection: Collection) -> None:
+        self.collection = collection
+        self._schema = collection.schema
+        self._known: dict[tuple[object, ...], str] = {}
+        self._values: dict[tuple[object, ...], str] = {}
+        self._calls: list[tuple[str, WindowCall]] = []
+
+    def result(self, node: Expr) -> Expr | None:
+        """The column that holds the result of a window function; None for any other node."""
+        if node.op != "over":
+            return None
+        if node.fingerprint not in self._known:
+            name = f"#window{len(self._known)}"
+            self._known[node.fingerprint] = name
+            partition, downs, frame = node.params
+            call, by, order = node.args[0], node.args[1 : 1 + partition], node.args[1 + partition :]
+            self._compute(name, node, call, by, [*zip(order, downs, strict=True)], frame)
+        return col(self._known[node.fingerprint])
+
+    def _column(self, expression: Expr) -> str:
+        """A column that holds an expression."""
+        if expression.op == "col":
+            self._schema.index(expression.params[0])
+            return str(expression.params[0])
+        if expression.fingerprint not in self._values:
+            self._values[expression.fingerprint] = name = f"#value{len(self._values)}"
+            self.collection = self.collection.with_columns(**{name: expression})
+        return self._values[expression.fingerprint]
+
+    def _compute(
+        self,
+        name: str,
+        node: Expr,
+        call: Expr,
+        by: Sequence[Expr],
+        order: Sequence[tuple[Expr, bool]],
+        frame: Frame[Any] | tuple[()],
+    ) -> None:
+        kind, *constants = call.params
+        keys = tuple(self._column(part) for part in by)
+        value = selected(call.args[0]) if call.args else None
+        if call.op == "aggregate":
+            if kind in ("first", "last"):
+                order = order or [*zip(call.args[1:], constants[0], strict=True)]
+                kind = f"{kind}_value"
+                frame = frame or WHOLE
+            else:
+                check(call, value, self._schema)
+            if kind not in PLAIN and kind not in ("first_value", "last_value"):
+                self._of_groups(name, node, call, keys, bool(order or frame))
+                return
+        if not order and (call.op == "window" or kind in ("first_value", "last_value")):
+            raise IncorrectError(
+                f"{node}: the rows of a collection have no order of their own: say over(..., order_by=...)"
+            )
+        if kind in CUMULATIVE:
+            if frame:
+                raise IncorrectError(
+                    f"{node}: {kind} takes all rows up to this one; for other rows, use {CUMULATIVE[kind]}()"
+                )
+            kind, frame = CUMULATIVE[kind], UP_TO_HERE
+        elif call.op == "window" and frame:
+            raise IncorrectError(f"{node}: {kind} takes no rows=")
+        type = self._type(call, PLAIN.get(kind, kind), value)
+        if kind in ("lag", "lead"):
+            assert value is not None
+            constants = [constants[0], None if constants[1] is None else literal_value(constants[1], type)]
+        elif call.op == "aggregate":
+            constants = []
+        call_of_columns = WindowCall(
+            PLAIN.get(kind, kind),
+            () if value is None else (self._column(value),),
+            keys,
+            tuple(Ordering(self._column(part), down) for part, down in order),
+            frame or (RUNNING if order else WHOLE),
+            type,
+            tuple(constants),
+            str(node),
+        )
+        self._calls.append((name, call_of_columns))
+
+    def finished(self) -> Collection:
+        """The collection with all results. Calls over one partition are computed together, so that they agree on the order of
+        rows that are equal in theirs.
+        """
+        return windowed(self.collection, self._calls)
+
+    def _type(self, call: Expr, kind: str, value: Expr | None) -> Type:
+        """The type of a result."""
+        if value is None or kind == "count":
+            return types.Float if kind in FLOATS else types.Int
+        found = expression_type(value, self._schema.positions)
+        if kind in ("sum", "avg") and found.kind not in ("int", "float", "decimal"):
+            raise IncorrectError(f"{call}: {value} is {found}, not a number")
+        if kind == "avg":
+            return types.Float
+        return types.Decimal(18, found.scale) if kind == "sum" and isinstance(found, types.DecimalType) else found
+
+    def _of_groups(self, name: str, node: Expr, call: Expr, keys: tuple[str, ...], moving: bool) -> None:
+        """An aggregate that frames do not have: computed for each partition, and joined to its rows."""
+        if moving:
+            raise IncorrectError(f"{node}: {call} is of whole partitions; leave order_by= and rows= out")
+        partition = list(dict.fromkeys(keys)) or ["#whole"]
+        rows = self.collection if keys else self.collection.with_columns(**{"#whole": 0})
+        extraction = Extraction(self._schema, [])
+        result = extraction.over_calls(call)
+        found = aggregate(rows, [(key, col(key)) for key in partition], extraction.calls)
+        found = project(found, [*((key, col(key)) for key in partition), (name, result)])
+        self.collection = joined_parts([rows, found], partition, one_to_one=False)
+
+
+def windowed(collection: Collection, calls: Sequence[tuple[str, WindowCall]]) -> Collection:
+    """The rows with the results of window functions: those over one partition in one pass over it."""
+    found = collection
+    waiting = list(calls)
+    while waiting:
+        by = waiting[0][1].by
+        chosen = [(name, call) for name, call in waiting if call.by == by]
+        waiting = [(name, call) for name, call in waiting if call.by != by]
+        keys = list(dict.fromkeys(by))
+        kinds = dict(zip(found.schema.names, found.schema.types, strict=True))
+        rest = {name: kind for name, kind in kinds.items() if name not in keys}
+        given = {name: kinds[name] for name in (*keys, *rest)}
+        function = Windows.over(given, len(keys), [call for _, call in chosen])
+        columns = rest | {name: call.type for name, call in chosen}
+        found = reduce_groups(found, function, keys, columns).select(list(kinds), [name for name, _ in chosen])
+    return found
