@@ -45,6 +45,8 @@ class ChangeFeed:
         self.is_open = True
         self.upto: int | None = None
         """The first epoch that it does not tell of, once it has ended."""
+        self._left: pa.Table | None = None
+        """What was collected before the end."""
         last = max(view.low - 1, view.first) if since is None else since
         self.start = last if snapshot else (view.low if since is None else since + 1)
         """Earlier changes count as changes at this time."""
@@ -65,10 +67,32 @@ class ChangeFeed:
 
     # ------------------------------------------------------------------ changes
 
-    def take(self) -> Words:
-        """What has changed since the last call, in the order of times: data columns, time, diff. The caller holds the lock."""
+    def take(self) -> pa.Table | None:
+        """What has changed since the last call, in the order of times, as a table with the columns `time` and `diff` behind the
+        data; None if nothing has. The caller holds the lock.
+        """
+        if not self.is_open:
+            left, self._left = self._left, None
+            return left
+        dictionary = self.view.engine.dictionary
+        with dictionary.reading():
+            words = self._words()
+            return changes_table(words, self.view.schema, dictionary) if words.shape[1] else None
+
+    def table(self) -> pa.Table:
+        """What `take` gives; without rows, if there is nothing."""
+        found = self.take()
+        return self.empty() if found is None else found
+
+    def empty(self) -> pa.Table:
+        """A table of no changes."""
+        words = np.empty((len(self.view.columns) + 2, 0), np.int64)
+        return changes_table(words, self.view.schema, self.view.engine.dictionary)
+
+    def _words(self) -> Words:
+        """Take the changes from the handle: data columns, time, diff."""
         view = self.view
-        low = self.low
+        low = view.low
         batches = [batch for shard in range(view.trace.shards) for batch in self.handle.take_before(shard, low)[1]]
         width = len(view.columns)
         words: Words = np.empty((width + 2, 0), np.int64)
@@ -80,10 +104,6 @@ class ChangeFeed:
             order = np.argsort(words[width], kind="stable")
             words = np.ascontiguousarray(words[:, order])
         return words
-
-    def table(self) -> pa.Table:
-        """What `take` gives, as a table with the columns `time` and `diff` behind the data."""
-        return changes_table(self.take(), self.view.schema, self.view.engine.dictionary)
 
     # ------------------------------------------------------------------ being told
 
@@ -111,7 +131,7 @@ class ChangeFeed:
             try:
                 deliver()
             except Exception:
-                self.end()
+                self.end(forget=True)
                 LOG.exception(
                     "view %r: callback %s raised; it is not called again", self.view.name, function_name(function)
                 )
@@ -121,12 +141,18 @@ class ChangeFeed:
 
     # ------------------------------------------------------------------ the end
 
-    def end(self) -> None:
-        """Collect no more changes. What was collected can be read. The caller holds the lock; may be repeated."""
+    def end(self, forget: bool = False) -> None:
+        """Collect no more changes. What was collected can be read, unless it is to be forgotten; its texts may go with the view,
+        so that it is decoded here. The caller holds the lock; may be repeated.
+        """
         if self.is_open:
+            self._left = None if forget else self.take()
             self.upto = self.view.low
             self.is_open = False
+        if forget:
+            self._left = None
         self.handle.drop()
+        self.handle.forget()
         notices = self.view.engine.notices
         notices.at_each_epoch.pop(self, None)
         self.view.feeds.pop(self, None)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import math
-import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +24,7 @@ from tektite.engine.hooks import Hooks
 from tektite.engine.input import Input
 from tektite.engine.input_core import InputCore
 from tektite.engine.lock import EngineLock, StepByStep, guarded
-from tektite.engine.notices import Notices
+from tektite.engine.notices import Notices, is_over
 from tektite.engine.publication import Publication
 from tektite.engine.session import Sessions, Snapshots
 from tektite.engine.text_collector import TextCollector
@@ -276,16 +275,16 @@ class EngineCore:
                     f"{error}, and what waits goes on waiting: correct it, or forget it by rollback() of the input",
                 )
             raise
-        self.lock.decide(prepared)
-        changed = [each.source for each in prepared.inputs]
-        del prepared  # what the traces merge away need not stay
-        for source in changed:
-            source.settle()
         notices = self.notices
         try:
+            self.lock.decide(prepared)
+            changed = [each.source for each in prepared.inputs]
+            del prepared  # what the traces merge away need not stay
+            for source in changed:
+                source.settle()
             if self.coordinator.run():
                 self._trimmer.trim_if_due()
-        finally:  # though a turn is interrupted, the epoch is closed
+        finally:  # an epoch that was interrupted may be closed
             if ending is not None:
                 for view in self.views.values():
                     notices.woken.extend(view.feeds)
@@ -373,7 +372,7 @@ class EngineCore:
         turn = math.inf if self.coordinator.working or self.lock.is_kept else self.coordinator.turn
         closed = self.epoch
         while not (self.coordinator.finish(view.flow, turn) or view.dropped or 0 < closed <= view.flow.low):
-            if deadline is not None and time.monotonic() >= deadline:
+            if is_over(deadline):
                 break
             self.lock.let_others()
             self.lock.roll_forward()

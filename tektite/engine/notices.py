@@ -56,8 +56,9 @@ class Notices:
         again = []
         try:
             while self.woken:
-                follower = self.woken.popleft()
+                follower = self.woken[0]
                 follower.notify()
+                self.woken.popleft()  # behind the notice, which an interrupt may end
                 if follower.is_waiting():
                     again.append(follower)
             for waiter in list(self.at_each_epoch):
@@ -92,9 +93,14 @@ class TaskWaiter:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._future: asyncio.Future[None] = loop.create_future()
+        self._is_notified = False
+        """Whether something has happened since the last look: the loop need not be told twice, however late it is."""
 
     def notify(self) -> None:
         """Let the task look again, if its loop still runs."""
+        if self._is_notified:
+            return
+        self._is_notified = True
         try:
             self._loop.call_soon_threadsafe(self._set)
         except RuntimeError:
@@ -107,15 +113,16 @@ class TaskWaiter:
     def look(self) -> None:
         """Forget what has happened so far: the task is about to look for itself."""
         self._future = self._loop.create_future()
+        self._is_notified = False
 
     async def wait(self) -> None:
         """Wait until something happens."""
         await self._future
 
 
-def until_deadline(deadline: float | None) -> float | None:
-    """Seconds that are left until a deadline of `time.monotonic`; None without one."""
-    return None if deadline is None else deadline - time.monotonic()
+def is_over(deadline: float | None) -> bool:
+    """Whether a deadline of `time.monotonic` has passed, if there is one."""
+    return deadline is not None and time.monotonic() >= deadline
 
 
 def wait_in_thread(
@@ -137,11 +144,10 @@ def wait_in_thread(
             found = look(deadline)
             if found is not None:
                 return found
-            left = until_deadline(deadline)
-            if left is not None and left <= 0:
+            if is_over(deadline):
                 return None
             check_may_wait(lock)
-            waiter.wait(left)
+            waiter.wait(None if deadline is None else max(deadline - time.monotonic(), 0))
     finally:
         for registered in waiters:
             registered.pop(waiter, None)

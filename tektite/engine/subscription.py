@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from tektite.dataflow.output import changes_table
 from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.lock import EngineLock, guarded
-from tektite.engine.notices import Waiter, wait_in_task, wait_in_thread
+from tektite.engine.notices import Waiter, is_over, wait_in_task, wait_in_thread
 from tektite.errors import ConflictError, IncorrectError
 
 if TYPE_CHECKING:
@@ -61,17 +60,19 @@ class Backlog:
         """Take what the feed has, when everything before has been yielded. The caller holds the engine's lock."""
         feed, view = self._feed, self._feed.view
         low, width = feed.low, len(view.columns)
-        words = feed.take()
+        changes = feed.take()
         tells_progress = self._progress and low > max(view.first, self.told + 1)
-        if not words.shape[1] and not tells_progress:
+        if changes is None and not tells_progress:
             return
-        table = changes_table(words, view.schema, view.engine.dictionary).remove_column(width)
-        found, first = np.unique(words[width], return_index=True)
-        times, cuts = found.tolist(), [*first.tolist(), words.shape[1]]
+        if changes is None:
+            changes = feed.empty()
+        found, first = np.unique(changes.column(width).to_numpy(), return_index=True)
+        times, cuts = found.tolist(), [*first.tolist(), changes.num_rows]
         if tells_progress and (not times or times[-1] < low - 1):
             times.append(low - 1)
-            cuts.append(words.shape[1])
+            cuts.append(changes.num_rows)
         self.told = low - 1
+        table = changes.remove_column(width)
         with self._lock:
             self._table, self._times, self._cuts, self._at = table, times, cuts, 0
 
@@ -198,7 +199,7 @@ class Subscription:
     def table(self) -> pa.Table:
         """All that can be told without waiting, in one table: the columns `time` and `diff` stand behind the data."""
         self._collect()
-        return self._backlog.rest(self._empty())
+        return self._backlog.rest(self._feed.empty())
 
     def _next(self, timeout: float | None) -> Delta | _End | None:
         delta = self._backlog.pop()
@@ -237,13 +238,14 @@ class Subscription:
         view, feed = self._view, self._feed
         if len(self._backlog) or self._has_ended:
             return
-        while feed.is_open:
-            view.engine.finish(view, deadline)
-            if deadline is not None or view.engine.is_current(view):
+        while True:
+            if feed.is_open:
+                view.engine.finish(view, deadline)
+            if feed.is_open and self._is_blocked():
+                return
+            self._backlog.fill()
+            if len(self._backlog) or not feed.is_open or view.engine.is_current(view) or is_over(deadline):
                 break
-        if feed.is_open and self._is_blocked():
-            return
-        self._backlog.fill()
         if not feed.is_open or view.closed:
             self._has_ended = True
 
@@ -260,11 +262,6 @@ class Subscription:
             raise error
         return True
 
-    def _empty(self) -> pa.Table:
-        return changes_table(
-            np.empty((len(self._view.columns) + 2, 0), np.int64), self._view.schema, self._view.engine.dictionary
-        )
-
     def _reason(self) -> str:
         if self._is_closed:
             return "it was closed"
@@ -279,7 +276,7 @@ class Subscription:
         """Collect no more changes; whoever waits for one waits no longer. Closing twice is harmless."""
         self._is_closed = self._has_ended = True
         self._backlog.clear()
-        self._feed.end()
+        self._feed.end(forget=True)
 
     def __enter__(self) -> Self:
         return self
@@ -322,7 +319,8 @@ class Listener:
         backlog = Backlog(feed, progress)
 
         def deliver() -> None:
-            backlog.fill()
+            if not len(backlog):  # an interrupt may have left some
+                backlog.fill()
             while feed.is_open and (delta := backlog.pop()) is not None:
                 function(delta)
 
@@ -343,7 +341,7 @@ class Listener:
     @guarded
     def close(self) -> None:
         """Call it no more. Closing twice is harmless."""
-        self._feed.end()
+        self._feed.end(forget=True)
 
     def __enter__(self) -> Self:
         return self

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.engine.changes import Changes
+from tektite.engine.constraints import check_time
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.reading import ReadableCollection
 from tektite.engine.subscription import Delta, Listener, Subscription, check_timeout
@@ -86,9 +87,9 @@ class View(ReadableCollection):
         With `wait=False` a view that has fallen behind answers as of the last epoch it has finished. With a `timeout`, a time
         `at` that is not closed yet is waited for, for so many seconds.
         """
-        core = self._core
         if timeout is not None:
-            self._wait_for(at, timeout)
+            return self._snapshot_to_come(at, timeout)
+        core = self._core
         with core.engine.dictionary.reading():
             table = core.decode(core.words(at, wait))
         return table if core.row_order is None else core.row_order(table)
@@ -100,15 +101,21 @@ class View(ReadableCollection):
             return [()] * int(self._core.words(at, True)[-1].sum())
         return self._tuples(table)
 
-    def _wait_for(self, at: int | None, timeout: float) -> None:
+    def _snapshot_to_come(self, at: int | None, timeout: float) -> pa.Table:
+        """The snapshot as of a time that may not be closed yet. It stays readable, though others may close further epochs."""
         if at is None:
             raise IncorrectError(
                 "a timeout is for a time that is waited for: say which, as in snapshot(at=7, timeout=1)"
             )
-        if not self.wait(at, timeout):
-            raise ConflictError(
-                f"view {self.name!r} has no answer for time {at} after {timeout} seconds: its last one is as of time {self.time}"
-            )
+        self._core.check_usable()
+        check_time(at, f"view {self.name!r}: ")
+        with self.engine.hold(self, max(at, self.time or 0)):
+            if not self.wait(at, timeout):
+                raise ConflictError(
+                    f"view {self.name!r} has no answer for time {at} after {timeout} seconds: its last one is as of time "
+                    f"{self.time}"
+                )
+            return self.snapshot(at)
 
     def wait(self, time: int, timeout: float | None = None) -> bool:
         """Wait until the view answers for a time, for at most `timeout` seconds; whether it does. Other threads may use the

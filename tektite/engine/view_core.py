@@ -14,7 +14,7 @@ from tektite.dataflow.flow import Dataflow, last_closed
 from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.constraints import check_time
 from tektite.engine.lock import EngineLock, guarded
-from tektite.engine.notices import Waiter, wait_in_task, wait_in_thread
+from tektite.engine.notices import Waiter, is_over, wait_in_task, wait_in_thread
 from tektite.engine.versions import decoded, in_schema_order, read_first, read_lead, read_version
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.plan import algebra as plan
@@ -258,11 +258,14 @@ class ViewCore:
     @guarded
     def _answers(self, time: int, deadline: float | None = None) -> bool | None:
         """True if it answers for a time, once it is as far as it can be until the deadline; else None."""
-        self.check_usable()
-        self.engine.finish(self, deadline)
-        self.check_usable()
-        answers = self.low > max(time, self.first) or (self.closed and time >= self.first)
-        return True if answers else None
+        while True:
+            self.check_usable()
+            self.engine.finish(self, deadline)
+            self.check_usable()
+            if self.low > max(time, self.first) or (self.closed and time >= self.first):
+                return True
+            if self.engine.is_current(self) or is_over(deadline):
+                return None
 
     def check_usable(self) -> None:
         """Refuse to read a view that was dropped or has failed, or whose engine is closed."""

@@ -138,11 +138,12 @@ def test_a_subscription_that_is_not_read_keeps_nothing_once_closed() -> None:
     with tk.Engine(autocommit=False) as engine:
         data = Replacing(engine)
         view = engine.install("all", data.source)
-        changes = view.changes()
+        subscription = view.subscribe()
+        (feed,) = core_of(view).feeds
         data.run(50)
-        assert len(changes._feed.handle.queues[0]) >= 50
-        changes.close()
-        assert changes._feed.handle not in core_of(view).trace.handles
+        assert len(feed.handle.queues[0]) >= 50
+        subscription.close()
+        assert feed.handle not in core_of(view).trace.handles and not feed.handle.waiting()
         data.run(1)
         assert core_of(view).trace.rows <= ENOUGH
 

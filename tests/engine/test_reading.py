@@ -110,7 +110,7 @@ def test_an_input_is_read_as_of_a_time_that_is_held(engine: tk.Engine, orders: t
         pass
     with pytest.raises(tk.IncorrectError, match="not at 0; engine.hold keeps earlier times readable"):
         orders.rows(at=0)
-    orders.close()
+    orders.finish()
     assert len(orders.rows(at=99)) == 3
 
 

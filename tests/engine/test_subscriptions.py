@@ -325,7 +325,7 @@ def test_threads_that_read_at_different_paces_see_every_change_once(engine: tk.E
     for writer in writers:
         writer.result()
     last = engine.next_epoch - 1
-    table.close()  # the view can change no more: iteration ends
+    table.finish()  # the view can change no more: iteration ends
     held = Counter(view.rows())
     for reader in readers:
         deltas = reader.result()
@@ -335,6 +335,33 @@ def test_threads_that_read_at_different_paces_see_every_change_once(engine: tk.E
         assert sum(changed(delta).total() for delta in deltas) == len(held)
 
 
+def test_a_view_that_is_always_behind_is_followed_while_others_write() -> None:
+    with make_engine(autocommit=True, turn=0) as engine:
+        table = engine.input("t", k=tk.Int, x=tk.Int)
+        view = engine.install("pairs", table.join(table, on="k").count(by="k"))
+        subscription = view.subscribe()
+        reader = Running(lambda: list(subscription))
+        waiter = Running(lambda: view.wait(399))
+        writers = [Running(lambda k=k: [table.insert([(k, x)]) for x in range(200)]) for k in range(2)]  # type: ignore[misc]
+        for writer in writers:
+            writer.result()
+        assert waiter.result() is True
+        table.finish()
+        deltas = reader.result()
+        assert [delta.time for delta in deltas] == list(range(400))
+        assert summed(deltas)[399] == Counter(view.rows()) == {(0, 200**2): 1, (1, 200**2): 1}
+
+
+def test_the_answer_of_a_datalog_query_is_followed(engine: tk.Engine) -> None:
+    edge = engine.input("edge", src=tk.Int, dst=tk.Int)
+    engine.datalog("reach(x, y) :- edge(x, y).  reach(x, z) :- reach(x, y), edge(y, z).")
+    edge.insert([(1, 2)])
+    with engine.query("reach(1, ?)") as query:
+        subscription = query.subscribe()
+        edge.insert([(2, 3)])
+        assert [(delta.time, len(delta.table)) for delta in polled(subscription)] == [(0, 1), (1, 1)]
+
+
 def test_several_threads_share_the_deltas_of_one_subscription(engine: tk.Engine) -> None:
     table = engine.input("t", x=tk.Int)
     view = engine.install("all", table)
@@ -342,7 +369,7 @@ def test_several_threads_share_the_deltas_of_one_subscription(engine: tk.Engine)
     readers = [Running(lambda: list(subscription)) for _ in range(3)]
     for x in range(200):
         table.insert([(x,)])
-    table.close()
+    table.finish()
     told = [delta for reader in readers for delta in reader.result()]
     assert sorted(delta.time for delta in told) == list(range(200))
 
@@ -401,6 +428,31 @@ def test_dropping_the_view_raises_where_somebody_waits(engine: tk.Engine) -> Non
         next(lagging)
 
 
+@pytest.mark.parametrize("end", ["drop", "remove", "close"])
+def test_texts_that_nobody_else_has_are_told(end: str) -> None:
+    engine = make_engine(autocommit=True)
+    core_of(engine).texts.be_eager()
+    table = engine.input("t", x=tk.String)
+    view = engine.install("all", table.select(y=tk.concat(tk.col("x"), "!")))
+    subscription, changes = view.subscribe(), view.changes()
+    table.insert([("only here",)])
+    told: list[Any] = []
+    if end == "remove":
+        table.remove([("only here",)])
+        told = [{"y": "only here!", "time": 1, "diff": -1}]
+    elif end == "drop":
+        view.drop()
+        table.remove([("only here",)])
+        for x in range(3):
+            table.insert([(f"other {x}",)])
+        with pytest.raises(tk.ConflictError):
+            list(changes)
+    else:
+        engine.close()
+    assert subscription.table().to_pylist() == [{"y": "only here!", "time": 0, "diff": 1}, *told]
+    engine.close()
+
+
 def test_closing_the_engine_ends_who_waits() -> None:
     engine = make_engine(autocommit=True)
     view = engine.install("all", engine.input("t", x=tk.Int))
@@ -443,7 +495,7 @@ def test_the_last_changes_come_before_the_end(engine: tk.Engine) -> None:
     running = Running(lambda: list(subscription))
     until(lambda: waiting(view))
     table.insert([(1,)])
-    table.close()
+    table.finish()
     assert summed(running.result()) == {0: {(1,): 1}}
     with pytest.raises(tk.ConflictError, match="every input that the view reads has ended"):
         subscription.poll()
@@ -622,6 +674,27 @@ def test_an_interrupted_callback_leaves_the_view_as_it_is(engine: tk.Engine) -> 
     assert told == [0, 1] and sorted(view.rows()) == [(1,), (2,)]
 
 
+def test_a_callback_that_was_interrupted_goes_on_with_the_next_time() -> None:
+    with make_engine() as engine:
+        table = engine.input("t", x=tk.Int)
+        view = engine.install("all", table)
+        told: list[int] = []
+
+        def interrupted_once(delta: tk.Delta) -> None:
+            told.append(delta.time)
+            if delta.time == 1:
+                raise KeyboardInterrupt
+
+        view.subscribe(interrupted_once)
+        table.update([(x,) for x in range(4)], times=range(4))
+        with pytest.raises(KeyboardInterrupt):
+            engine.advance(4)
+        table.insert([(9,)])
+        engine.advance()
+        engine.advance()
+        assert told == [0, 1, 2, 3, 4]
+
+
 # -- tasks -----------------------------------------------------------------------------------------------------------------
 
 
@@ -650,7 +723,7 @@ def test_tasks_wait_while_the_loop_goes_on(engine: tk.Engine) -> None:
         until(lambda: waiting(view))
         for x in range(100):
             table.insert([(x,)])
-        table.close()
+        table.finish()
         return True
 
     found, turns = asyncio.run(main())
@@ -704,7 +777,7 @@ def test_a_task_that_is_cancelled_loses_no_change(engine: tk.Engine) -> None:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 found.append(await task)
-        table.close()
+        table.finish()
         return found + [delta async for delta in subscription]
 
     deltas = asyncio.run(main())
@@ -773,6 +846,29 @@ def test_wait_returns_when_the_view_answers_for_a_time(engine: tk.Engine) -> Non
     assert not core_of(view).waiters and not core_of(engine).notices.at_each_epoch
 
 
+def test_a_time_that_is_waited_for_stays_readable_though_others_write(
+    engine: tk.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = engine.input("t", x=tk.Int)
+    view = engine.install("all", table)
+    table.insert([(0,)])
+    wait = tk.View.wait
+
+    def overtaken(self: tk.View, time: int, timeout: float | None = None) -> bool:
+        for x in range(1, 40):
+            table.insert([(x,)])
+        while engine.idle():
+            pass
+        return wait(self, time, timeout)
+
+    monkeypatch.setattr(tk.View, "wait", overtaken)
+    assert sorted(view.rows(at=2, timeout=1)) == [(0,), (1,), (2,)]
+    while engine.idle():
+        pass
+    with pytest.raises(tk.IncorrectError, match="not at 2"):
+        view.rows(at=2)
+
+
 def test_a_time_that_does_not_come_is_an_error(engine: tk.Engine) -> None:
     table = engine.input("t", x=tk.Int)
     view = engine.install("all", table)
@@ -787,7 +883,7 @@ def test_a_time_that_does_not_come_is_an_error(engine: tk.Engine) -> None:
         view.snapshot(timeout=1)
     with pytest.raises(tk.IncorrectError):
         view.wait(-1)
-    table.close()
+    table.finish()
     assert view.wait(99) and view.rows(at=99, timeout=1) == [(1,)]
 
 

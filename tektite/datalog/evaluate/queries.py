@@ -32,6 +32,7 @@ from tektite.query.match import check_strategy
 if TYPE_CHECKING:
     from tektite.engine.changes import Changes
     from tektite.engine.input import Input
+    from tektite.engine.subscription import Subscription
     from tektite.engine.view import View
     from tektite.engine.write_set import WriteSet
 
@@ -199,6 +200,12 @@ class Query:
     def changes(self, *, history: bool = True) -> Changes:
         """The answer's changes, as of any view."""
         return self._current().changes(history=history)
+
+    def subscribe(
+        self, *, snapshot: bool | None = None, progress: bool = False, since: int | None = None
+    ) -> Subscription:
+        """The answer's changes, time by time; see `View.subscribe`."""
+        return self._current().subscribe(snapshot=snapshot, progress=progress, since=since)
 
     def explain(self, joins: bool = False) -> str:
         """Whether the answer is derived for its arguments or in full, by which rules, and what it shares; with `joins`, how

@@ -107,6 +107,26 @@ def a_change_is_told_once() -> None:
         assert told == [((n,), n, 1) for n in range(3)]
 
 
+def a_listener_is_called() -> None:
+    with tk.Engine(autocommit=False) as engine:
+        a = engine.input("a", x=tk.Int)
+        told: list[int] = []
+        engine.install("all", a).subscribe(lambda delta: told.append(delta.time))
+        for n in range(3):
+            a.insert([(n,)])
+            engine.advance()
+        assert told == [0, 1, 2]
+
+
+def the_first_rows_are_all_there() -> None:
+    with tk.Engine(autocommit=False) as engine:
+        a = engine.input("a", x=tk.Int)
+        for n in range(3):
+            a.insert([(3 * x + n,) for x in range(300)])
+            engine.advance()
+        assert a.head(100)["x"].to_pylist() == list(range(100))
+
+
 def a_failed_view_fails_alone() -> None:
     with tk.Engine(autocommit=False) as engine:
         a = engine.input("a", x=tk.Int)
@@ -216,6 +236,9 @@ FAULTS = [
     Fault("the past is read an epoch late", f"{ENGINE}.view_core read_version", misled(lambda trace, epoch: (trace, epoch + 1)),
           the_past_is_read_as_it_was),
     Fault("changes are told again", f"{ENGINE}.change_feed ChangeFeed.table", twice, a_change_is_told_once),
+    Fault("nobody is told", f"{ENGINE}.notices Notices.give", nothing, a_listener_is_called),
+    Fault("the first rows are those of one batch", f"{ENGINE}.versions chunks_before",
+          lambda there: lambda *given: there(*given)[:1], the_first_rows_are_all_there),
     Fault("a rollback forgets nothing", f"{ENGINE}.write_set WriteSet.forget", nothing,
           pending_rows_are_forgotten_by_a_rollback),
     Fault("texts of versions are not looked for", "tektite.trace.trace Trace.held_batches", returning([]),
