@@ -22,6 +22,7 @@ LOCAL = {
     "runtime/test_shard.py": "an executor of its own",
     "sql/test_errors.py": "statements that are refused before anything runs",
     "sql/test_depth.py": "how far statements are read",
+    "sql/test_fuzz.py": "what is made of a text before anything runs; 100,000 of them would take days as jobs",
     "sql/test_rules.py": "plans, of which nothing runs",
     "storage/test_storage.py": "what the storage keeps, whoever computes with it",
     "storage/test_command.py": "what the storage keeps",

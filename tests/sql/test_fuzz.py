@@ -13,7 +13,6 @@ import traceback
 import pytest
 
 import tektite as tk
-from tests.support.executors import make_engine
 from tests.support.sql.fuzz import Mutations, Sentences
 
 STATEMENTS = int(os.environ.get("TEKTITE_FUZZ", "600"))
@@ -27,7 +26,7 @@ def test_any_text_runs_or_gives_a_tektite_error(seed: int) -> None:
     chance = random.Random(seed)
     sentences = Sentences(chance) if seed % 2 else Mutations(chance)
     found = []
-    with make_engine() as engine:
+    with tk.Engine() as engine:
         for statement in sentences.setup:
             engine.sql(statement)
         for _ in range(TOGETHER):

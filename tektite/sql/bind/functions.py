@@ -166,6 +166,21 @@ def ceiling(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
     return value if scalars.type(value, node) == types.Int else -floor(scalars, node, -value)
 
 
+SQL_NAMES = {
+    "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "string": "VARCHAR", "date": "DATE", "timestamp": "TIMESTAMP",
+}  # fmt: skip
+
+
+def type_name(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
+    """TYPEOF: the name of a value's type, as CREATE TABLE takes it."""
+    if value.op == "lit" and value.params[1] is None:
+        return lit('"NULL"')
+    kind = scalars.type(value, node)
+    if isinstance(kind, types.DecimalType):
+        return lit(f"DECIMAL({kind.precision},{kind.scale})")
+    return lit(SQL_NAMES[kind.kind])
+
+
 def sign(scalars: Scalars, node: exp.Expr, value: Expr) -> Expr:
     """-1, 0 or 1; 0 for NaN, as in DuckDB."""
     if scalars.type(value, node) != types.Float:
@@ -281,6 +296,7 @@ TYPED: dict[type[exp.Expr], tuple[tuple[str, ...], Callable[..., Expr]]] = {
     exp.Ceil: (("this",), ceiling),
     exp.Trunc: (("this",), truncated_number),
     exp.Sign: (("this",), sign),
+    exp.Typeof: (("this",), type_name),
 }
 VARIADIC: dict[type[exp.Expr], Builder] = {exp.Coalesce: coalesce, exp.Greatest: greatest, exp.Least: least}
 PARTS: dict[type[exp.Expr], str] = {
@@ -360,6 +376,7 @@ SPECIAL: dict[type[exp.Expr], Callable[[Scalars, Any], Expr | None]] = {
     **dict.fromkeys((exp.DateTrunc, exp.TimestampTrunc), date_truncated),
     exp.DateAdd: date_moved,
     exp.DateDiff: dates.difference,
+    exp.DateBin: dates.bucket,
     exp.TimeToStr: dates.formatted,
     exp.Trim: trimmed,
     exp.Pad: padded,
