@@ -11,6 +11,7 @@ from sqlglot import exp
 from tektite.expr import Expr, concat, lit
 from tektite.expr.fold import folded
 from tektite.sql.bind.intervals import MICROSECONDS, Interval, unit_name
+from tektite.sql.bind.numbers import quotient, remainder
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -81,8 +82,6 @@ def extract(scalars: Scalars, node: exp.Expr, field: str, tree: exp.Expr) -> Exp
 
 def interval_field(scalars: Scalars, node: exp.Expr, name: str, value: Interval) -> Expr:
     """A field of an interval: its days, or its time of day, or all of it in seconds."""
-    from tektite.sql.bind.functions import quotient, remainder
-
     if value.months is None and name == "epoch":
         return value.length() / 1_000_000
     if name == "day":

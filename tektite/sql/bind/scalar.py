@@ -14,7 +14,7 @@ from tektite.expr import type_of as expression_type
 from tektite.expr.comparisons import MIRRORED, OPPOSITE
 from tektite.expr.fold import folded as folded_constant
 from tektite.expr.predicates import FALSE, TRUE, conjunction
-from tektite.sql.bind import functions, patterns
+from tektite.sql.bind import functions, numbers, patterns
 from tektite.sql.bind.intervals import DAY, Interval, of_unit, parse_interval, unit_name
 from tektite.sql.bind.long_sums import long_sum, sum_in_groups
 from tektite.sql.parse.places import StatementText
@@ -178,7 +178,7 @@ class Scalars:
             if types.Timestamp in kinds and kinds <= {types.Date, types.Timestamp}:
                 ends = left.cast(types.Timestamp), right.cast(types.Timestamp)
                 between = ends[0] - ends[1]
-                days, clock = functions.quotient(between, lit(DAY)), functions.remainder(between, lit(DAY))
+                days, clock = numbers.quotient(between, lit(DAY)), numbers.remainder(between, lit(DAY))
                 return Interval(None, days, clock, ends)
             return self.checked(left - right, node)
         if kind is exp.Mul:
@@ -187,10 +187,10 @@ class Scalars:
             return self.checked(left / right, node)
         self.checked(left % right, node)
         if kind is exp.Mod:
-            return functions.remainder(left, right)
+            return numbers.remainder(left, right)
         if types.Float in (self.type(left, node), self.type(right, node)):
             raise self.unsupported("// of floats", node)
-        return functions.quotient(left, right)
+        return numbers.quotient(left, right)
 
     def with_interval(self, node: exp.Binary, left: Expr | Interval, right: Expr | Interval) -> Expr | Interval:
         """Arithmetic in which intervals take part."""
@@ -452,7 +452,7 @@ class Scalars:
         kind = self.type(value, node.this)
         if kind == types.String:
             return self.checked(value.try_cast(target), node)
-        return self.checked(functions.where_it_fits(value, kind, target), node)
+        return self.checked(numbers.where_it_fits(value, kind, target), node)
 
     def joined(self, node: exp.DPipe) -> Expr:
         parts = [self.bind(part) for part in flatten(node, exp.DPipe)]
