@@ -14,9 +14,6 @@ from tests.support.executors import chosen
 
 HERE = Path(__file__).parents[1]
 LOCAL = {
-    "sql/test_answers.py": "when and how statements run",
-    "sql/test_fuzz.py": "whether a text is refused in the right way",
-    "engine/test_texts.py": "the dictionary of this process",
     "engine/test_declarations.py": "what is refused and what is kept, before anything runs",
     "engine/test_autocommit.py": "who closes epochs, wherever that is computed",
     "engine/test_interrupts.py": "what an interrupt leaves in this process",
@@ -30,6 +27,7 @@ LOCAL = {
     "runtime/test_shard.py": "an executor of its own",
     "sql/test_errors.py": "statements that are refused before anything runs",
     "sql/test_depth.py": "how far statements are read",
+    "sql/test_fuzz.py": "what is made of a text before anything runs; 100,000 of them would take days as jobs",
     "sql/test_rules.py": "plans, of which nothing runs",
     "storage/test_storage.py": "what the storage keeps, whoever computes with it",
     "storage/test_command.py": "what the storage keeps",

@@ -1,14 +1,17 @@
-"""Answers that depend on when and how a statement is run: before any epoch, with large multiplicities, as a view, in SHOW."""
+"""Answers that depend on how a statement is run: before the first epoch, with large multiplicities, as a view, in SHOW."""
 
 from __future__ import annotations
 
 import pytest
 
 import tektite as tk
+from tests.support.executors import make_engine
+
+pytestmark = pytest.mark.executors
 
 
 def test_a_query_answers_before_the_first_epoch() -> None:
-    with tk.Engine(autocommit=False) as engine:
+    with make_engine() as engine:
         engine.input("t", a=tk.Int).insert([(1,)])
         assert engine.sql("SELECT now() IS NULL").rows() == [(False,)]
         assert engine.sql("SELECT count(*) FROM t").rows() == [(0,)]
@@ -16,8 +19,9 @@ def test_a_query_answers_before_the_first_epoch() -> None:
         assert engine.sql("SELECT count(*) FROM t").rows() == [(1,)]
 
 
+@pytest.mark.executors("stages", "spark")
 def test_sums_over_large_multiplicities_are_exact() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         rows = [(3, 1.5), (-4, 2.5), (1, 0.5)]
         times = [2**31 + 5, 2**33, 2**40]
         engine.input("t", a=tk.Int, f=tk.Float).update(rows, diffs=times)
@@ -31,7 +35,7 @@ def test_sums_over_large_multiplicities_are_exact() -> None:
 
 
 def test_a_sum_that_does_not_fit_is_refused() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.input("t", a=tk.Int).update([(2**40,)], diffs=[2**40])
         engine.advance()
         with pytest.raises(tk.TektiteError, match="does not fit|overflow"):
@@ -39,7 +43,7 @@ def test_a_sum_that_does_not_fit_is_refused() -> None:
 
 
 def test_show_counts_rows_not_updates() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.sql("CREATE TABLE t (a BIGINT); CREATE MATERIALIZED VIEW v AS SELECT a FROM t")
         for _ in range(5):
             engine.sql("INSERT INTO t VALUES (1)")
@@ -49,7 +53,7 @@ def test_show_counts_rows_not_updates() -> None:
 
 
 def test_a_view_is_not_ordered_by_what_is_no_column_of_it() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.sql("CREATE TABLE t (a BIGINT, b BIGINT); INSERT INTO t VALUES (1, 3), (2, 2), (3, 1)")
         with pytest.raises(tk.IncorrectError, match="ORDER BY of a materialized view takes its columns"):
             engine.sql("CREATE MATERIALIZED VIEW v AS SELECT a FROM t ORDER BY b")
@@ -60,7 +64,7 @@ def test_a_view_is_not_ordered_by_what_is_no_column_of_it() -> None:
 
 
 def test_what_a_statement_says_beyond_what_is_read_has_no_effect() -> None:
-    with tk.Engine() as engine:
+    with make_engine() as engine:
         engine.sql("CREATE TABLE t (a BIGINT); INSERT INTO t VALUES (1)")
         for statement in ("DROP TABLE other.t", "TRUNCATE TABLE t RESTART IDENTITY", "DELETE FROM t LIMIT 1"):
             with pytest.raises(tk.UnsupportedError):

@@ -57,7 +57,7 @@ def refused(engine: tk.Engine, text: str, kind: type[tk.TektiteError] = tk.Tekti
         ("PREPARE q AS SELECT id FROM peple WHERE id = $1", "peple"),
         ("PREPARE q AS SELECT id + name FROM people WHERE id = $1", "id + name"),
         ("PREPARE q AS SELECT id FROM people WHERE id = $1 AND pay > $3", "3"),
-        ("PREPARE q AS DELETE FROM people", "q AS"),
+        ("PREPARE q AS DROP TABLE people", "q AS"),
         ("PREPARE q AS SELECT id FROM people WHERE id = $1; EXECUTE q", "q"),
         ("PREPARE q AS SELECT id FROM people WHERE id = $1; EXECUTE q(1, 2)", "2)"),
         ("PREPARE q AS SELECT id FROM people WHERE id = $1; EXECUTE q(1); EXECUTE q('a')", "'a'"),

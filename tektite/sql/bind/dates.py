@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from tektite.expr import Expr, lit
 from tektite.expr.date_functions import CLOCK, FIELDS, formatted, unknown_letter
+from tektite.expr.fold import folded
 from tektite.expr.number_functions import quotient, remainder
 from tektite.sql.bind.intervals import MICROSECONDS, Interval, unit_name
 from tektite.values import types
@@ -88,6 +89,26 @@ def difference(scalars: Scalars, node: exp.DateDiff) -> Expr:
         raise scalars.unsupported(f"DATE_DIFF by {unit}", node)
     moments = [truncated(scalars, node, unit, m.cast(types.Timestamp)) for m in (later, earlier)]
     return (moments[0] - moments[1]) // MICROSECONDS[unit]
+
+
+def bucket(scalars: Scalars, node: exp.DateBin) -> Expr:
+    """TIME_BUCKET: the start of the stretch of time, one of many of the same length, that a moment lies in. They are counted from
+    a Monday, or from the moment given.
+    """
+    width = scalars.any(node.this)
+    if not isinstance(width, Interval) or width.months is not None:
+        raise scalars.unsupported("time_bucket of anything but an interval of days or less", node)
+    length = folded(width.length())
+    if length.op != "lit" or not length.params[1] > 0:
+        raise scalars.error("time_bucket takes a constant interval that is longer than nothing", node)
+    value = scalars.bind(node.expression)
+    kind = scalars.type(value, node)
+    if kind not in (types.Date, types.Timestamp):
+        raise scalars.error(f"time_bucket needs a date or a timestamp, not {kind}", node)
+    given = node.args.get("unit")
+    origin = lit("2000-01-03", types.Timestamp) if given is None else scalars.bind(given).cast(types.Timestamp)
+    moment = value.cast(types.Timestamp)
+    return (moment - (moment - origin) % length).cast(kind)
 
 
 def text_of(scalars: Scalars, node: exp.Expr) -> Expr:

@@ -194,8 +194,6 @@ class Binder:
     # ------------------------------------------------------------------ set operations and values
 
     def _set_operation(self, node: exp.SetOperation, scope: NameScope | None) -> Bound:
-        if node.args.get("by_name") or node.args.get("on"):
-            raise self.unsupported("BY NAME", node)
         # a long chain of UNIONs nests to the left: walk down it instead of recursing
         chain: list[exp.SetOperation] = []
         first: exp.Expr = node
@@ -215,6 +213,10 @@ class Binder:
 
     def combine(self, node: exp.SetOperation, left: Bound, others: list[Bound]) -> Bound:
         """UNION of some queries, or INTERSECT or EXCEPT of two."""
+        if node.args.get("by_name"):
+            if not isinstance(node, exp.Union):
+                raise self.unsupported(f"{node.key.upper()} BY NAME", node)
+            left, *others = self._by_name([left, *others], node)
         one, *rest = self.unify([part.visible() for part in (left, *others)], node)
         names = [self.name(title, type) for title, type in zip(left.titles, one.columns.values(), strict=True)]
         every = node.args.get("distinct") is False
@@ -228,6 +230,26 @@ class Binder:
             compared = Compare(one, other, kind, every)
             plan = Project(compared, tuple((new, col(old)) for new, old in zip(names, one.columns, strict=True)))
         return Bound(plan, names, left.titles)
+
+    def _by_name(self, parts: list[Bound], node: exp.Expr) -> list[Bound]:
+        """Queries with the columns of all of them, in the order in which they come first; NULL where one has no such column."""
+        titles: dict[str, str] = {}
+        for part in parts:
+            if len({title.lower() for title in part.titles}) < len(part.titles):
+                raise self.source.error("UNION BY NAME needs columns of different names", node)
+            for title in part.titles:
+                titles.setdefault(title.lower(), title)
+        found = []
+        for part in parts:
+            own = dict(zip((title.lower() for title in part.titles), part.names, strict=True))
+            outputs = []
+            for key, title in titles.items():
+                value = col(own[key]) if key in own else lit(None)
+                kind = part.plan.columns[own[key]] if key in own else types.Int
+                outputs.append((self.name(title, kind), value))
+            plan = Project(part.visible(), tuple(outputs))
+            found.append(Bound(plan, [name for name, _ in outputs], list(titles.values())))
+        return found
 
     def unify(self, parts: list[Node], node: exp.Expr) -> list[Node]:
         """Relations with the same number of columns, each column cast to the type that fits all parts."""
@@ -333,4 +355,6 @@ def modifiers(node: exp.Expr) -> bool:
 def same_union(one: exp.SetOperation, other: exp.SetOperation) -> bool:
     """Whether two operations are both UNION, or both UNION ALL."""
     both = isinstance(one, exp.Union) and isinstance(other, exp.Union)
+    if one.args.get("by_name") or other.args.get("by_name"):
+        return one is other
     return both and (one.args.get("distinct") is False) == (other.args.get("distinct") is False)

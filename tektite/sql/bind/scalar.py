@@ -14,7 +14,7 @@ from tektite.expr import type_of as expression_type
 from tektite.expr.comparisons import MIRRORED, OPPOSITE
 from tektite.expr.fold import folded as folded_constant
 from tektite.expr.predicates import FALSE, TRUE, conjunction
-from tektite.sql.bind import functions, patterns
+from tektite.sql.bind import functions, numbers, patterns
 from tektite.sql.bind.intervals import DAY, Interval, of_unit, parse_interval, unit_name
 from tektite.sql.bind.long_sums import long_sum, sum_in_groups
 from tektite.sql.parse.places import StatementText
@@ -454,7 +454,7 @@ class Scalars:
         kind = self.type(value, node.this)
         if kind == types.String:
             return self.checked(value.try_cast(target), node)
-        return self.checked(functions.where_it_fits(value, kind, target), node)
+        return self.checked(numbers.where_it_fits(value, kind, target), node)
 
     def joined(self, node: exp.DPipe) -> Expr:
         parts = [self.bind(part) for part in flatten(node, exp.DPipe)]

@@ -59,7 +59,7 @@ def copy(runner: StatementRunner, source: StatementText, tree: exp.Copy, paramet
             message = f"COPY {str(path)!r}: the file has {said}: its columns are {', '.join(rows.column_names)}"
             raise source.error(message, files[0], NotFoundError)
         rows = rows.select(listed)
-    table = arranged(found, rows, listed)
+    table = arranged(runner, found, rows, listed)
     refuse_unread(source, tree)
     runner.write(found, table, None)
     return Result(f"COPY {table.num_rows}")

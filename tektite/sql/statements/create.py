@@ -13,15 +13,19 @@ from tektite.engine.core import core_of
 from tektite.engine.input import Input
 from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
+from tektite.expr.fold import folded as folded_constant
 from tektite.query.match import STRATEGIES
 from tektite.sql.bind.bound import Bound
+from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.functions import column_type
 from tektite.sql.bind.named_relations import Definition
-from tektite.sql.bind.scope import folded
+from tektite.sql.bind.query import Binder
+from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import not_needed, refuse_unread, written
 from tektite.sql.statements.result import Result
 from tektite.values.schema import Schema
+from tektite.values.types import Type
 
 if TYPE_CHECKING:
     from tektite.sql.statements.runner import StatementRunner
@@ -105,12 +109,9 @@ def create_table(
         return create_table_as(runner, source, tree, parameters)
     if not isinstance(tree.this, exp.Schema):
         raise source.error("CREATE TABLE needs columns, as in (id int, name varchar)", tree, UnsupportedError)
-    if tree.args.get("replace"):
-        raise source.error(
-            "CREATE OR REPLACE TABLE is not supported: DROP TABLE first", source.where("REPLACE"), UnsupportedError
-        )
     refuse_schema(source, tree.this.this)
-    name = new_name(runner, source, tree, tree.this.this.this)
+    replaced = replaceable(runner, source, tree, tree.this.this.this, "table")
+    name = replaced or new_name(runner, source, tree, tree.this.this.this)
     if name is None:
         not_needed(tree)
         return Result("CREATE TABLE")
@@ -119,6 +120,7 @@ def create_table(
     columns: dict[str, Any] = {}
     key: list[str] = []
     required: list[str] = []
+    defaults: dict[str, Any] = {}
     parts: dict[str, exp.Expr] = {}
     for item in tree.this.expressions:
         if isinstance(item, exp.ColumnDef):
@@ -129,6 +131,9 @@ def create_table(
                 raise source.error(f"column {column!r} needs a type", item)
             columns[column] = column_type(source, item.kind)
             constraints(source, item, column, key, required)
+            default = default_of(runner, source, item, columns[column])
+            if default is not None:
+                defaults[column] = default
         elif (declared := primary_key(item)) is not None:
             if key:
                 raise source.error(f"table {name!r} has two PRIMARY KEYs: name all columns of one, as in "
@@ -149,10 +154,12 @@ def create_table(
     if semantics == "upsert" and not key:
         raise source.error("upsert semantics needs a PRIMARY KEY", source.where("upsert"))
     refuse_unread(source, tree)
-    runner.engine.input(
+    take_away(runner, replaced)
+    made = runner.engine.input(
         name, columns, key=key, semantics=semantics if semantics in ("set", "upsert") else "bag",
         stream=semantics == "stream", unique=bool(key), required=required, append=semantics == "append",
     )  # fmt: skip
+    runner.defaults[core_of(made)] = defaults
     return Result("CREATE TABLE")
 
 
@@ -162,11 +169,9 @@ def create_table_as(
     """CREATE TABLE name [(columns)] AS query: a table with the rows that the query has now."""
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
     node = tree.this if schema is None else schema.this
-    if tree.args.get("replace"):
-        raise source.error("CREATE OR REPLACE TABLE is not supported: DROP TABLE first", source.where("REPLACE"),
-                           UnsupportedError)  # fmt: skip
     refuse_schema(source, node)
-    name = new_name(runner, source, tree, node.this)
+    replaced = replaceable(runner, source, tree, node.this, "table")
+    name = replaced or new_name(runner, source, tree, node.this)
     if name is None:
         not_needed(tree)
         return Result("CREATE TABLE")
@@ -185,6 +190,7 @@ def create_table_as(
         raise source.error(f"{len(aliases)} names for {rows.num_columns} columns", schema)
     rows = rows.rename_columns(runner.titles([*aliases, *rows.column_names[len(aliases) :]]))
     refuse_unread(source, tree)
+    take_away(runner, replaced)
     made = runner.engine.input(
         name, Schema(rows.schema), semantics="set" if semantics == "set" else "bag", stream=semantics == "stream",
         append=semantics == "append",
@@ -217,12 +223,31 @@ def constraints(source: StatementText, item: exp.ColumnDef, column: str, key: li
                 )
                 raise source.error(message, item)
             key.append(column)
+        elif isinstance(kind, exp.DefaultColumnConstraint):
+            continue  # see default_of
         elif isinstance(kind, exp.NotNullColumnConstraint):
             if not kind.args.get("allow_null"):
                 required.append(column)
         else:
             what = written(kind) if kind is not None else str(constraint)
             raise source.error(f"constraint {what} of column {column!r} is not supported", constraint, UnsupportedError)
+
+
+def default_of(runner: StatementRunner, source: StatementText, item: exp.ColumnDef, kind: Type) -> Any:
+    """The constant that DEFAULT says of a column; None if it says none."""
+    found = None
+    for constraint in item.args.get("constraints") or ():
+        if isinstance(constraint.kind, exp.DefaultColumnConstraint):
+            clause = ClauseContext(Binder(source, runner.reader()), NameScope(), "DEFAULT")
+            value = clause.bind(constraint.kind.this)
+            if clause.scalars.type(value, constraint) != kind:
+                value = value.cast(kind)
+                clause.scalars.type(value, constraint)
+            value = folded_constant(value)
+            if value.op != "lit":
+                raise source.error("DEFAULT takes a constant of the column's type", constraint, UnsupportedError)
+            found = value.params[1]
+    return found
 
 
 def semantics_of(source: StatementText, tree: exp.Create) -> str:
@@ -256,7 +281,7 @@ def create_view(
     properties = tree.args.get("properties")
     materialized = any(isinstance(p, exp.MaterializedProperty) for p in (properties.expressions if properties else ()))
     what = "CREATE MATERIALIZED VIEW" if materialized else "CREATE VIEW"
-    replaced = replaceable(runner, source, tree, node, materialized) if tree.args.get("replace") else None
+    replaced = replaceable(runner, source, tree, node, "materialized view" if materialized else "view")
     query = tree.args.get("expression")
     if query is None:
         raise source.error(f"{what} needs AS and a query", tree)
@@ -279,6 +304,7 @@ def create_view(
     if not materialized:
         runner.definitions[name] = Definition(name, query, planned.bound.titles, source, planned.reads)
         return Result(what)
+    take_away(runner, replaced)
     view = runner.install(name, planned)
     return Result(what, view=view)
 
@@ -321,25 +347,33 @@ def joins_of(source: StatementText, tree: exp.Create) -> str:
 
 
 def replaceable(
-    runner: StatementRunner, source: StatementText, tree: exp.Create, node: exp.Expr, materialized: bool
+    runner: StatementRunner, source: StatementText, tree: exp.Create, node: exp.Expr, kind: str
 ) -> str | None:
-    """The name of a definition that OR REPLACE may replace; None if there is nothing of that name."""
-    found = runner.relation_named(folded(node))
-    if found is None:
+    """The name of what OR REPLACE replaces, which is of the same kind and which nobody reads; None if there is no such thing."""
+    found = runner.relation_named(folded(node)) if tree.args.get("replace") else None
+    if found is None or found.name.startswith("__"):
         return None
-    if materialized or not isinstance(found, Definition):
-        raise source.error(
-            "CREATE OR REPLACE of anything but a definition is not supported: DROP first",
-            source.where("REPLACE"),
-            UnsupportedError,
-        )
+    other = {Input: "table", View: "materialized view"}.get(type(found), "view")
+    if other != kind:
+        raise source.error(f"{found.name!r} is a {other}: DROP it first", source.where("REPLACE"), ConflictError)
+    if isinstance(found, Input) and runner.transaction is not None and runner.transaction.changes(found):
+        message = f"cannot replace table {found.name!r}: the open transaction has changed it; COMMIT or ROLLBACK first"
+        raise source.error(message, node, ConflictError)
     readers = runner.readers(found.name)
     if readers:
         shown = ", ".join(repr(reader) for reader in readers)
         raise source.error(
-            f"cannot replace view {found.name!r}: {shown} read{'s' * (len(readers) == 1)} it", node, ConflictError
+            f"cannot replace {kind} {found.name!r}: {shown} read{'s' * (len(readers) == 1)} it", node, ConflictError
         )
     return found.name
+
+
+def take_away(runner: StatementRunner, name: str | None) -> None:
+    """Drop the table or materialised view that another one replaces."""
+    if name is not None and name not in runner.definitions:
+        runner.remembered.forget(name)
+        runner.engine.drop(name)
+        runner.reads.pop(name, None)
 
 
 # ---------------------------------------------------------------------- indexes

@@ -30,7 +30,7 @@ from tektite.sql.logical import Node, Project, Scan, outer_columns
 from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse.parser import Deallocate, Execute, Prepare, label_of
 from tektite.sql.parse.places import StatementText, nearest
-from tektite.sql.parse.read_arguments import refuse_unread
+from tektite.sql.parse.read_arguments import copied, refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.rules.domains import Domain, pushed_down
 from tektite.sql.statements.result import Result
@@ -70,8 +70,9 @@ def prepare(runner: StatementRunner, statement: Prepare) -> Result:
         raise statement.source.error(
             f"there is a prepared statement {statement.name!r} already", statement.place, ConflictError
         )
-    if not isinstance(statement.tree, exp.Query):
-        raise statement.source.error("only queries can be prepared", statement.place, UnsupportedError)
+    if not isinstance(statement.tree, exp.Query | exp.Insert | exp.Update | exp.Delete):
+        message = "only queries, INSERT, UPDATE and DELETE can be prepared"
+        raise statement.source.error(message, statement.place, UnsupportedError)
     found = {label_of(node): node for node in statement.tree.find_all(exp.Placeholder, exp.Parameter)}
     labels = sorted(found, key=lambda label: (not label.isdigit(), int(label) if label.isdigit() else 0, label))
     numbers = [int(label) for label in labels if label.isdigit()]
@@ -85,8 +86,9 @@ def prepare(runner: StatementRunner, statement: Prepare) -> Result:
         if isinstance(node.expression, exp.Placeholder | exp.Parameter)
     }
     made = Prepared(statement.name, statement.source, statement.tree, labels, counts)
-    check(runner, made)
-    refuse_unread(statement.source, statement.tree)
+    if isinstance(statement.tree, exp.Query):
+        check(runner, made)
+        refuse_unread(statement.source, statement.tree)
     runner.prepared[statement.name] = made
     return Result("PREPARE")
 
@@ -157,6 +159,8 @@ def execute(runner: StatementRunner, statement: Execute, parameters: Mapping[str
     found = named(runner, statement)
     given = values_of(runner, found, statement.values, statement, parameters)
     row = tuple(value for value, _ in given)
+    if not isinstance(found.tree, exp.Query):  # nothing is kept up to date: it is run with these values
+        return runner.run_tree(found.source, copied(found.tree), dict(zip(found.labels, row, strict=True)))
     if runner.transaction is not None:  # it reads an epoch in which there is no such binding
         values = dict(zip(found.labels, row, strict=True))
         return Result("EXECUTE", runner.select(found.source, found.tree, values))

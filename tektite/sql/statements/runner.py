@@ -9,12 +9,14 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from sqlglot import exp
 
 from tektite.engine.core import core_of
 from tektite.engine.input import Input
+from tektite.engine.input_core import InputCore
 from tektite.engine.session import Transaction
 from tektite.engine.view import View
 from tektite.engine.write_set import WriteSet
@@ -55,6 +57,8 @@ class StatementRunner:
         self.prepared: dict[str, prepared.Prepared] = {}
         self.reads: dict[str, set[str]] = {}
         """What each materialised view was defined over, by name."""
+        self.defaults: WeakKeyDictionary[InputCore, dict[str, Any]] = WeakKeyDictionary()
+        """What DEFAULT says of the columns of tables."""
         self.clock: Callable[[], datetime.datetime] = utc_now
         self._unit: Input | None = None
         self._now: Input | None = None
@@ -140,13 +144,17 @@ class StatementRunner:
         source, tree = statement.source, statement.tree
         if isinstance(tree, exp.Query | exp.Values):
             return Result("SELECT", self.select(source, tree, parameters))
+        return self.run_tree(source, tree, parameters)
+
+    def run_tree(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
+        """Run a statement that is no query."""
         for kind, handler in HANDLERS.items():
             if isinstance(tree, kind):
                 result = handler(self, source, tree, parameters)
                 refuse_unread(source, tree)  # handlers ask before they change something; this finds one that forgot
                 return result
-        said = source.word(statement.start).upper()
-        raise source.error(f"{said or 'such a statement'} is not supported", statement.start, UnsupportedError)
+        said = source.word(source.start).upper()
+        raise source.error(f"{said or 'such a statement'} is not supported", source.start, UnsupportedError)
 
     def _explain(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
         """The plan of a query, and what installing it would share and make."""

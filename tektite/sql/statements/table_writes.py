@@ -118,7 +118,7 @@ class Writing:
 
     def arranged(self, rows: pa.Table, given: list[str]) -> pa.Table:
         """Rows with the table's columns and types."""
-        return arranged(self.table, rows, given)
+        return arranged(self.runner, self.table, rows, given)
 
     def words(self, rows: pa.Table, columns: Sequence[int] | None = None) -> Any:
         """The rows as words (columns x rows), by which they are told apart."""
@@ -141,12 +141,14 @@ def table_reference(name: str, alias: str) -> exp.Table:
     )
 
 
-def arranged(found: Input, rows: pa.Table, given: list[str]) -> pa.Table:
-    """Rows with the table's columns and types; columns that are not given are NULL."""
+def arranged(runner: StatementRunner, found: Input, rows: pa.Table, given: list[str]) -> pa.Table:
+    """Rows with the table's columns and types; columns that are not given are what DEFAULT says, or NULL."""
+    defaults = runner.defaults.get(core_of(found), {})
     arrays = []
     for field in found.schema.arrow:
         if field.name not in given:
-            arrays.append(pa.nulls(rows.num_rows, field.type))
+            value = pa.scalar(defaults.get(field.name), field.type)
+            arrays.append(pa.repeat(value, rows.num_rows))
             continue
         column = rows.column(given.index(field.name))
         try:
