@@ -192,8 +192,7 @@ CONSTRUCTS = {
     "grouping of a rollup": "SELECT k, s, grouping(k), grouping(s), grouping(k, s), grouping_id(s, k), count(*) FROM a GROUP BY "
     "ROLLUP (k, s)",
     "grouping without sets": "SELECT k, grouping(k) FROM a GROUP BY k",
-    "grouping in having":
-    "SELECT k, s, sum(x), grouping(s) AS g FROM a GROUP BY CUBE (k, s) HAVING grouping(k, s) > 0 ORDER BY g",
+    "grouping in having": "SELECT k, s, sum(x), grouping(s) g FROM a GROUP BY CUBE (k, s) HAVING grouping(k, s) > 0 ORDER BY g",
     "subquery on the far side in on":
     "SELECT a.x, b.y FROM a LEFT JOIN b ON a.k = b.k AND EXISTS (SELECT 1 FROM c WHERE c.k = b.y)",
     "subquery on the near side in on": "SELECT a.x, b.y FROM a LEFT JOIN b ON a.k = b.k AND a.x IN (SELECT c.k FROM c)",

@@ -225,7 +225,10 @@ class Scalars:
             return found
         if isinstance(unit, exp.IntervalSpan):
             raise self.unsupported("an interval from one unit TO another", node)
-        word = unit.name if isinstance(unit, exp.Var) else self.source.called(unit)
+        if not isinstance(unit, exp.Var) and not (isinstance(unit.this, exp.Literal) and unit.this.is_int):
+            raise self.unsupported("such a unit of an interval", node)
+        # in INTERVAL '90' DAY (3), which looks like a call, the number says how many digits there may be
+        word = unit.name if isinstance(unit, exp.Var) else unit.sql_name()
         name = unit_name(word)
         if name is None:
             raise self.unsupported(f"interval unit {word}", node)
