@@ -101,7 +101,7 @@ def measured(program: str, edges: Edges, workers: int, swaps: int, check: bool) 
     return records
 
 
-def compare(engine: tk.Engine, program: str, table: tk.Input, edges: Edges) -> None:
+def compare(engine: tk.Engine, program: str, table: tk.Table, edges: Edges) -> None:
     """Compare the number of facts with one found by a search: for all edges, for all but one, and for all again."""
     total = engine.install("total", engine.view(program).group_by([]).agg(facts=tk.count()))
     gone = slice(len(edges) // 3, len(edges) // 3 + 1)

@@ -3,9 +3,9 @@
 from tektite.engine.changes import Change, Changes
 from tektite.engine.engine import Engine
 from tektite.engine.holds import ArrangementInfo, Held
-from tektite.engine.input import Input
 from tektite.engine.session import Session, Transaction
 from tektite.engine.subscription import Delta, Listener, Subscription
+from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import (
     ConflictError,
@@ -65,7 +65,6 @@ __all__ = [
     "Grouped",
     "Held",
     "IncorrectError",
-    "Input",
     "Int",
     "Int64",
     "Listener",
@@ -77,6 +76,7 @@ __all__ = [
     "Storage",
     "String",
     "Subscription",
+    "Table",
     "TektiteError",
     "Timestamp",
     "Transaction",
@@ -119,3 +119,13 @@ __all__ = [
     "var",
     "when",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Names of former versions."""
+    if name == "Input":
+        from warnings import warn
+
+        warn("tektite.Input is called tektite.Table", DeprecationWarning, stacklevel=2)
+        return Table
+    raise AttributeError(f"module 'tektite' has no attribute {name!r}")

@@ -51,7 +51,7 @@ class ConflictError(TektiteError):
 class TransactionConflict(ConflictError):
     """A transaction was refused because another one was faster. Nothing was written: run it again.
 
-    >>> TransactionConflict("input 'accounts': 1 of the keys ...").retryable
+    >>> TransactionConflict("table 'accounts': 1 of the keys ...").retryable
     True
     """
 

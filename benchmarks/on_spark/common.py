@@ -97,7 +97,7 @@ class Place:
         return tk.Engine(spark=self.spark, storage=self.folder / name, shards=self.shards, job_rows=self.job_rows)
 
 
-def declared(engine: tk.Engine, frames: dict[str, DataFrame]) -> dict[str, tk.Input]:
+def declared(engine: tk.Engine, frames: dict[str, DataFrame]) -> dict[str, tk.Table]:
     """Inputs for tables, by their primary keys; rows that share the first column of it lie on one shard."""
     from pyspark.sql.pandas.types import to_arrow_schema
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 KEYS = 100_000
 GROUPS = 100
 
-Query = Callable[[tk.Engine, tk.Input], tk.Collection]
+Query = Callable[[tk.Engine, tk.Table], tk.Collection]
 
 
 def streams(place: Place, batch: int, batches: int, repetitions: int) -> Iterator[Record]:
@@ -47,14 +47,14 @@ def streams(place: Place, batch: int, batches: int, repetitions: int) -> Iterato
         reader = session.readStream.schema("k long, v long").option("maxFilesPerTrigger", 1)
         return reader.parquet(str(source / "*"))
 
-    def aggregated(engine: tk.Engine, table: tk.Input) -> tk.Collection:
+    def aggregated(engine: tk.Engine, table: tk.Table) -> tk.Collection:
         return table.group_by("k").agg(n=tk.count(), total=tk.sum("v"))
 
-    def joined(engine: tk.Engine, table: tk.Input) -> tk.Collection:
+    def joined(engine: tk.Engine, table: tk.Table) -> tk.Collection:
         found = table.join(engine.table("groups"), left_on="k", right_on="key")
         return found.group_by("g").agg(n=tk.count(), total=tk.sum("v"))
 
-    def begin(engine: tk.Engine, query: Query) -> tuple[tk.Input, tk.View]:
+    def begin(engine: tk.Engine, query: Query) -> tuple[tk.Table, tk.View]:
         groups_input = engine.input("groups", {"key": tk.Int, "g": tk.Int}, key="key")
         groups_input.insert(table_of_groups)
         engine.advance()

@@ -71,7 +71,7 @@ class Relations:
     ) -> None:
         self.engine = engine
         self.suffix = suffix
-        self.inputs: dict[str, tk.Input] = {}
+        self.inputs: dict[str, tk.Table] = {}
         for name in relations:
             engine.sql(declared(name, suffix, "stream" if name in streams else "bag"))
             made = self.inputs[name] = engine.table(name + suffix)

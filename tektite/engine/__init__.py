@@ -15,7 +15,6 @@ epochs           the protocol by which epochs close: prepare everything that can
 graph_cache      the graph of a dataflow that was dropped, for the next one of the same plan
 holds            holds on history, pinned arrangements, and `ArrangementInfo`
 hooks            what a language has an engine call
-input            Input as users hold it
 input_core       an input's declaration, its trace, and its part in closing epochs
 lock             the engine's lock, the decorator that takes it, and changes that happen whole or not at all
 notices          who is told when an epoch has closed: threads, tasks and callbacks
@@ -25,6 +24,7 @@ reading          reading the rows of inputs and views: tuples, Arrow, pandas, lo
 session          one user of an engine, and transactions: what is read and written as one
 stored_inputs    imports files that other processes wrote; adds columns to stored inputs
 subscription     a view's changes epoch by epoch, for a thread, a task or a callback
+table            Table as users hold it
 text_collector   removes texts that nobody uses, beside the epochs
 versions         the rows of a trace as of one epoch
 view             View as users hold it

@@ -54,28 +54,28 @@ def input_description(
     """The declaration of an input from what `Engine.input` is given, or what is wrong with it."""
     if any(isinstance(option, Type) for option in (key, semantics, stream, checked, unique, required, append, shard)):
         raise IncorrectError(
-            f"input {name!r}: key, semantics, stream, checked, unique, required, append and shard are options; pass "
+            f"table {name!r}: key, semantics, stream, checked, unique, required, append and shard are options; pass "
             "columns of these names in a dict"
         )
     if semantics not in SEMANTICS:
-        raise IncorrectError(f"input {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
+        raise IncorrectError(f"table {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
     if (schema is None) == (not columns):
-        raise IncorrectError(f"input {name!r} needs columns, such as src=tk.Int, or a schema")
+        raise IncorrectError(f"table {name!r} needs columns, such as src=tk.Int, or a schema")
     found = schema if isinstance(schema, Schema) else Schema(schema if schema is not None else columns)
     keys = [found.names[found.index(k)] for k in ([key] if isinstance(key, str) else key)]
     needed = [found.names[found.index(column)] for column in required if column not in keys]
     shard = (shard,) if isinstance(shard, str) else tuple(shard)
     if shard != tuple(keys[: len(shard)]):
         raise IncorrectError(
-            f"input {name!r}: the columns that decide a row's shard are the first ones of its key, "
+            f"table {name!r}: the columns that decide a row's shard are the first ones of its key, "
             f"({', '.join(keys)}), not ({', '.join(map(str, shard))})"
         )
     if (semantics == "upsert" or unique) and not keys:
         what = "upsert semantics needs a key" if semantics == "upsert" else "unique is said of a key"
-        raise IncorrectError(f"input {name!r}: {what}, such as key=['id']")
+        raise IncorrectError(f"table {name!r}: {what}, such as key=['id']")
     if (stream or append) and semantics != "bag":
         reason = "a stream keeps no history" if stream else "append-only rows are never replaced"
-        raise IncorrectError(f"input {name!r}: {reason}, so it cannot have {semantics} semantics")
+        raise IncorrectError(f"table {name!r}: {reason}, so it cannot have {semantics} semantics")
     return InputDescription(
         found, tuple(keys), semantics, stream, checked, False, unique, tuple(needed), append, shard
     )  # fmt: skip
@@ -109,12 +109,12 @@ class Rules:
             return
         gained = diffs > 0
         if self.append and not np.all(gained):
-            raise ConflictError(f"input {self.name!r} is append-only: rows cannot be changed or removed")
+            raise ConflictError(f"table {self.name!r} is append-only: rows cannot be changed or removed")
         for column in self.required:
             missing = words[column] == NULL
             if np.any(missing) and np.any(missing & gained):
                 raise IncorrectError(
-                    f"column {self.schema.names[column]!r} of input {self.name!r} cannot be NULL, and "
+                    f"column {self.schema.names[column]!r} of table {self.name!r} cannot be NULL, and "
                     f"{int(np.count_nonzero(missing & gained))} of {words.shape[1]} rows have nothing else"
                 )
 
@@ -130,7 +130,7 @@ class Rules:
                 words = self._row(batch, row)
                 values = ", ".join(value_text(self.schema, column, words, dictionary) for column in range(width))
                 raise IncorrectError(
-                    f"input {self.name!r}: at time {words[width]} row ({values}{',' * (width == 1)}) would be there a "
+                    f"table {self.name!r}: at time {words[width]} row ({values}{',' * (width == 1)}) would be there a "
                     "negative number of times: it is removed more often than it was inserted. Nothing was written"
                 )
         if self.repeats:
@@ -139,7 +139,7 @@ class Rules:
                 words = self._row(batch, row)
                 key = columns_text(self.schema, self.columns[: self.unique], words, dictionary)
                 raise ConflictError(
-                    f"input {self.name!r}: there would be two rows with the key {key} at time {words[width]}. "
+                    f"table {self.name!r}: there would be two rows with the key {key} at time {words[width]}. "
                     "Nothing was written"
                 )
 

@@ -22,7 +22,7 @@ from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
-    from tektite.engine.input import Input
+    from tektite.engine.table import Table
     from tektite.engine.view import View
 
 Mode = Literal["bag", "set", "upsert", "append", "stream"]
@@ -89,7 +89,7 @@ def _names(what: str, columns: Schema, given: str | Sequence[str], option: str) 
     return tuple(names)
 
 
-def create_table(core: EngineCore, name: str, declared: InputDescription, if_exists: str) -> Input:
+def create_table(core: EngineCore, name: str, declared: InputDescription, if_exists: str) -> Table:
     """A new table; or what is there already, as `if_exists` says. One that was stored is declared again by this."""
     check_if_exists(if_exists)
     storage = core.storage

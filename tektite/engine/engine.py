@@ -20,9 +20,9 @@ from tektite.engine.core import core_of
 from tektite.engine.declarations import IfExists, Mode, create_table, create_view, table_description
 from tektite.engine.engine_core import EngineCore, by_name
 from tektite.engine.holds import ArrangementInfo, Held, PinnedArrangement
-from tektite.engine.input import Input
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.session import Session, Transaction
+from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.kernels.ready import ensure_compiled
@@ -59,7 +59,7 @@ class Engine:
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
-    >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     >>> degrees = engine.install("degrees", edges.count(by="src"))
     >>> edges.insert([(1, 2), (1, 3), (2, 3)])
     0
@@ -138,7 +138,7 @@ class Engine:
         shard_by: str | Sequence[str] = (),
         checked: bool = True,
         if_exists: IfExists = "error",
-    ) -> Input:
+    ) -> Table:
         """A new table. Its columns are a mapping from names to types; a type is `tk.Int`, `int`, "bigint" or Arrow's.
 
         | mode | |
@@ -182,7 +182,7 @@ class Engine:
         append: bool = False,
         shard: str | Sequence[str] = (),
         **columns: Type,
-    ) -> Input:
+    ) -> Table:
         """A new input.
 
         With `semantics="bag"` rows have multiplicities; with "set" a row is there or not; with "upsert" a row replaces the
@@ -241,7 +241,7 @@ class Engine:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> accounts = engine.input("accounts", key="name", semantics="upsert", name=tk.String, balance=tk.Int)
+        >>> accounts = engine.create_table("accounts", {"name": tk.String, "balance": tk.Int}, mode="upsert", primary_key="name")
         >>> total = engine.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(balance) AS total FROM accounts").view
         >>> with engine.transaction() as opening:
         ...     accounts.insert([("ann", 5), ("bob", 0)])
@@ -281,7 +281,7 @@ class Engine:
         >>> import tektite as tk
         >>> engine = tk.Engine()
         >>> engine.on_sweep(lambda sweep: print(sweep.name, sweep.low, sweep.high, sweep.rows, sweep.where))
-        >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         >>> degrees = engine.install("degrees", edges.count(by="src"))
         >>> _ = edges.insert([(1, 2), (1, 3), (2, 3)])
         degrees 0 1 3 driver
@@ -391,7 +391,7 @@ class Engine:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> texts = engine.input("texts", text=tk.String)
+        >>> texts = engine.create_table("texts", {"text": tk.String})
         >>> _ = engine.install("numbers", texts.select(number=tk.col("text").cast(tk.Int)))
         >>> _ = texts.insert([("one",)])
         >>> list(engine.failures)
@@ -416,9 +416,9 @@ class Engine:
         found = None if name in self._core.views else self._core.hooks.build_view(name)
         return by_name(self._core.views, name, "view").facade if found is None else found
 
-    def table(self, name: str) -> Input:
+    def table(self, name: str) -> Table:
         """An input by its name."""
-        return by_name(self._core.inputs, name, "input").facade
+        return by_name(self._core.inputs, name, "table").facade
 
     @property
     @guarded_by_core
@@ -433,9 +433,9 @@ class Engine:
         return tuple(name for name in self._core.inputs if not name.startswith("__"))
 
     @guarded_by_core
-    def hold(self, what: Input | View, at: int | None = None) -> Held:
+    def hold(self, what: Table | View, at: int | None = None) -> Held:
         """Keep every time from `at` on (the last closed epoch, where left out) readable until the hold is released."""
-        if not isinstance(what, Input | View):
+        if not isinstance(what, Table | View):
             raise IncorrectError(f"what is held is an input or a view, not {what!r}")
         if at is not None:
             check_time(at)
@@ -454,7 +454,7 @@ class Engine:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         >>> pinned = engine.keep(edges, by="dst")
         >>> [(info.name, info.columns) for info in engine.arrangements()]
         [('edges', ('src', 'dst')), ('edges by (dst)', ('dst', 'src'))]
@@ -475,7 +475,7 @@ class Engine:
         return PinnedArrangement(self._core, reader)
 
     @guarded_by_core
-    def arrangements(self, of: Input | View | None = None) -> list[ArrangementInfo]:
+    def arrangements(self, of: Table | View | None = None) -> list[ArrangementInfo]:
         """Every shared arrangement, with its size and its readers; or those of one input or view."""
         found = []
         for entry in self._core.catalog.entries:
@@ -581,7 +581,7 @@ class Engine:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> edge = engine.input("edge", src=tk.Int, dst=tk.Int)
+        >>> edge = engine.create_table("edge", {"src": tk.Int, "dst": tk.Int})
         >>> program = engine.datalog("reach(x, y) :- edge(x, y).  reach(x, z) :- reach(x, y), edge(y, z).")
         >>> reach = engine.view("reach")
         >>> _ = edge.insert([(1, 2), (2, 3)])
@@ -650,7 +650,7 @@ class Engine:
     @guarded_by_core
     def transact(self, facts: Any) -> int | None:
         """Write facts of attributes, `[(1, "knows", 2), ("retract", 1, "knows", 3)]` or as EDN, all of them or, if one is wrong,
-        none. Returns what `Input.insert` does.
+        none. Returns what `Table.insert` does.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()

@@ -21,12 +21,12 @@ from tektite.engine.collect import collect
 from tektite.engine.constraints import check_time
 from tektite.engine.epochs import PreparedEpoch
 from tektite.engine.hooks import Hooks
-from tektite.engine.input import Input
 from tektite.engine.input_core import InputCore
 from tektite.engine.lock import EngineLock, StepByStep, guarded
 from tektite.engine.notices import Notices, is_over
 from tektite.engine.publication import Publication
 from tektite.engine.session import Sessions, Snapshots
+from tektite.engine.table import Table
 from tektite.engine.text_collector import TextCollector
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
@@ -137,9 +137,9 @@ class EngineCore:
 
     # ------------------------------------------------------------------ inputs
 
-    def add_input(self, made: InputCore, *steps: Callable[[], object]) -> Input:
+    def add_input(self, made: InputCore, *steps: Callable[[], object]) -> Table:
         """Let users and queries find an input. Further `steps`, each of which may be repeated, belong to it."""
-        made.facade = Input(self.engine, made)
+        made.facade = Table(self.engine, made)
         entry = _entry(made)
 
         def add() -> None:
@@ -159,7 +159,7 @@ class EngineCore:
 
     def transient_input(
         self, name: str, schema: Schema, key: Sequence[str] = (), semantics: str = "bag", rows: Sequence[Any] = ()
-    ) -> Input:
+    ) -> Table:
         """An input that a language needs for itself: no storage keeps it. It holds `rows` as of the last closed epoch; before
         any has closed they wait for the first one to close.
         """
@@ -168,7 +168,7 @@ class EngineCore:
         self._begin_with(made, rows, self.epoch)
         return self.add_input(made)
 
-    def constant_input(self, name: str, schema: Schema, rows: Sequence[Any]) -> Input:
+    def constant_input(self, name: str, schema: Schema, rows: Sequence[Any]) -> Table:
         """An input that a language needs for itself, with rows that were always there. It has ended, and holds nobody up."""
         made = InputCore(self, name, InputDescription(schema), 0, is_stored=False)
         self._begin_with(made, rows, 1)
@@ -500,7 +500,7 @@ class EngineCore:
             self._drop_view(by_name(self.views, name, "view"))
 
     def _drop_input(self, source: InputCore) -> None:
-        entry = self.entry_of(source, "input")
+        entry = self.entry_of(source, "table")
         steps: list[Callable[[], object]] = [
             lambda: self.catalog.remove(entry), source.release, lambda: self.inputs.pop(source.name, None)
         ]  # fmt: skip

@@ -35,7 +35,7 @@ from tektite.values.words import Words, float_keys
 
 if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
-    from tektite.engine.input import Input
+    from tektite.engine.table import Table
 
 LARGEST_DIFF = 2**48
 
@@ -54,7 +54,7 @@ def _beyond(numbers: Words, most: int) -> bool:
 class InputCore:
     """An input: its declaration and its trace. A source of dataflows and what plans read."""
 
-    facade: Input
+    facade: Table
     """The input as users hold it. Set by `EngineCore.add_input`."""
     first = 0
     failure: TektiteError | None = None
@@ -145,7 +145,7 @@ class InputCore:
     def check_open(self, verb: str) -> None:
         """Refuse to do something to an input that has ended."""
         if self.closed or self.engine.is_closed:
-            what = f"input {self.name!r}" if self.closed else "its engine"
+            what = f"table {self.name!r}" if self.closed else "its engine"
             raise ConflictError(f"cannot {verb}: {what} is closed")
 
     def release(self) -> None:
@@ -186,7 +186,7 @@ class InputCore:
         `at_once` they are that epoch, and it closes for this input.
         """
         if self.trace.rows or self.engine.writes.rows(self) or self.engine.scheduled.rows(self):
-            raise ConflictError(f"input {self.name!r} has begun already")
+            raise ConflictError(f"table {self.name!r} has begun already")
         self.low = max(self.low - 1, 0)
         target = max(self.engine.epoch, int(at_once))
         writes = WriteSet() if target > self.low else self.engine.scheduled
@@ -200,19 +200,19 @@ class InputCore:
         self.check_open("update")
         if self.semantics != "bag" and diffs is not None:
             raise IncorrectError(
-                f"input {self.name!r} has {self.semantics} semantics: diffs are for bag inputs; use insert and remove"
+                f"table {self.name!r} has {self.semantics} semantics: diffs are for bag inputs; use insert and remove"
             )
         words = self._encode(data)
         rows = words.shape[1]
         by = None if diffs is None else self._integers(diffs, rows, "diffs")
         if by is not None and _beyond(by, LARGEST_DIFF):
-            raise IncorrectError(f"input {self.name!r}: a diff is at most {LARGEST_DIFF}, so that sums of them fit")
+            raise IncorrectError(f"table {self.name!r}: a diff is at most {LARGEST_DIFF}, so that sums of them fit")
         at = None if times is None else self._integers(times, rows, "times")
         if rows and at is not None and at.min() < self.low:
             late = int(at[at < self.low][0])
-            raise IncorrectError(f"input {self.name!r}: time {late} is before the open epoch {self.low}")
+            raise IncorrectError(f"table {self.name!r}: time {late} is before the open epoch {self.low}")
         if rows and at is not None:
-            check_time(int(at.max()), f"input {self.name!r}: ")
+            check_time(int(at.max()), f"table {self.name!r}: ")
         self._take(into, words, by, at)
 
     @guarded
@@ -322,9 +322,9 @@ class InputCore:
         pending.add(Chunk(head, (words, at, arrivals, kinds)), epoch if times is None else int(at.max()))
 
     def _time(self, time: int) -> int:
-        check_time(time, f"input {self.name!r}: ")
+        check_time(time, f"table {self.name!r}: ")
         if time < self.low:
-            raise IncorrectError(f"input {self.name!r}: time {time} is before the open epoch {self.low}")
+            raise IncorrectError(f"table {self.name!r}: time {time} is before the open epoch {self.low}")
         return int(time)
 
     def _integers(self, values: Any, rows: int, what: str) -> Words:
@@ -332,11 +332,11 @@ class InputCore:
         if found.ndim == 0:
             found = np.full(rows, found)
         if found.shape != (rows,):
-            raise IncorrectError(f"input {self.name!r}: {rows} rows, but {what} has shape {found.shape}")
+            raise IncorrectError(f"table {self.name!r}: {rows} rows, but {what} has shape {found.shape}")
         if rows and found.dtype.kind not in "iu":
-            raise IncorrectError(f"input {self.name!r}: {what} must be integers, not {found.dtype}")
+            raise IncorrectError(f"table {self.name!r}: {what} must be integers, not {found.dtype}")
         if found.dtype == np.uint64 and rows and found.max() > np.iinfo(np.int64).max:
-            raise IncorrectError(f"input {self.name!r}: {what} must fit into 64 bits; found {found.max()}")
+            raise IncorrectError(f"table {self.name!r}: {what} must fit into 64 bits; found {found.max()}")
         return found.astype(np.int64, copy=False)
 
     # ------------------------------------------------------------------ closing epochs
@@ -376,7 +376,7 @@ class InputCore:
         if adopted is None:
             return PreparedInput(self, high, batches_of(self, now, at), left, [], [], postponed=postponed)
         if now or adopted.writes not in (None, self.writes):
-            raise ConflictError(f"input {self.name!r} was written to meanwhile: load it again")
+            raise ConflictError(f"table {self.name!r} was written to meanwhile: load it again")
         batches, more, files = self._as_of(adopted, high)
         return PreparedInput(self, high, batches, left, more, files, adopted=True)
 
@@ -408,16 +408,16 @@ class InputCore:
         if self.engine.is_closed:
             self.engine.check_running()
         if self.engine.inputs.get(self.name) is not self:
-            raise ConflictError(f"input {self.name!r} was dropped")
+            raise ConflictError(f"table {self.name!r} was dropped")
         if self.is_stream:
-            raise ConflictError(f"input {self.name!r} is a stream, which keeps no rows: install a view of it")
+            raise ConflictError(f"table {self.name!r} is a stream, which keeps no rows: install a view of it")
         epoch = self.low - 1 if at is None else at
         if at is not None:
-            check_time(at, f"input {self.name!r}: ")
+            check_time(at, f"table {self.name!r}: ")
             since = min((t[0] for t in self.trace.since()), default=0)
             if at < since or (at >= self.low and not self.closed):
                 raise IncorrectError(
-                    f"input {self.name!r} can be read at times {since} to {self.low - 1}, not at {at}; engine.hold keeps earlier "
+                    f"table {self.name!r} can be read at times {since} to {self.low - 1}, not at {at}; engine.hold keeps earlier "
                     "times readable"
                 )
         if not self.low:

@@ -203,7 +203,7 @@ def guarded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P
 
 
 def guarded_by_core(method: Callable[Concatenate[F, P], R]) -> Callable[Concatenate[F, P], R]:
-    """A method of `Engine`, `Input` or `View` that runs with the lock of its core held."""
+    """A method of `Engine`, `Table` or `View` that runs with the lock of its core held."""
 
     @wraps(method)
     def call(self: F, /, *args: P.args, **kwargs: P.kwargs) -> R:

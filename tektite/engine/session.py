@@ -35,7 +35,7 @@ from tektite.storage.open_storage import Position
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
     from tektite.engine.engine_core import EngineCore
-    from tektite.engine.input import Input
+    from tektite.engine.table import Table
     from tektite.sql import Result
 
 _CURRENT: ContextVar[tuple[Session, ...]] = ContextVar("tektite_sessions", default=())
@@ -213,7 +213,7 @@ class Transaction:
             self.writes.updates[source] = PendingUpdates(source.update_shape, before)
             raise
 
-    def changes(self, table: Input) -> bool:
+    def changes(self, table: Table) -> bool:
         """Whether something was written to a table."""
         return self.writes.rows(table._core) > 0
 
@@ -255,7 +255,7 @@ class Transaction:
             return
         if source.closed or self._core.inputs.get(source.name) is not source:
             raise ConflictError(
-                f"input {source.name!r} was closed or dropped since the transaction wrote to it. Nothing was written"
+                f"table {source.name!r} was closed or dropped since the transaction wrote to it. Nothing was written"
             )
         if source.change_number <= self._changes:
             return
@@ -267,7 +267,7 @@ class Transaction:
                 else "keys that this transaction writes"
             )
             raise TransactionConflict(
-                f"input {source.name!r}: {common} of the {what} have been changed by another one since it began (as of time "
+                f"table {source.name!r}: {common} of the {what} have been changed by another one since it began (as of time "
                 f"{self.epoch}). Nothing was written; run it again"
             )
 

@@ -19,7 +19,7 @@ from tektite.trace.chunk import Chunk
 
 if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
-    from tektite.engine.input import Input
+    from tektite.engine.table import Table
 
 
 def adopt(
@@ -70,9 +70,9 @@ def adopt(
         core.commit(together, positions=positions, known=known)
 
 
-def widen(core: EngineCore, storage: OpenStorage, stored: InputCore, declared: InputDescription) -> Input:
+def widen(core: EngineCore, storage: OpenStorage, stored: InputCore, declared: InputDescription) -> Table:
     """The input with more columns in place of the one that was found: rows that are there have NULL in them."""
-    entry = core.entry_of(stored, "input")
+    entry = core.entry_of(stored, "table")
     before = stored.describe()
     made = InputCore(core, stored.name, replace(declared, closed=stored.closed), stored.low)
     width, more = len(before.schema), len(declared.schema) - len(before.schema)

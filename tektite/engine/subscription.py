@@ -114,7 +114,7 @@ class Subscription:
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
-    >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     >>> degrees = engine.install("degrees", edges.count(by="src"))
     >>> _ = edges.insert([(1, 2)])
     >>> with degrees.subscribe() as subscription:
@@ -297,7 +297,7 @@ class Listener:
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
-    >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     >>> degrees = engine.install("degrees", edges.count(by="src"))
     >>> listener = degrees.subscribe(lambda delta: print(delta.time, delta.table.to_pylist()))
     >>> _ = edges.insert([(1, 2)])

@@ -123,7 +123,7 @@ class View(ReadableCollection):
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         >>> view = engine.install("degrees", edges.count(by="src"))
         >>> view.wait(edges.insert([(1, 2)]))
         True

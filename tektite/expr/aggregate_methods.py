@@ -34,7 +34,7 @@ class AggregateMethods:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> sales = engine.input("sales", shop=tk.String, price=tk.Int, quantity=tk.Int)
+        >>> sales = engine.create_table("sales", {"shop": tk.String, "price": tk.Int, "quantity": tk.Int})
         >>> revenue = (tk.col("price") * tk.col("quantity")).sum()
         >>> totals = sales.group_by("shop").agg(revenue.alias("revenue"), mean=revenue / tk.count())
         >>> view = engine.install("totals", totals)
@@ -99,7 +99,7 @@ class AggregateMethods:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> quotes = engine.input("quotes", stock=tk.String, day=tk.Int, price=tk.Int)
+        >>> quotes = engine.create_table("quotes", {"stock": tk.String, "day": tk.Int, "price": tk.Int})
         >>> opening = quotes.group_by("stock").agg(opening=tk.col("price").first(order_by="day"))
         >>> view = engine.install("opening", opening)
         >>> _ = quotes.insert([("A", 2, 30), ("A", 1, 20), ("B", 1, 7)])
@@ -166,7 +166,7 @@ class AggregateMethods:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> sales = engine.input("sales", shop=tk.String, day=tk.Int, amount=tk.Int)
+        >>> sales = engine.create_table("sales", {"shop": tk.String, "day": tk.Int, "amount": tk.Int})
         >>> amount = tk.col("amount")
         >>> view = engine.install("shares", sales.select(
         ...     "shop", "day",

@@ -344,7 +344,7 @@ class Expr(AggregateMethods, Namespaces):
         """The same value under another name, where `select`, `with_columns`, `group_by` or `agg` makes a column of it.
 
         >>> import tektite as tk
-        >>> orders = tk.Engine().input("orders", price=tk.Int, quantity=tk.Int)
+        >>> orders = tk.Engine().create_table("orders", {"price": tk.Int, "quantity": tk.Int})
         >>> orders.select((tk.col("price") * tk.col("quantity")).alias("total"))
         <Collection (total: int)>
         """

@@ -185,7 +185,7 @@ class TextMethods:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> tags = engine.input("tags", page=tk.Int, tag=tk.String)
+        >>> tags = engine.create_table("tags", {"page": tk.Int, "tag": tk.String})
         >>> view = engine.install("listed", tags.group_by("page").agg(tags=tk.col("tag").str.join(" ")))
         >>> _ = tags.insert([(1, "new"), (1, "blue")])
         >>> view.rows()

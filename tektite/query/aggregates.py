@@ -49,7 +49,7 @@ def sum(value: Expr | str) -> Expr:
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
-    >>> payments = engine.input("payments", shop=tk.String, amount=tk.Float)
+    >>> payments = engine.create_table("payments", {"shop": tk.String, "amount": tk.Float})
     >>> view = engine.install("totals", payments.group_by("shop").agg(total=tk.sum("amount")))
     >>> _ = payments.insert([("north", 0.1)] * 10 + [("north", 1e300)])
     >>> view.rows()

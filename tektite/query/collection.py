@@ -64,7 +64,7 @@ class Collection:
         """The column with this name, for expressions. A name that is not there is an error at once.
 
         >>> import tektite as tk
-        >>> orders = tk.Engine().input("orders", amount=tk.Int)
+        >>> orders = tk.Engine().create_table("orders", {"amount": tk.Int})
         >>> orders.filter(orders["amount"] > 3)
         <Collection (amount: int)>
         """
@@ -86,7 +86,7 @@ class Collection:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         >>> edges.select("dst", (-tk.col("src")).alias("back"), total=tk.col("src") + tk.col("dst"), start="src")
         <Collection (dst: int, back: int, total: int, start: int)>
         """
@@ -101,7 +101,7 @@ class Collection:
         column.
 
         >>> import tektite as tk
-        >>> orders = tk.Engine().input("orders", amount=tk.Int)
+        >>> orders = tk.Engine().create_table("orders", {"amount": tk.Int})
         >>> orders.with_columns(before="amount", amount=tk.col("amount") * 2, unit=tk.lit("EUR"))
         <Collection (amount: int, before: int, unit: string)>
         """
@@ -121,7 +121,7 @@ class Collection:
         """The other columns.
 
         >>> import tektite as tk
-        >>> edges = tk.Engine().input("edges", src=tk.Int, dst=tk.Int)
+        >>> edges = tk.Engine().create_table("edges", {"src": tk.Int, "dst": tk.Int})
         >>> edges.drop("src")
         <Collection (dst: int)>
         """
@@ -134,7 +134,7 @@ class Collection:
         """The same columns under other names: `rename({"old": "new"})` or `rename(new="old")`.
 
         >>> import tektite as tk
-        >>> edges = tk.Engine().input("edges", src=tk.Int, dst=tk.Int)
+        >>> edges = tk.Engine().create_table("edges", {"src": tk.Int, "dst": tk.Int})
         >>> edges.rename({"src": "start"}).rename(end="dst")
         <Collection (start: int, end: int)>
         """
@@ -151,7 +151,7 @@ class Collection:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> orders = engine.input("orders", item=tk.String, amount=tk.Int)
+        >>> orders = engine.create_table("orders", {"item": tk.String, "amount": tk.Int})
         >>> view = engine.install("large", orders.filter(tk.col("amount") > 3, tk.col("item").is_in(["cup", "jug"])))
         >>> _ = orders.insert([("cup", 4), ("jug", 1), ("pan", 9)])
         >>> view.rows()
@@ -196,7 +196,7 @@ class Collection:
 
         >>> import numpy as np, pyarrow as pa, tektite as tk
         >>> engine = tk.Engine()
-        >>> words = engine.input("words", text=tk.String)
+        >>> words = engine.create_table("words", {"text": tk.String})
         >>> def split(table):
         ...     lists = [text.split() for text in table["text"].to_pylist()]
         ...     rows = np.repeat(np.arange(len(lists)), [len(found) for found in lists])
@@ -222,7 +222,7 @@ class Collection:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        >>> a, b = engine.create_table("a", {"x": tk.Int}), engine.create_table("b", {"x": tk.Int})
         >>> every, different = engine.install("every", a.union(b)), engine.install("different", a.union(b, distinct=True))
         >>> _ = a.insert([(1,), (2,)])
         >>> _ = b.insert([(2,)])
@@ -246,7 +246,7 @@ class Collection:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        >>> a, b = engine.create_table("a", {"x": tk.Int}), engine.create_table("b", {"x": tk.Int})
         >>> view = engine.install("rest", a.except_(b))
         >>> _ = a.insert([(1,), (1,), (2,)])
         >>> _ = b.insert([(2,)])
@@ -318,7 +318,7 @@ class Collection:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         >>> hops = engine.install("hops", edges.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right"))
         >>> ends = engine.install("ends", edges.join(edges, left_on="dst", right_on="src", how="anti"))
         >>> _ = edges.insert([(1, 2), (2, 3)])
@@ -370,7 +370,7 @@ class Collection:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+        >>> sales = engine.create_table("sales", {"shop": tk.String, "amount": tk.Int})
         >>> half = sales.max("amount", by="shop").select("shop", half=tk.col("amount") // 2)
         >>> large = engine.install("large", sales.filter_by_bound("amount", ">", half, "half", by="shop"))
         >>> _ = sales.insert([("north", 4), ("north", 6), ("south", 1), ("south", 5)])
@@ -394,7 +394,7 @@ class Collection:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+        >>> sales = engine.create_table("sales", {"shop": tk.String, "amount": tk.Int})
         >>> shops = engine.install("shops", sales.unique("shop").select("shop"))
         >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
         >>> sorted(shops.rows())
@@ -425,7 +425,7 @@ class Collection:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> sales = engine.input("sales", shop=tk.String, day=tk.Date, amount=tk.Int)
+        >>> sales = engine.create_table("sales", {"shop": tk.String, "day": tk.Date, "amount": tk.Int})
         >>> sales.group_by("shop", month=tk.col("day").dt.truncate("month")).agg(total=tk.sum("amount"))
         <Collection (shop: string, month: date, total: int)>
         """
@@ -445,7 +445,7 @@ class Collection:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+        >>> sales = engine.create_table("sales", {"shop": tk.String, "amount": tk.Int})
         >>> view = engine.install("total", sales.agg(tk.col("amount").sum(), n=tk.count()))
         >>> _ = engine.advance()
         >>> view.rows()
@@ -473,7 +473,7 @@ class Collection:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+        >>> sales = engine.create_table("sales", {"shop": tk.String, "amount": tk.Int})
         >>> largest = engine.install("largest", sales.top_k(1, by="amount", per="shop"))
         >>> smallest = engine.install("smallest", sales.bottom_k(2, by="amount"))
         >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
@@ -500,7 +500,7 @@ class Collection:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+        >>> sales = engine.create_table("sales", {"shop": tk.String, "amount": tk.Int})
         >>> view = engine.install("first", sales.sort("shop", "amount", descending=[False, True]).limit(1))
         >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
         >>> view.rows()
@@ -542,7 +542,7 @@ class Collection:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         >>> print(edges.join(edges, left_on="dst", right_on="src").select("src", end="dst_right").explain())
         plan
           select src, end = dst#2  (about 1 rows)
@@ -568,7 +568,7 @@ class Collection:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         >>> _ = edges.insert([(1, 2), (1, 3)])
         >>> edges.count(by="src").collect().to_pylist()
         [{'src': 1, 'count': 2}]
@@ -588,7 +588,7 @@ class Collection:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         >>> def step(reach):
         ...     longer = reach.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right")
         ...     return longer.concat(edges).distinct()

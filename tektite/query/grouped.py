@@ -42,7 +42,7 @@ class Grouped:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+        >>> sales = engine.create_table("sales", {"shop": tk.String, "amount": tk.Int})
         >>> totals = sales.group_by("shop").agg(
         ...     tk.col("amount").sum(), n=tk.count(), range=tk.max("amount") - tk.min("amount")
         ... )

@@ -27,7 +27,7 @@ class Sorted(Collection):
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+        >>> sales = engine.create_table("sales", {"shop": tk.String, "amount": tk.Int})
         >>> view = engine.install("second", sales.sort("amount", descending=True).limit(1, offset=1))
         >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
         >>> view.rows()

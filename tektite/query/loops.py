@@ -25,7 +25,7 @@ class Loop:
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
-    >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     >>> with tk.Loop("reach") as loop:
     ...     reach = loop.variable("reach", src=tk.Int, dst=tk.Int)
     ...     longer = reach.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right")

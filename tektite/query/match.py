@@ -59,7 +59,7 @@ def match(
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
-    >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     >>> triangles = tk.match(
     ...     (edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "a")),
     ...     where=[tk.col("a") < tk.col("b"), tk.col("a") < tk.col("c")],

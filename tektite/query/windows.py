@@ -37,7 +37,7 @@ def row_number() -> Expr:
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
-    >>> sales = engine.input("sales", shop=tk.String, amount=tk.Int)
+    >>> sales = engine.create_table("sales", {"shop": tk.String, "amount": tk.Int})
     >>> first = tk.row_number().over("shop", order_by="amount", descending=True) == 1
     >>> view = engine.install("largest", sales.filter(first))
     >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])

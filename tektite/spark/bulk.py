@@ -184,10 +184,10 @@ def write(feed: Feed, frame: DataFrame, target: Target) -> Loaded:
         infos = [FileInfo.from_json(json.loads(report.file)) for report in reports if report.file]
         refused = [report.error for report in reports if report.error is not None]
         if refused:
-            raise error_from_text(with_texts_of(refused, infos, target.store), f"input {feed.name!r}")
+            raise error_from_text(with_texts_of(refused, infos, target.store), f"table {feed.name!r}")
         tasks = [report.dest for report in reports]
         if reports and tasks != list(range(count)):
-            raise FaultError(f"input {feed.name!r}: tasks {tasks} reported, instead of each of {count} once")
+            raise FaultError(f"table {feed.name!r}: tasks {tasks} reported, instead of each of {count} once")
     except BaseException:
         discard(target.store, target.load)
         raise

@@ -37,7 +37,7 @@ class BadRows:
         """Keep one more."""
         if len(self.found) == self.most:
             raise IncorrectError(
-                f"input {self.name!r}: {bad.reason}, in the row {bad.row}, and max_bad_rows have been kept"
+                f"table {self.name!r}: {bad.reason}, in the row {bad.row}, and max_bad_rows have been kept"
             )
         self.found.append(bad)
 
@@ -99,7 +99,7 @@ def handed_over(
             yield feed.encode(batch, dictionary)
         except TektiteError as error:
             if rejected is None:
-                raise error_from_text(error_text(error, f" (batch {number})"), f"input {feed.name!r}") from None
+                raise error_from_text(error_text(error, f" (batch {number})"), f"table {feed.name!r}") from None
             yield from without_bad_rows(feed, batch, dictionary, rejected)
 
 
@@ -126,7 +126,7 @@ def encoded(feed: Feed, frame: DataFrame, dictionary: Dictionary) -> Iterator[tu
     width = len(feed.schema.names) + 1 + (feed.order is not None)
     for row in frame.mapInArrow(encoder(feed), ENCODED).toLocalIterator(prefetchPartitions=True):
         if row.error is not None:
-            raise error_from_text(f"{row.error} (partition {row.part}, batch {row.number})", f"input {feed.name!r}")
+            raise error_from_text(f"{row.error} (partition {row.part}, batch {row.number})", f"table {feed.name!r}")
         if row.texts:
             dictionary.add(unpack_texts(row.texts))
         yield np.frombuffer(row.words, np.int64).reshape(width, row.rows), row.latest

@@ -51,8 +51,8 @@ def explained(what: str, failed: str = FAILED) -> Iterator[None]:
 def error_text(error: TektiteError, where: str = "") -> str:
     """An error in the form in which a task reports it to the driver. It raises nothing: Spark would run the task again.
 
-    >>> error_from_text(error_text(ConflictError("two rows"), " (partition 3)"), "input 't'")
-    ConflictError("input 't': two rows (partition 3)")
+    >>> error_from_text(error_text(ConflictError("two rows"), " (partition 3)"), "table 't'")
+    ConflictError("table 't': two rows (partition 3)")
     """
     return f"{public_name(error)}: {error}{where}"
 

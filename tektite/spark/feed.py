@@ -80,21 +80,21 @@ class Feed:
     def check(self, frame: DataFrame) -> None:
         """Refuse a DataFrame whose columns do not fit, by the same rules as for encoding its values."""
         if self.diff is not None and self.operation is not None:
-            raise IncorrectError(f"input {self.name!r}: rows have a diff or an operation, not both")
+            raise IncorrectError(f"table {self.name!r}: rows have a diff or an operation, not both")
         if self.diff is not None and self.semantics != "bag":
             raise IncorrectError(
-                f"input {self.name!r} has {self.semantics} semantics: diffs are for bag inputs; use an operation column"
+                f"table {self.name!r} has {self.semantics} semantics: diffs are for bag inputs; use an operation column"
             )
         try:
             arrow = to_arrow_schema(frame.schema, timezone="UTC")
         except Exception as error:
-            raise IncorrectError(f"input {self.name!r}: a column has a type that no value here has: {error}") from None
+            raise IncorrectError(f"table {self.name!r}: a column has a type that no value here has: {error}") from None
         try:
             empty = arrow.empty_table()
             self._split(empty)
             self._rows(empty, Dictionary())
         except TektiteError as error:
-            raise IncorrectError(f"input {self.name!r}: {error}") from None
+            raise IncorrectError(f"table {self.name!r}: {error}") from None
 
     def needed(self, frame: DataFrame) -> tuple[Feed, DataFrame]:
         """The DataFrame without ignored columns, so that Spark does not pass them on, and the feed that reads it. PySpark
@@ -124,7 +124,7 @@ class Feed:
                     "leave such rows out, or give them a value"
                 )
         if self.append and (diffs <= 0).any():
-            raise ConflictError(f"input {self.name!r} is append-only: rows cannot be changed or removed")
+            raise ConflictError(f"table {self.name!r} is append-only: rows cannot be changed or removed")
         return encoded, latest
 
     def _rows(self, batch: Any, dictionary: Dictionary) -> tuple[Words, int]:

@@ -33,9 +33,9 @@ from tektite.spark.session import described
 from tektite.storage.store import PosixStore
 
 if TYPE_CHECKING:
-    from tektite.engine.input import Input
+    from tektite.engine.table import Table
 
-_FOLLOWED: WeakKeyDictionary[Input, Following] = WeakKeyDictionary()
+_FOLLOWED: WeakKeyDictionary[Table, Following] = WeakKeyDictionary()
 
 RECENT = 100
 """Epochs whose figures a stream keeps; as many as Spark does."""
@@ -48,17 +48,17 @@ START_TIMEOUT = 60.0
 
 
 class Following:
-    """A stream that an input follows. Made by `Input.follow`."""
+    """A stream that an input follows. Made by `Table.follow`."""
 
     query: StreamingQuery
 
     def __init__(
         self,
-        source: Input,
+        source: Table,
         feed: Feed,
         lag: int,
         on_progress: OnProgress | None = None,
-        bad_rows: Input | None = None,
+        bad_rows: Table | None = None,
         most_bad: int = 0,
     ) -> None:
         self.source = source
@@ -104,7 +104,7 @@ class Following:
     def _take_or_fail(self, frame: DataFrame, batch: int) -> None:
         try:
             if not self._started.wait(START_TIMEOUT):
-                raise FaultError(f"input {self.source.name!r}: the stream began before its start had finished")
+                raise FaultError(f"table {self.source.name!r}: the stream began before its start had finished")
             self._take(frame, batch)
         except IncorrectError as error:
             self.failure = IncorrectError(f"{error}; found in micro-batch {batch}, of which nothing counts")
@@ -114,7 +114,7 @@ class Following:
             raise
         except Exception as error:
             if not self._stopping:  # Spark interrupts the jobs of a stream that is being stopped: that is not a failure
-                self.failure = failed_job(f"input {self.source.name!r}, micro-batch {batch}", error)
+                self.failure = failed_job(f"table {self.source.name!r}, micro-batch {batch}", error)
                 self.failure.__cause__ = error
             raise
 
@@ -126,12 +126,12 @@ class Following:
             return
         if before.batch is not None and batch != before.batch + 1:
             raise ConflictError(
-                f"input {self.source.name!r}: expected micro-batch {before.batch + 1}, got {batch}: rows are missing"
+                f"table {self.source.name!r}: expected micro-batch {before.batch + 1}, got {batch}: rows are missing"
             )
 
         def noted(now: ReadPositions) -> ReadPositions:
             if (now.query, now.batch) != (before.query, before.batch):
-                raise ConflictError(f"input {self.source.name!r} has followed another stream meanwhile")
+                raise ConflictError(f"table {self.source.name!r} has followed another stream meanwhile")
             return replace(now, query=self.query.id, batch=batch)
 
         def reject(into: WriteSet) -> None:
@@ -163,7 +163,7 @@ class Following:
                 self.on_progress(done)
             except Exception as error:
                 raise FaultError(
-                    f"input {self.source.name!r}, micro-batch {batch} counts, but on_progress raised "
+                    f"table {self.source.name!r}, micro-batch {batch} counts, but on_progress raised "
                     f"{type(error).__name__}: {error}"
                 ) from error
 
@@ -212,7 +212,7 @@ class Following:
     def _failed(self, error: Exception) -> TektiteError:
         if self.failure is not None:
             return self.failure
-        return FaultError(f"input {self.source.name!r}: the stream failed: {reason(error)}")
+        return FaultError(f"table {self.source.name!r}: the stream failed: {reason(error)}")
 
     def __enter__(self) -> Following:
         return self
@@ -222,7 +222,7 @@ class Following:
 
 
 def follow(
-    source: Input,
+    source: Table,
     stream: DataFrame,
     diff: str | None,
     operation: str | None,
@@ -240,25 +240,25 @@ def follow(
     """See `tektite.Input.follow`."""
     feed = feed_of(source, stream, diff, operation, order, position, extra)
     if not stream.isStreaming:
-        raise IncorrectError(f"input {source.name!r}: the DataFrame is not a stream (spark.readStream): use load")
+        raise IncorrectError(f"table {source.name!r}: the DataFrame is not a stream (spark.readStream): use load")
     if isinstance(lag, bool) or not isinstance(lag, int) or lag < 0:
-        raise IncorrectError(f"input {source.name!r}: lag is a number of epochs from 0 on, not {lag!r}")
+        raise IncorrectError(f"table {source.name!r}: lag is a number of epochs from 0 on, not {lag!r}")
     if bad_rows not in BAD_ROWS:
-        raise IncorrectError(f"input {source.name!r}: bad_rows is one of {', '.join(BAD_ROWS)}, not {bad_rows!r}")
+        raise IncorrectError(f"table {source.name!r}: bad_rows is one of {', '.join(BAD_ROWS)}, not {bad_rows!r}")
     if isinstance(max_bad_rows, bool) or not isinstance(max_bad_rows, int) or max_bad_rows < 0:
-        raise IncorrectError(f"input {source.name!r}: max_bad_rows is a number of rows, not {max_bad_rows!r}")
+        raise IncorrectError(f"table {source.name!r}: max_bad_rows is a number of rows, not {max_bad_rows!r}")
     running = _FOLLOWED.get(source)
     if running is not None and running.active:
-        raise ConflictError(f"input {source.name!r} follows a stream already: stop that first")
+        raise ConflictError(f"table {source.name!r} follows a stream already: stop that first")
     record = recorded(source)
     if record.column is not None and position is None:
         raise ConflictError(
-            f"input {source.name!r} was loaded up to a position of column {record.column!r}: name it, "
+            f"table {source.name!r} was loaded up to a position of column {record.column!r}: name it, "
             f"position={record.column!r}, so that no row counts twice"
         )
     if record.column is not None and record.column != position:
         raise ConflictError(
-            f"input {source.name!r} was loaded up to a position of column {record.column!r}, not of {position!r}"
+            f"table {source.name!r} was loaded up to a position of column {record.column!r}, not of {position!r}"
         )
     spark = stream.sparkSession
     folder = checkpoint or default_checkpoint(source)
@@ -267,12 +267,12 @@ def follow(
             checkpoints.delete(spark, folder)
         forget(source, record)
     elif folder is not None:
-        with explained(f"input {source.name!r}: the checkpoint {folder} cannot be read", ""):
+        with explained(f"table {source.name!r}: the checkpoint {folder} cannot be read", ""):
             found = checkpoints.read(spark, folder)
         check_together(source.name, record, found, folder)
     elif record.query is not None:
         raise ConflictError(
-            f"input {source.name!r} has followed another stream, which this one would count again: give its checkpoint, "
+            f"table {source.name!r} has followed another stream, which this one would count again: give its checkpoint, "
             "or say reset=True"
         )
     kept = None
@@ -287,10 +287,10 @@ def follow(
             writer = writer.trigger(**trigger)
         except Exception as error:
             raise IncorrectError(
-                f"input {source.name!r}: trigger is what Spark's DataStreamWriter.trigger takes, such as "
+                f"table {source.name!r}: trigger is what Spark's DataStreamWriter.trigger takes, such as "
                 f"{{'availableNow': True}}, not {trigger!r}: {reason(error)}"
             ) from None
-    with explained(f"input {source.name!r}: the stream cannot start", ""):
+    with explained(f"table {source.name!r}: the stream cannot start", ""):
         following.start(writer.start())
     _FOLLOWED[source] = following
     core_of(source.engine).hooks.on_close.append(following.stop)
@@ -303,14 +303,14 @@ def free_name(spark: SparkSession, name: str) -> str:
     return f"{name}_{uuid.uuid4().hex[:8]}" if taken else name
 
 
-def default_checkpoint(source: Input) -> str | None:
+def default_checkpoint(source: Table) -> str | None:
     """The default folder of a stream's checkpoint: in the engine's storage."""
     store = core_of(source.engine).store
     if store is None:
         return None
     if not isinstance(store, PosixStore):
         raise IncorrectError(
-            f"input {source.name!r}: say where the stream's checkpoint lies, checkpoint='...': Spark may not know the storage "
+            f"table {source.name!r}: say where the stream's checkpoint lies, checkpoint='...': Spark may not know the storage "
             f"{store.url} by this name"
         )
     return f"{store.url}/checkpoints/{quote(source.name, safe='')}"
@@ -321,18 +321,18 @@ def check_together(name: str, record: ReadPositions, found: checkpoints.StreamCh
     if record.query is not None and found.query != record.query:
         what = f"is that of stream {found.query}" if found.query else "is new"
         raise ConflictError(
-            f"input {name!r} has followed stream {record.query}, but the checkpoint {folder} {what}: it would begin again "
+            f"table {name!r} has followed stream {record.query}, but the checkpoint {folder} {what}: it would begin again "
             "and count rows twice. Give the checkpoint of that stream, or say reset=True if this is meant"
         )
     if found.committed is not None and found.committed > (-1 if record.batch is None else record.batch):
         known = "no micro-batch" if record.batch is None else f"micro-batch {record.batch}"
         raise ConflictError(
-            f"input {name!r} holds {known} of its stream, but the checkpoint {folder} is at {found.committed}: the rows "
+            f"table {name!r} holds {known} of its stream, but the checkpoint {folder} is at {found.committed}: the rows "
             "between would be missing. Use the storage that belongs to the checkpoint, another checkpoint, or reset=True"
         )
 
 
-def forget(source: Input, record: ReadPositions) -> None:
+def forget(source: Table, record: ReadPositions) -> None:
     """Forget the followed stream, so that another may begin."""
     if record.query is not None:
         commit(source, replace(record, query=None, batch=None), WriteSet())

@@ -144,6 +144,6 @@ def uncertain(feed: Feed, row: Words, keys: list[int], dictionary: Dictionary) -
     what = "several rows" if feed.order is None else f"several rows with one value of {feed.order!r}"
     such = ", such as _commit_version in Delta's change feed, or ts_ms or the log's position in Debezium's"
     return IncorrectError(
-        f"input {feed.name!r}: found {what} for {columns_text(feed.schema, keys, row, dictionary)} that say different things, "
+        f"table {feed.name!r}: found {what} for {columns_text(feed.schema, keys, row, dictionary)} that say different things, "
         f"and nothing says which comes last: name a column that does, order='...'{such if feed.operation else ''}"
     )

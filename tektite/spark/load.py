@@ -30,14 +30,14 @@ from tektite.storage.leases import Lease
 from tektite.values.words import NULL, encode, type_from_arrow
 
 if TYPE_CHECKING:
-    from tektite.engine.input import Input
+    from tektite.engine.table import Table
 
 LEASE: Final = 7 * 86400.0
 """The most seconds for which the files that a load reads are kept if its driver dies; longer than a load takes."""
 
 
 def load(
-    source: Input,
+    source: Table,
     frame: DataFrame,
     diff: str | None,
     operation: str | None,
@@ -51,9 +51,9 @@ def load(
     """See `tektite.Input.load`."""
     feed = feed_of(source, frame, diff, operation, order, position, extra)
     if frame.isStreaming:
-        raise IncorrectError(f"input {source.name!r}: the DataFrame is a stream, which has no end: use follow")
+        raise IncorrectError(f"table {source.name!r}: the DataFrame is a stream, which has no end: use follow")
     if upto is not None and position is None:
-        raise IncorrectError(f"input {source.name!r}: upto is a position: say in which column it is, position='...'")
+        raise IncorrectError(f"table {source.name!r}: upto is a position: say in which column it is, position='...'")
     engine = core_of(source.engine)
     before = recorded(source)
     if (once is not None and once in before.once) or (position is not None and before.query is not None):
@@ -61,7 +61,7 @@ def load(
     if position is not None:
         if before.column not in (None, position):
             raise ConflictError(
-                f"input {source.name!r} was loaded up to a position of column {before.column!r}, not of {position!r}"
+                f"table {source.name!r} was loaded up to a position of column {before.column!r}, not of {position!r}"
             )
         last = None if upto is None else position_word(source, frame, position, upto)
         feed = replace(feed, after=before.position, upto=last)
@@ -71,7 +71,7 @@ def load(
         with (
             described(spark, group, f"tektite: epoch {engine.epoch}, load {source.name}", "tektite loads"),
             watched(spark, group, f"load {source.name}", progress),
-            explained(f"input {source.name!r}"),
+            explained(f"table {source.name!r}"),
         ):
             found = write_files(source, feed, frame) if by_tasks(source) else collect(feed, frame, engine.dictionary)
 
@@ -79,7 +79,7 @@ def load(
             """The record including this load, unless somebody has loaded or followed the same rows meanwhile."""
             moved = position is not None and replace(now, once=()) != replace(before, once=())
             if moved or (once is not None and once in now.once):
-                raise ConflictError(f"input {source.name!r} has been loaded or followed by another caller meanwhile")
+                raise ConflictError(f"table {source.name!r} has been loaded or followed by another caller meanwhile")
             if once is not None:
                 now = replace(now, once=(*now.once, once))
             return (
@@ -92,12 +92,12 @@ def load(
         return found.rows
 
 
-def by_tasks(source: Input) -> bool:
+def by_tasks(source: Table) -> bool:
     """Whether tasks can write the rows to their final place."""
     return core_of(source.engine).store is not None and not core_of(source).is_stream
 
 
-def write_files(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
+def write_files(source: Table, feed: Feed, frame: DataFrame) -> Loaded:
     """Let tasks write the files of the open epoch. If the files depend on the input's rows and somebody changes these
     meanwhile, the job runs again, a few times.
     """
@@ -109,7 +109,7 @@ def write_files(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
     return write_once(source, feed, frame)
 
 
-def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
+def write_once(source: Table, feed: Feed, frame: DataFrame) -> Loaded:
     """Run the job that writes the files of the open epoch."""
     engine, core, into = source.engine, core_of(source.engine), core_of(source)
     assert core.storage is not None
@@ -141,7 +141,7 @@ def write_once(source: Input, feed: Feed, frame: DataFrame) -> Loaded:
 
 
 def apply(
-    source: Input,
+    source: Table,
     found: Encoded | Loaded,
     noted: Callable[[ReadPositions], ReadPositions],
     beside: Callable[[WriteSet], None] | None = None,
@@ -166,7 +166,7 @@ def apply(
 
 
 def feed_of(
-    source: Input,
+    source: Table,
     frame: DataFrame,
     diff: str | None,
     operation: str | None,
@@ -177,7 +177,7 @@ def feed_of(
     """The checked feed of a DataFrame into an input."""
     if is_connect(frame):
         raise UnsupportedError(
-            f"input {source.name!r}: the DataFrame is one of a Spark Connect session, whose driver is another process: make "
+            f"table {source.name!r}: the DataFrame is one of a Spark Connect session, whose driver is another process: make "
             "it with a classic session, such as tektite.spark.session()"
         )
     if not isinstance(frame, DataFrame):
@@ -186,7 +186,7 @@ def feed_of(
     into.check_open("take rows from Spark")
     classic(frame.sparkSession)
     if extra not in ("error", "ignore"):
-        raise IncorrectError(f"input {source.name!r}: extra is 'error' or 'ignore', not {extra!r}")
+        raise IncorrectError(f"table {source.name!r}: extra is 'error' or 'ignore', not {extra!r}")
     feed = Feed(
         into.name, into.schema, into.semantics, into.key_columns if into.semantics == "upsert" else (),
         diff, operation, order, position, ignore_extra=extra == "ignore", float_keys=into.float_keys,
@@ -196,16 +196,16 @@ def feed_of(
     return feed
 
 
-def no_frame(source: Input, found: object) -> IncorrectError:
+def no_frame(source: Table, found: object) -> IncorrectError:
     """The error for something that is not a Spark DataFrame."""
     kind = type(found)
     return IncorrectError(
-        f"input {source.name!r}: expected a Spark DataFrame, found {kind.__module__}.{kind.__qualname__}: read it with Spark, "
+        f"table {source.name!r}: expected a Spark DataFrame, found {kind.__module__}.{kind.__qualname__}: read it with Spark, "
         "or insert() rows, columns, Arrow tables and pandas frames"
     )
 
 
-def position_word(source: Input, frame: DataFrame, column: str, value: Any) -> int:
+def position_word(source: Table, frame: DataFrame, column: str, value: Any) -> int:
     """A position that the user passed, as a word that compares like its column's values."""
     arrow = to_arrow_type(frame.schema[column].dataType, timezone="UTC")
     try:
@@ -214,6 +214,6 @@ def position_word(source: Input, frame: DataFrame, column: str, value: Any) -> i
             values = values.cast(pa.timestamp("us"))
     except (pa.ArrowException, TypeError) as error:
         raise IncorrectError(
-            f"input {source.name!r}: upto={value!r} is no {arrow} as column {column!r} holds: {error}"
+            f"table {source.name!r}: upto={value!r} is no {arrow} as column {column!r} holds: {error}"
         ) from None
     return int(encode(values, type_from_arrow(arrow), column)[0])

@@ -13,7 +13,7 @@ from tektite.engine.core import core_of
 from tektite.engine.write_set import WriteSet
 
 if TYPE_CHECKING:
-    from tektite.engine.input import Input
+    from tektite.engine.table import Table
 
 
 @dataclass(frozen=True)
@@ -44,18 +44,18 @@ class ReadPositions:
         )  # fmt: skip
 
 
-_IN_MEMORY: WeakKeyDictionary[Input, ReadPositions] = WeakKeyDictionary()
+_IN_MEMORY: WeakKeyDictionary[Table, ReadPositions] = WeakKeyDictionary()
 """Records of inputs whose engines have no storage; they end with the engines."""
 
 
-def recorded(source: Input) -> ReadPositions:
+def recorded(source: Table) -> ReadPositions:
     """The record of an input."""
     if core_of(source.engine).store is None:
         return _IN_MEMORY.get(source, ReadPositions())
     return ReadPositions.from_json(source.engine.positions.get(source.name, {}))
 
 
-def commit(source: Input, record: ReadPositions, writes: WriteSet) -> None:
+def commit(source: Table, record: ReadPositions, writes: WriteSet) -> None:
     """Close the open epoch with a write set, and set the input's record to `record`."""
     core = core_of(source.engine)
     if core.store is not None:

@@ -44,7 +44,7 @@ def plan(engine: Engine, text: str, **parameters: Any) -> Collection:
     >>> import tektite as tk
     >>> from tektite import sql
     >>> engine = tk.Engine()
-    >>> edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     >>> sql.plan(engine, "SELECT src, count(*) AS n FROM edges GROUP BY src")
     <Collection (src: int, n: int)>
     """

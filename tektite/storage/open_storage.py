@@ -81,7 +81,7 @@ class OpenStorage:
         gains = gains_columns(stored, declared)
         if not gains and not stored.same_as(declared):
             raise ConflictError(
-                f"input {name!r} is stored in {self.url} as {stored}, but declared as {declared}: declare it as it is "
+                f"table {name!r} is stored in {self.url} as {stored}, but declared as {declared}: declare it as it is "
                 "stored, drop it first, or choose another storage path"
             )
         del self.unclaimed[name]

@@ -35,7 +35,7 @@ class Storage:
     >>> import tektite as tk
     >>> where = tk.Storage(tempfile.mkdtemp(), retention=60)
     >>> with tk.Engine(storage=where) as engine:
-    ...     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    ...     edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     ...     edges.insert([(1, 2)])
     0
     >>> with tk.Engine(storage=where) as engine:

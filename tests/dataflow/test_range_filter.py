@@ -117,14 +117,14 @@ class History:
         self.live: dict[str, Counter[Row]] = defaultdict(Counter)
         self.past: list[dict[str, Counter[Row]]] = []
 
-    def change(self, source: tk.Input, rows: Iterable[Row], diff: int, epoch: int) -> None:
+    def change(self, source: tk.Table, rows: Iterable[Row], diff: int, epoch: int) -> None:
         rows = list(rows)
         if rows:
             source.update(rows, times=[epoch] * len(rows), diffs=[diff] * len(rows))
             for row in rows:
                 self.live[source.name][row] += diff
 
-    def churn(self, source: tk.Input, make: Callable[[random.Random], Row], epoch: int, more: int, less: float) -> None:
+    def churn(self, source: tk.Table, make: Callable[[random.Random], Row], epoch: int, more: int, less: float) -> None:
         """Remove a part of the rows, and add `more` new ones."""
         held = self.live[source.name]
         gone = [row for row, count in sorted(held.items(), key=repr) if count > 0 and self.random.random() < less]

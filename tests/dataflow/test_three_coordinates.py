@@ -179,7 +179,7 @@ class Grid:
         for *words, diff in zip(*(column.to_pylist() for column in changes.columns), strict=True):
             self.updates.append((tuple(words[:data]), tuple(words[data:]), diff))
 
-    def delayed(self, source: tk.Input, loop: tk.Loop) -> tk.Collection:
+    def delayed(self, source: tk.Table, loop: tk.Loop) -> tk.Collection:
         return tk.Collection(self.engine, Delayed(source.schema.select("k", "v"), source, loop._plan))
 
     def update(self, which: int, row: Row, time: Time, diff: int) -> None:

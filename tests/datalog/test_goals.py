@@ -121,7 +121,7 @@ def test_goals_of_random_programs_agree_with_naive_evaluation(seed: int) -> None
                 assert sorted(query.rows()) == wanted, f"{goal} of\n{program.text}\n{query.explain()}\n{facts}"
 
 
-def graph() -> tuple[tk.Engine, tk.Input]:
+def graph() -> tuple[tk.Engine, tk.Table]:
     engine = make_engine()
     edge = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
     edge.insert([(1, 2), (2, 3), (3, 1), (4, 5)])

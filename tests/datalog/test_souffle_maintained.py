@@ -69,7 +69,7 @@ def computed(text: str, facts: dict[str, set[tuple[int, ...]]]) -> list[tuple[An
         return sorted(engine.datalog(text)["o"].rows())
 
 
-def inputs(engine: tk.Engine) -> dict[str, tk.Input]:
+def inputs(engine: tk.Engine) -> dict[str, tk.Table]:
     return {
         "e": engine.input("e", x=tk.Int, y=tk.Int, semantics="set"),
         "n": engine.input("n", x=tk.Int, semantics="set"),

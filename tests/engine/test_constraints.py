@@ -83,7 +83,7 @@ def test_a_repeated_key_is_refused_and_nothing_changes(semantics: str) -> None:
     engine.advance()
     table.insert([("a", 2)])
     other.insert([(1,)])
-    with pytest.raises(tk.ConflictError, match="input 't': there would be two rows with the key k = 'a' at time 1"):
+    with pytest.raises(tk.ConflictError, match="table 't': there would be two rows with the key k = 'a' at time 1"):
         engine.advance()
     assert engine.epoch == 1
     table.rollback()
@@ -94,7 +94,7 @@ def test_a_repeated_key_is_refused_and_nothing_changes(semantics: str) -> None:
 
 def test_a_key_holds_no_null() -> None:
     table = make_engine().input("t", key="k", unique=True, k=tk.Int)
-    with pytest.raises(tk.IncorrectError, match="column 'k' of input 't' cannot be NULL, and 1 of 2 rows"):
+    with pytest.raises(tk.IncorrectError, match="column 'k' of table 't' cannot be NULL, and 1 of 2 rows"):
         table.insert([(1,), (None,)])
     assert table.pending == 0
 
@@ -102,7 +102,7 @@ def test_a_key_holds_no_null() -> None:
 def test_a_required_column_holds_no_null() -> None:
     table = make_engine().input("t", required=["v"], k=tk.Int, v=tk.Int)
     table.update([(None, 1)], diffs=[1])
-    with pytest.raises(tk.IncorrectError, match="column 'v' of input 't' cannot be NULL, and 2 of 3 rows"):
+    with pytest.raises(tk.IncorrectError, match="column 'v' of table 't' cannot be NULL, and 2 of 3 rows"):
         table.update([(1, None), (2, None), (3, 1)])
 
 
@@ -169,7 +169,7 @@ def test_a_storage_remembers_what_was_declared(tmp_path: Path, declared_again: b
             engine.sql(create)
         with pytest.raises(tk.ConflictError, match="two rows with the key k = 1"):
             engine.sql("INSERT INTO t VALUES (1, 2)")
-        with pytest.raises(tk.IncorrectError, match="'v' of input 't' cannot be NULL"):
+        with pytest.raises(tk.IncorrectError, match="'v' of table 't' cannot be NULL"):
             engine.sql("INSERT INTO t VALUES (2, NULL)")
         with pytest.raises(tk.ConflictError, match="append-only"):
             engine.sql("DELETE FROM log")

@@ -67,7 +67,7 @@ def test_primary_key_is_enforced_and_order_by_is_not(engine: tk.Engine) -> None:
     ordered.insert([(1, "a")])
     with pytest.raises(tk.ConflictError, match="two rows with the key id = 1"):
         keyed.insert([(1, "b")])
-    with pytest.raises(tk.IncorrectError, match="'id' of input 'keyed' cannot be NULL"):
+    with pytest.raises(tk.IncorrectError, match="'id' of table 'keyed' cannot be NULL"):
         keyed.insert([(None, "b")])
     ordered.insert([(1, "b"), (None, "c")])
     assert len(engine.sql("SELECT * FROM ordered").rows()) == 3

@@ -21,13 +21,13 @@ def rows_of(prepared: PreparedInput) -> list[list[list[int]]]:
     return [[] if batch is None else batch.to_array().tolist() for batch in prepared.batches]
 
 
-def state_of(table: tk.Input) -> tuple[Any, ...]:
+def state_of(table: tk.Table) -> tuple[Any, ...]:
     core = core_of(table)
     return core.low, core.writes, core.trace.rows, table.pending, list(core.engine.writes.of(core))
 
 
 @pytest.fixture(params=["bag", "set", "upsert"])
-def table(request: pytest.FixtureRequest) -> tk.Input:
+def table(request: pytest.FixtureRequest) -> tk.Table:
     """An input that holds two rows, with updates of the open epoch and of a later one."""
     engine = make_engine(2)
     made = engine.input("t", key="k", semantics=request.param, k=tk.Int, v=tk.Int)
@@ -39,7 +39,7 @@ def table(request: pytest.FixtureRequest) -> tk.Input:
     return made
 
 
-def test_preparing_changes_nothing_and_gives_the_same_again(table: tk.Input) -> None:
+def test_preparing_changes_nothing_and_gives_the_same_again(table: tk.Table) -> None:
     before = state_of(table)
     core = core_of(table)
     first, second = (core.prepare(2, core.engine.writes) for _ in range(2))
@@ -48,7 +48,7 @@ def test_preparing_changes_nothing_and_gives_the_same_again(table: tk.Input) -> 
     assert state_of(table) == before
 
 
-def test_committing_takes_what_was_prepared(table: tk.Input) -> None:
+def test_committing_takes_what_was_prepared(table: tk.Table) -> None:
     view = table.engine.install("all", table)
     core = core_of(table.engine)
     with core.lock.held:
@@ -64,7 +64,7 @@ def test_committing_takes_what_was_prepared(table: tk.Input) -> None:
     assert {*view.rows()} == wanted
 
 
-def test_asking_what_writes_would_change_changes_nothing(table: tk.Input) -> None:
+def test_asking_what_writes_would_change_changes_nothing(table: tk.Table) -> None:
     before, writes = state_of(table), WriteSet()
     core_of(table).write([(2, 2)], None, -1, "remove", writes)
     core_of(table).write([(9, 9)], None, 1, "insert", writes)
@@ -73,7 +73,7 @@ def test_asking_what_writes_would_change_changes_nothing(table: tk.Input) -> Non
     assert state_of(table) == before
 
 
-def test_a_write_set_belongs_to_whoever_has_it(table: tk.Input) -> None:
+def test_a_write_set_belongs_to_whoever_has_it(table: tk.Table) -> None:
     view = table.engine.install("all", table)
     core, before = core_of(table.engine), table.pending
     mine = WriteSet()
@@ -108,7 +108,7 @@ def test_an_epoch_that_one_input_refuses_closes_for_none(tmp_path: Path) -> None
         assert engine.positions == {"source": {"at": 2}}
 
 
-def test_adopted_rows_are_prepared_for_the_epoch_that_is_open(table: tk.Input) -> None:
+def test_adopted_rows_are_prepared_for_the_epoch_that_is_open(table: tk.Table) -> None:
     engine = table.engine
     other = engine.input("other", x=tk.Int, y=tk.Int)
     core, given, adopting = core_of(other), WriteSet(), WriteSet()
@@ -120,7 +120,7 @@ def test_adopted_rows_are_prepared_for_the_epoch_that_is_open(table: tk.Input) -
     assert {row[2] for batch in rows_of(first) if batch for row in zip(*batch, strict=True)} == {4}
 
 
-def test_adopted_rows_that_follow_from_older_contents_are_refused(table: tk.Input) -> None:
+def test_adopted_rows_that_follow_from_older_contents_are_refused(table: tk.Table) -> None:
     core, adopting = core_of(table), WriteSet()
     adopting.adopted[core] = AdoptedRows([None, None], [], [], low=1, epoch=1, writes=core.writes - 1)
     with pytest.raises(tk.ConflictError, match="written to meanwhile"):

@@ -12,7 +12,7 @@ from tests.support.executors import make_engine
 pytestmark = pytest.mark.executors("stages")
 
 
-def two_rates(name: str) -> tuple[tk.Engine, tk.Input, tk.Input, tk.View]:
+def two_rates(name: str) -> tuple[tk.Engine, tk.Table, tk.Table, tk.View]:
     engine = make_engine()
     a = engine.input("a", k=tk.Int, x=tk.Int)
     b = engine.input("b", k=tk.Int, y=tk.Int)
@@ -163,7 +163,7 @@ def test_updates_ahead_of_time_count_when_an_input_ends() -> None:
 # ---------------------------------------------------------------------------------------------------- lagging readers
 
 
-def chain(engine: tk.Engine) -> tuple[tk.Input, tk.View, tk.View]:
+def chain(engine: tk.Engine) -> tuple[tk.Table, tk.View, tk.View]:
     """A cheap view, and one that needs many steps for each epoch."""
     edges = engine.input("edges", src=tk.Int, dst=tk.Int)
     quick = engine.install("quick", edges)

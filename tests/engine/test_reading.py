@@ -30,20 +30,20 @@ def engine() -> Iterator[tk.Engine]:
 
 
 @pytest.fixture
-def orders(engine: tk.Engine) -> tk.Input:
+def orders(engine: tk.Engine) -> tk.Table:
     made = engine.input("orders", customer=tk.String, amount=tk.Int)
     made.insert(ORDERS)
     return made
 
 
-def both(engine: tk.Engine, orders: tk.Input) -> list[tk.Input | tk.View]:
+def both(engine: tk.Engine, orders: tk.Table) -> list[tk.Table | tk.View]:
     return [orders, engine.install("view", orders.select("customer", "amount").filter(tk.col("amount") > 0))]
 
 
 # -- all rows --------------------------------------------------------------------------------------------------------------
 
 
-def test_inputs_and_views_are_read_alike(engine: tk.Engine, orders: tk.Input) -> None:
+def test_inputs_and_views_are_read_alike(engine: tk.Engine, orders: tk.Table) -> None:
     for found in both(engine, orders):
         assert sorted(found.rows()) == sorted(found) == sorted(ORDERS)
         assert len(found) == 3 and found.time == 0
@@ -53,7 +53,7 @@ def test_inputs_and_views_are_read_alike(engine: tk.Engine, orders: tk.Input) ->
         assert engine.views in ((), ("view",))
 
 
-def test_whatever_reads_arrow_streams_reads_them(engine: tk.Engine, orders: tk.Input) -> None:
+def test_whatever_reads_arrow_streams_reads_them(engine: tk.Engine, orders: tk.Table) -> None:
     for found in both(engine, orders):
         table = pa.table(found)
         assert table.column_names == ["customer", "amount"] and sorted(table["amount"].to_pylist()) == [3, 4, 5]
@@ -65,7 +65,7 @@ def test_whatever_reads_arrow_streams_reads_them(engine: tk.Engine, orders: tk.I
         assert pd.DataFrame.from_arrow(found).shape == (3, 2)
 
 
-def test_polars_reads_them_or_is_asked_for(engine: tk.Engine, orders: tk.Input) -> None:
+def test_polars_reads_them_or_is_asked_for(engine: tk.Engine, orders: tk.Table) -> None:
     try:
         import polars
     except ImportError:
@@ -76,7 +76,7 @@ def test_polars_reads_them_or_is_asked_for(engine: tk.Engine, orders: tk.Input) 
         assert found.to_polars()["amount"].sum() == polars.DataFrame(found)["amount"].sum() == 12
 
 
-def test_rows_of_one_are_inserted_into_another(engine: tk.Engine, orders: tk.Input) -> None:
+def test_rows_of_one_are_inserted_into_another(engine: tk.Engine, orders: tk.Table) -> None:
     copy = engine.input("copy", customer=tk.String, amount=tk.Int)
     copy.insert(orders)
     assert sorted(copy) == sorted(ORDERS)
@@ -98,13 +98,13 @@ def test_multiplicities_count(engine: tk.Engine) -> None:
     assert len(nothing) == 3 and nothing.rows() == [(), (), ()] and list(nothing) == [()] * 3
 
 
-def test_an_input_is_read_as_of_a_time_that_is_held(engine: tk.Engine, orders: tk.Input) -> None:
+def test_an_input_is_read_as_of_a_time_that_is_held(engine: tk.Engine, orders: tk.Table) -> None:
     with engine.hold(orders):
         orders.remove([("bob", 3)])
         orders.insert([("cid", 8)])
         assert sorted(orders.rows(at=0)) == sorted(ORDERS)
         assert len(orders.to_arrow(at=1)) == 2 and len(orders.to_pandas(at=2)) == 3
-        with pytest.raises(tk.IncorrectError, match="input 'orders' can be read at times 0 to 2, not at 3"):
+        with pytest.raises(tk.IncorrectError, match="table 'orders' can be read at times 0 to 2, not at 3"):
             orders.rows(at=3)
     while engine.idle():
         pass
@@ -118,11 +118,11 @@ def test_what_has_no_rows_says_so(engine: tk.Engine) -> None:
     stream = engine.input("s", x=tk.Int, stream=True)
     stream.insert([(1,)])
     for read in (stream.rows, stream.head, lambda: len(stream), lambda: stream.lookup(1)):
-        with pytest.raises(tk.ConflictError, match="input 's' is a stream, which keeps no rows"):
+        with pytest.raises(tk.ConflictError, match="table 's' is a stream, which keeps no rows"):
             read()
     gone = engine.input("gone", x=tk.Int)
     engine.drop("gone")
-    with pytest.raises(tk.ConflictError, match="input 'gone' was dropped"):
+    with pytest.raises(tk.ConflictError, match="table 'gone' was dropped"):
         gone.rows()
     left = engine.input("left", x=tk.Int)
     engine.close()
@@ -189,7 +189,7 @@ def test_only_the_first_rows_are_looked_at(engine: tk.Engine, monkeypatch: pytes
     assert max(seen) < 1000
 
 
-def test_head_keeps_the_order_of_sql_and_takes_a_number(engine: tk.Engine, orders: tk.Input) -> None:
+def test_head_keeps_the_order_of_sql_and_takes_a_number(engine: tk.Engine, orders: tk.Table) -> None:
     view = engine.sql("CREATE MATERIALIZED VIEW best AS SELECT * FROM orders ORDER BY amount DESC").view
     assert view is not None
     assert view.head(2)["amount"].to_pylist() == [5, 4]
@@ -223,7 +223,7 @@ def test_lookup_finds_the_rows_of_a_key_by_any_type(
         for i, value in enumerate(values[1:], 1):
             assert found.lookup(value) == [(i, value)]
         assert found.lookup(values[0], 11) == [(11, values[0])] and found.lookup(values[0], 12) == []
-        with pytest.raises(tk.IncorrectError, match=f"lookup in (input 't'|view 'v'): column 'k'"):  # noqa: F541
+        with pytest.raises(tk.IncorrectError, match=f"lookup in (table 't'|view 'v'): column 'k'"):  # noqa: F541
             found.lookup(wrong)
         with pytest.raises(tk.IncorrectError, match="NULL equals nothing"):
             found.lookup(None)
@@ -244,7 +244,7 @@ def test_lookup_finds_zero_whatever_its_sign(engine: tk.Engine) -> None:
 # -- how they are shown ----------------------------------------------------------------------------------------------------
 
 
-def test_shown_with_name_schema_time_and_first_rows(engine: tk.Engine, orders: tk.Input) -> None:
+def test_shown_with_name_schema_time_and_first_rows(engine: tk.Engine, orders: tk.Table) -> None:
     table = engine.input("t", x=tk.Int)
     view = engine.install("v", table.filter(tk.col("x") > 0))
     assert repr(view) == "<View 'v' (x: int), time 0>"
@@ -252,7 +252,7 @@ def test_shown_with_name_schema_time_and_first_rows(engine: tk.Engine, orders: t
     assert repr(view) == "<View 'v' (x: int), time 1\n  (1,)\n  (2,)\n  (3,)\n  (4,)\n  (5,)\n  ...>"
     assert repr(table) == repr(view).replace("View 'v'", "Input 't'")
     fresh = make_engine()
-    assert repr(fresh.input("f", x=tk.Int)) == "<Input 'f' (x: int), no epoch closed yet>"
+    assert repr(fresh.input("f", x=tk.Int)) == "<Table 'f' (x: int), no epoch closed yet>"
     assert repr(fresh.install("g", fresh.table("f"))) == "<View 'g' (x: int), no answer yet>"
     fresh.close()
 
@@ -265,7 +265,7 @@ def test_shown_whatever_state_it_is_in(engine: tk.Engine) -> None:
     table.insert([("bad",)])
     assert "unreadable: view 'numbers'" in repr(numbers) and "'bad'" in repr(numbers)
     assert repr(unkept) == "<View 'unkept' (x: string), not kept>"
-    assert repr(stream) == "<Input 's' (x: int), a stream, open epoch 1>"
+    assert repr(stream) == "<Table 's' (x: int), a stream, open epoch 1>"
     unkept.drop()
     assert repr(unkept) == "<View 'unkept' (x: string), dropped>"
     loop = engine.install("loop", table.select(n=1).iterate(lambda rows: rows.select(n=tk.col("n") + 1), limit=3))
@@ -334,7 +334,7 @@ def test_a_query_that_fails_once_says_why_and_is_gone(engine: tk.Engine) -> None
     assert engine.views == ()
 
 
-def test_views_and_inputs_are_collections_too(engine: tk.Engine, orders: tk.Input) -> None:
+def test_views_and_inputs_are_collections_too(engine: tk.Engine, orders: tk.Table) -> None:
     for found in both(engine, orders):
         assert sorted(found.collect().to_pylist(), key=str) == sorted(found.snapshot().to_pylist(), key=str)
     other = make_engine()

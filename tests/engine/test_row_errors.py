@@ -18,7 +18,7 @@ pytestmark = pytest.mark.executors("stages")
 MOST = 2**63 - 1
 
 
-def texts(**options: Any) -> tuple[tk.Engine, tk.Input]:
+def texts(**options: Any) -> tuple[tk.Engine, tk.Table]:
     engine = make_engine(**options)
     return engine, engine.input("s", x=tk.String)
 
@@ -27,7 +27,7 @@ def number(name: str = "x") -> tk.Expr:
     return tk.col(name).cast(tk.Int)
 
 
-def change(engine: tk.Engine, source: tk.Input, *rows: tuple[Any, ...], gone: tuple[tuple[Any, ...], ...] = ()) -> None:
+def change(engine: tk.Engine, source: tk.Table, *rows: tuple[Any, ...], gone: tuple[tuple[Any, ...], ...] = ()) -> None:
     source.insert(list(rows))
     source.remove(list(gone))
     engine.advance()

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.executors(
 )
 
 
-def bank() -> tuple[tk.Engine, tk.Input, tk.View]:
+def bank() -> tuple[tk.Engine, tk.Table, tk.View]:
     engine = make_engine()
     accounts = engine.input("accounts", key="name", semantics="upsert", name=tk.String, balance=tk.Int)
     accounts.insert([("ann", 10), ("bob", 10)])

@@ -14,7 +14,7 @@ from tests.support.executors import make_engine
 pytestmark = pytest.mark.executors("stages")
 
 
-def lines_of(engine: tk.Engine, shard: str | tuple[str, ...] = "order") -> tk.Input:
+def lines_of(engine: tk.Engine, shard: str | tuple[str, ...] = "order") -> tk.Table:
     return engine.input("lines", key=("order", "number"), shard=shard, order=tk.Int, number=tk.Int, amount=tk.Int)
 
 
@@ -85,5 +85,5 @@ def test_a_stored_input_is_sharded_as_it_was_declared(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shard", ["number", ("order", "amount"), ("order", "number", "amount")])
 def test_columns_that_do_not_begin_the_key_are_refused(shard: str | tuple[str, ...]) -> None:
-    with pytest.raises(IncorrectError, match=r"input 'lines': .* the first ones of its key, \(order, number\), not "):
+    with pytest.raises(IncorrectError, match=r"table 'lines': .* the first ones of its key, \(order, number\), not "):
         lines_of(make_engine(), shard)

@@ -12,7 +12,7 @@ from tests.support.executors import make_engine
 pytestmark = pytest.mark.executors("stages")
 
 
-def graph(**options: object) -> tuple[tk.Engine, tk.Input]:
+def graph(**options: object) -> tuple[tk.Engine, tk.Table]:
     engine = make_engine(**options)  # type: ignore[arg-type]
     return engine, engine.input("edges", src=tk.Int, dst=tk.Int)
 

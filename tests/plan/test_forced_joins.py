@@ -15,7 +15,7 @@ STEPS = {"binary": "  join ", "delta": "fetch edge", "hector": "by the fewest ca
 each_strategy = pytest.mark.parametrize("strategy", ["binary", "delta", "hector"])
 
 
-def world() -> tuple[tk.Engine, tk.Input]:
+def world() -> tuple[tk.Engine, tk.Table]:
     engine = make_engine()
     edge = engine.input("edge", src=tk.Int, dst=tk.Int)
     edge.insert(EDGES)

@@ -14,9 +14,9 @@ class World(NamedTuple):
     """An engine with three tables."""
 
     engine: tk.Engine
-    orders: tk.Input
-    customers: tk.Input
-    towns: tk.Input
+    orders: tk.Table
+    customers: tk.Table
+    towns: tk.Table
 
 
 class Case(NamedTuple):

@@ -9,14 +9,14 @@ import pytest
 
 import tektite as tk
 
-Query = Callable[[tk.Engine, tk.Input, tk.Input], str]
+Query = Callable[[tk.Engine, tk.Table, tk.Table], str]
 
 
 def sql(text: str) -> Query:
     return lambda engine, orders, customers: "\n".join(line for (line,) in engine.sql(f"EXPLAIN {text}").rows())
 
 
-def python(make: Callable[[tk.Input, tk.Input], tk.Collection]) -> Query:
+def python(make: Callable[[tk.Table, tk.Table], tk.Collection]) -> Query:
     return lambda engine, orders, customers: make(orders, customers).explain()
 
 

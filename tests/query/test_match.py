@@ -19,7 +19,7 @@ STRATEGIES = ("binary", "delta", "hector")
 each_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
 
 
-def graph(engine: tk.Engine, name: str = "edges") -> tk.Input:
+def graph(engine: tk.Engine, name: str = "edges") -> tk.Table:
     return engine.input(name, src=tk.Int, dst=tk.Int)
 
 

@@ -19,7 +19,7 @@ x, t = col("x"), col("t")
 
 
 @pytest.fixture
-def c() -> Iterator[tk.Input]:
+def c() -> Iterator[tk.Table]:
     with tk.Engine() as engine:
         yield engine.input("c", x=tk.Int, t=tk.String, f=tk.Float, d=tk.Date)
 
@@ -124,7 +124,7 @@ CASES: dict[str, tuple[Callable[[Any], object], str]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_mistake_is_named_with_what_to_write_instead(name: str, c: tk.Input) -> None:
+def test_mistake_is_named_with_what_to_write_instead(name: str, c: tk.Table) -> None:
     build, message = CASES[name]
     with pytest.raises((tk.IncorrectError, tk.NotFoundError), match=message):
         build(c)
@@ -135,7 +135,7 @@ def test_type_checkers_know_the_joins() -> None:
     assert get_args(how) == ("inner", "left", "right", "full", "cross", "semi", "anti")
 
 
-def test_top_warns_and_gives_the_least(c: tk.Input) -> None:
+def test_top_warns_and_gives_the_least(c: tk.Table) -> None:
     with pytest.warns(DeprecationWarning, match="bottom_k"):
         view = c.engine.install("least", c.select("x").top(1, "x"))
     c.insert([(2, "", 0.0, None), (1, "", 0.0, None)])
@@ -152,14 +152,14 @@ def test_membership_takes_any_list_of_values(values: Any) -> None:
     assert str(x.is_in(values)) == "x.isin([1, 3])"
 
 
-def test_a_string_is_a_literal_in_comparisons_and_choices(c: tk.Input) -> None:
+def test_a_string_is_a_literal_in_comparisons_and_choices(c: tk.Table) -> None:
     view = c.engine.install("chosen", c.filter(t == "x").select(y=tk.when(t > "a").then("x").otherwise("t")))
     c.insert([(1, "x", 0.0, None), (2, "1", 0.0, None)])
     c.engine.advance()
     assert view.rows() == [("x",)]
 
 
-def test_division_rounds_down_in_python_and_towards_zero_in_sql_and_datalog(c: tk.Input) -> None:
+def test_division_rounds_down_in_python_and_towards_zero_in_sql_and_datalog(c: tk.Table) -> None:
     engine = c.engine
     python = engine.install("python", c.select(q=x // 2, r=x % 2))
     sql = engine.sql("CREATE MATERIALIZED VIEW in_sql AS SELECT x // 2 AS q, x % 2 AS r FROM c").view
@@ -188,12 +188,12 @@ def test_division_rounds_down_in_python_and_towards_zero_in_sql_and_datalog(c: t
         (lambda c: x.nothing_of_that_kind, r"expressions have no 'nothing_of_that_kind'$"),
     ],
 )
-def test_names_of_other_libraries_are_answered_with_ours(build: Any, message: str, c: tk.Input) -> None:
+def test_names_of_other_libraries_are_answered_with_ours(build: Any, message: str, c: tk.Table) -> None:
     with pytest.raises(AttributeError, match=message):
         build(c)
 
 
-def test_advice_names_what_is_there(c: tk.Input) -> None:
+def test_advice_names_what_is_there(c: tk.Table) -> None:
     from tektite.expr import other_names as of_expressions
     from tektite.query import other_names as of_collections
 

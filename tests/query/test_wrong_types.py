@@ -20,7 +20,7 @@ NOT_QUERIES = {"explain", "inspect", "iterate"}
 
 
 @pytest.fixture(scope="module")
-def c() -> Iterator[tk.Input]:
+def c() -> Iterator[tk.Table]:
     with tk.Engine() as engine:
         yield engine.input("c", x=tk.Int, t=tk.String, f=tk.Float, d=tk.Date, b=tk.Bool)
 
@@ -49,7 +49,7 @@ def methods(found: object) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sorted({*methods(tk.Collection)} - NOT_QUERIES))
-def test_methods_of_collections(name: str, c: tk.Input) -> None:
+def test_methods_of_collections(name: str, c: tk.Table) -> None:
     method = getattr(c.select("x", "t"), name)
     given = things(c)
     for value in given:
@@ -61,14 +61,14 @@ def test_methods_of_collections(name: str, c: tk.Input) -> None:
 
 
 @pytest.mark.parametrize("option", ["on", "how", "left_on", "right_on", "suffix"])
-def test_options_of_joins(option: str, c: tk.Input) -> None:
+def test_options_of_joins(option: str, c: tk.Table) -> None:
     for value in things(c):
         tried(c.join, c, **({"on": "x"} | {option: value}))
         tried(c.join, c, **{option: value})
 
 
 @pytest.mark.parametrize("name", methods(tk.Expr))
-def test_methods_of_expressions(name: str, c: tk.Input) -> None:
+def test_methods_of_expressions(name: str, c: tk.Table) -> None:
     method = getattr(col("x"), name)
     if name not in ("walk", "columns", "substitute", "replaced"):
         for value in things(c):
@@ -76,7 +76,7 @@ def test_methods_of_expressions(name: str, c: tk.Input) -> None:
 
 
 @pytest.mark.parametrize("column", [col("t").str, col("d").dt], ids=["str", "dt"])
-def test_methods_of_namespaces(column: object, c: tk.Input) -> None:
+def test_methods_of_namespaces(column: object, c: tk.Table) -> None:
     given = things(c)
     for name in methods(column):
         method = getattr(column, name)
@@ -84,7 +84,7 @@ def test_methods_of_namespaces(column: object, c: tk.Input) -> None:
             tried(lambda args=args, method=method: c.select(y=method(*args)))
 
 
-def test_functions_and_windows(c: tk.Input) -> None:
+def test_functions_and_windows(c: tk.Table) -> None:
     functions = [getattr(tk, name) for name in tk.__all__ if inspect.isfunction(getattr(tk, name))]
     for function, value in itertools.product(functions, things(c)):
         tried(lambda function=function, value=value: c.select(y=function(value)))

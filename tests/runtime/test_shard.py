@@ -55,7 +55,7 @@ def run_staying(shipment: Shipment, group: str, description: str) -> list[StageR
     return reports
 
 
-def views(engine: tk.Engine) -> tuple[tk.Input, list[tk.View]]:
+def views(engine: tk.Engine) -> tuple[tk.Table, list[tk.View]]:
     edges = engine.input("edges", src=tk.Int, dst=tk.Int, kind=tk.String)
 
     def step(reach: tk.Collection) -> tk.Collection:

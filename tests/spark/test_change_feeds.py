@@ -19,7 +19,7 @@ COLUMNS = "k int, v string, _change_type string, _commit_version long"
 Row = tuple[Any, ...]
 
 
-def declare(engine: tk.Engine, semantics: str = "upsert") -> tk.Input:
+def declare(engine: tk.Engine, semantics: str = "upsert") -> tk.Table:
     key = ["k"] if semantics == "upsert" else []
     return engine.input("t", key=key, semantics=semantics, k=tk.Int, v=tk.String)
 

@@ -412,9 +412,9 @@ def test_damaged_checkpoint_and_streams_that_cannot_start_are_named(files: Files
         counts = engine.input("n", k=tk.Int, n=tk.Int)
         assert table.follow(files.stream(), trigger=NOW).await_termination(60)
         (tmp_path / "store" / "checkpoints" / "t" / "metadata").write_text("garbage")
-        with pytest.raises(FaultError, match=r"input 't': the checkpoint .*checkpoints/t cannot be read: .*Checksum"):
+        with pytest.raises(FaultError, match=r"table 't': the checkpoint .*checkpoints/t cannot be read: .*Checksum"):
             table.follow(files.stream(), trigger=NOW)
-        with pytest.raises(FaultError, match=r"input 'n': the stream cannot start: \[STREAMING_OUTPUT_MODE"):
+        with pytest.raises(FaultError, match=r"table 'n': the stream cannot start: \[STREAMING_OUTPUT_MODE"):
             counts.follow(files.stream().groupBy("k").agg(F.count("*").alias("n")), trigger=NOW)
 
 
@@ -422,7 +422,7 @@ def test_closed_input_takes_nothing(spark: SparkSession, files: Files) -> None:
     engine = tk.Engine(autocommit=False)
     table = engine.input("t", k=tk.Int, v=tk.String)
     table.close()
-    with pytest.raises(ConflictError, match="cannot take rows from Spark: input 't' is closed"):
+    with pytest.raises(ConflictError, match="cannot take rows from Spark: table 't' is closed"):
         table.load(files.table())
     engine.close()
     with pytest.raises(ConflictError, match="closed"):

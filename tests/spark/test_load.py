@@ -161,7 +161,7 @@ def test_rows_of_one_key_without_an_order_are_refused(spark: SparkSession) -> No
 
 
 BAD_FRAMES = {
-    "missing column": ("SELECT 1 AS k", {}, r"input 't': missing column 'v': .*columns are: k"),
+    "missing column": ("SELECT 1 AS k", {}, r"table 't': missing column 'v': .*columns are: k"),
     "unknown column": ("SELECT 1 AS k, 'a' AS v, 2 AS w", {}, r"unknown column 'w'.*extra='ignore'"),
     "wrong type": ("SELECT 'one' AS k, 'a' AS v", {}, r"column 'k': expected int, found string"),
     "text wanted": ("SELECT 1 AS k, 2 AS v", {}, r"column 'v': expected string, found int32"),

@@ -70,7 +70,7 @@ def test_loads_among_other_epochs_hold_what_a_dict_holds(
     def changes(number: int) -> list[Row]:
         return [(*row(), choose.choice("uuud" if semantics == "upsert" else "cccd"), n) for n in range(number)]
 
-    def declare(engine: tk.Engine, name: str) -> tk.Input:
+    def declare(engine: tk.Engine, name: str) -> tk.Table:
         options: dict[str, Any] = {"key": ["k", "f"], "shard": "k", "semantics": semantics}
         return engine.input(name, k=tk.String, f=tk.Float, v=tk.Int, **options)
 

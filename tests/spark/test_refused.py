@@ -145,7 +145,7 @@ def test_micro_batch_with_a_null_in_its_key_stops_the_stream_and_goes_on_when_it
             following = table.follow(files.stream(), trigger={"processingTime": "0 seconds"})
             with pytest.raises(
                 tk.IncorrectError,
-                match=r"input 't': .*column 'k' holds a NULL in row 1 of a batch.*; found in micro-batch 1, of which",
+                match=r"table 't': .*column 'k' holds a NULL in row 1 of a batch.*; found in micro-batch 1, of which",
             ):
                 following.await_termination(60)
             assert not following.active and following.batch == 0

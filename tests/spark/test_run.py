@@ -244,7 +244,7 @@ def test_load_that_is_under_way_is_given_up_when_asked_to_stop(spark: SparkSessi
 
     threading.Thread(target=ask, daemon=True).start()
     metrics = run(read_pipeline(folder / "p.py"), tk.Engine, said.append, stop)
-    assert metrics.stopped and any(line.startswith("given up: input 'numbers'") for line in said)
+    assert metrics.stopped and any(line.startswith("given up: table 'numbers'") for line in said)
     (folder / "p.py").write_text((folder / "p.py").read_text().replace("SECONDS = 60", "SECONDS = 0"))
     assert run_here(folder, "p.py").updates == {"n": 1}
 

@@ -153,7 +153,7 @@ def test_real_connect_session_is_refused_before_anything_is_written(tmp_path: Pa
     assert len(said) == 5, answer.stderr[-3000:]
     assert all(line.startswith("UnsupportedError found a Spark Connect session") for line in said[:3]), said
     assert all(
-        line.startswith("UnsupportedError input 't': the DataFrame is one of a Spark Connect") for line in said[3:]
+        line.startswith("UnsupportedError table 't': the DataFrame is one of a Spark Connect") for line in said[3:]
     )
     assert state == "0 0"
     assert not (tmp_path / "store").exists() and not (tmp_path / "kept" / "checkpoints").exists()
@@ -226,7 +226,7 @@ def test_executor_without_the_package_is_an_error_that_says_so(tmp_path: Path) -
     assert "lacks the package tektite (ModuleNotFoundError: No module named 'tektite')" in problems, answer.stderr[
         -3000:
     ]
-    assert load.startswith("FaultError input 't'") and "executors cannot load what the tasks need" in load, load
+    assert load.startswith("FaultError table 't'") and "executors cannot load what the tasks need" in load, load
     assert epoch == "epoch 0"
     assert not list((tmp_path / "store" / "batches").glob("*.batch"))
 

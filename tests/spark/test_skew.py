@@ -46,7 +46,7 @@ def test_part_of_a_key_that_most_rows_share_does_not_hold_up_one_task(
     assert max(sizes) < 0.4 * ROWS  # a shard of its own would have nine tenths
 
 
-Declare = Callable[[tk.Engine], tk.Input]
+Declare = Callable[[tk.Engine], tk.Table]
 
 
 @pytest.mark.parametrize(

@@ -396,11 +396,11 @@ def test_tasks_that_find_the_disk_full_leave_the_storage_as_it_was(
     full, sound = tk.Storage(full_for_tasks(tmp_path / "store")), tmp_path / "store"
     said = os.strerror(errno.ENOSPC)
 
-    def declare(engine: tk.Engine) -> tk.Input:
+    def declare(engine: tk.Engine) -> tk.Table:
         return engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
 
     with tk.Engine(spark=spark, storage=full, shards=2, autocommit=False) as engine:
-        with pytest.raises(FaultError, match=f"input 't': Spark's job failed, and nothing counts: .*{said}"):
+        with pytest.raises(FaultError, match=f"table 't': Spark's job failed, and nothing counts: .*{said}"):
             declare(engine).load(people, once="people")
         assert engine.epoch == 0
     with tk.Engine(spark=spark, storage=sound, shards=2, autocommit=False) as engine:

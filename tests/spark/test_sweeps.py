@@ -33,7 +33,7 @@ def shipped_functions() -> Iterator[None]:
         yield
 
 
-def shop(engine: tk.Engine) -> tuple[tk.Input, tk.Input]:
+def shop(engine: tk.Engine) -> tuple[tk.Table, tk.Table]:
     """Orders and their lines, 300 of them, with texts."""
     orders = engine.input("orders", key=["id"], id=tk.Int, customer=tk.String)
     lines = engine.input("lines", key=["order"], order=tk.Int, part=tk.String, price=tk.Int)

@@ -118,7 +118,7 @@ def test_keys_may_trade_places(shop: tk.Engine) -> None:
 
 
 def test_null_in_a_required_column_is_refused(shop: tk.Engine) -> None:
-    with pytest.raises(tk.IncorrectError, match="'name' of input 'items' cannot be NULL"):
+    with pytest.raises(tk.IncorrectError, match="'name' of table 'items' cannot be NULL"):
         shop.sql("INSERT INTO items VALUES (4, NULL, 1)")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import tektite as tk
 from tests.support.executors import make_engine
 
-Query = Callable[[tk.Input, tk.Input], tk.Collection]
+Query = Callable[[tk.Table, tk.Table], tk.Collection]
 Row = tuple[Any, ...]
 SHOPS = ["north", "south", "east", None]
 ITEMS = ["cup", "Jug", "pan 7", "", None]

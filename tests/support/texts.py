@@ -48,7 +48,7 @@ def collected(engine: tk.Engine) -> int:
     return texts(engine)
 
 
-def declare(engine: tk.Engine) -> tuple[tk.Input, tk.Input]:
+def declare(engine: tk.Engine) -> tuple[tk.Table, tk.Table]:
     """Two inputs, and views of them in SQL and Datalog."""
     a = engine.input("a", k=tk.Int, s=tk.String)
     b = engine.input("b", k=tk.Int, s=tk.String, t=tk.String)

@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any
 
 from tektite.datalog.syntax import edn
 from tektite.engine.core import core_of
+from tektite.engine.declarations import Mode
 from tektite.errors import IncorrectError, NotFoundError
-from tektite.values.schema import Schema
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
     from tektite.engine.holds import PinnedArrangement
-    from tektite.engine.input import Input
+    from tektite.engine.table import Table
     from tektite.engine.write_set import WriteSet
 
-SEMANTICS = {
+SEMANTICS: dict[str, Mode] = {
     "raw": "bag",
     "distinct": "set",
     "cardinality-many": "set",
@@ -54,7 +54,7 @@ class Attribute:
     [(7, 200)]
     """
 
-    def __init__(self, name: str, semantics: str, table: Input, reverse: PinnedArrangement | None) -> None:
+    def __init__(self, name: str, semantics: str, table: Table, reverse: PinnedArrangement | None) -> None:
         self.name = name
         self.semantics = semantics
         self.table = table
@@ -103,8 +103,9 @@ def declare(
             raise IncorrectError(
                 f"attribute {name!r} has no value that another could replace: leave the cardinality out"
             )
-        return Attribute(name, chosen, engine.input(name, Schema(e=entity), semantics=kind), None)
-    table = engine.input(name, Schema(e=entity, v=value), key="e", semantics=kind)
+        return Attribute(name, chosen, engine.create_table(name, {"e": entity}, mode=kind), None)
+    ordered: dict[str, Any] = {"primary_key" if kind == "upsert" else "order_by": "e"}
+    table = engine.create_table(name, {"e": entity, "v": value}, mode=kind, **ordered)
     return Attribute(name, chosen, table, engine.keep(table, "v"))
 
 

@@ -20,7 +20,7 @@ from tektite.values.schema import Schema
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
-    from tektite.engine.input import Input
+    from tektite.engine.table import Table
 
 
 def parameter_predicate(title: str, name: str) -> str:
@@ -200,7 +200,7 @@ class Plan:
         inference.run([rule for rules in self._definitions.rules.values() for rule in rules])
         return inference
 
-    def evaluation(self, inputs: Mapping[str, Input]) -> Evaluation:
+    def evaluation(self, inputs: Mapping[str, Table]) -> Evaluation:
         """The evaluation of the query's rules over its parameters."""
         store = self.store
         schemas = {p: inputs[parameter_predicate(self.title, p.name)].schema for p in self.find.parameters}
@@ -230,7 +230,7 @@ class Plan:
         """How the rules of a predicate are joined: as the query says, else as its program does."""
         return self.joins if self.joins != "auto" else self.store.state.joins.get(magic.origin(predicate), "auto")
 
-    def asks(self, inputs: Mapping[str, Input]) -> dict[str, Collection]:
+    def asks(self, inputs: Mapping[str, Table]) -> dict[str, Collection]:
         """The goals that are known before the answers, as collections."""
         if self.rewriting is None:
             return {}
@@ -239,7 +239,7 @@ class Plan:
         evaluation.build(wanted)
         return {name: evaluation.collections[name] for name in wanted}
 
-    def collection(self, inputs: Mapping[str, Input], kept: Mapping[str, Collection]) -> Collection:
+    def collection(self, inputs: Mapping[str, Table], kept: Mapping[str, Collection]) -> Collection:
         """The query's answer; `kept` are predicates that are maintained beside it."""
         evaluation = self.evaluation(inputs)
         evaluation.collections |= kept

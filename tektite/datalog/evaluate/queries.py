@@ -31,8 +31,8 @@ from tektite.query.match import check_strategy
 
 if TYPE_CHECKING:
     from tektite.engine.changes import Changes
-    from tektite.engine.input import Input
     from tektite.engine.subscription import Subscription
+    from tektite.engine.table import Table
     from tektite.engine.view import View
     from tektite.engine.write_set import WriteSet
 
@@ -50,7 +50,7 @@ class Query:
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
-    >>> edge = engine.input("edge", src=tk.String, dst=tk.String)
+    >>> edge = engine.create_table("edge", {"src": tk.String, "dst": tk.String})
     >>> _ = engine.datalog("tc(x, y) :- edge(x, y).  tc(x, z) :- tc(x, y), edge(y, z).")
     >>> _ = edge.insert([("david", "ann"), ("ann", "bea"), ("cid", "bea")])
     >>> sorted(engine.query('tc("david", ?)').rows())
@@ -63,7 +63,7 @@ class Query:
     [('ann', 'bea'), ('cid', 'bea')]
     """
 
-    def __init__(self, plan: Plan, parameters: Mapping[str, Input], watching: bool) -> None:
+    def __init__(self, plan: Plan, parameters: Mapping[str, Table], watching: bool) -> None:
         """With `watching`, the query switches to full evaluation when its arguments ask for a large share of all values."""
         self.plan = plan
         self.parameters = dict(parameters)
@@ -219,11 +219,11 @@ class Query:
         return "\n".join(lines)
 
     def insert(self, **values: Any) -> int | None:
-        """Ask for further arguments: a value, or a list of them, by parameter. Returns what `Input.insert` does."""
+        """Ask for further arguments: a value, or a list of them, by parameter. Returns what `Table.insert` does."""
         return self._write(values, 1, "insert")
 
     def remove(self, **values: Any) -> int | None:
-        """Ask for some arguments no longer. Returns what `Input.insert` does."""
+        """Ask for some arguments no longer. Returns what `Table.insert` does."""
         return self._write(values, -1, "remove")
 
     def _write(self, values: Mapping[str, Any], diff: int, verb: str) -> int | None:
@@ -287,10 +287,10 @@ def ask(
         raise NotFoundError(f"{title}: there is no parameter {unknown[0]!r}: {close_names(unknown[0], known)}")
     plan = Plan(store, title, find, as_set=not is_edn(text), strategy=strategy, joins=joins)
     plan.check(given)
-    inputs: dict[str, Input] = {}
+    inputs: dict[str, Table] = {}
     try:
         for parameter, schema in plan.parameter_schemas(given):
-            made = store.engine.input(f"{title} ?{parameter.name}", schema, semantics="set")
+            made = store.engine.create_table(f"{title} ?{parameter.name}", schema, mode="set")
             inputs[parameter.name] = made
             if parameter.name in given:
                 core_of(made).begin_with(argument_rows(parameter, given[parameter.name]), at_once=plan.is_constant())

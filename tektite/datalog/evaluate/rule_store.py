@@ -123,7 +123,7 @@ class RuleStore:
                 state.definitions.rules[name] = [unify(r, inference.variables(r), keep_head=True) for r in rules]
         with self._owning():
             for name, schema in inputs.items():
-                self.engine.input(name, schema, semantics="set")
+                self.engine.create_table(name, schema, mode="set")
         self.state = state
         self._evaluation = None
         return defined

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from tektite.engine.core import core_of
 from tektite.engine.engine_core import HIDDEN_PREFIX
-from tektite.engine.input import Input
+from tektite.engine.table import Table
 from tektite.errors import ConflictError, NotFoundError, TektiteError
 from tektite.expr import col
 from tektite.plan.algebra import Rows
@@ -24,7 +24,7 @@ from tektite.values.schema import Schema
 if TYPE_CHECKING:
     from tektite.sql.statements.runner import StatementRunner
 
-Given: TypeAlias = Mapping[str, "pa.Table | Input"]
+Given: TypeAlias = Mapping[str, "pa.Table | Table"]
 """Tables, and rows that are there for one statement alone, by the names under which it reads them."""
 HIDDEN = HIDDEN_PREFIX
 """What the names of inputs and views begin with that are not the user's."""

@@ -18,7 +18,7 @@ from tektite.sql.statements.result import Result
 from tektite.sql.statements.table_writes import arranged, target
 
 if TYPE_CHECKING:
-    from tektite.engine.input import Input
+    from tektite.engine.table import Table
     from tektite.sql.statements.runner import StatementRunner
 
 OPTIONS = ("format", "header", "delimiter", "null")
@@ -86,7 +86,7 @@ def read_options(source: StatementText, tree: exp.Copy) -> dict[str, str]:
     return found
 
 
-def read_csv(path: Path, table: Input, names: list[str], options: Mapping[str, str]) -> pa.Table:
+def read_csv(path: Path, table: Table, names: list[str], options: Mapping[str, str]) -> pa.Table:
     """A CSV file as rows of a table; empty fields that are not quoted are NULL."""
     kinds = {field.name: field.type for field in table.schema.arrow}
     if path.is_file() and path.stat().st_size == 0:

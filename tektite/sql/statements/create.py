@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlglot import exp
 
 from tektite.engine.core import core_of
-from tektite.engine.input import Input
+from tektite.engine.declarations import MODES, Mode
+from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.expr.fold import folded as folded_constant
@@ -24,7 +25,6 @@ from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import not_needed, refuse_unread, written
 from tektite.sql.statements.result import Result
-from tektite.values.schema import Schema
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ MODIFIED = re.compile(
 )
 """The head of a statement that says more than CREATE TABLE or CREATE VIEW, up to the name."""
 
-SEMANTICS = ("bag", "set", "upsert", "append", "stream")
+SEMANTICS = MODES
 
 
 @dataclass
@@ -95,7 +95,7 @@ def new_name(runner: StatementRunner, source: StatementText, tree: exp.Create, n
 def kind_of(runner: StatementRunner, name: str) -> str:
     """What a name names."""
     found = runner.relation_named(name)
-    return "table" if isinstance(found, Input) else "index" if name in runner.indexes else "view"
+    return "table" if isinstance(found, Table) else "index" if name in runner.indexes else "view"
 
 
 # ---------------------------------------------------------------------- tables
@@ -155,10 +155,7 @@ def create_table(
         raise source.error("upsert semantics needs a PRIMARY KEY", source.where("upsert"))
     refuse_unread(source, tree)
     take_away(runner, replaced)
-    made = runner.engine.input(
-        name, columns, key=key, semantics=semantics if semantics in ("set", "upsert") else "bag",
-        stream=semantics == "stream", unique=bool(key), required=required, append=semantics == "append",
-    )  # fmt: skip
+    made = runner.engine.create_table(name, columns, mode=semantics, primary_key=key, required=required)
     runner.defaults[core_of(made)] = defaults
     return Result("CREATE TABLE")
 
@@ -191,10 +188,7 @@ def create_table_as(
     rows = rows.rename_columns(runner.titles([*aliases, *rows.column_names[len(aliases) :]]))
     refuse_unread(source, tree)
     take_away(runner, replaced)
-    made = runner.engine.input(
-        name, Schema(rows.schema), semantics="set" if semantics == "set" else "bag", stream=semantics == "stream",
-        append=semantics == "append",
-    )  # fmt: skip
+    made = runner.engine.create_table(name, rows.schema, mode=semantics)
     runner.write(made, rows, None)
     return Result(f"CREATE TABLE {rows.num_rows}")
 
@@ -250,7 +244,7 @@ def default_of(runner: StatementRunner, source: StatementText, item: exp.ColumnD
     return found
 
 
-def semantics_of(source: StatementText, tree: exp.Create) -> str:
+def semantics_of(source: StatementText, tree: exp.Create) -> Mode:
     """WITH (semantics = ...)."""
     found = "bag"
     properties = tree.args.get("properties")
@@ -265,7 +259,7 @@ def semantics_of(source: StatementText, tree: exp.Create) -> str:
         found = item.args["value"].name.lower()
         if found not in SEMANTICS:
             raise source.error(f"semantics is one of {', '.join(SEMANTICS)}, not {found!r}", item.args["value"])
-    return found
+    return cast(Mode, found)
 
 
 # ---------------------------------------------------------------------- views
@@ -353,10 +347,10 @@ def replaceable(
     found = runner.relation_named(folded(node)) if tree.args.get("replace") else None
     if found is None or found.name.startswith("__"):
         return None
-    other = {Input: "table", View: "materialized view"}.get(type(found), "view")
+    other = {Table: "table", View: "materialized view"}.get(type(found), "view")
     if other != kind:
         raise source.error(f"{found.name!r} is a {other}: DROP it first", source.where("REPLACE"), ConflictError)
-    if isinstance(found, Input) and runner.transaction is not None and runner.transaction.changes(found):
+    if isinstance(found, Table) and runner.transaction is not None and runner.transaction.changes(found):
         message = f"cannot replace table {found.name!r}: the open transaction has changed it; COMMIT or ROLLBACK first"
         raise source.error(message, node, ConflictError)
     readers = runner.readers(found.name)
@@ -388,7 +382,7 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
         raise source.error("an index of some rows (WHERE) is not supported", index.args["params"], UnsupportedError)
     table_name = folded(index.args["table"].this)
     found = runner.relation_named(table_name)
-    if not isinstance(found, Input | View) or found.name.startswith("__"):
+    if not isinstance(found, Table | View) or found.name.startswith("__"):
         hint = nearest(table_name, runner.known())
         raise source.error(
             f"there is no table or materialized view {table_name!r}: {hint}", index.args["table"], NotFoundError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from tektite.engine.core import core_of
-from tektite.engine.input import Input
+from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
@@ -47,7 +47,7 @@ def drop(runner: StatementRunner, source: StatementText, tree: exp.Drop, paramet
             message = f"cannot drop {kind.lower()} {name!r}: {shown} read{'s' * (len(readers) == 1)} it"
             raise source.error(message, node, ConflictError)
         found = runner.relation_named(name)
-        if isinstance(found, Input) and runner.transaction is not None and runner.transaction.changes(found):
+        if isinstance(found, Table) and runner.transaction is not None and runner.transaction.changes(found):
             message = f"cannot drop table {name!r}: the open transaction has changed it; COMMIT or ROLLBACK first"
             raise source.error(message, node, ConflictError)
         for reader in all_readers(runner, name) if cascade else ():
@@ -63,7 +63,7 @@ def wanted(runner: StatementRunner, source: StatementText, kind: str, node: exp.
     name = folded(node.this)
     found: Any = runner.indexes.get(name) if kind == "INDEX" else runner.relation_named(name)
     right = {
-        "TABLE": isinstance(found, Input),
+        "TABLE": isinstance(found, Table),
         "VIEW": isinstance(found, View | Definition),
         "INDEX": found is not None,
     }
@@ -88,7 +88,7 @@ def all_readers(runner: StatementRunner, name: str) -> list[tuple[str, str]]:
         source = runner.relation_named(known)
         views = [view for view, reads in runner.reads.items() if known in reads]
         views += [d.name for d in runner.definitions.values() if known in d.reads]
-        if isinstance(source, Input | View):
+        if isinstance(source, Table | View):
             all_views = [v for v in core_of(runner.engine).views.values() if not v.name.startswith("__")]
             views += [v.name for v in all_views if view_reads(v, source)]
         for view in dict.fromkeys(views):
@@ -102,7 +102,7 @@ def all_readers(runner: StatementRunner, name: str) -> list[tuple[str, str]]:
     return list(dict.fromkeys(found))
 
 
-def view_reads(view: ViewCore, source: Input | View) -> bool:
+def view_reads(view: ViewCore, source: Table | View) -> bool:
     """Whether a view's plan reads a table or another view itself."""
     read = core_of(source)
     return any(isinstance(found, Read) and found.readable is read for found in count_uses(view.definition))

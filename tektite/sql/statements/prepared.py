@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from tektite.engine.core import core_of
-from tektite.engine.input import Input
+from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
@@ -56,7 +56,7 @@ class Prepared:
     """The parameters that are a LIMIT or an OFFSET, and which."""
     reads: set[str] = field(default_factory=set)
     types: tuple[Type, ...] = ()
-    parameters: Input | None = None
+    parameters: Table | None = None
     view: View | None = None
     titles: list[str] = field(default_factory=list)
     order: list[tuple[str, Ordering]] = field(default_factory=list)
@@ -225,7 +225,7 @@ def install(runner: StatementRunner, found: Prepared, wanted: tuple[Type, ...]) 
         write(parameters, [(number, *row) for row, number in found.bindings.items()], 1)
 
 
-def write(parameters: Input, rows: list[tuple[Any, ...]], diff: int) -> None:
+def write(parameters: Table, rows: list[tuple[Any, ...]], diff: int) -> None:
     """Add bindings, or take some away, in an epoch of their own."""
     source, together = core_of(parameters), WriteSet()
     source.write(rows, None, diff, "bind", together)

@@ -15,9 +15,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tektite.engine.core import core_of
-from tektite.engine.input import Input
 from tektite.engine.input_core import InputCore
 from tektite.engine.session import Transaction
+from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, TektiteError, UnsupportedError
@@ -60,8 +60,8 @@ class StatementRunner:
         self.defaults: WeakKeyDictionary[InputCore, dict[str, Any]] = WeakKeyDictionary()
         """What DEFAULT says of the columns of tables."""
         self.clock: Callable[[], datetime.datetime] = utc_now
-        self._unit: Input | None = None
-        self._now: Input | None = None
+        self._unit: Table | None = None
+        self._now: Table | None = None
         self._told: datetime.datetime | None = None
         self._numbers = 0
         self.remembered = Remembered(self)
@@ -305,7 +305,7 @@ class StatementRunner:
         return self._unit
 
     @property
-    def now(self) -> Input:
+    def now(self) -> Table:
         """An input that holds the time, as of each epoch."""
         if self._now is None:
             columns = Schema(clock=types.Int, now=types.Timestamp)
@@ -327,7 +327,7 @@ class StatementRunner:
 
     # ------------------------------------------------------------------ changes
 
-    def write(self, table: Input, new: pa.Table | None, old: pa.Table | None) -> None:
+    def write(self, table: Table, new: pa.Table | None, old: pa.Table | None) -> None:
         """Take rows from a table and add others, and close an epoch unless a transaction is open."""
         if core_of(table).is_stream and old is not None and old.num_rows:
             raise ConflictError(f"table {table.name!r} is a stream: rows cannot be changed or deleted")
@@ -348,7 +348,7 @@ class StatementRunner:
         found += [p.name for p in self.prepared.values() if name in p.reads]
         return found
 
-    def relation_named(self, name: str) -> Input | View | Definition | None:
+    def relation_named(self, name: str) -> Table | View | Definition | None:
         """What has a name, whatever its case."""
         core = core_of(self.engine)
         if name in core.inputs or name in core.views:

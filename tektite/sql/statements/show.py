@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tektite.engine.core import core_of
-from tektite.engine.input import Input
 from tektite.engine.input_core import InputCore
+from tektite.engine.table import Table
 from tektite.engine.versions import read_version
 from tektite.engine.view import View
 from tektite.errors import NotFoundError
@@ -97,7 +97,7 @@ def columns(runner: StatementRunner, statement: Show) -> pa.Table:
     if found is None:
         message = f"there is no table or view {statement.name!r}: {nearest(statement.name, runner.known())}"
         raise statement.source.error(message, statement.place, NotFoundError)
-    schema = found.schema if isinstance(found, Input | View) else runner.described(found)
+    schema = found.schema if isinstance(found, Table | View) else runner.described(found)
     return pa.table(
         {
             "name": pa.array(schema.names, pa.string()),

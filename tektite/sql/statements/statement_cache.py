@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from sqlglot import exp
 
 from tektite.engine.core import core_of
-from tektite.engine.input import Input
+from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import IncorrectError, TektiteError
 from tektite.query.collection import Collection
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tektite.sql.bind.named_relations import Definition
     from tektite.sql.statements.runner import StatementRunner
 
-    Meaning: TypeAlias = "Input | View | Definition | None"
+    Meaning: TypeAlias = "Table | View | Definition | None"
     Meanings: TypeAlias = tuple[tuple[str, Meaning], ...]
     """What each of some names means, by name."""
 
@@ -95,7 +95,7 @@ def is_same(one: Meaning, other: Meaning) -> bool:
     """Whether a name means the same: definitions do that are of one text and call their columns alike."""
     if one is other:
         return True
-    if one is None or other is None or isinstance(one, Input | View) or isinstance(other, Input | View):
+    if one is None or other is None or isinstance(one, Table | View) or isinstance(other, Table | View):
         return False
     return one.tree is other.tree and one.aliases == other.aliases
 
@@ -192,7 +192,7 @@ class Remembered:
     def _sizes(self, meanings: Meanings) -> tuple[int, ...]:
         """By how many orders of magnitude each table is smaller than the largest."""
         sizes = [
-            core_of(found).trace.rows.bit_length() if isinstance(found, Input | View) else 0 for _, found in meanings
+            core_of(found).trace.rows.bit_length() if isinstance(found, Table | View) else 0 for _, found in meanings
         ]
         largest = max(sizes, default=0)
         return tuple([min((largest - size) // MAGNITUDE, SMALL) for size in sizes])
@@ -200,5 +200,5 @@ class Remembered:
     def _indexes(self, meanings: Meanings) -> tuple[frozenset[tuple[int, ...]], ...]:
         """The first columns of the orders in which each table is arranged."""
         orders = core_of(self._runner.engine).catalog.orders_of
-        tables = [found for _, found in meanings if isinstance(found, Input | View)]
+        tables = [found for _, found in meanings if isinstance(found, Table | View)]
         return tuple([frozenset([columns[:1] for columns in orders(found.operator)]) for found in tables])

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tektite.engine.core import core_of
-from tektite.engine.input import Input
+from tektite.engine.table import Table
 from tektite.errors import ConflictError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import StatementText, nearest
@@ -32,17 +32,17 @@ CHANGED = "#changed"
 """The name under which RETURNING reads the rows that a statement has changed."""
 
 
-def target(runner: StatementRunner, source: StatementText, node: exp.Expr) -> Input:
+def target(runner: StatementRunner, source: StatementText, node: exp.Expr) -> Table:
     """The table that a statement changes."""
     if node.args.get("db"):
         raise source.error("a schema before the name of a table is not supported", node, UnsupportedError)
     name = folded(node.this)
     found = runner.relation_named(name)
-    if isinstance(found, Input) and not found.name.startswith("__"):
+    if isinstance(found, Table) and not found.name.startswith("__"):
         return found
     if found is not None:
         raise source.error(f"{name!r} is a view: only tables can be changed", node, ConflictError)
-    known = [n for n in runner.known() if isinstance(runner.relation_named(n), Input)]
+    known = [n for n in runner.known() if isinstance(runner.relation_named(n), Table)]
     raise source.error(f"there is no table {name!r}: {nearest(name, known)}", node, NotFoundError)
 
 
@@ -53,7 +53,7 @@ class Writing:
     runner: StatementRunner
     source: StatementText
     tree: exp.Expr
-    table: Input
+    table: Table
     alias: str
     parameters: Mapping[str, Any]
 
@@ -141,7 +141,7 @@ def table_reference(name: str, alias: str) -> exp.Table:
     )
 
 
-def arranged(runner: StatementRunner, found: Input, rows: pa.Table, given: list[str]) -> pa.Table:
+def arranged(runner: StatementRunner, found: Table, rows: pa.Table, given: list[str]) -> pa.Table:
     """Rows with the table's columns and types; columns that are not given are what DEFAULT says, or NULL."""
     defaults = runner.defaults.get(core_of(found), {})
     arrays = []

@@ -20,8 +20,8 @@ from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.statements.result import Result
 
 if TYPE_CHECKING:
-    from tektite.engine.input import Input
     from tektite.engine.session import Transaction
+    from tektite.engine.table import Table
     from tektite.sql.statements.runner import StatementRunner
 
 Write = tuple[str, pa.Table]
@@ -38,7 +38,7 @@ class Overtaken(Exception):  # noqa: N818 # nobody but the runner sees it
     """Somebody has closed an epoch between what a statement read and what it is about to write."""
 
 
-def write(runner: StatementRunner, table: Input, writes: list[Write]) -> None:
+def write(runner: StatementRunner, table: Table, writes: list[Write]) -> None:
     """Change a table: in the transaction that is open, where what breaks the table's declaration is refused here, not at COMMIT;
     or else in an epoch of its own.
     """

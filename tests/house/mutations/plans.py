@@ -8,7 +8,7 @@ import tektite as tk
 from tests.house.mutations.fault import Fault, altered, being, returning
 
 
-def conjunction(strategy: str, **options: Any) -> tuple[tk.Engine, tk.Input, tk.View]:
+def conjunction(strategy: str, **options: Any) -> tuple[tk.Engine, tk.Table, tk.View]:
     """A triangle of edges, and one that is not closed."""
     engine = tk.Engine(autocommit=False)
     edges = engine.input("edges", src=tk.Int, dst=tk.Int)

@@ -38,7 +38,7 @@ def in_a_folder(of: Callable[[Path], None]) -> Check:
 
 
 @contextmanager
-def kept(folder: Path, **options: Any) -> Iterator[tuple[tk.Engine, tk.Input]]:
+def kept(folder: Path, **options: Any) -> Iterator[tuple[tk.Engine, tk.Table]]:
     """An engine on a storage with a table."""
     with tk.Engine(storage=folder, **options, autocommit=False) as engine:
         yield engine, engine.input("t", k=tk.Int, s=tk.String)

@@ -1,4 +1,4 @@
-"""Input as users hold it: a collection that changes from outside, and the epochs in which it does."""
+"""Table as users hold it: a collection that changes from outside, and the epochs in which it does."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from tektite.spark.progress import EpochProgress
 
 
-class Input(ReadableCollection):
+class Table(ReadableCollection):
     """A changing collection that the program writes to. Made by `Engine.input`.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
-    >>> prices = engine.input("prices", key=["item"], semantics="upsert", item=tk.String, price=tk.Int)
+    >>> prices = engine.create_table("prices", {"item": tk.String, "price": tk.Int}, mode="upsert", primary_key="item")
     >>> prices.insert([("tea", 3), ("salt", 1)])
     0
     >>> prices.insert([("tea", 4)])
@@ -38,7 +38,7 @@ class Input(ReadableCollection):
 
     engine: Engine
     _core: InputCore
-    _kind = "input"
+    _kind = "table"
 
     def __init__(self, engine: Engine, core: InputCore) -> None:
         super().__init__(engine, core.operator)
@@ -116,7 +116,7 @@ class Input(ReadableCollection):
         return core.words(None, lead, rows)
 
     def _table(self, words: Words, rows: int | None = None) -> pa.Table:
-        return decoded(self._core, words, f"input {self.name!r}", rows)
+        return decoded(self._core, words, f"table {self.name!r}", rows)
 
     def _state(self) -> str:
         core = self._core
