@@ -77,12 +77,9 @@ def test_published_changes_have_texts_that_are_gone_from_the_last_version(
             engine.sync()
             expected.update((*change.row, change.time, change.diff) for change in changes)
         rows = Counter(view.rows())
-        stored = {
-            text
-            for live in state_of(path).texts()
-            for text in core_of(engine).storage.writer.files.open(state_of(path).files[live.file]).texts(live.index).to_pylist()
-        }  # fmt: skip
-        assert "row 0 of epoch 3" not in stored
+        files, state = core_of(engine).storage.writer.files, state_of(path)
+        stored = [files.open(state.files[live.file]).texts(live.index).to_pylist() for live in state.texts()]
+        assert all("row 0 of epoch 3" not in texts for texts in stored)
         assert rows_of(read(spark, path, "all")) == rows
         assert rows_of(read(spark, path, "all", changes="true", startingVersion=start)) == expected
 
