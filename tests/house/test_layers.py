@@ -20,6 +20,7 @@ LAYERS = (
     ("trace.times",),
     ("kernels",),
     ("values",),
+    ("client_protocol",),
     ("expr",),
     ("trace",),
     ("storage",),

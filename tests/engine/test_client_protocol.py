@@ -1,0 +1,129 @@
+"""Every client offers the same, and behaves in the same way. A new client is one more parameter of `session`."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import tektite as tk
+from tektite.client_protocol import SessionProtocol, SubscriptionProtocol, TableProtocol, ViewProtocol
+
+
+def in_process() -> SessionProtocol:
+    return tk.Engine()
+
+
+@pytest.fixture(params=[in_process])
+def session(request: pytest.FixtureRequest) -> Iterator[SessionProtocol]:
+    connect: Callable[[], SessionProtocol] = request.param
+    made = connect()
+    yield made
+    made.close()
+
+
+def orders_and_totals(session: SessionProtocol) -> tuple[TableProtocol, ViewProtocol]:
+    orders = session.create_table("orders", {"shop": str, "amount": int})
+    totals = session.create_view("totals", "SELECT shop, sum(amount) AS total FROM orders GROUP BY shop")
+    return orders, totals
+
+
+def test_what_a_client_hands_out_offers_the_protocol(session: SessionProtocol) -> None:
+    orders, totals = orders_and_totals(session)
+    assert isinstance(session, SessionProtocol)
+    assert isinstance(orders, TableProtocol) and isinstance(session.table("orders"), TableProtocol)
+    assert isinstance(totals, ViewProtocol) and isinstance(session.view("totals"), ViewProtocol)
+    assert isinstance(totals.subscribe(), SubscriptionProtocol)
+    assert (tuple(session.tables), tuple(session.views)) == (("orders",), ("totals",))
+    assert orders.schema == tk.Schema({"shop": tk.String, "amount": tk.Int})
+
+
+def test_a_write_can_be_read_at_the_time_it_returns(session: SessionProtocol) -> None:
+    orders, totals = orders_and_totals(session)
+    for amount in (1, 2, 3):
+        time = orders.insert([("north", amount)])
+        assert time is not None and totals.wait(time, timeout=60)
+        assert totals.rows() == [("north", amount * (amount + 1) // 2)]
+    orders.remove([("north", 3)])
+    assert totals.to_arrow().to_pylist() == [{"shop": "north", "total": 3}]
+    assert sorted(orders) == [("north", 1), ("north", 2)] and len(orders) == 2
+    assert orders.head(1).num_rows == 1
+
+
+def test_a_transaction_is_one_time_or_nothing(session: SessionProtocol) -> None:
+    orders, totals = orders_and_totals(session)
+    changes = totals.subscribe()
+    with session.transaction():
+        assert orders.insert([("north", 1)]) is None
+        session.sql("INSERT INTO orders VALUES ('north', 2)")
+    with pytest.raises(ZeroDivisionError), session.transaction():
+        orders.insert([("north", 100)])
+        raise ZeroDivisionError
+    delta = changes.poll(60)
+    assert delta is not None and delta.table.to_pylist() == [{"shop": "north", "total": 3, "diff": 1}]
+    assert changes.poll(0) is None
+    changes.close()
+
+
+def test_changes_add_up_to_the_answer_in_threads_and_tasks(session: SessionProtocol) -> None:
+    orders, totals = orders_and_totals(session)
+    seen: list[Counter[tuple[str, int]]] = [Counter(), Counter()]
+
+    def add(into: Counter[tuple[str, int]], table: object) -> None:
+        for row in table.to_pylist():  # type: ignore[attr-defined]
+            into[row["shop"], row["total"]] += row["diff"]
+
+    def follow(changes: SubscriptionProtocol) -> None:
+        for delta in changes:
+            add(seen[0], delta.table)
+
+    async def follow_in_a_task(changes: SubscriptionProtocol) -> None:
+        async for delta in changes:
+            add(seen[1], delta.table)
+
+    first, second = totals.subscribe(), totals.subscribe()
+    threads = [
+        threading.Thread(target=follow, args=(first,)),
+        threading.Thread(target=lambda: asyncio.run(follow_in_a_task(second))),
+    ]
+    for thread in threads:
+        thread.start()
+    for amount in range(20):
+        orders.insert([("north", amount), ("south", -amount)])
+        if amount % 3 == 0:
+            orders.remove([("north", amount)])
+    orders.finish()  # the view cannot change any more: subscriptions end
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert [+each for each in seen] == [Counter(totals.rows())] * 2
+
+
+def test_errors_have_codes(session: SessionProtocol) -> None:
+    orders, _ = orders_and_totals(session)
+    for code, wrong in {
+        "not-found": lambda: session.table("nothing"),
+        "incorrect": lambda: orders.insert([("north", "one")]),
+        "conflict": lambda: session.create_table("orders", {"x": int}),
+        "unsupported": lambda: session.sql("CREATE TEMPORARY TABLE t (x int)"),
+    }.items():
+        with pytest.raises(tk.TektiteError) as raised:
+            wrong()
+        assert (raised.value.code, raised.value.retryable) == (code, False)
+
+
+def test_creating_again_and_dropping(session: SessionProtocol) -> None:
+    orders, totals = orders_and_totals(session)
+    orders.insert([("north", 1)])
+    assert session.create_table("orders", {"shop": str, "amount": int}, if_exists="keep").rows() == [("north", 1)]
+    counted = session.create_view("totals", "SELECT count(*) AS n FROM orders", if_exists="replace")
+    assert counted.rows() == [(1,)]
+    with pytest.raises(tk.ConflictError):
+        session.drop_table("orders")
+    session.drop_view("totals")
+    session.drop_table("orders")
+    session.drop_table("orders", if_exists=True)
+    assert (tuple(session.tables), tuple(session.views)) == ((), ())
