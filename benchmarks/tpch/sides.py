@@ -31,6 +31,7 @@ from benchmarks.tpch.data import RELATIONS
 from benchmarks.tpch.maintained import Encoded, Relations
 from benchmarks.tpch.queries import QUERIES, query
 from benchmarks.workloads import Words
+from tektite.engine.core import core_of
 from tektite.runtime import allocator
 
 SHARED, NOT_SHARED, LEAN = SIDES = ("shared", "not shared", "lean")
@@ -74,6 +75,9 @@ class Side:
         rows = sum(min(encoded.rows([name]), most) for name in RELATIONS)
         parts = encoded.batches(RELATIONS, max(round(rows / batch), 1), most)
         self.batches = [{name: mapped(words) for name, words in part.items()} for part in parts]
+        for part in self.batches:
+            for words in part.values():
+                core_of(self.engine).dictionary.keep(words)
         encoded.words.clear()
         self.loaded = 0
         self.shared = None
