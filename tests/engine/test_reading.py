@@ -250,7 +250,7 @@ def test_shown_with_name_schema_time_and_first_rows(engine: tk.Engine, orders: t
     assert repr(view) == "<View 'v' (x: int), time 0>"
     table.insert([(x,) for x in range(1, 9)])
     assert repr(view) == "<View 'v' (x: int), time 1\n  (1,)\n  (2,)\n  (3,)\n  (4,)\n  (5,)\n  ...>"
-    assert repr(table) == repr(view).replace("View 'v'", "Input 't'")
+    assert repr(table) == repr(view).replace("View 'v'", "Table 't'")
     fresh = make_engine()
     assert repr(fresh.input("f", x=tk.Int)) == "<Table 'f' (x: int), no epoch closed yet>"
     assert repr(fresh.install("g", fresh.table("f"))) == "<View 'g' (x: int), no answer yet>"

@@ -720,7 +720,7 @@ def test_tasks_wait_while_the_loop_goes_on(engine: tk.Engine) -> None:
         return await asyncio.gather(*tasks), turns
 
     def write() -> bool:
-        until(lambda: waiting(view))
+        until(lambda: sum(bool(feed.waiters) for feed in list(core_of(view).feeds)) == 4)
         for x in range(100):
             table.insert([(x,)])
         table.finish()

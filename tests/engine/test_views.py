@@ -287,12 +287,12 @@ def test_a_closed_input_holds_nobody_up() -> None:
     names = engine.input("names", src=tk.Int, name=tk.String)
     view = engine.install("named", edges.join(names, on="src"))
     names.insert([(1, "a")])
-    names.close()
+    names.finish()
     for i in range(5):
         edges.insert([(1, i)])
         engine.advance()
     assert sorted(view.rows()) == [(1, i, "a") for i in range(5)]
-    edges.close()
+    edges.finish()
     assert view.closed
 
 

@@ -156,6 +156,9 @@ def test_too_large_a_multiplicity_is_an_error_and_no_wrong_sum() -> None:
     view = engine.install("sums", source.group_by("k").agg(total=tk.sum("x")))
     source.update([(1, 0.5)], diffs=[2**40])
     engine.advance()
+    assert view.rows() == [(1, 2.0**39)]
+    source.update([(1, 0.1)], diffs=[2**40])  # its limbs are large
+    engine.advance()
     with pytest.raises(tk.TektiteError, match="64 bits"):
         view.rows()
 

@@ -176,10 +176,10 @@ def test_division_rounds_down_in_python_and_towards_zero_in_sql_and_datalog(c: t
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda c: c.groupby("x"), r"Input has no 'groupby'; use group_by"),
+        (lambda c: c.groupby("x"), r"Table has no 'groupby'; use group_by"),
         (lambda c: c.select("x").mutate(y=x), r"Collection has no 'mutate'; use with_columns"),
         (lambda c: c.x, r"the column is c\['x'\]"),
-        (lambda c: c.nothing_of_that_kind, r"Input has no 'nothing_of_that_kind'$"),
+        (lambda c: c.nothing_of_that_kind, r"Table has no 'nothing_of_that_kind'$"),
         (lambda c: c.group_by("t").sum("x"), r"groups have no 'sum'; use agg\(tk.sum\('x'\)\)"),
         (lambda c: t.str.split(","), r".str has no 'split'; use split_part"),
         (lambda c: t.dt.weekofyear(), r".dt has no 'weekofyear'; use week"),
