@@ -321,7 +321,7 @@ def test_a_long_read_lets_others_go_on() -> None:
         assert small.rows() == [(40_001 + epochs,)]
         epochs += 1
     thread.join()
-    assert epochs > 2 or not behind
+    assert epochs > 1 or not behind
     assert set(found[0]) >= {(k, 1000 * 1000) for k in range(40)}
 
 
