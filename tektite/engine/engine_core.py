@@ -203,11 +203,7 @@ class EngineCore:
 
         `positions` become durable with the epochs. The texts between the marks `known` are in adopted files.
         """
-        if self.coordinator.working:
-            raise ConflictError(
-                "an epoch cannot be closed inside a function that the engine calls while it closes one, such as a listener: let "
-                "another thread write, or write when the call has returned"
-            )
+        self.check_no_callback()
         for function in self.hooks.before_commit:
             function(writes)
         going, target = self.open_inputs(), self.epoch
@@ -578,6 +574,14 @@ class EngineCore:
         """Refuse to close epochs while a transaction of the calling session is open."""
         if self.sessions.transaction is not None:
             raise ConflictError("a transaction is open: its commit closes an epoch. Commit it, or roll it back, first")
+
+    def check_no_callback(self) -> None:
+        """Refuse to close epochs inside a function that the engine calls while it closes one."""
+        if self.coordinator.working:
+            raise ConflictError(
+                "an epoch cannot be closed inside a function that the engine calls while it closes one, such as a listener: let "
+                "another thread write, or write when the call has returned"
+            )
 
     def check_running(self) -> None:
         """Refuse to go on with an engine that is closed."""

@@ -346,6 +346,7 @@ class InputCore:
         """Close its epochs before `to` (the open one, where left out); the last one of them."""
         self.check_open("advance")
         self.engine.check_no_transaction()
+        self.engine.check_no_callback()
         to = self.low + 1 if to is None else self._time(to)
         self.engine.close_epochs([self], to, self.engine.writes)
         return self.low - 1
@@ -355,6 +356,7 @@ class InputCore:
         """End it, behind the last epoch that it has updates of."""
         self.check_open("close again")
         self.engine.check_no_transaction()
+        self.engine.check_no_callback()
         writes = self.engine.writes
         waiting = [*writes.updates.get(self, ()), *self.engine.scheduled.updates.get(self, ())]
         to = max([self.low, *(last + 1 for _, last in waiting)])
