@@ -293,10 +293,9 @@ def _arrow_from_list(values: list[Any], type: Type, column: str, nan_is_null: bo
 
 def _without_missing(values: list[Any]) -> list[Any]:
     """The values with None for pandas' NA and NaT."""
-    pandas = sys.modules.get("pandas")
-    if pandas is None:
+    if _pandas() is None:
         return values
-    return [None if value is pandas.NA or value is pandas.NaT else value for value in values]
+    return [None if _is_pandas_missing(value) else value for value in values]
 
 
 _PLAIN_MOMENTS: Final = {datetime.date, datetime.datetime, type(None)}
@@ -345,14 +344,20 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
+def _pandas() -> Any:
+    """The module pandas, if it has been imported: not while another thread is about to."""
+    found = sys.modules.get("pandas")
+    return found if hasattr(found, "NaT") and hasattr(found, "DataFrame") else None
+
+
 def _is_pandas(data: Any, name: str) -> bool:
     """Whether `data` is an instance of this pandas class. Does not import pandas: if there is an instance, it is imported."""
-    pandas = sys.modules.get("pandas")
+    pandas = _pandas()
     return pandas is not None and isinstance(data, getattr(pandas, name))
 
 
 def _is_pandas_missing(value: Any) -> bool:
-    pandas = sys.modules.get("pandas")
+    pandas = _pandas()
     return pandas is not None and (value is pandas.NA or value is pandas.NaT)
 
 

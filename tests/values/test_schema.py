@@ -7,6 +7,7 @@ import decimal
 import pickle
 import subprocess
 import sys
+import types
 from collections import namedtuple
 from typing import Any
 
@@ -424,3 +425,12 @@ def test_pandas_is_not_imported_for_data_that_has_none() -> None:
         "assert 'pandas' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_rows_are_encoded_while_another_thread_imports_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    half_imported = types.ModuleType("pandas")
+    monkeypatch.setitem(sys.modules, "pandas", half_imported)
+    schema = Schema(x=Int, t=Timestamp, d=Date)
+    moment, day = datetime.datetime(2024, 1, 1), datetime.date(2024, 1, 1)
+    for data in ([(1, moment, day)], {"x": [1], "t": np.array([moment], "M8[us]"), "d": [day]}):
+        assert schema.decode_rows(schema.encode(data)) == [(1, moment, day)]
