@@ -3,7 +3,7 @@
 A conjunction is kept up to date by several ways of joining its relations. What fails on the way would be counted differently by
 each of them. Over the result, an error comes and goes with the row that it is of, and the other conditions guard it.
 
->>> from tektite.expr import Expr, col
+>>> from tektite.expr import col
 >>> from tektite.plan.algebra import Rows
 >>> from tektite.plan.explain import explain
 >>> from tektite.values.types import Int
@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
-from tektite.expr import col
+from tektite.expr import Expr, col
 from tektite.expr.fold import can_fail
 from tektite.expr.predicates import conjunction
 from tektite.plan.algebra import Clause, Match, Operator, Project

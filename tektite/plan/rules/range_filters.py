@@ -151,9 +151,9 @@ def fails_on_values(bound: Expr, rows: Operator) -> bool:
     while parts:
         part = parts.pop()
         parts += part.args
-        if part.op not in ARITHMETIC and can_fail(part, rows.schema.positions):
-            if not any([can_fail(arg, rows.schema.positions) for arg in part.args]):
-                return True
+        own = can_fail(part, rows.schema.positions) and not any([can_fail(a, rows.schema.positions) for a in part.args])
+        if own and part.op not in ARITHMETIC:
+            return True
     return False
 
 
