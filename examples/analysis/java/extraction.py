@@ -69,6 +69,7 @@ def array_types(facts: dict[str, dict[Row, None]]) -> Iterator[Row]:
     """The types of arrays that the facts name, each with the type of its elements."""
     named = {row[1] for row in facts["AssignHeapAllocation"]} | {row[0] for row in facts["AssignCast"]}
     named |= {row[2] for row in facts["FormalType"]} | {row[1] for row in facts["AssignReturnValue"]}
+    named |= {row[2] for row in facts["LoadStaticField"]}
     for name in sorted(str(one) for one in named):
         while name.endswith("[]"):
             yield name, name[:-2]

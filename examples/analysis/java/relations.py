@@ -37,7 +37,7 @@ BODY: dict[str, tuple[str, ...]] = {
     "AssignCast": ("type", "from", "to", "cast", "method"),
     "LoadInstanceField": ("base", "class", "name", "to", "method"),
     "StoreInstanceField": ("from", "base", "class", "name", "method"),
-    "LoadStaticField": ("class", "name", "to", "method"),
+    "LoadStaticField": ("class", "name", "type", "to", "method"),
     "StoreStaticField": ("from", "class", "name", "method"),
     "LoadArrayIndex": ("base", "to", "method"),
     "StoreArrayIndex": ("from", "base", "method"),

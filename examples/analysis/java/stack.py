@@ -350,7 +350,8 @@ class Body:
             return
         match opcode:
             case op.GETSTATIC:
-                self.add("LoadStaticField", field.owner, field.name, Variable(value), self.method)
+                type_ = type_name(field.descriptor)
+                self.add("LoadStaticField", field.owner, field.name, type_, Variable(value), self.method)
             case op.PUTSTATIC:
                 self.add("StoreStaticField", Variable(value), field.owner, field.name, self.method)
             case op.GETFIELD:
