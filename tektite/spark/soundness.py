@@ -15,7 +15,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from tektite.errors import IncorrectError, TektiteError
-from tektite.spark.pipeline import InputPlan, PipelinePlan, SparkSource
+from tektite.pipeline import InputPlan, PipelinePlan, SparkSource
 from tektite.spark.run import declare, install
 from tektite.values.columns import hint
 

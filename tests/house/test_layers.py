@@ -35,7 +35,9 @@ LAYERS = (
     ("datalog.rules",),
     ("datalog.evaluate",),
     ("datalog",),
+    ("pipeline",),
     ("spark",),
+    ("server",),
     ("__init__",),
     ("__main__",),
 )

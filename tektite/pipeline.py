@@ -120,8 +120,9 @@ def read_pipeline(path: str | Path) -> PipelinePlan:
 
 def from_plain(plain: Any, path: Path) -> PipelinePlan:
     """The pipeline that plain values describe. Paths are relative to the folder of `path`."""
-    reader = _Reader(path)
-    top = reader.mapping(plain, "", ("name", "spark", "storage", "shards", "inputs", "views", "sinks"))
+    reader = PlainReader(path)
+    # `server` says how `tektite serve` offers the same pipeline to others; it is checked there.
+    top = reader.mapping(plain, "", ("name", "spark", "storage", "shards", "inputs", "views", "sinks", "server"))
     spark = reader.mapping(top.get("spark") or {}, "spark", ("master", "memory", "config"))
     inputs = reader.named(top.get("inputs"), "inputs", reader.input)
     views = reader.named(top.get("views"), "views", reader.view)
@@ -182,8 +183,8 @@ def option_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-class _Reader:
-    """Reads plain values and knows their places."""
+class PlainReader:
+    """Reads plain values, as YAML has them, and knows their places."""
 
     def __init__(self, path: Path) -> None:
         self.file = path
