@@ -210,7 +210,7 @@ class Transaction:
             write(self.writes)
             source.prepare(source.low + 1, self.writes, self.epoch)
         except BaseException:
-            self.writes.updates[source] = PendingUpdates(source.update_shape, before)
+            self.writes.updates[source] = PendingUpdates(source.update_shape, before, source.engine.memory)
             raise
 
     @guarded

@@ -32,7 +32,7 @@ def serve_file(path: Path | None, options: dict[str, Any], log_form: str, check:
             log.info(
                 "sound",
                 name=pipeline.name,
-                inputs=len(pipeline.inputs),
+                tables=len(pipeline.tables),
                 views=len(pipeline.views),
                 users=len(plan.users),
             )

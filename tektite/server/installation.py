@@ -28,11 +28,8 @@ def open_engine(plan: ServerPlan, log: Log) -> Iterator[Engine]:
         return
     options: dict[str, Any] = {"autocommit": plan.epochs.kind != "explicit"}
     with Engine(plan.workers, storage=plan.pipeline.storage, **options) as engine:
-        for name, declared in plan.pipeline.inputs.items():
-            engine.input(
-                name, declared.schema, key=declared.key, semantics=declared.semantics, stream=declared.stream,
-                checked=declared.checked, shard=declared.shard,
-            )  # fmt: skip
+        for name, declared in plan.pipeline.tables.items():
+            engine.create_table(name, declared.schema, **declared.options)
         for name, view in plan.pipeline.views.items():
             engine.sql(view.statement(name))
         yield engine
@@ -40,7 +37,7 @@ def open_engine(plan: ServerPlan, log: Log) -> Iterator[Engine]:
 
 def needs_spark(pipeline: PipelinePlan) -> bool:
     """Whether a pipeline does something that Spark does."""
-    sources = any(declared.load or declared.follow for declared in pipeline.inputs.values())
+    sources = any(declared.load or declared.follow for declared in pipeline.tables.values())
     functions = any(view.sql is None for view in pipeline.views.values())
     return bool(sources or functions or pipeline.sinks or pipeline.build or pipeline.master or pipeline.config)
 
