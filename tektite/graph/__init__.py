@@ -16,6 +16,7 @@ ranks          PageRank, for the whole graph and for each of some sources
 cores          k-cores
 triangles      triangles and clustering coefficients
 communities    label propagation
+questions      ArgumentQuery: one dataflow that answers any number of arguments; walks and short paths for it
 greedy         colouring, matching: what takes one node or edge after the other
 """
 
@@ -27,11 +28,13 @@ from tektite.graph.greedy import colouring, maximal_matching
 from tektite.graph.levels import acyclic, levels
 from tektite.graph.neighbours import degree, k_hop, neighbours
 from tektite.graph.paths import bfs, reach, sssp
+from tektite.graph.questions import ArgumentQuery, look_up, short_paths, walks
 from tektite.graph.ranks import pagerank, personalised_pagerank
 from tektite.graph.sources import from_edge_list, from_frame, from_networkx, from_parquet, from_spark
 from tektite.graph.triangles import clustering, triangles
 
 __all__ = [
+    "ArgumentQuery",
     "Graph",
     "acyclic",
     "bfs",
@@ -47,13 +50,16 @@ __all__ = [
     "k_hop",
     "label_propagation",
     "levels",
+    "look_up",
     "maximal_matching",
     "neighbours",
     "pagerank",
     "personalised_pagerank",
     "reach",
     "scc",
+    "short_paths",
     "sssp",
     "triangles",
+    "walks",
     "wcc",
 ]

@@ -241,16 +241,20 @@ class Graph:
             direction = "both"
         kept = [name for name in rows.schema.names if name != column]
         extra = ["weight"] if self.weighted else []
+        if "weight" in rows.schema.names and extra:
+            raise tk.IncorrectError("step: the rows have a column 'weight' already; rename it")
+        # The rows may have columns src and dst themselves.
+        renamed = {"edge src": "src", "edge dst": "dst", **{name: name for name in extra}}
         moved = []
         if direction in ("out", "both"):
-            joined = rows.join(self.edges, left_on=column, right_on="src")
-            moved.append(joined.select(*kept, *extra, **{column: "dst"}))
+            joined = rows.join(self.edges.select(**renamed), left_on=column, right_on="edge src")
+            moved.append(joined.select(*kept, *extra, **{column: "edge dst"}))
         if direction in ("in", "both"):
             # A loop is the same step in both directions.
             twice = direction == "both" and self.self_loops
             edges = self.edges.filter(tk.col("src") != tk.col("dst")) if twice else self.edges
-            joined = rows.join(edges, left_on=column, right_on="dst")
-            moved.append(joined.select(*kept, *extra, **{column: "src"}))
+            joined = rows.join(edges.select(**renamed), left_on=column, right_on="edge dst")
+            moved.append(joined.select(*kept, *extra, **{column: "edge src"}))
         if not moved:
             raise tk.IncorrectError(f"direction is out, in or both, not {direction!r}")
         names = [*rows.schema.names, *extra]
