@@ -62,7 +62,7 @@ format: $(STAMP)  ## rewrite the sources in the project's style
 	$(RUN) -m ruff check --fix .
 	$(RUN) -m ruff format .
 
-$(STAMP): requirements/runtime.txt requirements/spark.txt requirements/dev.txt pyproject.toml
+$(STAMP): requirements/runtime.txt requirements/server.txt requirements/spark.txt requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tektite needs Python 3.11 or later; $(PYTHON) is " \
 	  + sys.version.split()[0] + ". Choose another one: make PYTHON=python3.12 ...")'
 	@echo "Making .venv with $(PYTHON) ($(VERSION)); this downloads the pinned packages from PyPI once."

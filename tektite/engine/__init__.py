@@ -22,6 +22,7 @@ notices          who is told when an epoch has closed: threads, tasks and callba
 pending_updates  updates of an input that wait for their epoch to close
 publication      a view's contents and changes as a stored arrangement, for other processes to read
 reading          reading the rows of inputs and views: tuples, Arrow, pandas, lookups, representations
+row_slices       large data in slices
 session          one user of an engine, and transactions: what is read and written as one
 stored_inputs    imports files that other processes wrote; adds columns to stored inputs
 subscription     a view's changes epoch by epoch, for a thread, a task or a callback

@@ -113,7 +113,13 @@ def create_table(core: EngineCore, name: str, declared: InputDescription, if_exi
 
 
 def create_view(
-    core: EngineCore, name: str, query: Collection, order_by: str | Sequence[str], keep: bool, if_exists: str
+    core: EngineCore,
+    name: str,
+    query: Collection,
+    order_by: str | Sequence[str],
+    keep: bool,
+    if_exists: str,
+    limit: int | None = None,
 ) -> View:
     """A new view; or what is there already, as `if_exists` says."""
     check_if_exists(if_exists)
@@ -126,7 +132,7 @@ def create_view(
                 f"view {name!r} is there already, with another definition: if_exists='replace' replaces it"
             )
         core.drop(name)
-    (view,) = core.install_together({name: query}, {name: order_by}, keep)
+    (view,) = core.install_together({name: query}, {name: order_by}, keep, limit=limit)
     return view
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tektite.errors import TektiteError
-from tektite.spark.pipeline import read_pipeline
+from tektite.pipeline import read_pipeline
 from tektite.spark.run import Metrics, run, stopped_by_signals
 from tektite.spark.soundness import check_pipeline
 

@@ -26,9 +26,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tektite.engine.core import core_of
 from tektite.errors import FaultError, IncorrectError, TektiteError
+from tektite.pipeline import PipelinePlan, SparkSource, TablePlan, ViewPlan
 from tektite.spark.failures import explained, reason
 from tektite.spark.follow import Following
-from tektite.spark.pipeline import PipelinePlan, SparkSource, TablePlan, ViewPlan
 from tektite.spark.preflight import preflight
 from tektite.spark.session import session
 
@@ -63,25 +63,31 @@ class Metrics:
 
 
 def run(
-    pipeline: PipelinePlan, make_engine: Callable[..., Any], say: Say, stop: threading.Event | None = None
+    pipeline: PipelinePlan,
+    make_engine: Callable[..., Any],
+    say: Say,
+    stop: threading.Event | None = None,
+    ready: Callable[[Any], None] | None = None,
 ) -> Metrics:
-    """Run a pipeline to its end, or until `stop` is set."""
+    """Run a pipeline to its end, or until `stop` is set. `ready` is called with the engine when everything is loaded and
+    installed; the pipeline then goes on until it is told to stop, also when its streams have ended.
+    """
     began = time.perf_counter()
     stop = stop or threading.Event()
     ours = SparkContext._active_spark_context is None  # spark-submit and notebooks have their own
     spark = session(master=pipeline.master, name=pipeline.name, memory=pipeline.memory, config=dict(pipeline.config))
     metrics = Metrics(pipeline.name)
     try:
-        ready = preflight(spark, pipeline.storage)
-        ready.check()
-        for note in ready.notes:
+        checked = preflight(spark, pipeline.storage)
+        checked.check()
+        for note in checked.notes:
             say(f"note: {note}")
         with (
             make_engine(spark=spark, shards=pipeline.workers, storage=pipeline.storage) as engine,
             loads_given_up(spark, stop) as loading_is_over,
         ):
             try:
-                _work(pipeline, engine, spark, metrics, say, stop, loading_is_over)
+                _work(pipeline, engine, spark, metrics, say, stop, loading_is_over, ready)
             except TektiteError as error:
                 if not stop.is_set() or loading_is_over.is_set():
                     raise
@@ -126,6 +132,7 @@ def _work(
     say: Say,
     stop: threading.Event,
     loading_is_over: threading.Event,
+    ready: Callable[[Any], None] | None,
 ) -> None:
     began = time.perf_counter()
     inputs = {name: declare(engine, name, plan) for name, plan in pipeline.tables.items()}
@@ -153,7 +160,11 @@ def _work(
         for name, plan in pipeline.tables.items()
         if plan.follow is not None and not stop.is_set()
     ]
+    if ready is not None and not stop.is_set():
+        ready(engine)
     _wait(engine, followings, queries, say, stop)
+    if ready is not None:
+        stop.wait()
     for following in followings:
         following.stop()
         metrics.followed[following.source.name] = following.rows

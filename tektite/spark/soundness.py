@@ -15,7 +15,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from tektite.errors import IncorrectError, TektiteError
-from tektite.spark.pipeline import PipelinePlan, SparkSource, TablePlan
+from tektite.pipeline import PipelinePlan, SparkSource, TablePlan
 from tektite.spark.run import declare, install
 from tektite.values.columns import hint
 

@@ -37,10 +37,10 @@ def test_updates_that_cancel_do_not_pile_up() -> None:
 def test_distinct_updates_are_all_kept_and_sorted_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     sorted_rows = 0
 
-    def counting(chunks, shape, low):  # type: ignore[no-untyped-def]
+    def counting(chunks, shape, low, memory=None):  # type: ignore[no-untyped-def]
         nonlocal sorted_rows
         sorted_rows += sum(chunk.n for chunk in chunks)
-        return consolidate(chunks, shape, low)
+        return consolidate(chunks, shape, low, memory)
 
     consolidate = pending_updates.consolidate
     monkeypatch.setattr(pending_updates, "consolidate", counting)

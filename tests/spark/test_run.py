@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 import tektite as tk
 from tektite.errors import FaultError, IncorrectError, NotFoundError
-from tektite.spark.pipeline import read_pipeline
+from tektite.pipeline import read_pipeline
 from tektite.spark.run import Metrics, run
 from tektite.spark.soundness import check_pipeline
 from tests.support.spark_cluster import wait_until

@@ -1,7 +1,7 @@
 """The facts of classes: hierarchy, members, and the bodies of methods, from .class files, jars and folders of them.
 
-`classes(paths)` reads, `class_facts(one)` gives the declarations of a class and `program_facts(classes)` everything. Facts say nothing of
-classes that were not read: the analysis treats what it calls there as unknown.
+`classes(paths)` reads, and `program_units(classes)` gives the facts. Facts say nothing of classes that were not read: the analysis treats
+what is called there as unknown.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from examples.analysis.java.classfile import BadClassFile, ClassFile, is_reference, read_class, signature, type_name
-from examples.analysis.java.relations import RELATIONS
 from examples.analysis.java.stack import ABSTRACT, NATIVE, STATIC, Facts, Row, body_facts, method_name
 
 PUBLIC, PRIVATE, PROTECTED, INTERFACE, MODULE = 0x0001, 0x0002, 0x0004, 0x0200, 0x8000
@@ -49,31 +48,32 @@ def checked(data: bytes, place: str) -> ClassFile:
         raise BadClassFile(f"{place}: {error}") from error
 
 
-def program_facts(found: Iterable[ClassFile]) -> Facts:
-    """All facts of some classes; a class that comes twice counts once, the first time."""
-    facts: dict[str, dict[Row, None]] = {relation: {} for relation in RELATIONS}
-    seen = set()
+def program_units(found: Iterable[ClassFile]) -> dict[str, Facts]:
+    """The facts of some classes by unit: the declarations of each class, and the body of each method. A class that comes twice
+    counts once, the first time.
+    """
+    units: dict[str, Facts] = {}
     for one in found:
-        if one.name in seen:
+        if one.name in units:
             continue
-        seen.add(one.name)
-        parts = [class_facts(one), *(body_facts(one, member) for member in one.methods if member.code)]
-        for part in parts:
-            for relation, rows in part.items():
-                facts[relation].update(dict.fromkeys(rows))
-    facts["ArrayType"].update(dict.fromkeys(array_types(facts)))
-    return {relation: list(rows) for relation, rows in facts.items()}
+        units[one.name] = with_arrays(class_facts(one))
+        for member in one.methods:
+            if member.code:
+                name = method_name(one.name, member.name, member.descriptor)
+                units[name] = with_arrays(body_facts(one, member))
+    return units
 
 
-def array_types(facts: dict[str, dict[Row, None]]) -> Iterator[Row]:
-    """The types of arrays that the facts name, each with the type of its elements."""
-    named = {row[1] for row in facts["AssignHeapAllocation"]} | {row[0] for row in facts["AssignCast"]}
-    named |= {row[2] for row in facts["FormalType"]} | {row[1] for row in facts["AssignReturnValue"]}
-    named |= {row[2] for row in facts["LoadStaticField"]}
-    for name in sorted(str(one) for one in named):
-        while name.endswith("[]"):
-            yield name, name[:-2]
-            name = name[:-2]
+# Columns that name types.
+TYPES = {"AssignHeapAllocation": 1, "AssignCast": 0, "AssignReturnValue": 1, "FormalType": 2, "LoadStaticField": 2}
+
+
+def with_arrays(facts: Facts) -> Facts:
+    """The facts, and the types of arrays that they name, each with the type of its elements."""
+    named = {str(row[column]) for relation, column in TYPES.items() for row in facts.get(relation, ())}
+    nested = {name[: len(name) - 2 * depth] for name in named for depth in range(name.count("[]"))}
+    arrays: list[Row] = [(name, name[:-2]) for name in sorted(nested)]
+    return facts | {"ArrayType": arrays} if arrays else facts
 
 
 def class_facts(one: ClassFile) -> Facts:

@@ -215,7 +215,7 @@ class Body:
             if opcode in (op.IFNULL, op.IFNONNULL) and stack[-1] != HOLE:
                 self.add("NullCheck", self.numbered("null check"), Variable(stack[-1]), self.method)
             elif opcode in (op.ARRAYLENGTH, op.MONITORENTER):
-                self.dereference(stack[-1], "array length" if opcode == op.ARRAYLENGTH else "synchronized")
+                self.dereference(self.numbered("length" if opcode == op.ARRAYLENGTH else "synchronized"), stack[-1])
             pops, pushes = op.EFFECTS[opcode]
             take(stack, pops)
             stack.extend([HOLE] * pushes)
@@ -248,12 +248,13 @@ class Body:
         match one.opcode:
             case op.AALOAD:
                 base = take(stack, 2)[0]
-                self.dereference(base, "array load")
-                stack.append(self.result(self.numbered("array load")))
+                name = self.numbered("array load")
+                self.dereference(name, base)
+                stack.append(self.result(name))
                 self.add("LoadArrayIndex", Variable(base), Variable(stack[-1]), self.method)
             case op.AASTORE:
                 base, _, value = take(stack, 3)
-                self.dereference(base, "array store")
+                self.dereference(self.numbered("array store"), base)
                 self.add("StoreArrayIndex", Variable(value), Variable(base), self.method)
             case op.NEW:
                 stack.append(self.allocate(self.owner.pool[one.operand].value))
@@ -326,25 +327,26 @@ class Body:
             self.add("StoreArrayIndex", Variable(inner), Variable(outer), self.method)
             outer = inner
 
-    def dereference(self, base: int, kind: str) -> None:
-        if base != HOLE:
-            self.add("Dereference", self.numbered(kind), Variable(base), self.method)
+    def dereference(self, name: str, base: int) -> None:
+        self.add("Dereference", name, Variable(base), self.method)
 
     def field(self, opcode: int, field: Reference, stack: list[int]) -> None:
         reference = is_reference(field.descriptor)
+        kind = "load" if opcode in (op.GETSTATIC, op.GETFIELD) else "store"
+        name = self.numbered(f"{kind} {field.owner}.{field.name}")
         value = HOLE
         if opcode in (op.PUTSTATIC, op.PUTFIELD):
             value = take(stack, width(field.descriptor))[0]
         if opcode in (op.GETFIELD, op.PUTFIELD):
             base = stack.pop()
-            self.dereference(base, f"field {field.owner}.{field.name}")
+            self.dereference(name, base)
         else:
             self.add("StaticAccess", field.owner, self.method)
         if opcode in (op.GETSTATIC, op.GETFIELD):
             if not reference:
                 stack.extend([HOLE] * width(field.descriptor))
                 return
-            value = self.result(self.numbered(f"load {field.owner}.{field.name}"))
+            value = self.result(name)
             stack.append(value)
         if value == HOLE:
             return
@@ -373,7 +375,7 @@ class Body:
         else:
             base = stack.pop()
             if callee.name != "<init>":
-                self.add("Dereference", name, Variable(base), self.method)
+                self.dereference(name, base)
             kind = "SpecialMethodInvocation" if opcode == op.INVOKESPECIAL else "VirtualMethodInvocation"
             self.add(kind, name, *called, Variable(base), self.method)
         self.covered(name)

@@ -117,8 +117,9 @@ def read_pipeline(path: str | Path) -> PipelinePlan:
 
 def from_plain(plain: Any, path: Path) -> PipelinePlan:
     """The pipeline that plain values describe. Paths are relative to the folder of `path`."""
-    reader = _Reader(path)
-    known = ("name", "spark", "storage", "workers", "tables", "views", "sinks", *FORMER_WORDS)
+    reader = PlainReader(path)
+    # `server` says how `tektite serve` offers the same pipeline to others; it is checked there.
+    known = ("name", "spark", "storage", "workers", "tables", "views", "sinks", "server", *FORMER_WORDS)
     top = reader.renamed(reader.mapping(plain, "", known), "", FORMER_WORDS)
     spark = reader.mapping(top.get("spark") or {}, "spark", ("master", "memory", "config"))
     tables = reader.named(top.get("tables"), "tables", reader.table)
@@ -190,8 +191,8 @@ DEFAULTS: Final[dict[str, Any]] = {
 OPTIONS: Final = tuple(DEFAULTS)
 
 
-class _Reader:
-    """Reads plain values and knows their places."""
+class PlainReader:
+    """Reads plain values, as YAML has them, and knows their places."""
 
     def __init__(self, path: Path) -> None:
         self.file = path
