@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tektite.dataflow.graph import Outbox, Scope, run_agenda
 from tektite.dataflow.journal import Journal, Sweep
 from tektite.errors import FaultError, TektiteError
+from tektite.trace.batch_memory import in_units
 from tektite.trace.times import Frontier
 from tektite.trace.trace import Hold
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from tektite.dataflow.arrange import ArrangementReader, Buffer
     from tektite.dataflow.errors import ErrorSource
+    from tektite.trace.batch_memory import BatchMemory
     from tektite.trace.trace import Handle, Trace
     from tektite.values.words import Words
 
@@ -93,11 +95,19 @@ def last_closed(source: EpochSource, earliest: Callable[[], int | None] = lambda
 class Dataflow:
     """A graph of operators. It has consumed the epochs before `low`; while it is running, it consumes those before `high`."""
 
-    def __init__(self, name: str, workers: Workers, shards: int, effort: str) -> None:
+    memory: BatchMemory | None = None
+    """Where its large batches lie, if memory is limited. A copy in another process has none."""
+
+    def __init__(
+        self, name: str, workers: Workers, shards: int, effort: str, memory: BatchMemory | None = None
+    ) -> None:
         self.name = name
         self.workers = workers
         self.shards = shards
         self.effort = effort
+        self.memory = memory
+        self.limit: int | None = None
+        """The bytes that it may keep. Beyond them it fails."""
         self.root = Scope(self)
         self.sources: list[EpochSource] = []
         self.imports: list[ArrangementReader] = []
@@ -306,7 +316,25 @@ class Dataflow:
             reader.wake()
         return True
 
+    @property
+    def bytes(self) -> int:
+        """What it keeps for itself: its own traces, in memory or in files, and rows that wait."""
+        kept = sum([trace.bytes for trace in self.traces])
+        nodes = [node for scope in self.root.scopes() for node in scope.nodes]
+        return kept + sum([buffer.bytes for node in nodes for buffer in node.buffers])
+
+    def check_limit(self) -> None:
+        """Fail if it keeps more than it may."""
+        if self.limit is not None and (size := self.bytes) > self.limit:
+            raise FaultError(
+                f"it keeps {in_units(size)}, and its limit is {in_units(self.limit)}: raise the limit, or keep fewer rows "
+                "or columns",
+                self.name,
+            )
+
     def _end(self) -> None:
+        if self.limit is not None:
+            self.check_limit()
         self.running = False
         self.low = self.high
         self.swept = True
