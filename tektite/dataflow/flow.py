@@ -155,9 +155,7 @@ class Dataflow:
         """The first epoch that it has not answered. One that is asleep has nothing to do, so its answers hold as far as its
         sources are closed: no sweep is needed for that.
         """
-        if not self.awake:
-            self._low = self.high = max(self._low, self.available())
-        return self._low
+        return self._progress({})[0]
 
     @low.setter
     def low(self, epoch: int) -> None:
@@ -166,7 +164,33 @@ class Dataflow:
     @property
     def closed(self) -> bool:
         """Whether its result can never change again."""
-        return not self.awake and all([source.closed for source in self.sources])
+        return self._progress({})[1]
+
+    def _progress(self, known: dict[Dataflow, tuple[int, bool]]) -> tuple[int, bool]:
+        """The first epoch that it has not answered, and whether its result can never change again. `known` holds what this walk
+        has found: many ways lead from a dataflow to a source, and each dataflow is asked once.
+        """
+        if self.awake:
+            return self._low, False
+        found = known.get(self)
+        if found is None:
+            low, closed = self._sources_progress(known)
+            self._low = self.high = max(self._low, low)
+            found = known[self] = self._low, closed
+        return found
+
+    def _sources_progress(self, known: dict[Dataflow, tuple[int, bool]]) -> tuple[int, bool]:
+        """The epoch up to which all sources have been closed, and whether all of them ended."""
+        going: int | None = None
+        ended = 0
+        for source in self.sources:
+            flow = source.flow
+            low, closed = (source.low, source.closed) if flow is None else flow._progress(known)
+            if closed:
+                ended = max(ended, low)
+            else:
+                going = low if going is None else min(going, low)
+        return (ended, True) if going is None else (going, False)
 
     def wake(self) -> None:
         """Note that there is something to do."""
@@ -228,8 +252,7 @@ class Dataflow:
         if ahead:
             lows = [(ahead.get(source.flow, source.low), source.closed) for source in self.sources]
             return min([low for low, closed in lows if not closed] or [max(low for low, _ in lows)])
-        going = [source.low for source in self.sources if not source.closed]
-        return min(going) if going else max((source.low for source in self.sources), default=0)
+        return self._sources_progress({})[0]
 
     def work(self, deadline: float) -> bool:
         """Run or resume sweeps of everything available until the deadline. Returns whether the dataflow is current."""

@@ -5,13 +5,14 @@ change_feed      the changes of a view from one moment on, for one follower
 changes          a view's changes row by row
 collect          a query answered once, leaving nothing behind
 constants        rows of constants as a collection
-constraints      how an input is declared, and what that demands of its rows
+constraints      what the declaration of an input demands of its rows
 core             `core_of`: from what users hold to what the rest of Tektite works with
 declarations     creates tables and views, and decides what an existing one of the same name means
 engine           Engine as users hold it
 engine_core      inputs, views, the catalog of what they share, and the clock that moves them
 epoch_batches    from pending updates to the sorted, checked batches of an epoch
 epochs           the protocol by which epochs close: prepare everything that can fail, decide, apply
+former_names     former names of options, and what they are called today
 graph_cache      the graph of a dataflow that was dropped, for the next one of the same plan
 holds            holds on history, pinned arrangements, and `ArrangementInfo`
 hooks            what a language has an engine call

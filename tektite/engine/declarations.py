@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from tektite.engine.constraints import SEMANTICS
 from tektite.engine.input_core import InputCore
 from tektite.engine.stored_inputs import widen
 from tektite.errors import ConflictError, IncorrectError
@@ -73,7 +72,7 @@ def table_description(
         )
     needed = tuple(name for name in _names(what, columns, required, "required") if name not in key)
     return InputDescription(
-        columns, key, mode if mode in SEMANTICS else "bag", mode == "stream", checked, False,
+        columns, key, mode if mode in ("set", "upsert") else "bag", mode == "stream", checked, False,
         bool(primary) and mode != "upsert", needed, mode == "append", shard,
     )  # fmt: skip
 

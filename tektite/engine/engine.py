@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from warnings import warn
 
 import pyarrow as pa
 
 from tektite.dataflow.journal import Sweep
 from tektite.engine.catalog import RecordingCatalog
-from tektite.engine.constraints import check_time, input_description
+from tektite.engine.constraints import check_time
 from tektite.engine.core import core_of
 from tektite.engine.declarations import IfExists, Mode, create_table, create_view, table_description
 from tektite.engine.engine_core import EngineCore, by_name
+from tektite.engine.former_names import keyword_schema, table_options
 from tektite.engine.holds import ArrangementInfo, Held, PinnedArrangement
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.session import Session, Transaction
@@ -177,43 +179,34 @@ class Engine:
         declared = table_description(name, schema, mode, primary_key, order_by, required, shard_by, checked)
         return create_table(self._core, name, declared, if_exists)
 
-    @guarded_by_core
     def input(
         self,
         name: str,
         schema: Schema | Mapping[str, Type] | None = None,
         /,
         *,
+        checked: bool = True,
+        required: Sequence[str] = (),
         key: str | Sequence[str] = (),
         semantics: str = "bag",
         stream: bool = False,
-        checked: bool = True,
         unique: bool = False,
-        required: Sequence[str] = (),
         append: bool = False,
         shard: str | Sequence[str] = (),
         **columns: Type,
     ) -> Table:
-        """A new input.
-
-        With `semantics="bag"` rows have multiplicities; with "set" a row is there or not; with "upsert" a row replaces the
-        one with the same `key`. `key` also says by which columns the input's own arrangement is ordered. With `unique` no
-        two rows may have the same key: closing an epoch that would make two is refused (of a stream, which keeps nothing to
-        compare with, it is believed). The columns in `required` may not be NULL. With `append` rows are never removed.
-        With several workers the key decides which of them has a row; `shard` names the columns at its head that are to do so
-        alone, such as the order of a line item, so that queries which join by them find rows where they need them.
-        A `stream` keeps no history: a view sees its rows from the view's installation on. Closing an epoch of a bag looks
-        every removed row up, to refuse the removal of one that is not there; `checked=False` trusts the caller instead, for
-        unique keys too.
-        """
-        core, storage = self._core, self._core.storage
-        if storage is None or name not in storage.unclaimed:
-            core.check_name(name)
-        declared = input_description(
-            name, schema, columns, key=key, semantics=semantics, stream=stream, checked=checked, unique=unique,
-            required=required, append=append, shard=shard,
-        )  # fmt: skip
-        return create_table(core, name, declared, "error")
+        """`create_table`, by its former name and with its former options."""
+        warn(
+            "engine.input(name, column=type) is called engine.create_table(name, {...})",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        former = {
+            "key": key, "semantics": semantics, "stream": stream, "unique": unique, "append": append, "shard": shard,
+            "checked": checked, "required": required,
+        }  # fmt: skip
+        found = keyword_schema(name, schema, columns, tuple(former.values()))
+        return self.create_table(name, found, **table_options(name, former))
 
     @property
     @guarded_by_core

@@ -65,7 +65,7 @@ class ClauseContext:
         self.aliases: dict[str, Expr] = {}
         """The outputs of SELECT that a name may mean where there is no column of that name."""
         self.pending: list[Pending] = []
-        self.scalars = Scalars(binder.source, self, binder.columns)
+        self.scalars = Scalars(binder.source, self, binder.columns, binder.meanings)
 
     # ------------------------------------------------------------------ what expressions refer to
 

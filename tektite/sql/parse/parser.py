@@ -16,7 +16,7 @@ from tektite.errors import UnsupportedError
 from tektite.sql.parse.dialect import Dialect
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import noting
-from tektite.sql.parse.tokens import checked, unclosed
+from tektite.sql.parse.tokens import checked, tokenized, unclosed
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def parse(text: str) -> Iterator[Statement]:
     source = StatementText(text)
     dialect = Dialect()
     try:
-        tokens = dialect.tokenize(text)
+        tokens = tokenized(text, dialect)
     except TokenError as error:
         place, opening = unclosed(text)
         message = f"{opening} is not closed" if opening else str(error)

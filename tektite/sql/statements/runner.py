@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -35,11 +36,11 @@ from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse import parser
 from tektite.sql.parse.depth_limit import deep_calls
 from tektite.sql.parse.places import StatementText
-from tektite.sql.parse.read_arguments import refuse_unread
+from tektite.sql.parse.read_arguments import copied, refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.statements import copy, create, drop, insert, prepared, show, table_writes, transactions, update
 from tektite.sql.statements.result import Result
-from tektite.sql.statements.statement_cache import Planned, Remembered
+from tektite.sql.statements.statement_cache import Planned, Remembered, carries_data
 from tektite.values import types
 from tektite.values.schema import Schema
 
@@ -88,6 +89,14 @@ class StatementRunner:
                 self.transaction.rollback()
             raise
         return result
+
+    def run_kept(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
+        """Run a statement that the caller has parsed, and may run again with other values."""
+        with deep_calls():
+            if isinstance(statement, parser.Plain) and carries_data(statement):
+                return self.statement(replace(statement, tree=copied(statement.tree)), parameters)
+            self.remembered.begin(statement)
+            return self.statement(statement, parameters)
 
     def statement(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
         """Run one statement."""
