@@ -1,7 +1,7 @@
 """Ticker: closes an epoch from time to time, so that `now()` moves though nobody writes.
 
-Promise: while some query reads the time, an epoch closes every `seconds` or more often, until the engine is closed. While none does,
-nothing happens. The thread keeps no engine alive.
+Promise: while some query reads the time, an epoch closes every `seconds` or more often, until the engine is closed. While none
+does, nothing happens. The thread keeps no engine alive.
 """
 
 from __future__ import annotations
