@@ -1,5 +1,5 @@
-"""Program analysis of real code, `python -m examples.analysis`: facts extracted from programs, analyses in Datalog, kept up to date
-while the code changes.
+"""Program analysis of real code, `python -m examples.analysis`: facts extracted from programs, analyses in Datalog, kept up to
+date while the code changes.
 
 c/         facts of C programs, by clang and llvmlite
 fact_base  the facts of a program by unit, in the tables of an engine

@@ -27,7 +27,9 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     java = commands.add_parser("java", help="ask about jars and class files", epilog=listed(of_java.QUESTIONS))
     java.set_defaults(run=run_java)
     java.add_argument("question", choices=of_java.QUESTIONS, metavar="QUESTION")
-    java.add_argument("--context", choices=of_java.CONTEXTS, default="insensitive", help="what tells calls and objects apart")
+    java.add_argument(
+        "--context", choices=of_java.CONTEXTS, default="insensitive", help="what tells calls and objects apart"
+    )
     for name in ("entry", "source", "sink", "sanitizer"):
         java.add_argument(f"--{name}", action="append", default=[], help=HELP[name])
     c = commands.add_parser("c", help="ask about C sources and .ll files", epilog=listed(of_c.QUESTIONS))

@@ -1,8 +1,8 @@
 """Context-free reachability: a grammar as Graspan takes it, compiled to Datalog.
 
-A line `A B C` of a grammar says: an edge B from x to y and an edge C from y to z make an edge A from x to z. `A B` renames, `A` alone makes an
-edge from each node to itself, and `-B` is B backwards. Any number of symbols may follow the first. A symbol that begins no line is a label of
-the input's edges. `#` begins a comment.
+A line `A B C` of a grammar says: an edge B from x to y and an edge C from y to z make an edge A from x to z. `A B` renames,
+`A` alone makes an edge from each node to itself, and `-B` is B backwards. Any number of symbols may follow the first. A
+symbol that begins no line is a label of the input's edges. `#` begins a comment.
 
 Whatever is wrong with a grammar is a `BadGrammar` that names the line. Nothing is registered then.
 """
@@ -96,20 +96,22 @@ def read_grammar(text: str, source: str = "grammar") -> Grammar:
     >>> read_grammar("N n\\nN N 3e", "null.grammar")
     Traceback (most recent call last):
     ...
-    examples.analysis.grammar.BadGrammar: null.grammar, line 2: '3e' is no symbol: a letter, then letters, digits, _ or '; - before it turns it round
+    examples.analysis.grammar.BadGrammar: null.grammar, line 2: '3e' is no symbol: a letter, then letters, digits, _ or '
     """
     productions: dict[Production, None] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()
         for word in words:
             if not SYMBOL.fullmatch(word):
-                what = "a letter, then letters, digits, _ or '; - before it turns it round"
+                what = "a letter, then letters, digits, _ or '"
                 raise BadGrammar(f"{source}, line {number}: {word!r} is no symbol: {what}")
         if not words:
             continue
         head, *body = words
         if head.startswith("-"):
-            raise BadGrammar(f"{source}, line {number}: a line derives {head[1:]!r}, not {head!r}: turn its symbols round instead")
+            raise BadGrammar(
+                f"{source}, line {number}: a line derives {head[1:]!r}, not {head!r}: turn its symbols round instead"
+            )
         if body == [head]:
             raise BadGrammar(f"{source}, line {number}: {head!r} is derived from itself alone")
         productions[Production(head, tuple(body))] = None
@@ -136,7 +138,9 @@ def check(grammar: Grammar, source: str) -> None:
         productive |= found
     empty = [symbol for symbol in grammar.derived if symbol not in productive]
     if empty:
-        raise BadGrammar(f"{source}: {empty[0]!r} can never be derived: each of its lines needs a symbol that needs {empty[0]!r}")
+        raise BadGrammar(
+            f"{source}: {empty[0]!r} can never be derived: each of its lines needs a symbol that needs {empty[0]!r}"
+        )
 
 
 Edge = tuple[str, str, str]
